@@ -1,0 +1,43 @@
+# Everything sets itself up: Python 3.11 or newer and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test check test-slow bench clean
+
+help: ## Show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "dperm needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+setup: $(READY) ## Make the virtual environment
+
+demo: $(READY) ## Private logistic regression on Covertype against the optimum
+	$(BIN)/dperm demo --output demo-output
+
+check: $(READY) ## Format, lint, types and the wall
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check ## All checks and tests, on all cores
+	$(BIN)/python -m pytest -n auto
+
+test-slow: $(READY) ## The tests that take minutes
+	$(BIN)/python -m pytest -n auto -m slow
+
+bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
+	$(BIN)/python benchmarks/gradient.py
+	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/calibration.py
+	$(BIN)/python benchmarks/dp_gd.py
+
+clean: ## Remove what was made here
+	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,65 @@
+"""dperm: differentially private empirical risk minimization, with a guarantee proved for the run that happened."""
+
+from dperm.domains import Box, L1Ball, L2Ball, Simplex, WholeSpace
+from dperm.errors import DpermError, InvalidParameter, LargeDeltaWarning, NotForReleaseWarning, PlanExceeded
+from dperm.estimators import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
+from dperm.fitting import Release, minimize, price
+from dperm.losses import (
+    Huber,
+    Logistic,
+    Loss,
+    OneVsRestHinge,
+    Poisson,
+    Sigmoid,
+    SmoothedHinge,
+    Softmax,
+    Squared,
+    Welsch,
+)
+from dperm.privacy.guarantee import Guarantee
+from dperm.privacy.statement import PrivacyStatement
+from dperm.problem import Problem
+from dperm.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer
+from dperm.solvers import DPGD
+from dperm.trusted.risk import empirical_risk
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DPGD",
+    "L1",
+    "L2",
+    "Box",
+    "DpermError",
+    "ElasticNet",
+    "GroupL2",
+    "Guarantee",
+    "Huber",
+    "InvalidParameter",
+    "L1Ball",
+    "L2Ball",
+    "LargeDeltaWarning",
+    "Logistic",
+    "Loss",
+    "NoRegularizer",
+    "NotForReleaseWarning",
+    "OneVsRestHinge",
+    "PlanExceeded",
+    "Poisson",
+    "PrivacyStatement",
+    "PrivateLinearRegression",
+    "PrivateLinearSVC",
+    "PrivateLogisticRegression",
+    "Problem",
+    "Release",
+    "Sigmoid",
+    "Simplex",
+    "SmoothedHinge",
+    "Softmax",
+    "Squared",
+    "Welsch",
+    "WholeSpace",
+    "empirical_risk",
+    "minimize",
+    "price",
+]

@@ -1,0 +1,48 @@
+"""The Euclidean ball."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.domains.base import Array, Domain
+from dperm.validation import positive
+
+
+@dataclass(frozen=True)
+class L2Ball(Domain):
+    """C = {w : ‖w‖₂ ≤ radius}."""
+
+    radius: float = 1.0
+
+    name = "l2_ball"
+
+    def __post_init__(self) -> None:
+        """Check the radius."""
+        positive("radius", self.radius)
+
+    def project(self, w: Array) -> Array:
+        """Scale back to the sphere if outside."""
+        norm = float(np.linalg.norm(w))
+        return w if norm <= self.radius else w * (self.radius / norm)
+
+    def minkowski_norm(self, w: Array) -> float:
+        """‖w‖₂ over the radius."""
+        return float(np.linalg.norm(w)) / self.radius
+
+    def dual_norm(self, v: Array) -> float:
+        """Radius times ‖v‖₂."""
+        return self.radius * float(np.linalg.norm(v))
+
+    def norm_bound(self, dimension: int) -> float:
+        """The radius."""
+        return self.radius
+
+    def diameter(self, dimension: int) -> float:
+        """Twice the radius."""
+        return 2.0 * self.radius
+
+    def gaussian_width(self, dimension: int) -> float:
+        """Radius times E‖g‖ = √2 Γ((p+1)/2)/Γ(p/2)."""
+        mean_norm = math.sqrt(2.0) * math.exp(math.lgamma((dimension + 1) / 2) - math.lgamma(dimension / 2))
+        return self.radius * mean_norm

@@ -1,0 +1,21 @@
+"""The exceptions and warnings of dperm: one tree, so that one `except` catches them all."""
+
+
+class DpermError(Exception):
+    """Anything dperm refuses to do. Messages never hold a value of the data."""
+
+
+class InvalidParameter(DpermError, ValueError):
+    """A parameter, shape or combination that cannot be used; nothing was read or spent."""
+
+
+class PlanExceeded(DpermError, RuntimeError):
+    """A solver asked the oracle something its plan did not pay for."""
+
+
+class NotForReleaseWarning(UserWarning):
+    """The result is usable for study but does not carry the guarantee that a release needs."""
+
+
+class LargeDeltaWarning(UserWarning):
+    """δ is at least 1/n, so the guarantee would allow publishing one row in the clear."""

@@ -1,0 +1,216 @@
+"""The researcher's door: state a problem, name a guarantee, get released coefficients."""
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from dp_accounting import dp_event
+from numpy.typing import NDArray
+
+from dperm.errors import InvalidParameter, LargeDeltaWarning
+from dperm.privacy.accountants import delta_of, epsilon_of
+from dperm.privacy.calibrate import calibrate
+from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.plan import PaidPlan
+from dperm.privacy.setting import Setting
+from dperm.privacy.statement import PrivacyStatement
+from dperm.problem import Problem
+from dperm.solvers import Solver, choose_solver
+from dperm.trusted.noise import Randomness, seed_from
+from dperm.trusted.oracle import Oracle
+from dperm.trusted.rows import Rows, check_row_count, table_shape
+from dperm.validation import count, one_of
+
+Array = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Released coefficients and what is promised about them.
+
+    Attributes
+    ----------
+    w : array
+        The coefficients; with an intercept the last one of every output is the constant column's.
+    privacy : PrivacyStatement
+        Prints as six lines.
+    event : DpEvent
+        The accounting event of the run, for any other accountant.
+    """
+
+    w: Array
+    privacy: PrivacyStatement
+    event: dp_event.DpEvent
+
+
+@dataclass(frozen=True)
+class PricedFit:
+    """A fit that is planned and paid for, with no row read yet."""
+
+    problem: Problem
+    setting: Setting
+    solver: Solver
+    paid: PaidPlan
+    privacy: PrivacyStatement
+
+
+def price(
+    problem: Problem,
+    n: int,
+    n_features: int,
+    *,
+    guarantee: Guarantee | None,
+    solver: str | Solver = "auto",
+    adjacency: str = "replace_one",
+    noise: str | None = "certified",
+) -> PricedFit:
+    """Plan a fit and find its noise from public numbers alone; no data is touched.
+
+    Parameters
+    ----------
+    problem : Problem
+        What will be minimised.
+    n, n_features : int
+        Public shape of the table.
+    guarantee : Guarantee or None
+        What must hold; may be None only with noise=None.
+    solver, adjacency, noise
+        As for `minimize`.
+    """
+    if noise is not None:
+        one_of("noise", noise, ("certified", "paper"))
+    if noise is not None and not isinstance(guarantee, Guarantee):
+        raise InvalidParameter(f"guarantee must be a Guarantee(epsilon, delta), got {guarantee!r}.")
+    kind = Adjacency.parse(adjacency)
+    setting = Setting(problem.constants(count("n_features", n_features)), count("n", n), kind)
+    chosen = choose_solver(solver, problem)
+    plan = chosen.plan(setting, None if noise is None else guarantee)
+    if noise is None or guarantee is None:
+        paid = PaidPlan(plan, None)
+    elif noise == "paper":
+        paid = PaidPlan(plan, chosen.paper_multiplier(plan, guarantee))
+    else:
+        paid = calibrate(plan, guarantee)
+    return PricedFit(problem, setting, chosen, paid, _statement(problem, setting, paid, guarantee, noise, n_features))
+
+
+def minimize(
+    problem: Problem,
+    X: Any,
+    y: Any,
+    *,
+    guarantee: Guarantee | None,
+    solver: str | Solver = "auto",
+    adjacency: str = "replace_one",
+    noise: str | None = "certified",
+    n: int | None = None,
+    weights: Array | None = None,
+    random_state: Any = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Minimise (1/n) Σ f(w, z_i) + r(w) over C with differential privacy.
+
+    Parameters
+    ----------
+    problem : Problem
+        Loss, regularizer, domain and the declared row bound.
+    X : array or CSR matrix of shape (rows, columns)
+        Rows are clipped to the declared norm; dense rows are not copied and sparse ones not densified.
+    y : array of shape (rows,)
+        Numeric targets: above 0 or not for two classes, 0 … K−1 for K classes, numbers for regression.
+    guarantee : Guarantee or None
+        (ε, δ); may be None only with noise=None.
+    solver : str or Solver
+        "auto", a name that `dperm solvers` lists, or a solver object with settings of its own.
+    adjacency : {"replace_one", "add_remove"}
+        Which two tables cannot be told apart.
+    noise : {"certified", "paper", None}
+        Certified noise; the paper's formula, for reproduction only; or none at all (ε = ∞).
+    n : int, optional
+        The public divisor, by default the number of rows, which then is public.
+    weights : array, optional
+        Public weights per row, at most `problem.weight_bound`.
+    random_state : int, optional
+        Makes the run repeatable, and the result not for release.
+    progress : callable, optional
+        Called with (steps done, steps planned).
+
+    Returns
+    -------
+    Release
+        Coefficients, statement and accounting event.
+
+    Guarantees
+    ----------
+    With noise="certified" and no seed, the returned `w` is (ε, δ)-differentially private under `adjacency`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dperm import L2, Guarantee, Logistic, Problem, minimize
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3)); y = np.sign(X[:, 0])
+    >>> result = minimize(Problem(Logistic(), L2(0.1)), X, y, guarantee=Guarantee(1.0, 1e-6))
+    >>> result.w.shape
+    (3,)
+    """
+    n_rows, n_features = table_shape(X, y)
+    public_n = n_rows if n is None else count("n", n)
+    if random_state is not None:
+        random_state = seed_from(random_state)
+    fit = price(
+        problem, public_n, n_features, guarantee=guarantee, solver=solver, adjacency=adjacency, noise=noise
+    )  # fmt: skip
+    check_row_count(n_rows, public_n, fit.setting.adjacency)
+    if noise is not None and guarantee is not None and guarantee.delta >= 1.0 / public_n:
+        warnings.warn(
+            f"delta = {guarantee.delta:g} is not below 1/n = {1.0 / public_n:g}: a promise this weak would allow "
+            "publishing one row in the clear.",
+            LargeDeltaWarning,
+            stacklevel=2,
+        )
+    start = problem.start(n_features)
+    rows = Rows.from_table(X, y, problem, weights)  # the last line that names X or y
+    randomness = Randomness.from_random_state(random_state)
+    with Oracle(rows, problem, fit.setting, fit.paid, randomness, progress) as oracle:
+        w = fit.solver.run(oracle, problem, fit.paid.plan, start)
+    privacy = fit.privacy
+    if randomness.seeded:
+        privacy = replace(privacy, seeded=True, caveats=(*privacy.caveats, "the noise came from a seed"))
+    return Release(w, privacy, fit.paid.event())
+
+
+def _statement(
+    problem: Problem, setting: Setting, paid: PaidPlan, guarantee: Guarantee | None, noise: str | None, n_features: int
+) -> PrivacyStatement:
+    epsilon, delta = (math.inf, 0.0) if noise is None or guarantee is None else (guarantee.epsilon, guarantee.delta)
+    event = paid.event()
+    caveats = {
+        "certified": (),
+        "paper": ("the paper's noise carries no valid guarantee",),
+        None: ("no noise was added",),
+    }
+    return PrivacyStatement(
+        epsilon=epsilon,
+        delta=delta,
+        certified_epsilon=epsilon_of(event, delta, setting.adjacency),
+        certified_delta=delta_of(event, epsilon, setting.adjacency),
+        adjacency=setting.adjacency.value,
+        mechanism=paid.plan.mechanism,
+        n_steps=paid.plan.n_steps,
+        noise=noise or "none",
+        noise_multiplier=paid.noise_multiplier or 0.0,
+        sigma=paid.sigma(paid.plan.planned[0]),
+        n=setting.n,
+        n_features=n_features,
+        classes=None,
+        row_norm=problem.row_norm,
+        full_row_norm=problem.full_row_norm,
+        target_range=None,
+        seeded=False,
+        caveats=caveats[noise],
+    )

@@ -1,0 +1,133 @@
+"""What a loss is: f(w, z) = ℓ(⟨w, x⟩, y), with bounds on ℓ' and ℓ'' that need no data."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import astuple
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm.errors import InvalidParameter
+from dperm.validation import positive
+
+Array = NDArray[np.float64]
+
+
+class Loss(ABC):
+    """A generalized linear loss ℓ(margin, target, *parameters).
+
+    A new loss is a frozen dataclass whose fields are its numeric parameters. `value` and
+    `derivative` are static and written with numpy functions: the same text serves arrays and, compiled,
+    the gradient kernel. See docs/extending.md for a loss in ten lines.
+
+    A loss with `n_outputs` > 1 sees a vector of margins; its `derivative` takes a third argument, the
+    array that receives the derivative, and its bounds are on the l2 norm and the spectral norm.
+    """
+
+    name: ClassVar[str]
+    convex: ClassVar[bool]
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of margins per row: 1, or the number of classes."""
+        return 1
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The numbers handed to `value` and `derivative` after margin and target."""
+        return tuple(float(number) for number in astuple(self))  # type: ignore[call-overload]
+
+    @staticmethod
+    @abstractmethod
+    def value(*args: Any, **kwargs: Any) -> Any:
+        """ℓ(margin, target, *parameters), never below 0."""
+
+    @staticmethod
+    @abstractmethod
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        """∂ℓ/∂margin at (margin, target, *parameters)."""
+
+    @abstractmethod
+    def slope_bound(self, margin_bound: float) -> float:
+        """A bound on |∂ℓ/∂margin| for |margin| ≤ margin_bound and every allowed target."""
+
+    @abstractmethod
+    def curvature_bound(self, margin_bound: float) -> float:
+        """A bound on |∂²ℓ/∂margin²| for |margin| ≤ margin_bound and every allowed target."""
+
+    @property
+    @abstractmethod
+    def target_range(self) -> tuple[float, float]:
+        """The smallest and the largest target."""
+
+    @abstractmethod
+    def encode(self, target: Array) -> Array:
+        """Bring targets into the allowed set, row by row; NaN marks a row that counts as nothing."""
+
+    @property
+    def value_at_zero(self) -> float:
+        """The largest ℓ(0, y) over allowed targets: a public bound on the risk of w = 0."""
+        low, high = self.target_range
+        return float(max(self.value(0.0, low, *self.parameters), self.value(0.0, high, *self.parameters)))
+
+    @classmethod
+    def example(cls) -> Self:
+        """Build an instance with ordinary parameters, for the contract tests."""
+        return cls()
+
+    def check_bounds(self, margin_bound: float) -> None:
+        """Raise if the declared bounds are visibly wrong, on a grid of margins and targets.
+
+        A safeguard against a slip in a loss of one's own; it sees no data. The sensitivity does not
+        rest on it, because the kernel clips every derivative to the declared slope.
+        """
+        if self.n_outputs > 1:
+            return
+        edge = min(margin_bound, 30.0)
+        margins = np.linspace(-edge, edge, 4001)
+        slope, curvature = self.slope_bound(margin_bound), self.curvature_bound(margin_bound)
+        if not (0 < slope < math.inf and 0 < curvature < math.inf):
+            raise InvalidParameter(
+                f"the {self.name} loss has no bounded derivative for margins up to {margin_bound:g}; "
+                "give the problem a bounded domain such as L2Ball(radius)."
+            )
+        for target in self.target_range:
+            slopes = np.asarray(self.derivative(margins, np.full_like(margins, target), *self.parameters))
+            steps = np.abs(np.diff(slopes)) / np.diff(margins)
+            if np.abs(slopes).max() > slope * (1 + 1e-9):
+                raise InvalidParameter(f"the {self.name} loss exceeds its declared slope bound {slope:g}.")
+            if steps.max() > curvature * (1 + 1e-6):
+                raise InvalidParameter(f"the {self.name} loss exceeds its declared curvature bound {curvature:g}.")
+
+
+class SignLoss(Loss):
+    """A loss for two classes, target −1 or +1: whatever is above 0 counts as +1."""
+
+    @property
+    def target_range(self) -> tuple[float, float]:
+        """The two classes."""
+        return -1.0, 1.0
+
+    def encode(self, target: Array) -> Array:
+        """Map targets above 0 to +1, the others to −1, and keep NaN."""
+        return np.where(np.isnan(target), np.nan, np.where(target > 0, 1.0, -1.0))
+
+
+class ResidualLoss(Loss):
+    """A loss for regression, target clipped to [−target_bound, target_bound]."""
+
+    target_bound: float
+
+    def __post_init__(self) -> None:
+        """Check the declared bound."""
+        positive("target_bound", self.target_bound)
+
+    @property
+    def target_range(self) -> tuple[float, float]:
+        """The declared range."""
+        return -self.target_bound, self.target_bound
+
+    def encode(self, target: Array) -> Array:
+        """Clip targets to the declared range; NaN stays NaN."""
+        return np.clip(target, *self.target_range)

@@ -1,0 +1,55 @@
+"""What is promised, and between which tables: (ε, δ) and the adjacency."""
+
+import enum
+from dataclasses import dataclass
+
+from dperm.errors import InvalidParameter
+from dperm.validation import finite, one_of, positive
+
+# Under add_remove the number of rows is private, yet the smoothness of F = (1/n) Σ f grows with it.
+# The guarantee therefore speaks of tables with at most this multiple of the declared n rows.
+ROWS_ALLOWED_PER_DECLARED = 1.05
+
+
+class Adjacency(enum.StrEnum):
+    """Which two tables the attacker must not tell apart."""
+
+    REPLACE_ONE = "replace_one"
+    ADD_REMOVE = "add_remove"
+
+    @property
+    def records_moved(self) -> int:
+        """How many record contributions a sum can change by: 2 when one is replaced, 1 when one comes or goes."""
+        return 2 if self is Adjacency.REPLACE_ONE else 1
+
+    @classmethod
+    def parse(cls, name: object) -> "Adjacency":
+        """Read a name, or raise."""
+        return cls(one_of("adjacency", name, tuple(member.value for member in cls)))
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """(ε, δ)-differential privacy: P[A(D) ∈ S] ≤ e^ε P[A(D') ∈ S] + δ for adjacent D, D' and every S.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0 and finite.
+    delta : float
+        Strictly between 0 and 0.1. From 1/n on it would allow publishing a whole row, and a fit warns.
+
+    Examples
+    --------
+    >>> Guarantee(1.0, 1e-6)
+    Guarantee(epsilon=1.0, delta=1e-06)
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        """Refuse anything that is not a promise."""
+        positive("epsilon", self.epsilon)
+        if not 0.0 < finite("delta", self.delta) < 0.1:
+            raise InvalidParameter(f"delta must lie strictly between 0 and 0.1, got {self.delta!r}.")

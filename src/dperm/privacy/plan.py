@@ -1,0 +1,103 @@
+"""A plan: everything a solver will ask, fixed and priced before the first row is read."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dp_accounting import dp_event
+
+from dperm.errors import InvalidParameter
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.queries import LastIterateQuery, Query
+from dperm.validation import count, positive
+
+
+@dataclass(frozen=True)
+class PlannedQuery:
+    """A query, how often it may be asked, and its noise relative to the plan's noise multiplier."""
+
+    query: Query
+    count: int = 1
+    relative_noise: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Degenerate numbers never mean "no noise"."""
+        count("count", self.count)
+        positive("relative_noise", self.relative_noise)
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """The price of all answers."""
+        return dp_event.SelfComposedDpEvent(self.query.event(noise_multiplier * self.relative_noise), self.count)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The queries of one run and what the solver decided from public numbers.
+
+    Parameters
+    ----------
+    mechanism : str
+        One phrase for the privacy statement.
+    planned : tuple of PlannedQuery
+        All that the oracle will answer; anything else it refuses.
+    settings : mapping
+        The solver's own choices (steps, step size, …), all public.
+    """
+
+    mechanism: str
+    planned: tuple[PlannedQuery, ...]
+    settings: Mapping[str, float | int | str]
+
+    def __post_init__(self) -> None:
+        """An empty plan, or one with mixed adjacency, is a mistake."""
+        if not self.planned:
+            raise InvalidParameter("a plan needs at least one query.")
+        if len({item.query for item in self.planned}) != len(self.planned):
+            raise InvalidParameter("a query may stand in a plan once; use its count.")
+        if len({item.query.setting for item in self.planned}) != 1:
+            raise InvalidParameter("all queries of a plan must rest on the same setting.")
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The adjacency that all queries are priced for."""
+        return self.planned[0].query.setting.adjacency
+
+    @property
+    def n_steps(self) -> int:
+        """Number of noisy answers that are computed."""
+        return sum(
+            item.count * (item.query.n_steps if isinstance(item.query, LastIterateQuery) else 1)
+            for item in self.planned
+        )
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """The accounting event of the whole run."""
+        return dp_event.ComposedDpEvent([item.event(noise_multiplier) for item in self.planned])
+
+
+@dataclass(frozen=True)
+class PaidPlan:
+    """A plan with its noise. `noise_multiplier` None is the explicit way to run without noise or privacy."""
+
+    plan: Plan
+    noise_multiplier: float | None
+
+    def __post_init__(self) -> None:
+        """Zero or NaN is never a way to say "no noise"."""
+        if self.noise_multiplier is not None:
+            positive("noise multiplier", self.noise_multiplier)
+
+    def sigma(self, item: PlannedQuery) -> float:
+        """Standard deviation of the noise of one of the planned queries."""
+        if self.noise_multiplier is None:
+            return 0.0
+        sigma = item.query.sigma(self.noise_multiplier * item.relative_noise)
+        if not (sigma > 0.0 and math.isfinite(sigma)):
+            raise InvalidParameter("the noise of a query is not a positive finite number; the bounds are degenerate.")
+        return sigma
+
+    def event(self) -> dp_event.DpEvent:
+        """The accounting event of what runs."""
+        if self.noise_multiplier is None:
+            return dp_event.NonPrivateDpEvent()
+        return self.plan.event(self.noise_multiplier)

@@ -1,0 +1,54 @@
+"""The public facts that a query's sensitivity and price rest on."""
+
+import math
+from dataclasses import dataclass
+
+from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
+from dperm.problem import Constants
+
+
+def summation_block(n: int) -> int:
+    """Rows that the gradient kernel adds up before it moves to a fresh accumulator (trusted/kernels.py)."""
+    return max(1024, math.ceil(n / 64))
+
+
+def summation_slack(n: int) -> float:
+    """Relative padding of the sensitivity for rounding in a blocked float64 sum over n rows.
+
+    A sum of N vectors of norm ≤ G along chains of k additions is off by at most k·u/(1 − k·u)·N·G
+    (u = 2⁻⁵³), and two tables are compared, so the computed sums differ by at most
+    (exact difference) + 2·k·u·N·G, up to the last digit. See docs/proofs/gradient.md.
+    """
+    rows = math.ceil(ROWS_ALLOWED_PER_DECLARED * n) + 1
+    # One block, then at most 64 + 8 blocks, then 8 pieces; the rest is for the products of one row.
+    chain = summation_block(rows) + 128
+    return 2.0 * rows * chain * 2.0**-53 * 1.01
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A problem's constants, the public number of rows and the adjacency.
+
+    Solvers build their queries on a setting; the oracle derives its own from the problem and refuses
+    a query that rests on another, so a solver cannot understate a sensitivity.
+    """
+
+    constants: Constants
+    n: int
+    adjacency: Adjacency
+
+    @property
+    def record_bound(self) -> float:
+        """The largest norm that one row adds to a computed gradient sum, padded for rounding."""
+        return self.constants.lipschitz * (1.0 + summation_slack(self.n))
+
+    @property
+    def sum_sensitivity(self) -> float:
+        """How far the gradient sum moves between adjacent tables."""
+        return self.adjacency.records_moved * self.record_bound
+
+    @property
+    def smoothness(self) -> float:
+        """L of F for every table that the guarantee speaks of."""
+        slack = ROWS_ALLOWED_PER_DECLARED if self.adjacency is Adjacency.ADD_REMOVE else 1.0
+        return self.constants.smoothness * slack

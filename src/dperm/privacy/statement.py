@@ -1,0 +1,117 @@
+"""The privacy statement: what is promised and what is assumed, in six lines or as JSON."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What a privacy engineer signs. Every number is public; none was measured on the rows.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The nominal guarantee; ε is infinite for a run without noise.
+    certified_epsilon, certified_delta : float
+        What the accountant proves for the run that happened: ε at this δ, and δ at this ε.
+    adjacency : str
+        Which two tables cannot be told apart.
+    mechanism : str
+        What ran.
+    n_steps : int
+        Noisy answers that were computed.
+    noise : str
+        "certified", "paper" or "none".
+    noise_multiplier : float
+        Standard deviation over sensitivity.
+    sigma : float
+        Standard deviation of the noise on one coordinate of the first planned query.
+    n, n_features : int
+        Shape of the table, public.
+    classes : tuple or None
+        The public classes.
+    row_norm : float
+        The bound that rows were clipped to.
+    full_row_norm : float
+        The same with the constant column.
+    target_range : tuple of float or None
+        The range that targets were clipped to.
+    seeded : bool
+        Whether the noise can be computed again from a seed.
+    caveats : tuple of str
+        What keeps the result from being released.
+    """
+
+    epsilon: float
+    delta: float
+    certified_epsilon: float
+    certified_delta: float
+    adjacency: str
+    mechanism: str
+    n_steps: int
+    noise: str
+    noise_multiplier: float
+    sigma: float
+    n: int
+    n_features: int
+    classes: tuple[Any, ...] | None
+    row_norm: float
+    full_row_norm: float
+    target_range: tuple[float, float] | None
+    seeded: bool
+    caveats: tuple[str, ...]
+
+    @property
+    def for_release(self) -> bool:
+        """Whether the guarantee covers publishing the model."""
+        return not self.caveats
+
+    def __str__(self) -> str:
+        """Six lines for a person."""
+        public = [f"n = {self.n}", f"{self.n_features} columns"]
+        if self.classes is not None:
+            public.append(f"the classes {', '.join(map(str, self.classes))}")
+        rows = f"clipped to ‖x‖₂ ≤ {self.row_norm:g}"
+        if self.full_row_norm != self.row_norm:
+            rows += f" ({self.full_row_norm:.4g} with the constant column)"
+        if self.target_range is not None:
+            rows += f", targets to [{self.target_range[0]:g}, {self.target_range[1]:g}]"
+        key = "from a seed" if self.seeded else "keyed by the operating system"
+        release = "FOR RELEASE" if self.for_release else "NOT FOR RELEASE: " + "; ".join(self.caveats)
+        return "\n".join(
+            [
+                f"promised:   {self._promise()}",
+                f"mechanism:  {self.mechanism}",
+                f"noise:      {self._noise()}",
+                f"public:     {', '.join(public)}, and every parameter of the fit",
+                f"rows:       {rows}; one with a value that is not finite counts as nothing",
+                f"randomness: ChaCha20 {key}; {release}",
+            ]
+        )
+
+    def _promise(self) -> str:
+        if math.isinf(self.epsilon):
+            return "nothing: the run had no noise (ε = ∞)"
+        promise = f"(ε = {self.epsilon:g}, δ = {self.delta:g})-differential privacy, adjacency {self.adjacency}"
+        if self.noise == "paper":
+            return (
+                f"nominally {promise}; certified is δ = {self.certified_delta:.3g} at this ε "
+                f"(or ε = {self.certified_epsilon:.4g} at this δ)"
+            )
+        return promise
+
+    def _noise(self) -> str:
+        if self.noise == "none":
+            return "none"
+        return (
+            f"Gaussian, multiplier {self.noise_multiplier:.4g} (σ = {self.sigma:.3g} a coordinate); "
+            f"accounted ε = {self.certified_epsilon:.6g} at δ = {self.delta:g}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; infinite numbers become strings."""
+        return {
+            key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+            for key, value in (asdict(self) | {"for_release": self.for_release}).items()
+        }

@@ -1,0 +1,175 @@
+"""The problem: minimise (1/n) Σ f(w, z_i) + r(w) over C, and its constants from declared bounds alone."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm.domains import Domain, WholeSpace
+from dperm.errors import InvalidParameter
+from dperm.losses import Loss
+from dperm.regularizers import NoRegularizer, Regularizer
+from dperm.validation import positive
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What the theorems need to know about a problem; every number is public.
+
+    Attributes
+    ----------
+    lipschitz : float
+        G, a bound on ‖∇f(w, z)‖₂ for every row and every w in C.
+    smoothness : float
+        L, the smoothness of one f(·, z).
+    strong_convexity : float
+        μ of F^r, from the regularizer.
+    diameter : float
+        ‖C‖₂, possibly infinite.
+    initial_gap : float
+        A bound on F^r(start) − min F^r.
+    convex : bool
+        Whether every f(·, z) is convex.
+    dimension : int
+        Number of coefficients, the constant column included.
+    """
+
+    lipschitz: float
+    smoothness: float
+    strong_convexity: float
+    diameter: float
+    initial_gap: float
+    convex: bool
+    dimension: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Empirical risk minimization over bounded rows.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss of one row.
+    regularizer : Regularizer
+        r(w), never data dependent.
+    domain : Domain
+        The set C that w must lie in.
+    row_norm : float
+        R: every row is clipped to ‖x‖₂ ≤ R before anything else is done with it.
+    intercept : bool
+        Append a constant column. Its value is `row_norm`, and it counts in the row norm.
+    weight_bound : float
+        The largest weight that a row can have.
+
+    Examples
+    --------
+    >>> from dperm import L2, Logistic, Problem
+    >>> Problem(Logistic(), L2(0.01)).constants(n_features=54).smoothness
+    0.25
+    """
+
+    loss: Loss
+    regularizer: Regularizer = field(default_factory=NoRegularizer)
+    domain: Domain = field(default_factory=WholeSpace)
+    row_norm: float = 1.0
+    intercept: bool = False
+    weight_bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check types and bounds; nothing here has seen a row."""
+        for name, kind in (("loss", Loss), ("regularizer", Regularizer), ("domain", Domain)):
+            if not isinstance(getattr(self, name), kind):
+                raise InvalidParameter(f"{name} must be a dperm {kind.__name__}, got {getattr(self, name)!r}.")
+        positive("row_norm", self.row_norm)
+        positive("weight_bound", self.weight_bound)
+
+    @property
+    def intercept_value(self) -> float:
+        """The constant column's value, 0 without one."""
+        return self.row_norm if self.intercept else 0.0
+
+    @property
+    def full_row_norm(self) -> float:
+        """√(R² + c²): the norm bound with the constant column."""
+        return math.hypot(self.row_norm, self.intercept_value)
+
+    def dimension(self, n_features: int) -> int:
+        """Number of coefficients for rows of `n_features` columns."""
+        return self.loss.n_outputs * (n_features + int(self.intercept))
+
+    def margin_bound(self, n_features: int) -> float:
+        """The largest |⟨w, x⟩| over C and the clipped rows."""
+        return self.full_row_norm * self.domain.norm_bound(self.dimension(n_features))
+
+    def slope_bound(self, n_features: int) -> float:
+        """The bound that the kernel enforces on the (weighted) derivative of one row."""
+        return self.loss.slope_bound(self.margin_bound(n_features))
+
+    def start(self, n_features: int) -> Array:
+        """The starting point: the point of C nearest to 0."""
+        return self.domain.project(np.zeros(self.dimension(n_features)))
+
+    def constants(self, n_features: int) -> Constants:
+        """Derive G, L, μ and the rest from the declared bounds.
+
+        Raises
+        ------
+        InvalidParameter
+            If a derivative is unbounded on this domain, or the parts do not fit together.
+        """
+        dimension = self.dimension(n_features)
+        self.regularizer.check_dimension(dimension)
+        self.domain.check_dimension(dimension)
+        margin_bound = self.margin_bound(n_features)
+        self.loss.check_bounds(margin_bound)
+        slope, curvature = self.loss.slope_bound(margin_bound), self.loss.curvature_bound(margin_bound)
+        lipschitz = self.weight_bound * self.full_row_norm * slope
+        strong_convexity = self.regularizer.strong_convexity
+        start = self.start(n_features)
+        gaps = [self.regularizer.value(start) + self.weight_bound * self._value_bound(start)]
+        if strong_convexity > 0 and not start.any():
+            # F^r(0) − F^r(w*) ≤ ‖∇F(0)‖²/(2μ) for a μ-strongly convex F^r that r does not move at 0.
+            gaps.append(lipschitz**2 / (2 * strong_convexity))
+        return Constants(
+            lipschitz=lipschitz,
+            smoothness=self.weight_bound * self.full_row_norm**2 * curvature,
+            strong_convexity=strong_convexity if self.loss.convex else 0.0,
+            diameter=self.domain.diameter(dimension),
+            initial_gap=min(gaps),
+            convex=self.loss.convex,
+            dimension=dimension,
+        )
+
+    def prox(self, v: Array, step: float) -> Array:
+        """Proximal step of r plus the indicator of C: argmin over w in C of ½‖w − v‖² + step · r(w)."""
+        shrunk = self.regularizer.prox(v, step)
+        if self.domain.name in self.regularizer.projects_exactly_onto:
+            return self.domain.project(shrunk)
+        return _dykstra(self.regularizer, self.domain, v, step)
+
+    def _value_bound(self, start: Array) -> float:
+        # Losses are at least 0, so the loss at the start bounds its excess over the minimum.
+        if start.any():
+            margin = self.full_row_norm * float(np.linalg.norm(start))
+            return self.loss.value_at_zero + margin * self.loss.slope_bound(margin)
+        return self.loss.value_at_zero
+
+
+def _dykstra(regularizer: Regularizer, domain: Domain, v: Array, step: float) -> Array:
+    """Proximal Dykstra iteration for r + indicator(C), where the two steps do not simply compose."""
+    point, prox_memory, projection_memory = v, np.zeros_like(v), np.zeros_like(v)
+    scale = 1.0 + float(np.linalg.norm(v))
+    for _ in range(10_000):
+        shrunk = regularizer.prox(point + prox_memory, step)
+        prox_memory = point + prox_memory - shrunk
+        projected = domain.project(shrunk + projection_memory)
+        projection_memory = shrunk + projection_memory - projected
+        moved = float(np.linalg.norm(projected - point)) + float(np.linalg.norm(projected - shrunk))
+        point = projected
+        if moved <= 1e-13 * scale:
+            break
+    return point

@@ -1,0 +1,47 @@
+"""What a regularizer is: a convex r(w) with a proximal step."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm.errors import InvalidParameter
+
+Array = NDArray[np.float64]
+
+
+class Regularizer(ABC):
+    """A convex function r of the coefficients; it never sees data."""
+
+    name: ClassVar[str]
+    # Domains C for which projecting after the prox is exactly prox of r + indicator(C).
+    # For the others the problem falls back on Dykstra's iteration (problem.py).
+    projects_exactly_onto: ClassVar[frozenset[str]]
+
+    @property
+    def strong_convexity(self) -> float:
+        """The μ for which r − (μ/2)‖w‖² is convex."""
+        return 0.0
+
+    @abstractmethod
+    def value(self, w: Array) -> float:
+        """r(w)."""
+
+    @abstractmethod
+    def prox(self, v: Array, step: float) -> Array:
+        """Argmin over w of ½‖w − v‖² + step · r(w)."""
+
+    def check_dimension(self, dimension: int) -> None:
+        """Raise if r is not a function of `dimension` coefficients."""
+
+    @classmethod
+    def example(cls) -> Self:
+        """Build an instance with ordinary parameters, for the contract tests."""
+        return cls()
+
+
+def require_dimension(needed: int, dimension: int, what: str) -> None:
+    """Raise if `what` speaks of more coefficients than there are."""
+    if needed > dimension:
+        raise InvalidParameter(f"{what} needs {needed} coefficients, the problem has {dimension}.")

@@ -1,0 +1,42 @@
+"""Elastic net: a mixture of lasso and ridge."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.errors import InvalidParameter
+from dperm.regularizers.base import Array, Regularizer
+from dperm.regularizers.l1 import soft_threshold
+from dperm.validation import finite, positive
+
+
+@dataclass(frozen=True)
+class ElasticNet(Regularizer):
+    """r(w) = strength · (l1_ratio ‖w‖₁ + ½ (1 − l1_ratio) ‖w‖₂²)."""
+
+    strength: float = 1e-2
+    l1_ratio: float = 0.5
+
+    name = "elastic_net"
+    projects_exactly_onto = frozenset({"whole_space", "l2_ball", "l1_ball", "box"})
+
+    def __post_init__(self) -> None:
+        """Check both numbers."""
+        positive("strength", self.strength)
+        if not 0.0 <= finite("l1_ratio", self.l1_ratio) <= 1.0:
+            raise InvalidParameter(f"l1_ratio must lie between 0 and 1, got {self.l1_ratio!r}.")
+
+    @property
+    def strong_convexity(self) -> float:
+        """The ridge part."""
+        return self.strength * (1.0 - self.l1_ratio)
+
+    def value(self, w: Array) -> float:
+        """Both parts."""
+        lasso = self.strength * self.l1_ratio * float(np.abs(w).sum())
+        return lasso + 0.5 * self.strong_convexity * float(w @ w)
+
+    def prox(self, v: Array, step: float) -> Array:
+        """Soft thresholding, then shrinking."""
+        thresholded = soft_threshold(v, step * self.strength * self.l1_ratio)
+        return thresholded / (1.0 + step * self.strong_convexity)

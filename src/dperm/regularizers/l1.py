@@ -1,0 +1,36 @@
+"""Lasso: the l1 norm."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.regularizers.base import Array, Regularizer
+from dperm.validation import positive
+
+
+def soft_threshold(v: Array, threshold: float) -> Array:
+    """Move every coordinate towards zero by `threshold`, stopping there."""
+    return np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0)
+
+
+@dataclass(frozen=True)
+class L1(Regularizer):
+    """r(w) = strength · ‖w‖₁."""
+
+    strength: float = 1e-2
+
+    name = "l1"
+    # Box: the problem separates. Balls around 0: their multiplier only adds to the threshold (l1) or scales (l2).
+    projects_exactly_onto = frozenset({"whole_space", "l2_ball", "l1_ball", "box"})
+
+    def __post_init__(self) -> None:
+        """Check the strength; for none at all use NoRegularizer."""
+        positive("strength", self.strength)
+
+    def value(self, w: Array) -> float:
+        """Strength times the sum of sizes."""
+        return self.strength * float(np.abs(w).sum())
+
+    def prox(self, v: Array, step: float) -> Array:
+        """Soft thresholding."""
+        return soft_threshold(v, step * self.strength)

@@ -1,0 +1,21 @@
+"""No regularizer."""
+
+from dataclasses import dataclass
+
+from dperm.regularizers.base import Array, Regularizer
+
+
+@dataclass(frozen=True)
+class NoRegularizer(Regularizer):
+    """r(w) = 0."""
+
+    name = "none"
+    projects_exactly_onto = frozenset({"whole_space", "l2_ball", "l1_ball", "simplex", "box"})
+
+    def value(self, w: Array) -> float:
+        """Zero."""
+        return 0.0
+
+    def prox(self, v: Array, step: float) -> Array:
+        """The point itself."""
+        return v

@@ -1,0 +1,68 @@
+"""What a solver is: a plan from public numbers, then a loop over released answers."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm.privacy.guarantee import Guarantee
+from dperm.privacy.plan import Plan
+from dperm.privacy.queries import Query
+from dperm.privacy.setting import Setting
+from dperm.problem import Problem
+
+Array = NDArray[np.float64]
+
+
+class Oracle(Protocol):
+    """The side of the wall that a solver sees."""
+
+    @property
+    def public_coin(self) -> np.random.Generator:
+        """Randomness for public choices."""
+        ...
+
+    def ask(self, query: Query, w: Array) -> Array:
+        """Answer a planned query at a released point, with noise."""
+        ...
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How `dperm solvers` describes a method."""
+
+    summary: str
+    source: str
+    utility: str
+    gradients: str
+    needs: str
+
+
+class Solver(ABC):
+    """A method. Settings are fields; every one has a default derived from public numbers."""
+
+    name: ClassVar[str]
+    profile: ClassVar[Profile]
+
+    @abstractmethod
+    def refusal(self, problem: Problem) -> str | None:
+        """Say why this solver cannot take the problem, or None if it can."""
+
+    @abstractmethod
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+        """Fix everything that will be asked, from public numbers only; guarantee None plans a run without noise."""
+
+    @abstractmethod
+    def paper_multiplier(self, plan: Plan, guarantee: Guarantee) -> float:
+        """The noise multiplier that the paper's theorem prescribes for this plan."""
+
+    @abstractmethod
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+        """Follow the plan and return the released coefficients."""
+
+    @classmethod
+    def example(cls) -> Self:
+        """Build an instance with ordinary settings, for the contract tests."""
+        return cls()

@@ -1,0 +1,267 @@
+"""Compiled sums over rows: one pass over memory, threads used, every row's part bounded.
+
+A row's part is weight · scale · clip(ℓ'(scale · ⟨w, x⟩ + c·w_c, y)) · x, where `scale` clips the row to the
+declared norm and `clip` enforces the declared slope. So the sum's sensitivity does not depend on what the
+rows hold, nor on whether a loss keeps the bounds that it declares. Rows of weight 0 are never read.
+"""
+
+import functools
+import itertools
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dperm.losses import Loss
+from dperm.privacy.setting import summation_block
+
+Array = NDArray[np.float64]
+
+# Sums over columns may be reordered (that is what makes them fast); NaN and infinity keep their meaning.
+_compile = functools.partial(numba.njit, nogil=True, fastmath={"reassoc", "nsz", "contract"})
+
+# A larger entry makes its row count as nothing: beyond it a product with a coefficient could overflow.
+LARGEST_ENTRY = 1e150
+
+# Pieces of a sum that threads may take. Fixed, so that a seeded result does not depend on the machine.
+_PIECES = 8
+_SMALLEST_PIECE = 1 << 18
+
+
+def n_threads() -> int:
+    """Threads worth starting on this machine."""
+    return min(_PIECES, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+@functools.cache
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile a loss's derivative once per process."""
+    return numba.njit(nogil=True)(function)
+
+
+def gradient_sum(
+    loss: Loss,
+    slope_bound: float,
+    table: Any,
+    scale: Array,
+    weight: Array,
+    target: Array,
+    w: Array,
+    intercept: float,
+    pool: Executor,
+) -> Array:
+    """Σ_i weight_i ∇ℓ_i(w) over dense or CSR rows.
+
+    Parameters
+    ----------
+    loss : Loss
+        Gives the derivative.
+    slope_bound : float
+        Every row's derivative is clipped to this size (norm, if it is a vector).
+    table : array or CSR matrix of shape (n, p)
+        Never copied.
+    scale, weight, target : arrays of shape (n,)
+        See the module's first lines.
+    w : array of shape (n_outputs · (p + 1),), or · p without an intercept
+        Where the gradient is taken.
+    intercept : float
+        Value of the constant column, 0 for none.
+    pool : Executor
+        Threads.
+    """
+    if sparse.issparse(table):
+        columns: tuple[Any, ...] = (table.data, table.indices, table.indptr)
+        kernel = _csr_scalar if loss.n_outputs == 1 else _csr_vector
+        work = int(table.nnz)
+    else:
+        columns = (table,)
+        kernel = _dense_scalar if loss.n_outputs == 1 else _dense_vector
+        work = int(table.size)
+    shape = (w.size,) if loss.n_outputs == 1 else (loss.n_outputs, w.size // loss.n_outputs)
+    point = np.ascontiguousarray(w).reshape(shape)
+    n = target.size
+    block = summation_block(n)
+
+    def piece(edges: tuple[int, int]) -> Array:
+        out = np.zeros(shape)
+        kernel(
+            compiled(loss.derivative), loss.parameters, slope_bound,
+            *columns, scale, weight, target, point, intercept, *edges, block, out,
+        )  # fmt: skip
+        return out
+
+    pieces = min(_PIECES, max(1, math.ceil(work * loss.n_outputs / _SMALLEST_PIECE)))
+    cuts = [n * k // pieces for k in range(pieces + 1)]
+    edges = list(itertools.pairwise(cuts))
+    parts = [piece(edges[0])] if pieces == 1 else list(pool.map(piece, edges))
+    return np.asarray(np.sum(parts, axis=0)).reshape(w.shape)
+
+
+def row_norms(table: Any) -> Array:
+    """l2 norm of every row; NaN where an entry is not finite or larger than `LARGEST_ENTRY`."""
+    norms = np.empty(table.shape[0])
+    if sparse.issparse(table):
+        _csr_norms(table.data, table.indptr, norms)
+    else:
+        _dense_norms(table, norms)
+    return norms
+
+
+@_compile
+def _dense_norms(X, norms):  # type: ignore[no-untyped-def]
+    for i in range(X.shape[0]):
+        total, largest = 0.0, 0.0
+        for j in range(X.shape[1]):
+            entry = np.float64(X[i, j])
+            total += entry * entry
+            # Written so that a NaN makes `largest` infinite as well.
+            largest = max(largest, abs(entry)) if abs(entry) <= LARGEST_ENTRY else np.inf
+        norms[i] = np.sqrt(total) if largest <= LARGEST_ENTRY else np.nan
+
+
+@_compile
+def _csr_norms(data, indptr, norms):  # type: ignore[no-untyped-def]
+    for i in range(norms.shape[0]):
+        total, largest = 0.0, 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            entry = np.float64(data[k])
+            total += entry * entry
+            largest = max(largest, abs(entry)) if abs(entry) <= LARGEST_ENTRY else np.inf
+        norms[i] = np.sqrt(total) if largest <= LARGEST_ENTRY else np.nan
+
+
+@_compile
+def _clip(value, bound):  # type: ignore[no-untyped-def]
+    # Comparisons are written so that a NaN ends at the bound instead of passing through.
+    if not value <= bound:
+        return bound
+    if not value >= -bound:
+        return -bound
+    return value
+
+
+@_compile
+def _clip_vector(values, bound):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for k in range(values.shape[0]):
+        total += values[k] * values[k]
+    norm = np.sqrt(total)
+    if not norm <= bound:
+        for k in range(values.shape[0]):
+            values[k] = values[k] * (bound / norm) if norm < np.inf else 0.0
+
+
+@_compile
+def _dense_scalar(derivative, parameters, bound, X, scale, weight, target, w, intercept, start, stop, block, out):  # type: ignore[no-untyped-def]
+    p = X.shape[1]
+    for first in range(start, stop, block):
+        part = np.zeros(w.shape[0])
+        for i in range(first, min(first + block, stop)):
+            if weight[i] == 0.0:
+                continue
+            margin = 0.0
+            for j in range(p):
+                margin += X[i, j] * w[j]
+            margin *= scale[i]
+            if intercept != 0.0:
+                margin += intercept * w[p]
+            slope = weight[i] * _clip(derivative(margin, target[i], *parameters), bound)
+            if intercept != 0.0:
+                part[p] += intercept * slope
+            slope *= scale[i]
+            for j in range(p):
+                part[j] += slope * X[i, j]
+        for j in range(part.shape[0]):
+            out[j] += part[j]
+
+
+@_compile
+def _dense_vector(derivative, parameters, bound, X, scale, weight, target, w, intercept, start, stop, block, out):  # type: ignore[no-untyped-def]
+    p, n_outputs = X.shape[1], w.shape[0]
+    margin, slope = np.empty(n_outputs), np.empty(n_outputs)
+    for first in range(start, stop, block):
+        part = np.zeros(w.shape)
+        for i in range(first, min(first + block, stop)):
+            if weight[i] == 0.0:
+                continue
+            for k in range(n_outputs):
+                margin[k] = 0.0
+                for j in range(p):
+                    margin[k] += X[i, j] * w[k, j]
+                margin[k] *= scale[i]
+                if intercept != 0.0:
+                    margin[k] += intercept * w[k, p]
+            derivative(margin, target[i], slope, *parameters)
+            _clip_vector(slope, bound)
+            for k in range(n_outputs):
+                if intercept != 0.0:
+                    part[k, p] += intercept * weight[i] * slope[k]
+                factor = weight[i] * slope[k] * scale[i]
+                for j in range(p):
+                    part[k, j] += factor * X[i, j]
+        for k in range(n_outputs):
+            for j in range(part.shape[1]):
+                out[k, j] += part[k, j]
+
+
+@_compile
+def _csr_scalar(  # type: ignore[no-untyped-def]
+    derivative, parameters, bound, data, indices, indptr, scale, weight, target, w, intercept, start, stop, block, out
+):
+    last = w.shape[0] - 1
+    for first in range(start, stop, block):
+        part = np.zeros(w.shape[0])
+        for i in range(first, min(first + block, stop)):
+            if weight[i] == 0.0:
+                continue
+            margin = 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                margin += data[k] * w[indices[k]]
+            margin *= scale[i]
+            if intercept != 0.0:
+                margin += intercept * w[last]
+            slope = weight[i] * _clip(derivative(margin, target[i], *parameters), bound)
+            if intercept != 0.0:
+                part[last] += intercept * slope
+            slope *= scale[i]
+            for k in range(indptr[i], indptr[i + 1]):
+                part[indices[k]] += slope * data[k]
+        for j in range(part.shape[0]):
+            out[j] += part[j]
+
+
+@_compile
+def _csr_vector(  # type: ignore[no-untyped-def]
+    derivative, parameters, bound, data, indices, indptr, scale, weight, target, w, intercept, start, stop, block, out
+):
+    n_outputs, last = w.shape[0], w.shape[1] - 1
+    margin, slope = np.empty(n_outputs), np.empty(n_outputs)
+    for first in range(start, stop, block):
+        part = np.zeros(w.shape)
+        for i in range(first, min(first + block, stop)):
+            if weight[i] == 0.0:
+                continue
+            for c in range(n_outputs):
+                margin[c] = 0.0
+                for k in range(indptr[i], indptr[i + 1]):
+                    margin[c] += data[k] * w[c, indices[k]]
+                margin[c] *= scale[i]
+                if intercept != 0.0:
+                    margin[c] += intercept * w[c, last]
+            derivative(margin, target[i], slope, *parameters)
+            _clip_vector(slope, bound)
+            for c in range(n_outputs):
+                if intercept != 0.0:
+                    part[c, last] += intercept * weight[i] * slope[c]
+                factor = weight[i] * slope[c] * scale[i]
+                for k in range(indptr[i], indptr[i + 1]):
+                    part[c, indices[k]] += factor * data[k]
+        for c in range(n_outputs):
+            for j in range(part.shape[1]):
+                out[c, j] += part[c, j]

@@ -1,0 +1,54 @@
+"""Where randomness comes from: a cryptographic generator, keyed by the operating system unless a seed is given."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from randomgen import ChaCha
+
+from dperm.errors import InvalidParameter
+
+
+@dataclass(frozen=True, eq=False)
+class Randomness:
+    """Independent streams of one fit, made anew for every fit and never stored with a model.
+
+    Attributes
+    ----------
+    noise : Generator
+        Adds noise.
+    sampling : Generator
+        Picks batches.
+    public_coin : Generator
+        For choices that are public anyway, such as which iterate to return.
+    seeded : bool
+        Whether somebody who knows the seed could take the noise off again.
+    """
+
+    noise: np.random.Generator
+    sampling: np.random.Generator
+    public_coin: np.random.Generator
+    seeded: bool
+
+    @classmethod
+    def from_random_state(cls, random_state: Any) -> "Randomness":
+        """Fresh operating-system keys for None, else streams derived from the seed."""
+        if random_state is None:
+            keys = (ChaCha(key=secrets.randbits(256)) for _ in range(3))
+            return cls(*(np.random.Generator(key) for key in keys), seeded=False)
+        children = np.random.SeedSequence(seed_from(random_state)).spawn(3)
+        return cls(*(np.random.Generator(ChaCha(child)) for child in children), seeded=True)
+
+
+def seed_from(random_state: Any) -> int:
+    """Read a seed as scikit-learn does: a whole number, a RandomState or a Generator."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(0, 2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(0, 2**63 - 1))
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
+        return int(random_state)
+    raise InvalidParameter(
+        f"random_state must be None, a whole number of 0 or above, or a generator, got {random_state!r}."
+    )

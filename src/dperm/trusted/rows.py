@@ -1,0 +1,181 @@
+"""Rows behind the wall: clipped to the declared bounds, never copied, never measured for anybody outside."""
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from dperm.errors import InvalidParameter
+from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
+from dperm.problem import Problem
+from dperm.trusted.kernels import gradient_sum, row_norms
+
+Array = NDArray[np.float64]
+
+
+def as_table(X: Any) -> Any:
+    """Bring a table into a form that the kernels read, CSR or a numeric array, without a copy where it is one."""
+    if sparse.issparse(X):
+        table = X if X.format == "csr" else X.tocsr()
+        if table.dtype.kind not in "fiub":
+            raise InvalidParameter("the table must hold real numbers.")
+        return table
+    table = np.asarray(X)
+    if table.ndim != 2:
+        raise InvalidParameter(f"the table must have two dimensions (rows and columns), got {table.ndim}.")
+    if table.dtype.kind == "O":
+        table = _numbers(table)
+    if table.dtype.kind not in "fiub":
+        raise InvalidParameter(f"the table must hold real numbers, got {table.dtype}.")
+    return table if table.dtype.itemsize >= 4 or table.dtype.kind != "f" else table.astype(np.float32)
+
+
+def _numbers(values: NDArray[Any]) -> Array:
+    """Turn Python objects into floats; the message must not show the one that is not a number."""
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameter("the values must be real numbers; encode text columns first.") from None
+
+
+def table_shape(X: Any, y: Any) -> tuple[int, int]:
+    """Number of rows and columns, read without looking at a value."""
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X, dtype=object).shape
+    if len(shape) != 2:
+        raise InvalidParameter(f"the table must have two dimensions (rows and columns), got {len(shape)}.")
+    n_targets = y.shape if hasattr(y, "shape") else np.asarray(y, dtype=object).shape
+    if len(n_targets) != 1:
+        raise InvalidParameter(f"the target must have one dimension, got {len(n_targets)}.")
+    if shape[0] != n_targets[0]:
+        raise InvalidParameter(f"the table has {shape[0]} rows and the target {n_targets[0]}.")
+    if shape[0] < 1 or shape[1] < 1:
+        raise InvalidParameter(f"the table needs at least one row and one column, got {shape[0]} × {shape[1]}.")
+    return int(shape[0]), int(shape[1])
+
+
+def check_row_count(n_rows: int, n: int, adjacency: Adjacency) -> None:
+    """Raise if the table is not one that the guarantee speaks of."""
+    if adjacency is Adjacency.REPLACE_ONE and n_rows != n:
+        raise InvalidParameter(f"under replace_one the public n is the number of rows: {n_rows} rows, n = {n}.")
+    if n_rows > ROWS_ALLOWED_PER_DECLARED * n + 1:
+        raise InvalidParameter(f"the declared n = {n} is too small for this table; declare about its number of rows.")
+
+
+def read_table(estimator: Any, X: Any, *, fitting: bool) -> Any:
+    """Check a table the scikit-learn way (names, shape, type) but never for the values in it."""
+    clean = True
+    try:
+        return validate_data(estimator, X, reset=fitting, accept_sparse="csr", ensure_all_finite=False)
+    except ValueError as error:
+        clean = "could not convert" not in str(error)
+        if clean:
+            raise
+    # Raised here and not above, so that the message with the value is not kept as its context.
+    raise InvalidParameter("the table must hold real numbers; encode text columns first.")
+
+
+def read_target(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
+    """Check a target the scikit-learn way, but never for the values in it."""
+    if y is None:
+        raise InvalidParameter(
+            f"requires y to be passed, but the target y is None: {type(estimator).__name__} is supervised."
+        )
+    target = np.asarray(column_or_1d(y, warn=True))
+    if target.shape[0] != n_rows:
+        raise InvalidParameter(f"the table has {n_rows} rows and the target {target.shape[0]}.")
+    return target
+
+
+def distinct_labels(y: Any) -> tuple[Any, ...]:
+    """The labels that occur in y: a fact about the rows, so the caller must mark its result as not for release."""
+    check_classification_targets(y)
+    return tuple(np.unique(y).tolist())
+
+
+def weights_by_class(numbers: Array, class_weights: Sequence[float]) -> Array:
+    """Weight of every row from the public weight of its class; 0 for a label that is not declared."""
+    known = np.isfinite(numbers)
+    return np.where(known, np.asarray(class_weights)[np.where(known, numbers, 0).astype(np.intp)], 0.0)
+
+
+def class_numbers(y: Any, classes: Sequence[Any]) -> Array:
+    """Position of every label in the declared classes; NaN for a label that is not among them."""
+    labels = np.asarray(y)
+    numbers = np.full(labels.shape, np.nan)
+    for position, label in enumerate(classes):
+        numbers[labels == label] = position
+    return numbers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rows:
+    """A table with its bounded rows; the arrays never leave `trusted/`.
+
+    Attributes
+    ----------
+    table : array or CSR matrix
+        The values as handed in.
+    target : array
+        Encoded and clipped targets.
+    scale : array
+        min(1, R/‖x_i‖): makes the row obey the declared norm.
+    weight : array
+        The row's weight; 0 for a row that counts as nothing (a value that is not finite, or an unknown label).
+    """
+
+    table: Any
+    target: Array
+    scale: Array
+    weight: Array
+
+    @classmethod
+    def from_table(cls, X: Any, y: Any, problem: Problem, weights: Array | None = None) -> "Rows":
+        """Read a table once and bound every row.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Features and numeric targets.
+        problem : Problem
+            Declares the bounds.
+        weights : array, optional
+            Weight per row, at most `problem.weight_bound`; 1 if absent.
+        """
+        table = as_table(X)
+        raw = np.asarray(y)
+        target = problem.loss.encode(_numbers(raw) if raw.dtype.kind == "O" else raw.astype(np.float64))
+        norms = row_norms(table)
+        usable = np.isfinite(norms) & np.isfinite(target)
+        # A few ulp below R, so that the norm of the scaled row, recomputed, does not exceed it.
+        limit = problem.row_norm * (1.0 - 8.0 * table.shape[1] * 2.0**-53)
+        scale = limit / np.maximum(np.where(usable, norms, np.inf), limit)
+        weight = np.ones(target.size)
+        if weights is not None:
+            weight = np.clip(np.nan_to_num(np.asarray(weights, dtype=np.float64)), 0.0, problem.weight_bound)
+        return cls(table, np.where(usable, target, 0.0), scale, np.where(usable, weight, 0.0))
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self.target.size)
+
+    def __reduce__(self) -> Any:
+        """Rows are not to be written anywhere."""
+        raise TypeError("rows cannot be pickled or copied: they never leave the trusted side.")
+
+    def take(self, chosen: NDArray[np.intp]) -> "Rows":
+        """The chosen rows."""
+        return Rows(self.table[chosen], self.target[chosen], self.scale[chosen], self.weight[chosen])
+
+    def gradient_sum(self, problem: Problem, w: Array, pool: Executor) -> Array:
+        """Σ ∇f(w, z_i), every row's part at most `lipschitz` long."""
+        slope_bound = problem.slope_bound(self.table.shape[1])
+        return gradient_sum(
+            problem.loss, slope_bound, self.table, self.scale, self.weight, self.target,
+            w, problem.intercept_value, pool,
+        )  # fmt: skip

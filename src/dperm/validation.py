@@ -1,0 +1,46 @@
+"""Checks of public parameters, made before any row is read."""
+
+import math
+import numbers
+
+from dperm.errors import InvalidParameter
+
+
+def positive(name: str, value: object) -> float:
+    """Return `value` as a float if it is a finite number above zero, else raise."""
+    number = finite(name, value)
+    if number <= 0:
+        raise InvalidParameter(f"{name} must be above 0, got {value!r}.")
+    return number
+
+
+def nonnegative(name: str, value: object) -> float:
+    """Return `value` as a float if it is a finite number and not negative, else raise."""
+    number = finite(name, value)
+    if number < 0:
+        raise InvalidParameter(f"{name} must be 0 or above, got {value!r}.")
+    return number
+
+
+def finite(name: str, value: object) -> float:
+    """Return `value` as a float if it is a finite real number, else raise."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidParameter(f"{name} must be a number, got {value!r}.")
+    if not math.isfinite(value):
+        raise InvalidParameter(f"{name} must be finite, got {value!r}.")
+    return float(value)
+
+
+def count(name: str, value: object) -> int:
+    """Return `value` as an int if it is a whole number of at least one, else raise."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise InvalidParameter(f"{name} must be a whole number of at least 1, got {value!r}.")
+    return int(value)
+
+
+def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
+    """Return `value` if it is one of the allowed words, else raise."""
+    if not isinstance(value, str) or value not in allowed:
+        words = ", ".join(repr(word) for word in allowed)
+        raise InvalidParameter(f"{name} must be one of {words}, got {value!r}.")
+    return value
