@@ -131,7 +131,7 @@ def minimize(
     noise : {"certified", "paper", None}
         Certified noise; the paper's formula, for reproduction only; or none at all (ε = ∞).
     n : int, optional
-        The public divisor, by default the number of rows, which then is public.
+        The public divisor, by default the number of rows. Under add_remove it must be declared for a release.
     weights : array, optional
         Public weights per row, at most `problem.weight_bound`.
     random_state : int, optional
@@ -179,6 +179,8 @@ def minimize(
     with Oracle(rows, problem, fit.setting, fit.paid, randomness, progress) as oracle:
         w = fit.solver.run(oracle, problem, fit.paid.plan, start)
     privacy = fit.privacy
+    if n is None and noise is not None and fit.setting.adjacency is Adjacency.ADD_REMOVE:
+        privacy = replace(privacy, caveats=(*privacy.caveats, "n was read from the rows, declare it under add_remove"))
     if randomness.seeded:
         privacy = replace(privacy, seeded=True, caveats=(*privacy.caveats, "the noise came from a seed"))
     return Release(w, privacy, fit.paid.event())
@@ -210,7 +212,7 @@ def _statement(
         classes=None,
         row_norm=problem.row_norm,
         full_row_norm=problem.full_row_norm,
-        target_range=None,
+        target_range=problem.loss.clipped_range,
         seeded=False,
         caveats=caveats[noise],
     )

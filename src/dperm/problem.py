@@ -33,6 +33,8 @@ class Constants:
         A bound on F^r(start) − min F^r.
     convex : bool
         Whether every f(·, z) is convex.
+    exact_prox : bool
+        Whether the proximal step of r on C is computed exactly, hence does not expand distances.
     dimension : int
         Number of coefficients, the constant column included.
     """
@@ -43,6 +45,7 @@ class Constants:
     diameter: float
     initial_gap: float
     convex: bool
+    exact_prox: bool
     dimension: int
 
 
@@ -141,15 +144,19 @@ class Problem:
             diameter=self.domain.diameter(dimension),
             initial_gap=min(gaps),
             convex=self.loss.convex,
+            exact_prox=self._prox_is_exact,
             dimension=dimension,
         )
 
     def prox(self, v: Array, step: float) -> Array:
         """Proximal step of r plus the indicator of C: argmin over w in C of ½‖w − v‖² + step · r(w)."""
-        shrunk = self.regularizer.prox(v, step)
-        if self.domain.name in self.regularizer.projects_exactly_onto:
-            return self.domain.project(shrunk)
+        if self._prox_is_exact:
+            return self.domain.project(self.regularizer.prox(v, step))
         return _dykstra(self.regularizer, self.domain, v, step)
+
+    @property
+    def _prox_is_exact(self) -> bool:
+        return self.domain.name in self.regularizer.projects_exactly_onto
 
     def _value_bound(self, start: Array) -> float:
         # Losses are at least 0, so the loss at the start bounds its excess over the minimum.

@@ -1,1 +1,182 @@
-def run() -> None: ...
+"""The command line: fit, predict, plan, solvers, demo."""
+
+import sys
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from dperm import __version__
+from dperm.cli.options import build_estimator, fit_options
+from dperm.cli.tables import TableFile
+from dperm.errors import DpermError, InvalidParameter
+from dperm.model_file import load_model, save_model, write_whole
+from dperm.privacy.accountants import rdp_epsilon
+from dperm.solvers import SOLVERS
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+@click.group(context_settings=_CONTEXT)
+@click.version_option(__version__, prog_name="dperm")
+def app() -> None:
+    """Differentially private empirical risk minimization.
+
+    Example: dperm fit people.csv --target income --classes low,high --epsilon 1 --delta 1e-6 -o model.json
+    """
+
+
+@app.command(context_settings=_CONTEXT)
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option("--target", required=True, help="Column to predict.")
+@click.option("--features", help="Feature columns, separated by commas [default: all others].")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where the model file goes.")
+@click.option("--n", type=int, help="Public number of rows [default: that of the table].")
+@click.option("--seed", type=int, help="Make the fit repeatable; the result is then not for release.")
+@fit_options
+def fit(
+    table: Path, target: str, features: str | None, output: Path, n: int | None, seed: int | None, **options: Any
+) -> None:
+    """Fit a model on the sensitive TABLE (CSV or Parquet) and write what may be released.
+
+    Example: dperm fit people.csv --target income --classes low,high --epsilon 1 --delta 1e-6 -o model.json
+    """
+    model = build_estimator(**options, n=n, random_state=seed, verbose=True)
+    model.plan(n or 1, 1)  # wrong parameters are refused before the table is opened
+    if not output.parent.is_dir():
+        raise InvalidParameter(f"there is no folder {output.parent} for the model file.")
+    source = TableFile(table)
+    source.require([target])
+    columns = features.split(",") if features else [name for name in source.names if name != target]
+    if target in columns:
+        raise InvalidParameter(f"the target {target!r} cannot be a feature as well.")
+    if not columns:
+        raise InvalidParameter(f"{table} has no column besides the target.")
+    labels = source.numbers([target])[:, 0] if options["model"] == "linear" else source.labels(target)
+    model.fit(source.numbers(columns), labels)
+    save_model(model, columns, target, output)
+    click.echo(str(model.privacy_))
+    click.echo(f"wrote {output}")
+
+
+@app.command(context_settings=_CONTEXT)
+@click.argument("model_path", metavar="MODEL", type=click.Path(path_type=Path))
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="CSV file [default: standard output].")
+def predict(model_path: Path, table: Path, output: Path | None) -> None:
+    """Predict for every row of TABLE with a MODEL file: one column, `prediction`.
+
+    A row with a missing value in a column that the model uses is predicted with 0 there.
+
+    Example: dperm predict model.json people.csv -o predictions.csv
+    """
+    if not model_path.is_file():
+        raise InvalidParameter(f"there is no file {model_path}.")
+    model, columns, _ = load_model(model_path)
+    rows = TableFile(table).numbers(columns)
+    rows[rows != rows] = 0.0
+    lines = "\n".join(["prediction", *map(_field, model.predict(rows))]) + "\n"
+    if output is None:
+        click.echo(lines, nl=False)
+    else:
+        write_whole(output, lines)
+        click.echo(f"wrote {output}")
+
+
+@app.command(context_settings=_CONTEXT)
+@click.option("--n", type=int, required=True, help="Number of rows, public.")
+@click.option("--p", "n_features", type=int, required=True, help="Number of feature columns, public.")
+@fit_options
+def plan(n: int, n_features: int, **options: Any) -> None:
+    """The price and the noise of a fit from public numbers alone; no data is touched.
+
+    Example: dperm plan --n 200000 --p 54 --epsilon 1 --delta 1e-6
+    """
+    priced = build_estimator(**options).plan(n, n_features)
+    constants, settings = priced.setting.constants, priced.paid.plan.settings
+    click.echo(str(priced.privacy))
+    click.echo(
+        f"constants:  G = {constants.lipschitz:g}, L = {constants.smoothness:g}, μ = {constants.strong_convexity:g}, "
+        f"diameter {constants.diameter:g}, {constants.dimension} coefficients"
+    )
+    click.echo(
+        f"solver:     {priced.solver.name}, " + ", ".join(f"{key} = {_short(value)}" for key, value in settings.items())
+    )
+    click.echo(f"cost:       {priced.privacy.n_steps} passes over the rows")
+    if priced.privacy.noise == "certified":
+        check = rdp_epsilon(priced.paid.event(), priced.privacy.delta, priced.setting.adjacency)
+        click.echo(f"checked:    Rényi accounting gives ε ≤ {check:.4g}, looser as it must be")
+
+
+@app.command(context_settings=_CONTEXT)
+def solvers() -> None:
+    """List the solvers, from the code."""
+    for name, solver in SOLVERS.items():
+        click.echo(f"{name}: {solver.profile.summary}")
+        for heading, text in asdict(solver.profile).items():
+            if heading != "summary":
+                click.echo(f"  {heading + ':':<11}{text}")
+
+
+@app.command(context_settings=_CONTEXT)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("demo-output"),
+    show_default=True,
+    help="Folder for the picture.",
+)
+@click.option("--rows", type=int, default=200_000, show_default=True, help="Training rows.")
+def demo(output: Path, rows: int) -> None:
+    """Private logistic regression on the bundled Covertype data against the non-private optimum.
+
+    Example: dperm demo --output demo-output
+    """
+    from dperm.experiments.demo import run_demo
+
+    run_demo(output, Console(), rows)
+
+
+def run() -> None:
+    """Entry point: every error is one line and exit code 2."""
+    sys.exit(run_with(sys.argv[1:]))
+
+
+def run_with(arguments: list[str]) -> int:
+    """Run the command line and return its exit code."""
+    warnings.showwarning = _show_warning
+    try:
+        app.main(arguments, prog_name="dperm", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 0
+    except click.ClickException as error:
+        return _fail(error.format_message())
+    except DpermError as error:
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(f"{error.filename or 'the file'}: {error.strerror or 'cannot be used'}.")
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("interrupted; nothing was written.")
+    return 0
+
+
+def _fail(message: str) -> int:
+    click.echo(f"dperm: {' '.join(message.split())}", err=True)
+    return 2
+
+
+def _show_warning(message: Warning | str, *_details: Any, **_more: Any) -> None:
+    click.echo(f"dperm: warning: {message}", err=True)
+
+
+def _field(value: object) -> str:
+    text = str(value)
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

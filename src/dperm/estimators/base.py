@@ -1,5 +1,6 @@
 """What the three scikit-learn faces share: from validated parameters to released coefficients."""
 
+from abc import abstractmethod
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.domains import WholeSpace
 from dperm.errors import InvalidParameter
-from dperm.fitting import Release, minimize
+from dperm.fitting import PricedFit, Release, minimize, price
 from dperm.losses import Loss
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.statement import PrivacyStatement
@@ -57,6 +58,34 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _guarantee(self) -> Guarantee | None:
         """Check ε, δ and the noise mode; these are the first lines of a fit, before any row is read."""
         return None if self.noise is None else Guarantee(self.epsilon, self.delta)
+
+    def plan(self, n: int, n_features: int) -> PricedFit:
+        """The price and the noise of a fit, from public numbers alone.
+
+        Parameters
+        ----------
+        n, n_features : int
+            Shape of the table that would be fitted.
+
+        Examples
+        --------
+        >>> from dperm import PrivateLogisticRegression
+        >>> PrivateLogisticRegression(epsilon=1.0).plan(n=200_000, n_features=54).privacy.n_steps > 100
+        True
+        """
+        return price(
+            self._planned_problem(),
+            n,
+            n_features,
+            guarantee=self._guarantee(),
+            solver=self.solver,
+            adjacency=self.adjacency,
+            noise=self.noise,
+        )
+
+    @abstractmethod
+    def _planned_problem(self) -> Problem:
+        """What a fit with these parameters minimises."""
 
     def _fit(self, problem: Problem, table: Any, target: Array, weights: Array | None = None) -> Release:
         bar = ProgressBar(type(self).__name__) if self.verbose else nullcontext()

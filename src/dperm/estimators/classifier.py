@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from dperm.errors import NotForReleaseWarning
 from dperm.estimators.base import PrivateLinearModel, check_class_weight, check_classes
 from dperm.losses import Loss
+from dperm.problem import Problem
 from dperm.trusted.rows import class_numbers, distinct_labels, read_table, read_target, weights_by_class
 
 Array = NDArray[np.float64]
@@ -26,6 +27,15 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     @abstractmethod
     def _loss(self, n_classes: int) -> Loss:
         """The loss for this many classes."""
+
+    def _planned_problem(self) -> Problem:
+        if self.classes is None:
+            return self._problem_for(2, None if self.class_weight is None else tuple(self.class_weight.values()))
+        classes = check_classes(self.classes)
+        return self._problem_for(len(classes), check_class_weight(self.class_weight, classes))
+
+    def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:
+        return self._problem(self._loss(n_classes), max(weights) if weights else 1.0)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on sensitive rows and keep only what may be released.
@@ -56,7 +66,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             classes = check_classes(distinct_labels(labels))
             caveats = ("the classes were read from the rows",)
         weights = check_class_weight(self.class_weight, classes)
-        problem = self._problem(self._loss(len(classes)), max(weights) if weights else 1.0)
+        problem = self._problem_for(len(classes), weights)
         numbers = class_numbers(labels, classes)
         release = self._fit(
             problem, table, 2 * numbers - 1 if len(classes) == 2 else numbers,

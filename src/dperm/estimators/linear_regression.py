@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from dperm.domains import Domain, L2Ball
 from dperm.estimators.base import PrivateLinearModel
 from dperm.losses import Squared
+from dperm.problem import Problem
 from dperm.regularizers import L2, Regularizer
 from dperm.solvers import Solver
 from dperm.trusted.rows import read_table, read_target
@@ -84,6 +85,13 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         self.random_state = random_state
         self.verbose = verbose
 
+    def _planned_problem(self) -> Problem:
+        loss = Squared(target_bound=positive("target_bound", self.target_bound))
+        problem = self._problem(loss)
+        if self.domain is None:
+            problem = replace(problem, domain=L2Ball(2.0 * loss.target_bound / problem.row_norm))
+        return problem
+
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on sensitive rows and keep only what may be released.
 
@@ -99,13 +107,10 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         self
         """
         self._guarantee()
-        loss = Squared(target_bound=positive("target_bound", self.target_bound))
-        problem = self._problem(loss)
-        if self.domain is None:
-            problem = replace(problem, domain=L2Ball(2.0 * loss.target_bound / problem.row_norm))
+        problem = self._planned_problem()
         table = read_table(self, X, fitting=True)
         release = self._fit(problem, table, read_target(self, y, table.shape[0]))
-        self._keep(release, problem, target_range=problem.loss.target_range)
+        self._keep(release, problem)
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
         return self
 

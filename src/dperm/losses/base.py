@@ -61,6 +61,11 @@ class Loss(ABC):
     def target_range(self) -> tuple[float, float]:
         """The smallest and the largest target."""
 
+    @property
+    def clipped_range(self) -> tuple[float, float] | None:
+        """The range that targets are clipped to, or None where they are classes."""
+        return None
+
     @abstractmethod
     def encode(self, target: Array) -> Array:
         """Bring targets into the allowed set, row by row; NaN marks a row that counts as nothing."""
@@ -92,13 +97,15 @@ class Loss(ABC):
                 f"the {self.name} loss has no bounded derivative for margins up to {margin_bound:g}; "
                 "give the problem a bounded domain such as L2Ball(radius)."
             )
-        for target in self.target_range:
+        for target in np.linspace(*self.target_range, 5):
             slopes = np.asarray(self.derivative(margins, np.full_like(margins, target), *self.parameters))
             steps = np.abs(np.diff(slopes)) / np.diff(margins)
             if np.abs(slopes).max() > slope * (1 + 1e-9):
                 raise InvalidParameter(f"the {self.name} loss exceeds its declared slope bound {slope:g}.")
             if steps.max() > curvature * (1 + 1e-6):
                 raise InvalidParameter(f"the {self.name} loss exceeds its declared curvature bound {curvature:g}.")
+            if self.convex and np.diff(slopes).min() < -1e-9 * slope:
+                raise InvalidParameter(f"the {self.name} loss declares itself convex, but its derivative falls.")
 
 
 class SignLoss(Loss):
@@ -127,6 +134,11 @@ class ResidualLoss(Loss):
     def target_range(self) -> tuple[float, float]:
         """The declared range."""
         return -self.target_bound, self.target_bound
+
+    @property
+    def clipped_range(self) -> tuple[float, float] | None:
+        """The declared range."""
+        return self.target_range
 
     def encode(self, target: Array) -> Array:
         """Clip targets to the declared range; NaN stays NaN."""

@@ -50,6 +50,11 @@ class Poisson(Loss):
         """Counts up to the declared bound."""
         return 0.0, self.target_bound
 
+    @property
+    def clipped_range(self) -> tuple[float, float] | None:
+        """The declared range."""
+        return self.target_range
+
     def encode(self, target: Array) -> Array:
         """Clip counts to the declared range; NaN stays NaN."""
         return np.clip(target, *self.target_range)

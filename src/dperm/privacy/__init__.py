@@ -1,0 +1,1 @@
+"""Guarantees, queries, plans and their price. Nothing here sees a row."""

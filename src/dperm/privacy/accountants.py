@@ -19,6 +19,11 @@ _RELATION = {
     Adjacency.ADD_REMOVE: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
 }
 
+# Points in a discretised privacy loss: the accountant's own, a faster one to search with, and the most there may be.
+FINE_GRID = 40_000
+COARSE_GRID = 8_000
+_LARGEST_GRID = 300_000
+
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) of a μ-Gaussian-DP release: exact, not a bound."""
@@ -98,10 +103,10 @@ def delta_of(event: dp_event.DpEvent, epsilon: float, adjacency: Adjacency) -> f
         return 1.0
     if is_gaussian(event):
         return gaussian_delta(composed_mu(event, adjacency), epsilon)
-    return min(1.0, float(_pld(event, adjacency, 1e-4).get_delta(epsilon)))
+    return min(1.0, float(_pld(event, adjacency, FINE_GRID).get_delta(epsilon)))
 
 
-def pld_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, interval: float | None = None) -> float:
+def pld_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, points: int = FINE_GRID) -> float:
     """ε by privacy loss distributions, rounded up at every step.
 
     Parameters
@@ -112,29 +117,30 @@ def pld_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, int
         The δ to evaluate at.
     adjacency : Adjacency
         Named, as everywhere.
-    interval : float, optional
-        Width of the discretisation. The default starts at 1e-4 and is refined where ε is small.
+    points : int
+        About how many points discretise the narrowest privacy loss. Fewer are faster and round up more.
     """
-    if interval is not None:
-        return float(_pld(event, adjacency, interval).get_epsilon(delta))
-    epsilon = float(_pld(event, adjacency, 1e-4).get_epsilon(delta))
-    if 0.0 < epsilon < 0.2:
-        epsilon = min(epsilon, float(_pld(event, adjacency, 1e-5).get_epsilon(delta)))
-    return epsilon
+    return float(_pld(event, adjacency, points).get_epsilon(delta))
 
 
-def _pld(event: dp_event.DpEvent, adjacency: Adjacency, interval: float) -> pld.PLDAccountant:
-    accountant = pld.PLDAccountant(_RELATION[adjacency], value_discretization_interval=interval)
+def _pld(event: dp_event.DpEvent, adjacency: Adjacency, points: int) -> pld.PLDAccountant:
     # All Gaussians together are one Gaussian, exactly; composing them on the grid would only lose.
-    precision = 0.0
-    for leaf, count in leaves(event):
-        if isinstance(leaf, dp_event.GaussianDpEvent):
-            precision += count / leaf.noise_multiplier**2
-        else:
-            accountant.compose(leaf, count)
+    precision = sum(count / leaf.noise_multiplier**2 for leaf, count in leaves(event) if is_gaussian(leaf))
+    parts = [(leaf, count) for leaf, count in leaves(event) if not is_gaussian(leaf)]
     if precision:
-        accountant.compose(dp_event.GaussianDpEvent(1.0 / math.sqrt(precision)))
+        parts.append((dp_event.GaussianDpEvent(1.0 / math.sqrt(precision)), 1))
+    ranges = [_loss_range(leaf, adjacency) for leaf, _ in parts]
+    interval = max(min(ranges) / points, max(ranges) / _LARGEST_GRID)
+    accountant = pld.PLDAccountant(_RELATION[adjacency], value_discretization_interval=interval)
+    for leaf, count in parts:
+        accountant.compose(leaf, count)
     return accountant
+
+
+def _loss_range(leaf: dp_event.DpEvent, adjacency: Adjacency) -> float:
+    """About how wide one mechanism's privacy loss is: little noise makes it wide."""
+    noise = getattr(leaf, "event", leaf).noise_multiplier / adjacency.records_moved
+    return float(1.0 / (2.0 * noise**2) + 10.0 / noise)
 
 
 def rdp_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency) -> float:

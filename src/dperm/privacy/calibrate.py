@@ -1,11 +1,20 @@
 """Find the least noise that keeps the guarantee, and check the answer before using it."""
 
 import math
+from collections.abc import Callable
 
 from scipy.optimize import brentq
 
 from dperm.errors import InvalidParameter
-from dperm.privacy.accountants import composed_mu, epsilon_of, gaussian_mu, is_gaussian, leaves, pld_epsilon
+from dperm.privacy.accountants import (
+    COARSE_GRID,
+    composed_mu,
+    epsilon_of,
+    gaussian_mu,
+    is_gaussian,
+    leaves,
+    pld_epsilon,
+)
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.plan import PaidPlan, Plan
 
@@ -46,32 +55,50 @@ def _calibrate_gaussians(plan: Plan, guarantee: Guarantee) -> float:
 
 
 def _calibrate_sampled(plan: Plan, guarantee: Guarantee) -> float:
-    """Secant steps on log ε against log multiplier: on a coarse grid first, then on the one that decides."""
-    log_multiplier = math.log(_central_limit_guess(plan, gaussian_mu(guarantee)))
-    epsilon = guarantee.epsilon
-    coarse = min(1e-3, 2e-3 * epsilon)
-    slope = -1.0  # ε falls about as fast as the noise grows
-    for interval in (coarse, None):
-        previous: tuple[float, float] | None = None
-        for _ in range(12):
-            event = plan.event(math.exp(log_multiplier))
-            if interval is None:
-                found = epsilon_of(event, guarantee.delta, plan.adjacency)
-            else:
-                found = pld_epsilon(event, guarantee.delta, plan.adjacency, interval)
-            if not math.isfinite(found) or found <= 0.0:
-                # Off the scale of the accountant: walk towards it.
-                log_multiplier += math.log(2.0) if found > 0.0 else -math.log(1.5)
-                continue
-            gap = math.log(found / epsilon)
-            if -_TOLERANCE <= gap <= 0.0:
-                break
-            if previous is not None and previous[0] != log_multiplier:
-                slope = min(max((gap - previous[1]) / (log_multiplier - previous[0]), -8.0), -0.2)
-            previous = (log_multiplier, gap)
-            # Aim a little below the target, so that the point found is usable.
-            log_multiplier += (-0.5 * _TOLERANCE - gap) / slope
-    return math.exp(log_multiplier)
+    """Bracketed secant steps on log ε against log multiplier: on a coarse grid, then on the one that decides."""
+    delta, adjacency = guarantee.delta, plan.adjacency
+
+    def coarse_gap(log_multiplier: float) -> float:
+        return _log_gap(pld_epsilon(plan.event(math.exp(log_multiplier)), delta, adjacency, COARSE_GRID), guarantee)
+
+    def fine_gap(log_multiplier: float) -> float:
+        return _log_gap(epsilon_of(plan.event(math.exp(log_multiplier)), delta, adjacency), guarantee)
+
+    guess = math.log(_central_limit_guess(plan, gaussian_mu(guarantee)))
+    return math.exp(_decreasing_root(fine_gap, _decreasing_root(coarse_gap, guess, 0.3), 0.01))
+
+
+def _log_gap(epsilon: float, guarantee: Guarantee) -> float:
+    """log(ε/target), kept within ±5 where the accountant says 0 or infinity."""
+    if epsilon <= 0.0:
+        return -5.0
+    return min(5.0, math.log(epsilon / guarantee.epsilon)) if math.isfinite(epsilon) else 5.0
+
+
+def _decreasing_root(gap: Callable[[float], float], guess: float, first_step: float) -> float:
+    """A point where gap is within [−tolerance, 0], for a gap that falls as its argument grows."""
+    point, value = guess, gap(guess)
+    low: tuple[float, float] | None = None
+    high: tuple[float, float] | None = None
+    step = first_step
+    for _ in range(40):
+        if -_TOLERANCE <= value <= 0.0:
+            return point
+        if value > 0.0:
+            low = (point, value)
+        else:
+            high = (point, value)
+        if low is None or high is None:
+            point += step if high is None else -step
+            step = min(2.0 * step, 1.0)
+        elif high[0] - low[0] < 1e-6:
+            return high[0]
+        else:
+            # Where the straight line between the ends crosses a value a little below the target.
+            share = (low[1] + 0.5 * _TOLERANCE) / (low[1] - high[1])
+            point = low[0] + min(max(share, 0.05), 0.95) * (high[0] - low[0])
+        value = gap(point)
+    return high[0] if high is not None else point
 
 
 def _central_limit_guess(plan: Plan, target_mu: float) -> float:

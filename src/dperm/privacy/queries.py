@@ -62,8 +62,8 @@ class LastIterateQuery:
 
     Guarantees
     ----------
-    Holds for convex, smooth losses with step_size ≤ 2/L, a constant step and noise, and any
-    regularizer and domain (their proximal steps do not expand distances).
+    Holds for convex, smooth losses with step_size ≤ 2/L, a constant step and noise, and every pair of
+    regularizer and domain whose proximal step is computed exactly (it then does not expand distances).
     """
 
     setting: Setting
@@ -76,6 +76,11 @@ class LastIterateQuery:
         positive("step_size", self.step_size)
         if not self.setting.constants.convex:
             raise InvalidParameter("last-iterate accounting needs a convex loss; use accounting='composition'.")
+        if not self.setting.constants.exact_prox:
+            raise InvalidParameter(
+                "last-iterate accounting needs an exact proximal step, which this regularizer does not have on this "
+                "domain; use accounting='composition'."
+            )
         if self.step_size * self.setting.smoothness > 2.0:
             raise InvalidParameter(
                 f"last-iterate accounting needs step_size ≤ 2/L = {2.0 / self.setting.smoothness:g}, "

@@ -1,7 +1,7 @@
 """The privacy statement: what is promised and what is assumed, in six lines or as JSON."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 
@@ -108,6 +108,16 @@ class PrivacyStatement:
             f"Gaussian, multiplier {self.noise_multiplier:.4g} (σ = {self.sigma:.3g} a coordinate); "
             f"accounted ε = {self.certified_epsilon:.6g} at δ = {self.delta:g}"
         )
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "PrivacyStatement":
+        """Read what `to_dict` wrote."""
+        values = {field.name: content[field.name] for field in fields(cls)}
+        for name in ("epsilon", "delta", "certified_epsilon", "certified_delta"):
+            values[name] = float(values[name])
+        for name in ("classes", "target_range", "caveats"):
+            values[name] = None if values[name] is None else tuple(values[name])
+        return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; infinite numbers become strings."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dperm.errors import InvalidParameter
 from dperm.privacy.accountants import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.last_iterate import last_iterate_amplification
@@ -35,12 +36,13 @@ class DPGD(Solver):
         η, by default 1/L.
     accounting : {"last-iterate", "composition"}, optional
         Whether all steps are paid for or only the last iterate, which is all that leaves. By default
-        last-iterate where its theorem applies: a convex loss of which the last iterate is returned.
+        last-iterate where its theorem applies: a convex loss, an exact proximal step, the last iterate returned.
     release : {"last", "uniform"}, optional
         The last iterate (default for convex losses, section 6.1) or one drawn uniformly from
         w_0 … w_{T−1} (default for non-convex ones, section 6.2).
     nominal_distance : float
-        A public guess at ‖w* − start‖ · R where neither strong convexity nor a domain bounds it. It steers T, not privacy.
+        A public guess at ‖w* − start‖ · R where neither strong convexity nor a domain bounds it. It steers T,
+        not privacy.
     max_steps : int
         Cap on the default T, a matter of running time.
     paper_constant : float
@@ -80,6 +82,8 @@ class DPGD(Solver):
             one_of("accounting", self.accounting, ("last-iterate", "composition"))
         if self.release is not None:
             one_of("release", self.release, ("last", "uniform"))
+        if self.accounting == "last-iterate" and self.release == "uniform":
+            raise InvalidParameter("last-iterate accounting pays for the last iterate only; use release='last'.")
         positive("nominal_distance", self.nominal_distance)
         count("max_steps", self.max_steps)
         positive("paper_constant", self.paper_constant)
@@ -91,26 +95,22 @@ class DPGD(Solver):
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """Choose T, η and the accounting."""
         convex = setting.constants.convex
-        release = self.release or ("last" if convex else "uniform")
-        accounting = self.accounting or ("last-iterate" if convex and release == "last" else "composition")
+        release = self.release or ("last" if convex or self.accounting == "last-iterate" else "uniform")
+        provable = convex and setting.constants.exact_prox and release == "last"
+        accounting = self.accounting or ("last-iterate" if provable else "composition")
         step_size = self.step_size or 1.0 / setting.smoothness
         n_steps = self.n_steps or self._default_steps(setting, guarantee, step_size, accounting)
         query: GradientQuery | LastIterateQuery
-        if accounting == "last-iterate" and release == "last":
+        if accounting == "last-iterate":
             query = LastIterateQuery(setting, n_steps, step_size)
             planned = PlannedQuery(query)
-            mechanism = f"dp-gd, {n_steps} noisy full-gradient steps of which only the last iterate leaves"
+            mechanism = f"dp-gd, T = {n_steps} noisy full-gradient steps, only the last iterate leaves"
         else:
             query = GradientQuery(setting)
             planned = PlannedQuery(query, count=n_steps)
-            mechanism = f"dp-gd, {n_steps} noisy full-gradient steps, all of them paid for"
-        settings: dict[str, float | int | str] = {
-            "n_steps": n_steps,
-            "step_size": step_size,
-            "accounting": accounting,
-            "release": release,
-        }
-        return Plan(mechanism, (planned,), settings)
+            mechanism = f"dp-gd, T = {n_steps} noisy full-gradient steps, all of them paid for"
+        choices = {"accounting": accounting, "release": release}
+        return Plan(mechanism, (planned,), {"n_steps": n_steps, "step_size": step_size, **choices})
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
         """Algorithm 4. Under last-iterate accounting its loop runs behind the wall (trusted/oracle.py)."""

@@ -103,6 +103,14 @@ def gradient_sum(
     return np.asarray(np.sum(parts, axis=0)).reshape(w.shape)
 
 
+def is_canonical(table: Any) -> bool:
+    """Whether every row of a CSR matrix names its columns in strictly increasing order.
+
+    A column named twice would add up in the gradient beyond the row's norm, so the matrix's own flag is not trusted.
+    """
+    return bool(_csr_is_canonical(table.indices, table.indptr, table.shape[1], table.data.shape[0]))
+
+
 def row_norms(table: Any) -> Array:
     """l2 norm of every row; NaN where an entry is not finite or larger than `LARGEST_ENTRY`."""
     norms = np.empty(table.shape[0])
@@ -123,6 +131,19 @@ def _dense_norms(X, norms):  # type: ignore[no-untyped-def]
             # Written so that a NaN makes `largest` infinite as well.
             largest = max(largest, abs(entry)) if abs(entry) <= LARGEST_ENTRY else np.inf
         norms[i] = np.sqrt(total) if largest <= LARGEST_ENTRY else np.nan
+
+
+@_compile
+def _csr_is_canonical(indices, indptr, n_columns, n_stored):  # type: ignore[no-untyped-def]
+    for i in range(indptr.shape[0] - 1):
+        if indptr[i] < 0 or indptr[i + 1] < indptr[i] or indptr[i + 1] > n_stored:
+            return False
+        previous = -1
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[k] <= previous or indices[k] >= n_columns:
+                return False
+            previous = indices[k]
+    return True
 
 
 @_compile

@@ -35,10 +35,11 @@ class Randomness:
     def from_random_state(cls, random_state: Any) -> "Randomness":
         """Fresh operating-system keys for None, else streams derived from the seed."""
         if random_state is None:
-            keys = (ChaCha(key=secrets.randbits(256)) for _ in range(3))
-            return cls(*(np.random.Generator(key) for key in keys), seeded=False)
-        children = np.random.SeedSequence(seed_from(random_state)).spawn(3)
-        return cls(*(np.random.Generator(ChaCha(child)) for child in children), seeded=True)
+            bits = [ChaCha(key=secrets.randbits(256)) for _ in range(3)]
+        else:
+            bits = [ChaCha(child) for child in np.random.SeedSequence(seed_from(random_state)).spawn(3)]
+        noise, sampling, public_coin = (np.random.Generator(stream) for stream in bits)
+        return cls(noise, sampling, public_coin, seeded=random_state is not None)
 
 
 def seed_from(random_state: Any) -> int:

@@ -124,7 +124,8 @@ class Oracle:
     def _sample(self, rate: float) -> Rows:
         # Poisson sampling: a binomial number of rows, then a uniformly random set of that size.
         size = self._randomness.sampling.binomial(len(self._rows), rate)
-        return self._rows.take(self._randomness.sampling.choice(len(self._rows), size, replace=False, shuffle=False))
+        chosen = self._randomness.sampling.choice(len(self._rows), size, replace=False, shuffle=False)
+        return self._rows.take(np.sort(chosen))  # equal batches are added up in the same order
 
     def _exact_gradient(self, rows: Rows, w: Array, divisor: float) -> Array:
         """The mean before noise. An empty batch gives zeros, and still gets noise."""

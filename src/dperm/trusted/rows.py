@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
 from dperm.problem import Problem
-from dperm.trusted.kernels import gradient_sum, row_norms
+from dperm.trusted.kernels import gradient_sum, is_canonical, row_norms
 
 Array = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ def as_table(X: Any) -> Any:
         table = X if X.format == "csr" else X.tocsr()
         if table.dtype.kind not in "fiub":
             raise InvalidParameter("the table must hold real numbers.")
-        return table
+        return table if is_canonical(table) else _canonical(table)
     table = np.asarray(X)
     if table.ndim != 2:
         raise InvalidParameter(f"the table must have two dimensions (rows and columns), got {table.ndim}.")
@@ -41,7 +41,21 @@ def _numbers(values: NDArray[Any]) -> Array:
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):
-        raise InvalidParameter("the values must be real numbers; encode text columns first.") from None
+        pass
+    # Raised here and not above, so that the message with the value is not kept as its context.
+    raise InvalidParameter("the values must be real numbers; encode text first.")
+
+
+def _canonical(table: Any) -> Any:
+    """Copy a CSR matrix with its columns in order and duplicates added up."""
+    copy = table.copy()
+    copy.has_canonical_format = False
+    copy.has_sorted_indices = False
+    copy.check_format(full_check=True)
+    copy.sum_duplicates()
+    if not is_canonical(copy):
+        raise InvalidParameter("the sparse table is malformed.")
+    return copy
 
 
 def table_shape(X: Any, y: Any) -> tuple[int, int]:
@@ -148,10 +162,10 @@ class Rows:
             Weight per row, at most `problem.weight_bound`; 1 if absent.
         """
         table = as_table(X)
-        raw = np.asarray(y)
-        target = problem.loss.encode(_numbers(raw) if raw.dtype.kind == "O" else raw.astype(np.float64))
+        given = _numbers(np.asarray(y))
+        target = problem.loss.encode(given)
         norms = row_norms(table)
-        usable = np.isfinite(norms) & np.isfinite(target)
+        usable = np.isfinite(norms) & np.isfinite(given) & np.isfinite(target)
         # A few ulp below R, so that the norm of the scaled row, recomputed, does not exceed it.
         limit = problem.row_norm * (1.0 - 8.0 * table.shape[1] * 2.0**-53)
         scale = limit / np.maximum(np.where(usable, norms, np.inf), limit)

@@ -1,0 +1,60 @@
+"""The proximal step of r on C, for every pair: this tests each claim that projecting after the prox is exact."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from contracts.discovered import DOMAINS, REGULARIZERS
+from contracts.test_every_domain import fits
+from dperm import Logistic, Problem
+
+PAIRS = [
+    pytest.param(Problem(Logistic(), regularizer, domain), p, id=f"{regularizer}-{domain}-{p}")
+    for regularizer, domain in itertools.product(REGULARIZERS, DOMAINS)
+    for p in (6, 11)
+    if fits(domain, p)
+]
+every_pair = pytest.mark.parametrize(("problem", "p"), PAIRS)
+
+SCALES_AND_STEPS = list(itertools.product((0.3, 3.0, 30.0), (0.01, 0.5, 5.0)))
+
+
+def check_prox(problem, v, step, rng, tolerance):
+    """Check that z lies in C and that no u in C contradicts the definition of the proximal step."""
+    z = problem.prox(v, step)
+    np.testing.assert_allclose(problem.domain.project(z), z, rtol=0, atol=1e-9)
+    regularizer = problem.regularizer
+    for reach in (1e-3, 0.1, 10.0):
+        for direction in rng.normal(size=(4, v.size)):
+            u = problem.domain.project(z + reach * direction)
+            quadratic = 0.5 * step * regularizer.strong_convexity * ((u - z) @ (u - z))
+            lower = step * regularizer.value(z) + (v - z) @ (u - z) + quadratic
+            assert step * regularizer.value(u) >= lower - tolerance
+
+
+@every_pair
+def test_prox_lies_in_the_domain_and_minimises(problem, p):
+    rng = np.random.default_rng(0)
+    for scale, step in SCALES_AND_STEPS:
+        check_prox(problem, scale * rng.normal(size=p), step, rng, tolerance=1e-7)
+
+
+@every_pair
+def test_prox_minimises_where_the_penalty_outweighs_the_domain(problem, p):
+    # For rows of norm 0.02 the step 1/L is 1e4 long, and step times gradient at most 200.
+    rng = np.random.default_rng(0)
+    for scale in (3.0, 200.0):
+        check_prox(problem, scale * rng.normal(size=p) / np.sqrt(p), 1e4, rng, tolerance=1e-5)
+
+
+@every_pair
+def test_prox_contracts_as_the_strong_convexity_says(problem, p):
+    rng = np.random.default_rng(0)
+    for scale, step in SCALES_AND_STEPS:
+        factor = 1.0 / (1.0 + step * problem.regularizer.strong_convexity)
+        v = scale * rng.normal(size=p)
+        for distance in (1e-2, 1.0):
+            w = v + distance * rng.normal(size=p)
+            moved = np.linalg.norm(problem.prox(v, step) - problem.prox(w, step))
+            assert moved <= factor * np.linalg.norm(v - w) + 1e-7
