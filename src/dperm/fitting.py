@@ -193,7 +193,7 @@ def _statement(
     event = paid.event()
     caveats = {
         "certified": (),
-        "paper": ("the paper's noise carries no valid guarantee",),
+        "paper": ("the paper's noise is for reproduction only",),
         None: ("no noise was added",),
     }
     return PrivacyStatement(

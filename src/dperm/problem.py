@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dperm.domains import Domain, WholeSpace
 from dperm.errors import InvalidParameter
 from dperm.losses import Loss
+from dperm.prox import composite_prox, prox_is_exact
 from dperm.regularizers import NoRegularizer, Regularizer
 from dperm.validation import positive
 
@@ -144,19 +145,13 @@ class Problem:
             diameter=self.domain.diameter(dimension),
             initial_gap=min(gaps),
             convex=self.loss.convex,
-            exact_prox=self._prox_is_exact,
+            exact_prox=prox_is_exact(self.regularizer, self.domain),
             dimension=dimension,
         )
 
     def prox(self, v: Array, step: float) -> Array:
         """Proximal step of r plus the indicator of C: argmin over w in C of ½‖w − v‖² + step · r(w)."""
-        if self._prox_is_exact:
-            return self.domain.project(self.regularizer.prox(v, step))
-        return _dykstra(self.regularizer, self.domain, v, step)
-
-    @property
-    def _prox_is_exact(self) -> bool:
-        return self.domain.name in self.regularizer.projects_exactly_onto
+        return composite_prox(self.regularizer, self.domain, v, step)
 
     def _value_bound(self, start: Array) -> float:
         # Losses are at least 0, so the loss at the start bounds its excess over the minimum.
@@ -164,19 +159,3 @@ class Problem:
             margin = self.full_row_norm * float(np.linalg.norm(start))
             return self.loss.value_at_zero + margin * self.loss.slope_bound(margin)
         return self.loss.value_at_zero
-
-
-def _dykstra(regularizer: Regularizer, domain: Domain, v: Array, step: float) -> Array:
-    """Proximal Dykstra iteration for r + indicator(C), where the two steps do not simply compose."""
-    point, prox_memory, projection_memory = v, np.zeros_like(v), np.zeros_like(v)
-    scale = 1.0 + float(np.linalg.norm(v))
-    for _ in range(10_000):
-        shrunk = regularizer.prox(point + prox_memory, step)
-        prox_memory = point + prox_memory - shrunk
-        projected = domain.project(shrunk + projection_memory)
-        projection_memory = shrunk + projection_memory - projected
-        moved = float(np.linalg.norm(projected - point)) + float(np.linalg.norm(projected - shrunk))
-        point = projected
-        if moved <= 1e-13 * scale:
-            break
-    return point

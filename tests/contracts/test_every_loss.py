@@ -13,7 +13,18 @@ from hypothesis.extra.numpy import arrays
 import dperm
 import dperm.losses
 from contracts.discovered import LOSSES, concrete
-from dperm.losses import Loss, OneVsRestHinge, Poisson, Softmax, Squared
+from dperm.losses import (
+    Huber,
+    Logistic,
+    Loss,
+    OneVsRestHinge,
+    Poisson,
+    Sigmoid,
+    SmoothedHinge,
+    Softmax,
+    Squared,
+    Welsch,
+)
 from dperm.trusted.kernels import compiled
 
 quick = settings(deadline=None, max_examples=30, derandomize=True)
@@ -89,6 +100,30 @@ def test_derivative_is_the_slope_of_the_value(loss, rows):
             above, below = values(loss, margins + step * axis, target), values(loss, margins - step * axis, target)
             tolerance = slack + 1e-10 * (1.0 + np.abs(above))
             assert (np.abs((above - below) / (2 * step) - exact[:, k]) <= tolerance).all()
+
+
+@pytest.mark.parametrize(
+    ("loss", "margin", "target", "value"),
+    [
+        (Huber(threshold=2.0), 1.5, 0.5, 0.5),
+        (Huber(threshold=2.0), 4.0, -1.0, 8.0),
+        (Logistic(), math.log(3.0), 1.0, math.log(4.0 / 3.0)),
+        (Logistic(), math.log(3.0), -1.0, math.log(4.0)),
+        (OneVsRestHinge(2, smoothing=0.5), [1.0, 1.0], 0.0, 1.75),
+        (Poisson(margin_cap=3.0), math.log(4.0), 2.0, 2.0 - 2.0 * math.log(2.0)),
+        (Sigmoid(), math.log(3.0), 1.0, 0.25),
+        (Sigmoid(), math.log(3.0), -1.0, 0.75),
+        (SmoothedHinge(0.5), 0.75, 1.0, 0.0625),
+        (SmoothedHinge(0.5), 0.75, -1.0, 1.5),
+        (Softmax(2), [math.log(3.0), 0.0], 1.0, math.log(4.0)),
+        (Squared(), 3.0, 1.0, 2.0),
+        (Welsch(scale=2.0), 3.0, 1.0, 2.0 * (1.0 - math.exp(-1.0))),
+    ],
+    ids=str,
+)
+def test_value_of_a_known_point(loss, margin, target, value):
+    # The other properties would also hold for another function with its own derivative and bounds.
+    assert values(loss, np.atleast_2d(margin), target)[0] == pytest.approx(value, rel=1e-12)
 
 
 @every_loss

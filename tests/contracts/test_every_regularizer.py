@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 import dperm
 import dperm.regularizers
 from contracts.discovered import REGULARIZERS, concrete
-from dperm.regularizers import ElasticNet, GroupL2, Regularizer
+from dperm.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer, Regularizer
 
 quick = settings(deadline=None, max_examples=40, derandomize=True)
 every_regularizer = pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
@@ -61,6 +61,23 @@ def test_prox_leaves_its_argument_alone(regularizer):
 def test_zero_costs_nothing_and_is_where_prox_leaves_it(regularizer):
     assert regularizer.value(np.zeros(6)) == 0.0
     np.testing.assert_array_equal(regularizer.prox(np.zeros(6), 2.0), np.zeros(6))
+
+
+@pytest.mark.parametrize(
+    ("regularizer", "value"),
+    [
+        (NoRegularizer(), 0.0),
+        (L1(2.0), 14.0),
+        (L2(2.0), 25.0),
+        (ElasticNet(2.0, l1_ratio=0.25), 2.0 * (0.25 * 7.0 + 0.5 * 0.75 * 25.0)),
+        (GroupL2(2.0, groups=((0, 1),)), 10.0),
+        (GroupL2(2.0, groups=((1,), (0,))), 14.0),
+    ],
+    ids=repr,
+)
+def test_value_of_a_known_point(regularizer, value):
+    # The properties above would also hold for another function with its own prox.
+    assert regularizer.value(np.array([3.0, -4.0])) == pytest.approx(value, rel=1e-15)
 
 
 @every_regularizer

@@ -24,7 +24,7 @@ class Box(Domain):
         for side in ("low", "high"):
             bound = getattr(self, side)
             if np.ndim(bound):
-                object.__setattr__(self, side, tuple(finite(side, float(number)) for number in bound))
+                object.__setattr__(self, side, tuple(finite(side, number) for number in bound))
             else:
                 finite(side, bound)
         low, high = np.asarray(self.low), np.asarray(self.high)

@@ -13,10 +13,11 @@ from dperm.validation import positive
 
 def project_onto_simplex(w: Array, total: float) -> Array:
     """Return the nearest point with non-negative coordinates that sum to `total`."""
-    ordered = np.sort(w)[::-1]
+    below = np.maximum(w - w.max(), -total)  # what lies further down becomes 0 anyway, and small numbers stay exact
+    ordered = np.sort(below)[::-1]
     thresholds = (np.cumsum(ordered) - total) / np.arange(1, w.size + 1)
     last = np.flatnonzero(ordered > thresholds)[-1]
-    return np.asarray(np.maximum(w - thresholds[last], 0.0))
+    return np.asarray(np.maximum(below - thresholds[last], 0.0))
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,7 @@ class Loss(ABC):
         rest on it, because the kernel clips every derivative to the declared slope.
         """
         if self.n_outputs > 1:
+            self._check_vector_slope(margin_bound)
             return
         edge = min(margin_bound, 30.0)
         margins = np.linspace(-edge, edge, 4001)
@@ -100,12 +101,30 @@ class Loss(ABC):
         for target in np.linspace(*self.target_range, 5):
             slopes = np.asarray(self.derivative(margins, np.full_like(margins, target), *self.parameters))
             steps = np.abs(np.diff(slopes)) / np.diff(margins)
-            if np.abs(slopes).max() > slope * (1 + 1e-9):
+            if not np.abs(slopes).max() <= slope * (1 + 1e-9):
                 raise InvalidParameter(f"the {self.name} loss exceeds its declared slope bound {slope:g}.")
-            if steps.max() > curvature * (1 + 1e-6):
+            if not steps.max() <= curvature * (1 + 1e-6):
                 raise InvalidParameter(f"the {self.name} loss exceeds its declared curvature bound {curvature:g}.")
             if self.convex and np.diff(slopes).min() < -1e-9 * slope:
                 raise InvalidParameter(f"the {self.name} loss declares itself convex, but its derivative falls.")
+
+    def _check_vector_slope(self, margin_bound: float) -> None:
+        """The same for a vector of margins, at fixed pseudo-random places."""
+        slope, curvature = self.slope_bound(margin_bound), self.curvature_bound(margin_bound)
+        rng = np.random.default_rng(0)
+        one, two = np.empty(self.n_outputs), np.empty(self.n_outputs)
+        for size in (0.1, 1.0, 10.0):
+            for target in range(self.n_outputs):
+                margin = size * rng.normal(size=self.n_outputs)
+                shift = 0.01 * rng.normal(size=self.n_outputs)
+                self.derivative(margin, target, one, *self.parameters)
+                self.derivative(margin + shift, target, two, *self.parameters)
+                if not np.linalg.norm(one) <= slope * (1 + 1e-9):
+                    raise InvalidParameter(f"the {self.name} loss exceeds its declared slope bound {slope:g}.")
+                if not np.linalg.norm(two - one) <= curvature * np.linalg.norm(shift) * (1 + 1e-6):
+                    raise InvalidParameter(f"the {self.name} loss exceeds its declared curvature bound {curvature:g}.")
+                if self.convex and (two - one) @ shift < -1e-9 * slope:
+                    raise InvalidParameter(f"the {self.name} loss declares itself convex, but its derivative falls.")
 
 
 class SignLoss(Loss):

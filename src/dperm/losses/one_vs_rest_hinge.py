@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from dperm.errors import InvalidParameter
 from dperm.losses.base import Array, Loss
 from dperm.losses.smoothed_hinge import SmoothedHinge
 from dperm.losses.softmax import Softmax
@@ -24,7 +25,8 @@ class OneVsRestHinge(Loss):
 
     def __post_init__(self) -> None:
         """Check both numbers."""
-        count("n_classes", self.n_classes)
+        if count("n_classes", self.n_classes) < 2:
+            raise InvalidParameter("n_classes must be at least 2.")
         positive("smoothing", self.smoothing)
 
     @property

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dperm.errors import InvalidParameter
 from dperm.losses.base import Array, Loss
 from dperm.validation import finite, positive
 
@@ -14,7 +15,7 @@ from dperm.validation import finite, positive
 class Poisson(Loss):
     """exp(m) − y m + y log y − y for m ≤ cap, continued linearly beyond: |ℓ'| ≤ max(e^cap, y), ℓ'' ≤ e^cap."""
 
-    margin_cap: float = 2.0
+    margin_cap: float = 3.0
     target_bound: float = 10.0
 
     name = "poisson"
@@ -23,7 +24,10 @@ class Poisson(Loss):
     def __post_init__(self) -> None:
         """Check both numbers."""
         positive("target_bound", self.target_bound)
-        finite("margin_cap", self.margin_cap)
+        if not math.log(self.target_bound) <= finite("margin_cap", self.margin_cap) <= 300.0:
+            raise InvalidParameter(
+                "margin_cap must lie between log(target_bound), so that the largest count can be predicted, and 300."
+            )
 
     @staticmethod
     def value(margin: Any, target: Any, margin_cap: float, target_bound: float) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from dperm.errors import InvalidParameter
 from dperm.losses.base import Array, Loss
 from dperm.validation import count
 
@@ -21,7 +22,8 @@ class Softmax(Loss):
 
     def __post_init__(self) -> None:
         """Check the number of classes."""
-        count("n_classes", self.n_classes)
+        if count("n_classes", self.n_classes) < 2:
+            raise InvalidParameter("n_classes must be at least 2.")
 
     @property
     def n_outputs(self) -> int:

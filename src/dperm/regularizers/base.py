@@ -16,7 +16,7 @@ class Regularizer(ABC):
 
     name: ClassVar[str]
     # Domains C for which projecting after the prox is exactly prox of r + indicator(C).
-    # For the others the problem falls back on Dykstra's iteration (problem.py).
+    # For the others see prox.py.
     projects_exactly_onto: ClassVar[frozenset[str]]
 
     @property
@@ -31,6 +31,10 @@ class Regularizer(ABC):
     @abstractmethod
     def prox(self, v: Array, step: float) -> Array:
         """Argmin over w of ½‖w − v‖² + step · r(w)."""
+
+    def simplified_on(self, domain_name: str) -> "Regularizer":
+        """An easier regularizer that differs from this one by a constant on such a domain, or this one itself."""
+        return self
 
     def check_dimension(self, dimension: int) -> None:
         """Raise if r is not a function of `dimension` coefficients."""

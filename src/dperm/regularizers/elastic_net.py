@@ -7,6 +7,8 @@ import numpy as np
 from dperm.errors import InvalidParameter
 from dperm.regularizers.base import Array, Regularizer
 from dperm.regularizers.l1 import soft_threshold
+from dperm.regularizers.l2 import L2
+from dperm.regularizers.none import NoRegularizer
 from dperm.validation import finite, positive
 
 
@@ -35,6 +37,12 @@ class ElasticNet(Regularizer):
         """Both parts."""
         lasso = self.strength * self.l1_ratio * float(np.abs(w).sum())
         return lasso + 0.5 * self.strong_convexity * float(w @ w)
+
+    def simplified_on(self, domain_name: str) -> Regularizer:
+        """The l1 norm is constant on the simplex, so the ridge part remains."""
+        if domain_name != "simplex":
+            return self
+        return L2(self.strong_convexity) if self.strong_convexity > 0 else NoRegularizer()
 
     def prox(self, v: Array, step: float) -> Array:
         """Soft thresholding, then shrinking."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.regularizers.base import Array, Regularizer
+from dperm.regularizers.none import NoRegularizer
 from dperm.validation import positive
 
 
@@ -30,6 +31,10 @@ class L1(Regularizer):
     def value(self, w: Array) -> float:
         """Strength times the sum of sizes."""
         return self.strength * float(np.abs(w).sum())
+
+    def simplified_on(self, domain_name: str) -> Regularizer:
+        """The l1 norm is constant on the simplex."""
+        return NoRegularizer() if domain_name == "simplex" else self
 
     def prox(self, v: Array, step: float) -> Array:
         """Soft thresholding."""

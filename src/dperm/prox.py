@@ -1,0 +1,100 @@
+"""Proximal steps of a regularizer together with a domain: argmin over w in C of ½‖w − v‖² + step · r(w)."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from dperm.domains import Box, Domain, L1Ball, Simplex
+from dperm.regularizers import GroupL2, Regularizer
+from dperm.regularizers.l1 import soft_threshold
+
+Array = NDArray[np.float64]
+
+
+def prox_is_exact(regularizer: Regularizer, domain: Domain) -> bool:
+    """Whether `composite_prox` is computed exactly for this pair, hence does not expand distances."""
+    easier = regularizer.simplified_on(domain.name)
+    return domain.name in easier.projects_exactly_onto or (type(easier), type(domain)) in _PAIRS
+
+
+def composite_prox(regularizer: Regularizer, domain: Domain, v: Array, step: float) -> Array:
+    """Proximal step of r plus the indicator of C."""
+    easier = regularizer.simplified_on(domain.name)
+    if domain.name in easier.projects_exactly_onto:
+        return domain.project(easier.prox(v, step))
+    pair = _PAIRS.get((type(easier), type(domain)))
+    if pair is not None:
+        return pair(easier, domain, v, step)
+    return _dykstra(easier, domain, v, step)
+
+
+def _groups_on_l1_ball(regularizer: GroupL2, domain: L1Ball, v: Array, step: float) -> Array:
+    # The ball's multiplier θ adds θ‖w‖₁, and the sparse-group prox is: threshold, then shrink the groups.
+    def at(theta: float) -> Array:
+        return regularizer.prox(soft_threshold(v, theta), step)
+
+    if float(np.abs(at(0.0)).sum()) <= domain.radius:
+        return at(0.0)
+    theta = brentq(lambda t: np.abs(at(t)).sum() - domain.radius, 0.0, float(np.abs(v).max()), xtol=1e-300, rtol=1e-15)
+    return domain.project(at(theta))
+
+
+def _groups_on_simplex(regularizer: GroupL2, domain: Simplex, v: Array, step: float) -> Array:
+    # The same with θ Σ w_j and w ≥ 0: clip at θ from below, then shrink the groups.
+    def at(theta: float) -> Array:
+        return regularizer.prox(np.maximum(v - theta, 0.0), step)
+
+    top = float(v.max())
+    reach = domain.total
+    while at(top - reach).sum() < domain.total:
+        reach *= 2.0
+    theta = brentq(lambda t: at(t).sum() - domain.total, top - reach, top, xtol=1e-300, rtol=1e-15)
+    return domain.project(at(theta))
+
+
+def _groups_on_box(regularizer: GroupL2, domain: Box, v: Array, step: float) -> Array:
+    # Groups separate; in each, w = clip(v · ν/(ν + t)) with ν = ‖w‖, one equation in one unknown.
+    low, high = np.broadcast_to(domain.low, v.shape), np.broadcast_to(domain.high, v.shape)
+    w = np.clip(v, low, high)
+    threshold = step * regularizer.strength
+    for group in map(list, regularizer.groups):
+        part, bounds = v[group], (low[group], high[group])
+        movable = np.where(np.where(part > 0, bounds[1] > 0, bounds[0] < 0), part, 0.0)
+        if float(np.linalg.norm(movable)) <= threshold:
+            w[group] = 0.0
+            continue
+
+        def at(norm: float, part: Array = part, bounds: tuple[Array, Array] = bounds) -> Array:
+            return np.clip(part * (norm / (norm + threshold)), *bounds)
+
+        top = float(np.linalg.norm(w[group]))
+        norm = brentq(
+            lambda size, at=at: float(np.linalg.norm(at(size))) / size - 1.0, top * 1e-15, top, xtol=1e-300, rtol=1e-15
+        )
+        w[group] = at(norm)
+    return w
+
+
+_PAIRS: dict[tuple[type, type], Callable[..., Array]] = {
+    (GroupL2, L1Ball): _groups_on_l1_ball,
+    (GroupL2, Simplex): _groups_on_simplex,
+    (GroupL2, Box): _groups_on_box,
+}
+
+
+def _dykstra(regularizer: Regularizer, domain: Domain, v: Array, step: float) -> Array:
+    """Proximal Dykstra iteration, for pairs that nothing better is known about; not exact."""
+    point, prox_memory, projection_memory = v, np.zeros_like(v), np.zeros_like(v)
+    scale = 1.0 + float(np.linalg.norm(v))
+    for _ in range(10_000):
+        shrunk = regularizer.prox(point + prox_memory, step)
+        prox_memory = point + prox_memory - shrunk
+        projected = domain.project(shrunk + projection_memory)
+        projection_memory = shrunk + projection_memory - projected
+        moved = float(np.linalg.norm(projected - point)) + float(np.linalg.norm(projected - shrunk))
+        point = projected
+        if moved <= 1e-13 * scale:
+            break
+    return point

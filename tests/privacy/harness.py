@@ -1,0 +1,172 @@
+"""Record and replay: the same questions on a table and on its adversarial neighbours, seen before noise is added."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dperm import Guarantee, Problem
+from dperm.privacy.calibrate import calibrate
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
+from dperm.privacy.queries import GradientQuery
+from dperm.privacy.setting import Setting
+from dperm.trusted.noise import Randomness
+from dperm.trusted.oracle import Oracle
+from dperm.trusted.rows import Rows
+
+N, P = 200, 5
+
+
+class RecordingOracle(Oracle):
+    """Answers as the real one, and keeps what it computed before noise."""
+
+    def __init__(self, *arguments, **more):
+        super().__init__(*arguments, **more)
+        self.exact, self.sigmas = [], []
+
+    def _exact_gradient(self, rows, w, divisor):
+        self.exact.append(super()._exact_gradient(rows, w, divisor))
+        return self.exact[-1]
+
+    def _add_noise(self, exact, sigma):
+        self.sigmas.append(sigma)
+        return super()._add_noise(exact, sigma)
+
+
+class WallBreach(AssertionError):
+    """A solver used a value that was never released."""
+
+
+class Tainted:
+    """An unreleased value: whatever is done with it, other than handing it back to the oracle, is a breach."""
+
+    def __init__(self, value):
+        object.__setattr__(self, "_Tainted__value", value)
+
+    def __getattribute__(self, name):
+        if name in ("__class__", "__dict__", "_Tainted__value"):
+            return object.__getattribute__(self, name)
+        raise WallBreach(f"an unreleased value was touched ({name})")
+
+
+def _breach(name):
+    def method(self, *_arguments, **_more):
+        raise WallBreach(f"an unreleased value was touched ({name})")
+
+    return method
+
+
+_OPERATIONS = """
+    add radd sub rsub mul rmul truediv rtruediv pow neg pos abs matmul rmatmul eq ne lt le gt ge hash bool float int
+    index len iter getitem contains call repr str format array array_ufunc array_function round complex reduce_ex copy
+"""
+for _name in _OPERATIONS.split():
+    setattr(Tainted, f"__{_name}__", _breach(_name))
+
+
+def reveal(value):
+    """Open a tainted value; only the oracle below does."""
+    return object.__getattribute__(value, "_Tainted__value") if type(value) is Tainted else value
+
+
+class TaintedOracle(Oracle):
+    """Like the real one, but everything behind the wall is tainted until noise has been added."""
+
+    def __init__(self, rows, *arguments, **more):
+        super().__init__(rows, *arguments, **more)
+        self._rows = Tainted(rows)
+        self.asked = 0
+
+    def _spend(self, query):
+        self.asked += 1
+        return super()._spend(query)
+
+    def _sample(self, rate):
+        size = self._randomness.sampling.binomial(len(reveal(self._rows)), rate)
+        chosen = self._randomness.sampling.choice(len(reveal(self._rows)), size, replace=False)
+        return Tainted(reveal(self._rows).take(chosen))
+
+    def _exact_gradient(self, rows, w, divisor):
+        return Tainted(super()._exact_gradient(reveal(rows), w, divisor))
+
+    def _add_noise(self, exact, sigma):
+        return super()._add_noise(reveal(exact), sigma)
+
+
+class ScriptedOracle(TaintedOracle):
+    """Answers from a script that knows nothing of the rows: a solver must then do the same on every table."""
+
+    def _add_noise(self, exact, sigma):
+        return 0.01 * self._randomness.noise.standard_normal(reveal(exact).shape)
+
+
+@dataclass
+class Table:
+    X: np.ndarray
+    y: np.ndarray
+    name: str = "base"
+    weights: np.ndarray | None = field(default=None)
+
+
+def base_table(seed=0, n_classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, P))
+    return Table(X, rng.integers(0, n_classes, N).astype(float) if n_classes > 2 else np.sign(rng.normal(size=N)))
+
+
+def hostile_rows():
+    """Rows that an attacker would put in: (name, features, target)."""
+    unit = np.eye(P)[0]
+    return [
+        ("aligned", unit, 1.0),
+        ("opposed", -unit, 1.0),
+        ("wrong label", unit, -1.0),
+        ("huge", 1e6 * unit, 1.0),
+        ("gigantic", np.full(P, 1e308), 1.0),
+        ("almost too large", np.full(P, 1e150), -1.0),
+        ("nan", np.full(P, np.nan), 1.0),
+        ("one nan", np.where(np.arange(P) == 2, np.nan, 1.0), 1.0),
+        ("infinite", np.full(P, -np.inf), 1.0),
+        ("zero", np.zeros(P), -1.0),
+        ("denormal", np.full(P, 5e-324), 1.0),
+        ("float32 overflow", np.full(P, 1e39), 1.0),
+        ("nan target", unit, np.nan),
+        ("infinite target", unit, np.inf),
+        ("gigantic target", unit, 1e308),
+        ("gigantic negative target", unit, -1e308),
+        ("unknown class", unit, 77.0),
+    ]
+
+
+def neighbours(table, adjacency):
+    """The table with one row replaced, or with one row more."""
+    for name, x, target in hostile_rows():
+        if adjacency is Adjacency.REPLACE_ONE:
+            X, y = table.X.copy(), table.y.copy()
+            X[0], y[0] = x, target
+        else:
+            X, y = np.vstack([table.X, x]), np.append(table.y, target)
+        yield Table(X, y, name)
+
+
+def setting_of(problem, adjacency, n=N, n_features=P):
+    return Setting(problem.constants(n_features), n, adjacency)
+
+
+def record(problem, table, adjacency, points, rate=1.0, seed=3, as_rows=None):
+    """Ask for the gradient at every point; return the oracle with what it saw."""
+    setting = setting_of(problem, adjacency)
+    query = GradientQuery(setting, rate)
+    plan = Plan("test", (PlannedQuery(query, len(points)),), {})
+    paid = PaidPlan(plan, 1.0) if rate < 1 else calibrate(plan, Guarantee(1.0, 1e-6))
+    X = table.X if as_rows is None else as_rows(table.X)
+    rows = Rows.from_table(X, table.y, problem, table.weights)
+    with RecordingOracle(rows, problem, setting, paid, Randomness.from_random_state(seed)) as oracle:
+        oracle.answers = [oracle.ask(query, w) for w in points]
+    return oracle, query
+
+
+def logistic_problem(**more):
+    from dperm import L2, Logistic
+
+    return Problem(Logistic(), L2(0.1), **more)

@@ -1,0 +1,182 @@
+"""The price of the last iterate: its closed form, its conditions, and what it must equal on quadratics."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dperm import (
+    DPGD,
+    L1,
+    L2,
+    Guarantee,
+    InvalidParameter,
+    L2Ball,
+    Logistic,
+    Problem,
+    Sigmoid,
+    minimize,
+)
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.last_iterate import last_iterate_amplification
+from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
+from dperm.privacy.queries import LastIterateQuery
+from dperm.trusted.noise import Randomness
+from dperm.trusted.rows import Rows
+from privacy.harness import N, P, RecordingOracle, base_table, logistic_problem, setting_of
+
+
+@pytest.mark.parametrize("contraction", [0.0, 0.3, 0.9, 0.999, 1.0])
+@pytest.mark.parametrize("n_steps", [1, 2, 17, 400])
+def test_the_price_is_attained_on_a_quadratic(contraction, n_steps):
+    """On w ← c w + shift + noise the last iterate is Gaussian: its mean moves by s Σcⁱ, its variance is s²/ν² Σc²ⁱ.
+
+    So the true μ is known exactly there, and a bound smaller by any constant would be wrong.
+    """
+    means = sum(contraction**i for i in range(n_steps))
+    variance = sum(contraction ** (2 * i) for i in range(n_steps))
+    true = means / math.sqrt(variance)
+    priced = last_iterate_amplification(n_steps, contraction, math.inf)
+    assert true <= priced * (1 + 1e-15)
+    assert priced <= true * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("contraction", [0.5, 0.96, 0.9999])
+def test_the_price_follows_the_published_formula_and_saturates(contraction):
+    for n_steps in (1, 5, 100, 5000):
+        power = contraction**n_steps
+        formula = math.sqrt((1 - power) / (1 + power) * (1 + contraction) / (1 - contraction))
+        assert last_iterate_amplification(n_steps, contraction, math.inf) == pytest.approx(formula, rel=1e-9)
+    limit = math.sqrt((1 + contraction) / (1 - contraction))
+    assert last_iterate_amplification(10**6, contraction, math.inf) == pytest.approx(limit, rel=1e-6)
+
+
+def test_a_bounded_domain_caps_the_price_without_strong_convexity():
+    diameter = 50.0
+    prices = [last_iterate_amplification(t, 1.0, diameter) for t in (10, 50, 51, 500, 5000)]
+    assert prices[0] == pytest.approx(math.sqrt(10))
+    # t = D/s steps before the end: (D + t)/√t = 2√D.
+    assert prices[-1] == pytest.approx(2 * math.sqrt(diameter), rel=1e-6)
+    assert prices == sorted(prices)
+
+
+def test_the_price_never_exceeds_composition():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        n_steps = int(10 ** rng.uniform(0, 4))
+        price = last_iterate_amplification(n_steps, rng.uniform(), 10 ** rng.uniform(-1, 4))
+        assert price <= math.sqrt(n_steps)
+
+
+@pytest.mark.parametrize(("contraction", "start"), [(0.9, 0.0), (0.9, 30.0), (1.0, 30.0), (0.5, 3.0)])
+def test_the_shifts_of_the_proof_are_feasible(contraction, start):
+    """a_k ∝ c^{t−k} keeps every remaining distance z_k non-negative and ends at 0 (docs/proofs/last_iterate.md)."""
+    for t in (1, 2, 10, 200):
+        powers = contraction ** np.arange(t)
+        budget = start * contraction ** (t - 1) + powers.sum()
+        shifts = budget / (powers**2).sum() * powers[::-1]
+        z = start
+        for k, a in enumerate(shifts):
+            z = (z if k == 0 else contraction * z) + 1.0 - a
+            assert z >= -1e-9
+        assert z == pytest.approx(0.0, abs=1e-8)
+
+
+def run_descent(problem, X, y, n_steps, adjacency, seed):
+    setting = setting_of(problem, adjacency, n=N)
+    query = LastIterateQuery(setting, n_steps, 1.0 / setting.smoothness)
+    plan = Plan("test", (PlannedQuery(query),), {})
+    rows = Rows.from_table(X, y, problem)
+    with RecordingOracle(rows, problem, setting, PaidPlan(plan, 2.0), Randomness.from_random_state(seed)) as oracle:
+        return oracle.ask(query, problem.start(P)), query
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_one_step_contracts_as_declared_and_moves_between_tables_as_declared(adjacency):
+    """The two facts the theorem rests on, measured: ‖φ(a) − φ(b)‖ ≤ c‖a − b‖ and ‖φ(w) − φ'(w)‖ ≤ s."""
+    problem = Problem(Logistic(), L2(0.3), L2Ball(4.0))
+    table = base_table()
+    other = base_table()
+    other.X[0], other.y[0] = -other.X[0], -other.y[0]
+    setting = setting_of(problem, adjacency)
+    query = LastIterateQuery(setting, 1, 2.0 / setting.smoothness)
+    rng = np.random.default_rng(1)
+    plan = Plan("test", (PlannedQuery(query, 100),), {})
+
+    def step(t, w):
+        rows = Rows.from_table(t.X, t.y, problem)
+        with RecordingOracle(rows, problem, setting, PaidPlan(plan, None), Randomness.from_random_state(0)) as oracle:
+            return oracle.ask(query, w)
+
+    for _ in range(30):
+        a, b = rng.normal(size=(2, P)) * 2
+        assert np.linalg.norm(step(table, a) - step(table, b)) <= query.contraction * np.linalg.norm(a - b) * (1 + 1e-9)
+        assert np.linalg.norm(step(table, a) - step(other, a)) <= query.step_size * query.sensitivity
+
+
+def test_only_the_last_iterate_leaves_and_noise_is_added_at_every_step():
+    table = base_table()
+    problem = logistic_problem()
+    released, query = run_descent(problem, table.X, table.y, 7, Adjacency.REPLACE_ONE, seed=1)
+    assert released.shape == (P,)
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(
+            run_descent(problem, table.X, table.y, 7, Adjacency.REPLACE_ONE, seed=2)[0], released
+        )
+    assert query.n_steps == 7
+
+
+class UnheardOf(L1):
+    """A regularizer that says nothing about how its proximal step goes with any domain."""
+
+    projects_exactly_onto = frozenset()
+
+
+def test_the_conditions_of_the_theorem_are_enforced():
+    adjacency = Adjacency.REPLACE_ONE
+    with pytest.raises(InvalidParameter, match="convex"):
+        LastIterateQuery(setting_of(Problem(Sigmoid()), adjacency), 5, 0.1)
+    with pytest.raises(InvalidParameter, match="step_size"):
+        LastIterateQuery(setting_of(Problem(Logistic()), adjacency), 5, 8.1)
+    with pytest.raises(InvalidParameter, match="exact proximal"):
+        LastIterateQuery(setting_of(Problem(Logistic(), UnheardOf()), adjacency), 5, 0.1)
+    with pytest.raises(InvalidParameter, match="last"):
+        DPGD(accounting="last-iterate", release="uniform")
+
+
+def test_under_add_remove_the_step_allows_for_the_rows_that_may_be_added():
+    problem = Problem(Logistic(), L1(0.1))
+    add, replace = (setting_of(problem, adjacency) for adjacency in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE))
+    assert add.smoothness == pytest.approx(1.05 * replace.smoothness)
+    X = np.ones((106, 2))
+    with pytest.raises(InvalidParameter, match="declared n"):
+        minimize(
+            problem, np.vstack([X, X]), np.ones(212), guarantee=Guarantee(1.0, 1e-6), adjacency="add_remove", n=100
+        )
+
+
+def test_the_empirical_privacy_loss_of_the_last_iterate_stays_within_its_price():
+    """Run the real descent on two tables of one column; the likelihood ratio of the outputs is that of two Gaussians.
+
+    The released values are Gaussian up to curvature; their mean gap over their spread estimates μ. It must not exceed
+    the price by more than four standard errors (false alarm below 1e-4), and comes near it: the price is not slack.
+    """
+    problem = Problem(Logistic(), L2(0.05))
+    n_steps, runs = 60, 600
+    X = np.full((N, P), 0.0)
+    X[:, 0] = 1e-3  # nearly no curvature from the data: then the bound is nearly attained
+    X[0, 0] = 1.0
+    other = X.copy()
+    other[0, 0] = -1.0
+    y = np.tile([1.0, -1.0], N // 2)
+    one = np.array([run_descent(problem, X, y, n_steps, Adjacency.REPLACE_ONE, s)[0][0] for s in range(runs)])
+    two = np.array(
+        [run_descent(problem, other, y, n_steps, Adjacency.REPLACE_ONE, 10_000 + s)[0][0] for s in range(runs)]
+    )
+    query = run_descent(problem, X, y, n_steps, Adjacency.REPLACE_ONE, 0)[1]
+    priced = query.amplification / 2.0  # noise multiplier 2
+    estimate = abs(one.mean() - two.mean()) / math.sqrt((one.var() + two.var()) / 2)
+    standard_error = math.sqrt(2 / runs + estimate**2 / (4 * runs))
+    # The logistic slope at 0 is ½, so this pair moves the gradient by half the declared sensitivity.
+    assert estimate <= priced / 2 + 4 * standard_error
+    assert estimate >= 0.8 * priced / 2 - 4 * standard_error
