@@ -58,6 +58,15 @@ class PricedFit:
     privacy: PrivacyStatement
 
 
+def check_noise(noise: object, guarantee: object) -> None:
+    """Raise unless the noise mode exists and, if there is noise, a guarantee says how much."""
+    if noise is None:
+        return
+    one_of("noise", noise, ("certified", "paper"))
+    if not isinstance(guarantee, Guarantee):
+        raise InvalidParameter(f"guarantee must be a Guarantee(epsilon, delta), got {guarantee!r}.")
+
+
 def price(
     problem: Problem,
     n: int,
@@ -81,10 +90,7 @@ def price(
     solver, adjacency, noise
         As for `minimize`.
     """
-    if noise is not None:
-        one_of("noise", noise, ("certified", "paper"))
-    if noise is not None and not isinstance(guarantee, Guarantee):
-        raise InvalidParameter(f"guarantee must be a Guarantee(epsilon, delta), got {guarantee!r}.")
+    check_noise(noise, guarantee)
     kind = Adjacency.parse(adjacency)
     setting = Setting(problem.constants(count("n_features", n_features)), count("n", n), kind)
     chosen = choose_solver(solver, problem)

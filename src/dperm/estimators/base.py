@@ -12,15 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.domains import WholeSpace
 from dperm.errors import InvalidParameter
-from dperm.fitting import PricedFit, Release, minimize, price
+from dperm.fitting import PricedFit, Release, check_noise, minimize, price
 from dperm.losses import Loss
-from dperm.privacy.guarantee import Guarantee
+from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import Problem
 from dperm.progress import ProgressBar
 from dperm.regularizers import NoRegularizer
+from dperm.solvers import choose_solver
+from dperm.trusted.noise import check_random_state
 from dperm.trusted.rows import read_table
-from dperm.validation import positive
+from dperm.validation import count, positive
 
 Array = NDArray[np.float64]
 
@@ -55,8 +57,17 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             weight_bound=weight_bound,
         )
 
+    def _check_parameters(self) -> None:
+        """Refuse wrong parameters: the first line of a fit, before any row is read."""
+        check_noise(self.noise, self._guarantee())
+        Adjacency.parse(self.adjacency)
+        choose_solver(self.solver, self._planned_problem())
+        if self.n is not None:
+            count("n", self.n)
+        if self.random_state is not None:
+            check_random_state(self.random_state)
+
     def _guarantee(self) -> Guarantee | None:
-        """Check ε, δ and the noise mode; these are the first lines of a fit, before any row is read."""
         return None if self.noise is None else Guarantee(self.epsilon, self.delta)
 
     def plan(self, n: int, n_features: int) -> PricedFit:
@@ -133,7 +144,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
 def check_classes(classes: Any) -> tuple[Any, ...]:
     """Read a declared list of classes, or raise."""
-    labels = tuple(np.asarray(classes).tolist())
+    labels = () if isinstance(classes, str) else tuple(np.ravel(classes).tolist())
     if len(labels) < 2 or len(set(labels)) != len(labels):
         raise InvalidParameter("classes must list at least two different labels: one class leaves nothing to learn.")
     return labels

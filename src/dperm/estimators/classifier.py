@@ -51,7 +51,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         -------
         self
         """
-        self._guarantee()
+        self._check_parameters()
         declared = None if self.classes is None else check_classes(self.classes)
         table = read_table(self, X, fitting=True)
         labels = read_target(self, y, table.shape[0])

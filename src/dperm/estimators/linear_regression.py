@@ -106,7 +106,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         -------
         self
         """
-        self._guarantee()
+        self._check_parameters()
         problem = self._planned_problem()
         table = read_table(self, X, fitting=True)
         release = self._fit(problem, table, read_target(self, y, table.shape[0]))

@@ -42,14 +42,20 @@ class Randomness:
         return cls(noise, sampling, public_coin, seeded=random_state is not None)
 
 
+def check_random_state(random_state: Any) -> None:
+    """Raise unless it is a whole number of 0 or above, a RandomState or a Generator, as in scikit-learn."""
+    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
+    if not isinstance(random_state, (np.random.RandomState, np.random.Generator)) and not (whole and random_state >= 0):
+        raise InvalidParameter(
+            f"random_state must be None, a whole number of 0 or above, or a generator, got {random_state!r}."
+        )
+
+
 def seed_from(random_state: Any) -> int:
-    """Read a seed as scikit-learn does: a whole number, a RandomState or a Generator."""
+    """Read a seed, drawing it from the generator if it is one."""
+    check_random_state(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(0, 2**31 - 1))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(0, 2**63 - 1))
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
-        return int(random_state)
-    raise InvalidParameter(
-        f"random_state must be None, a whole number of 0 or above, or a generator, got {random_state!r}."
-    )
+    return int(random_state)

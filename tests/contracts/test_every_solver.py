@@ -1,0 +1,159 @@
+"""What every solver promises: a public plan, a kept budget, an answer in the domain, and the optimum without noise."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from contracts.discovered import concrete
+from contracts.solvers import SOLVER_EXAMPLES
+from dperm import (
+    L1,
+    L2,
+    Box,
+    ElasticNet,
+    GroupL2,
+    Guarantee,
+    Huber,
+    L1Ball,
+    L2Ball,
+    Logistic,
+    Poisson,
+    Problem,
+    Sigmoid,
+    Simplex,
+    SmoothedHinge,
+    Softmax,
+    Squared,
+    Welsch,
+    empirical_risk,
+    minimize,
+    price,
+)
+from dperm.privacy.accountants import epsilon_of
+from dperm.privacy.guarantee import Adjacency
+from dperm.solvers import SOLVERS, Solver
+
+GUARANTEE = Guarantee(1.0, 1e-6)
+N, P = 600, 6
+PROBLEMS = [
+    Problem(Logistic(), L2(0.05)),
+    Problem(Logistic(), L2(0.05), intercept=True),
+    Problem(Logistic(), ElasticNet(0.05, 0.5), L2Ball(2.0)),
+    Problem(Logistic(), L1(0.01), L1Ball(3.0)),
+    Problem(Logistic(), GroupL2(0.02, ((0, 1), (2, 3))), Box(-2.0, 2.0)),
+    Problem(Softmax(3), L2(0.05), intercept=True),
+    Problem(SmoothedHinge(), L2(0.05)),
+    Problem(Squared(), L2(0.05), L2Ball(1.5)),
+    Problem(Squared(), domain=Simplex()),
+    Problem(Huber(0.5), L2(0.05)),
+    Problem(Poisson(target_bound=4.0), L2(0.1)),
+]
+NON_CONVEX = [Problem(Sigmoid(), L2(0.05)), Problem(Welsch(), domain=L2Ball(2.0))]
+
+
+def table_for(problem, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, P)) / np.sqrt(P)
+    margin = X @ rng.normal(size=P) + 0.3
+    if problem.loss.n_outputs > 1:
+        return X, np.digitize(margin, [-0.5, 0.7]).astype(float)
+    if problem.loss.name == "poisson":
+        return X, np.minimum(rng.poisson(np.exp(margin)), 4).astype(float)
+    return (
+        (X, margin) if problem.loss.target_range != (-1.0, 1.0) or problem.loss.clipped_range else (X, np.sign(margin))
+    )
+
+
+def names(problem):
+    return f"{problem.loss.name}-{problem.regularizer.name}-{problem.domain.name}{'-intercept' * problem.intercept}"
+
+
+def takes(solver, problem):
+    return solver.refusal(problem) is None
+
+
+def test_every_solver_is_listed_by_its_name():
+    assert {cls.name: cls for cls in concrete(Solver)} == SOLVERS
+    for solver in SOLVERS.values():
+        assert all(dataclasses.asdict(solver.profile).values())
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize("problem", PROBLEMS + NON_CONVEX, ids=names)
+@pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
+def test_the_plan_is_public_priced_and_keeps_the_guarantee(solver, problem, adjacency):
+    if not takes(solver, problem):
+        return
+    first, second = (price(problem, 5000, P, guarantee=GUARANTEE, solver=solver, adjacency=adjacency) for _ in range(2))
+    assert first.paid == second.paid
+    assert epsilon_of(first.paid.event(), GUARANTEE.delta, adjacency) <= GUARANTEE.epsilon
+    assert first.paid.noise_multiplier > 0
+    assert first.privacy.for_release
+
+
+@pytest.mark.parametrize("problem", PROBLEMS + NON_CONVEX, ids=names)
+@pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
+def test_the_answer_is_finite_and_in_the_domain(solver, problem):
+    if not takes(solver, problem):
+        return
+    X, y = table_for(problem)
+    w = minimize(problem, X, y, guarantee=GUARANTEE, solver=solver).w
+    assert w.shape == (problem.dimension(P),)
+    assert np.isfinite(w).all()
+    np.testing.assert_allclose(problem.domain.project(w), w, atol=1e-9)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=names)
+@pytest.mark.parametrize(
+    "solver", [solver for solver in SOLVER_EXAMPLES if getattr(solver, "release", None) != "uniform"], ids=repr
+)
+def test_without_noise_it_reaches_the_optimum(solver, problem):
+    """No point near the answer, and none on the way to a long independent run, has a lower risk."""
+    if not takes(solver, problem):
+        return
+    X, y = table_for(problem)
+    release = minimize(problem, X, y, guarantee=None, noise=None, solver=solver)
+    risk = empirical_risk(problem, X, y, release.w)
+    rng = np.random.default_rng(1)
+    for size in (1e-3, 1e-2, 0.1, 1.0):
+        for _ in range(25):
+            other = problem.domain.project(release.w + size * rng.normal(size=release.w.size))
+            assert empirical_risk(problem, X, y, other) >= risk - 1e-6
+    assert not release.privacy.for_release
+
+
+@pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
+def test_more_budget_brings_less_excess_risk(solver):
+    problem = PROBLEMS[0]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, P)) / np.sqrt(P)
+    y = np.sign(X @ rng.normal(size=P))
+    best = empirical_risk(problem, X, y, minimize(problem, X, y, guarantee=None, noise=None).w)
+
+    def excess(epsilon):
+        fits = (
+            minimize(problem, X, y, guarantee=Guarantee(epsilon, 1e-6), solver=solver, random_state=s)
+            for s in range(15)
+        )
+        return np.mean([empirical_risk(problem, X, y, fit.w) - best for fit in fits])
+
+    assert excess(0.05) > excess(1.0) > -1e-9
+
+
+@pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
+def test_sparse_rows_give_the_same_answer_as_dense_ones(solver):
+    problem = PROBLEMS[1]
+    X, y = table_for(problem)
+    X[np.abs(X) < 0.3] = 0.0
+    dense = minimize(problem, X, y, guarantee=GUARANTEE, solver=solver, random_state=3)
+    thin = minimize(problem, sparse.csr_matrix(X), y, guarantee=GUARANTEE, solver=solver, random_state=3)
+    np.testing.assert_allclose(thin.w, dense.w, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
+def test_the_paper_noise_is_never_for_release(solver):
+    fit = price(PROBLEMS[0], 5000, P, guarantee=GUARANTEE, solver=solver, noise="paper")
+    assert not fit.privacy.for_release
+    assert fit.paid.noise_multiplier > 0

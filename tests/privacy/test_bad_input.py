@@ -1,0 +1,138 @@
+"""Pitfall 33 and the bad-input rules: a clear sentence before any row is read, and a hostile row changes no course."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dperm import (
+    DPGD,
+    Box,
+    Guarantee,
+    InvalidParameter,
+    L2Ball,
+    Logistic,
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
+    Problem,
+    minimize,
+    price,
+)
+from privacy.harness import N, P, base_table, hostile_rows, logistic_problem
+
+
+class Untouchable:
+    """Has the shape of a table, and fails the test when a value is read."""
+
+    def __init__(self, *shape):
+        self.shape = shape
+
+    def __array__(self, *_arguments, **_more):
+        raise AssertionError("a row was read")
+
+    def __getitem__(self, _key):
+        raise AssertionError("a row was read")
+
+    def __len__(self):
+        return self.shape[0]
+
+
+TABLE, TARGET = Untouchable(N, P), Untouchable(N)
+GOOD = {"problem": logistic_problem(), "X": TABLE, "y": TARGET, "guarantee": Guarantee(1.0, 1e-6)}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": Untouchable(N - 1)}, "rows"),
+        ({"X": Untouchable(N)}, "two dimensions"),
+        ({"X": Untouchable(N, P, 2)}, "two dimensions"),
+        ({"y": Untouchable(N, 2)}, "one dimension"),
+        ({"X": Untouchable(0, P), "y": Untouchable(0)}, "at least one row"),
+        ({"X": Untouchable(N, 0)}, "at least one row"),
+        ({"guarantee": None}, "guarantee"),
+        ({"guarantee": (1.0, 1e-6)}, "guarantee"),
+        ({"solver": "dp-magic"}, "solver"),
+        ({"solver": 3}, "solver"),
+        ({"adjacency": "neighbour"}, "adjacency"),
+        ({"noise": "little"}, "noise"),
+        ({"noise": 0.0}, "noise"),
+        ({"n": 0}, "n must be"),
+        ({"n": N + 1}, "number of rows"),
+        ({"random_state": "x"}, "random_state"),
+        ({"problem": Problem(Logistic(), domain=Box((-1.0, -1.0), (1.0, 1.0)))}, "bounds"),
+        ({"solver": DPGD(step_size=1e9)}, "step_size"),
+    ],
+)
+def test_a_wrong_call_is_refused_before_a_row_is_read(change, message):
+    arguments = {**GOOD, **change}
+    with pytest.raises(InvalidParameter, match=message):
+        minimize(arguments.pop("problem"), arguments.pop("X"), arguments.pop("y"), **arguments)
+
+
+@pytest.mark.parametrize("parameter", ["epsilon", "delta", "row_norm"])
+@pytest.mark.parametrize("bad", [0, -1.0, math.nan, math.inf, "1", None])
+def test_estimators_refuse_wrong_numbers_before_a_row_is_read(parameter, bad):
+    for estimator in (PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression()):
+        with pytest.raises(InvalidParameter, match=parameter):
+            estimator.set_params(**{parameter: bad}).plan(N, P)
+        with pytest.raises(InvalidParameter, match=parameter):
+            estimator.fit(TABLE, TARGET)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"solver": "dp-magic"},
+        {"adjacency": "neighbour"},
+        {"noise": "little"},
+        {"penalty": "l2"},
+        {"domain": 3.0},
+        {"n": -1},
+        {"random_state": "x"},
+    ],
+    ids=str,
+)
+def test_estimators_refuse_wrong_words_before_a_row_is_read(wrong):
+    for estimator in (PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression()):
+        with pytest.raises(InvalidParameter):
+            estimator.set_params(**wrong).fit(TABLE, TARGET)
+
+
+@pytest.mark.parametrize("bad", [0.1, 0.5, 1.0, 2.0])
+def test_a_large_delta_is_refused_by_estimators(bad):
+    with pytest.raises(InvalidParameter, match="delta"):
+        PrivateLogisticRegression(delta=bad).fit(TABLE, TARGET)
+
+
+@pytest.mark.parametrize("classes", [[], ["only"], ["twice", "twice"], "ab"])
+def test_a_wrong_list_of_classes_is_refused_before_a_row_is_read(classes):
+    with pytest.raises(InvalidParameter, match="classes"):
+        PrivateLogisticRegression(classes=classes).fit(TABLE, TARGET)
+
+
+def test_planning_needs_no_table():
+    assert price(logistic_problem(), 10**6, 10**4, guarantee=Guarantee(1.0, 1e-6)).privacy.for_release
+
+
+@pytest.mark.parametrize("row", hostile_rows(), ids=lambda row: row[0])
+@pytest.mark.parametrize("problem", [logistic_problem(intercept=True), Problem(Logistic(), domain=L2Ball(2.0))])
+def test_a_hostile_row_leaves_a_finite_answer_near_the_one_without_it(problem, row):
+    """Same noise tape: the answers differ by at most what one row may do, added up over the steps."""
+    table = base_table()
+    solver = DPGD(n_steps=5)
+    guarantee = Guarantee(1.0, 1e-6)
+    before = minimize(problem, table.X, table.y, guarantee=guarantee, solver=solver, random_state=0)
+    table.X[0], table.y[0] = row[1], row[2]
+    after = minimize(problem, table.X, table.y, guarantee=guarantee, solver=solver, random_state=0)
+    assert np.isfinite(after.w).all()
+    assert after.privacy == before.privacy
+    query = price(problem, N, P, guarantee=guarantee, solver=solver).paid.plan.planned[0].query
+    assert np.linalg.norm(after.w - before.w) <= 5 * query.step_size * query.sensitivity
+
+
+def test_a_table_of_nothing_but_bad_rows_gives_noise_around_the_start():
+    X = np.full((N, P), np.inf)
+    release = minimize(logistic_problem(), X, np.ones(N), guarantee=Guarantee(1.0, 1e-6))
+    assert np.isfinite(release.w).all()
+    assert release.privacy.for_release

@@ -1,0 +1,140 @@
+"""Pitfalls 26, 27, 30: fit rows that carry sentinels, then search every text and byte that comes out."""
+
+import io
+import json
+import logging
+import pickle
+import re
+import traceback
+from contextlib import redirect_stderr, redirect_stdout
+
+import numpy as np
+import pytest
+
+from dperm import Guarantee, Logistic, PrivateLinearRegression, PrivateLogisticRegression, Problem, Squared, minimize
+from dperm.cli.main import run_with
+from dperm.model_file import save_model
+
+SENTINEL = 0.7182736455
+SENTINEL_TEXT = "SENTINELvalue"
+N = 300
+
+
+def marked_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3)) / 3
+    X[7, 1] = SENTINEL
+    return X, (X[:, 0] > 0).astype(int)
+
+
+def assert_clean(text):
+    assert "718273" not in text
+    assert SENTINEL_TEXT not in text
+
+
+def test_logs_prints_pickles_and_files_hold_no_value_of_the_rows(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    X, y = marked_rows()
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        model = PrivateLogisticRegression(classes=[0, 1], verbose=True).fit(X, y)
+    assert out.getvalue() == err.getvalue() == ""
+    assert not [record for record in caplog.records if record.name.startswith("dperm")]
+    path = tmp_path / "model.json"
+    save_model(model, ["a", "b", "c"], "y", path)
+    for text in (repr(model), str(model.privacy_), repr(model.privacy_), path.read_text(), str(model.event_)):
+        assert_clean(text)
+    assert np.float64(SENTINEL).tobytes() not in pickle.dumps(model)
+
+
+def every_text_of(error):
+    """Message, notes, causes and contexts, as any logger could print them."""
+    seen = []
+    while error is not None:
+        seen.append("".join(traceback.format_exception_only(error)))
+        error = error.__cause__ or error.__context__
+    return "\n".join(seen)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit(X, y[:-1]),
+        lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit(
+            np.where(X == SENTINEL, SENTINEL_TEXT, X.astype(str)), y
+        ),
+        lambda X, y: PrivateLinearRegression().fit(X, np.where(y == 1, SENTINEL_TEXT, "2")),
+        lambda X, y: minimize(Problem(Squared()), X, y, guarantee=Guarantee(1.0, 1e-6)),
+        lambda X, y: minimize(Problem(Logistic()), X, np.full(N, SENTINEL_TEXT), guarantee=Guarantee(1.0, 1e-6)),
+        lambda X, y: minimize(Problem(Logistic()), X.tolist(), y, guarantee=Guarantee(1.0, 1e-6), solver="newton"),
+        lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit([[SENTINEL_TEXT] * 3] * N, y),
+        lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit(X, y).predict([[SENTINEL_TEXT] * 3]),
+    ],
+)
+def test_errors_hold_no_value_of_the_rows(fit):
+    X, y = marked_rows()
+    with pytest.raises((ValueError, TypeError)) as caught:
+        fit(X, y)
+    assert_clean(every_text_of(caught.value))
+
+
+def test_text_among_numbers_is_refused_without_being_shown():
+    X, y = marked_rows()
+    objects = X.astype(object)
+    objects[7, 1] = SENTINEL_TEXT
+    for fit in (
+        lambda: PrivateLogisticRegression(classes=[0, 1]).fit(objects, y),
+        lambda: minimize(Problem(Logistic()), objects, y, guarantee=Guarantee(1.0, 1e-6)),
+    ):
+        with pytest.raises(ValueError, match="real numbers") as caught:
+            fit()
+        assert_clean(every_text_of(caught.value))
+
+
+@pytest.mark.parametrize("place", ["number", "line", "label", "encoding"])
+def test_the_command_line_shows_no_value_and_no_row_decides_its_course(place, tmp_path, capfd):
+    X, y = marked_rows()
+    lines = ["a,b,c,kind"] + [
+        f"{a:.6f},{b:.6f},{c:.6f},{'yes' if k else 'no'}" for (a, b, c), k in zip(X, y, strict=True)
+    ]
+    hostile = {
+        "number": f"0.1,{SENTINEL_TEXT},0.2,yes",
+        "line": f"0.1,{SENTINEL_TEXT}",
+        "label": f"0.1,0.2,0.3,{SENTINEL_TEXT}",
+        "encoding": "0.1,0.2,\udcff\udcfe" + SENTINEL_TEXT + ",yes",
+    }
+    outputs = []
+    for text in ("\n".join(lines), "\n".join([*lines[:-1], hostile[place]])):
+        table = tmp_path / "table.csv"
+        table.write_bytes(text.encode("utf-8", errors="surrogateescape"))
+        arguments = ["fit", str(table), "--target", "kind", "--classes", "no,yes", "--epsilon", "1", "--delta", "1e-6"]
+        assert run_with([*arguments, "-o", str(tmp_path / "model.json")]) == 0
+        printed = capfd.readouterr()
+        content = json.loads((tmp_path / "model.json").read_text())
+        shape = {key: np.shape(value) if key in ("coef", "intercept") else value for key, value in content.items()}
+        outputs.append((printed.out, printed.err, shape))
+        assert_clean(printed.out + printed.err + (tmp_path / "model.json").read_text())
+    assert outputs[0] == outputs[1]
+
+
+def test_the_number_of_steps_depends_on_public_numbers_only():
+    X, y = marked_rows()
+    steps = []
+    for scale in (1.0, 1e-9, 1e9):
+        counted = []
+        minimize(
+            Problem(Logistic()),
+            X * scale,
+            y,
+            guarantee=Guarantee(1.0, 1e-6),
+            progress=lambda k, n, c=counted: c.append((k, n)),
+        )
+        steps.append(counted)
+    assert steps[0] == steps[1] == steps[2]
+    assert steps[0][-1][0] == steps[0][-1][1]
+
+
+def test_messages_are_one_sentence_of_words():
+    with pytest.raises(ValueError, match="epsilon") as caught:
+        Guarantee(-1.0, 1e-6)
+    assert re.fullmatch(r"[^\n]+\.", str(caught.value))

@@ -1,0 +1,214 @@
+"""The wall: solvers cannot ask what was not paid for, nor touch, stop on or print what was not released."""
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contracts.solvers import SOLVER_EXAMPLES
+from dperm import DPGD, Guarantee, PlanExceeded, Problem, Sigmoid
+from dperm.privacy.calibrate import calibrate
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
+from dperm.privacy.queries import GradientQuery
+from dperm.privacy.setting import Setting
+from dperm.problem import Constants
+from dperm.trusted.noise import Randomness
+from dperm.trusted.oracle import Oracle
+from dperm.trusted.rows import Rows
+from privacy.harness import (
+    N,
+    P,
+    ScriptedOracle,
+    Tainted,
+    TaintedOracle,
+    WallBreach,
+    base_table,
+    logistic_problem,
+    neighbours,
+    setting_of,
+)
+
+GUARANTEE = Guarantee(1.0, 1e-6)
+
+
+def run_watched(solver, table, problem=None, oracle_type=TaintedOracle, seed=0):
+    """Run a solver against a watched oracle; return its answer and how often it asked."""
+    problem = problem or logistic_problem()
+    setting = setting_of(problem, Adjacency.REPLACE_ONE, n=len(table.y))
+    paid = calibrate(solver.plan(setting, GUARANTEE), GUARANTEE)
+    rows = Rows.from_table(table.X, table.y, problem)
+    with oracle_type(rows, problem, setting, paid, Randomness.from_random_state(seed)) as oracle:
+        return solver.run(oracle, problem, paid.plan, problem.start(P)), oracle.asked
+
+
+def check_solver(solver, problem=None, capsys=None, caplog=None):
+    """The three rules: touch nothing unreleased, do the same on every table, print nothing."""
+    table = base_table()
+    run_watched(solver, table, problem)
+    reference = run_watched(solver, table, problem, ScriptedOracle)
+    for other in neighbours(table, Adjacency.REPLACE_ONE):
+        answer, asked = run_watched(solver, other, problem, ScriptedOracle)
+        if asked != reference[1] or not np.array_equal(answer, reference[0]):
+            raise WallBreach("the solver did something else on a neighbouring table")
+    if capsys is not None:
+        printed = capsys.readouterr()
+        if printed.out or printed.err or caplog.records:
+            raise WallBreach("the solver printed something")
+
+
+@pytest.mark.parametrize("problem", [logistic_problem(), Problem(Sigmoid())], ids=["convex", "non-convex"])
+@pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
+def test_every_solver_stays_on_its_side(solver, problem, capsys, caplog):
+    if solver.refusal(problem) is None and not (solver == DPGD(accounting="last-iterate") and not problem.loss.convex):
+        caplog.set_level(logging.DEBUG, logger="dperm")
+        check_solver(solver, problem, capsys, caplog)
+
+
+class Cheat(DPGD):
+    """Follows DP-GD's plan with every step paid for, until it cheats."""
+
+    def plan(self, setting, guarantee):
+        return DPGD(n_steps=5, accounting="composition").plan(setting, guarantee)
+
+
+class ReadsRows(Cheat):
+    def run(self, oracle, problem, plan, start):
+        return start + oracle._rows.table.mean()
+
+
+class UsesExactGradient(Cheat):
+    def run(self, oracle, problem, plan, start):
+        return start - oracle._exact_gradient(oracle._rows, start, 1.0)
+
+
+class StopsOnTheExactGradient(Cheat):
+    def run(self, oracle, problem, plan, start):
+        for _ in range(5):
+            start = start - oracle.ask(plan.planned[0].query, start)
+            if np.linalg.norm(oracle._exact_gradient(oracle._rows, start, 1.0)) < 1e-3:
+                break
+        return start
+
+
+class PrintsTheExactGradient(Cheat):
+    def run(self, oracle, problem, plan, start):
+        sys.stdout.write(f"{oracle._exact_gradient(oracle._rows, start, 1.0)}")
+        return start
+
+
+class PrintsAnything(Cheat):
+    def run(self, oracle, problem, plan, start):
+        sys.stdout.write("step 1 done\n")
+        return start
+
+
+class SmugglesThroughTheOracle(Cheat):
+    """Opens the taint with the real class, as code that imports nothing could."""
+
+    def run(self, oracle, problem, plan, start):
+        asked = int(abs(object.__getattribute__(oracle._rows, "_Tainted__value").table[0, 0]) > 0.9) + 1
+        for _ in range(asked):
+            oracle.ask(plan.planned[0].query, start)
+        return start
+
+
+@pytest.mark.parametrize(
+    "cheat",
+    [
+        ReadsRows,
+        UsesExactGradient,
+        StopsOnTheExactGradient,
+        PrintsTheExactGradient,
+        PrintsAnything,
+        SmugglesThroughTheOracle,
+    ],
+)
+def test_a_cheating_solver_is_caught(cheat, capsys, caplog):
+    with pytest.raises(WallBreach):
+        check_solver(cheat(), None, capsys, caplog)
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [float, int, bool, str, repr, len, list, np.asarray, np.sum, abs, hash, lambda v: v + 1, lambda v: v > 0,
+     lambda v: f"{v}", lambda v: v[0], lambda v: np.ones(2) * v, lambda v: v.copy(), lambda v: v == v],
+)  # fmt: skip
+def test_tainted_values_cannot_be_touched(touch):
+    with pytest.raises(WallBreach):
+        touch(Tainted(np.ones(3)))
+
+
+def open_oracle(count, rate=1.0, problem=None):
+    problem = problem or logistic_problem()
+    setting = setting_of(problem, Adjacency.REPLACE_ONE)
+    query = GradientQuery(setting, rate)
+    plan = Plan("test", (PlannedQuery(query, count),), {})
+    table = base_table()
+    rows = Rows.from_table(table.X, table.y, problem)
+    return Oracle(rows, problem, setting, PaidPlan(plan, 5.0), Randomness.from_random_state(0)), query
+
+
+def test_the_query_that_would_exceed_the_plan_is_never_answered():
+    oracle, query = open_oracle(3)
+    with oracle:
+        for _ in range(3):
+            oracle.ask(query, np.zeros(P))
+        with pytest.raises(PlanExceeded):
+            oracle.ask(query, np.zeros(P))
+
+
+def test_a_query_that_was_not_planned_is_refused():
+    oracle, query = open_oracle(3)
+    with oracle, pytest.raises(PlanExceeded):
+        oracle.ask(GradientQuery(query.setting, 0.5), np.zeros(P))
+
+
+def test_a_query_on_understated_bounds_is_refused():
+    """A solver that declares a tenth of the sensitivity would get a tenth of the noise: the oracle compares."""
+    problem = logistic_problem()
+    honest = setting_of(problem, Adjacency.REPLACE_ONE)
+    values = {name: getattr(honest.constants, name) for name in Constants.__dataclass_fields__}
+    lying = Setting(Constants(**{**values, "lipschitz": 0.1}), N, Adjacency.REPLACE_ONE)
+    paid = PaidPlan(Plan("test", (PlannedQuery(GradientQuery(lying)),), {}), 5.0)
+    table = base_table()
+    rows = Rows.from_table(table.X, table.y, problem)
+    with pytest.raises(PlanExceeded, match="bounds"):
+        Oracle(rows, problem, honest, paid, Randomness.from_random_state(0))
+
+
+def test_a_question_that_fails_is_charged_all_the_same():
+    oracle, query = open_oracle(2)
+    with oracle:
+        with pytest.raises(ValueError, match="finite"):
+            oracle.ask(query, np.full(P, np.nan))
+        oracle.ask(query, np.zeros(P))
+        with pytest.raises(PlanExceeded):
+            oracle.ask(query, np.zeros(P))
+
+
+def test_solvers_and_problems_do_not_import_the_trusted_side():
+    root = Path(__file__).parents[2]
+    command = [Path(sys.executable).parent / "lint-imports", "--no-logo"]
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+
+
+def test_the_import_contract_would_notice_a_breach(tmp_path):
+    """The same contract on a copy in which a solver imports the kernels fails."""
+    import shutil
+
+    root = Path(__file__).parents[2]
+    shutil.copytree(root / "src" / "dperm", tmp_path / "dperm", ignore=shutil.ignore_patterns("*.npz", "__pycache__"))
+    shutil.copy(root / "pyproject.toml", tmp_path)
+    solver = tmp_path / "dperm" / "solvers" / "dp_gd.py"
+    solver.write_text("from dperm.trusted.rows import Rows\n" + solver.read_text())
+    result = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache", "--no-logo"],
+        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path), "PATH": ""}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 1
+    assert "dperm.solvers.dp_gd -> dperm.trusted.rows" in result.stdout
