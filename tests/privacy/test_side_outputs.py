@@ -60,6 +60,11 @@ def every_text_of(error):
     "fit",
     [
         lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit(X, y[:-1]),
+        lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit(X[7], y),
+        lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit(X[7] * (1 + 1j), y),
+        lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit([[SENTINEL], [SENTINEL, 1.0]], y[:2]),
+        lambda X, y: PrivateLinearRegression().fit(X, X),
+        lambda X, y: PrivateLogisticRegression().fit(X, X[:, 1]),
         lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit(
             np.where(X == SENTINEL, SENTINEL_TEXT, X.astype(str)), y
         ),
@@ -71,6 +76,7 @@ def every_text_of(error):
         lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit(X, y).predict([[SENTINEL_TEXT] * 3]),
     ],
 )
+@pytest.mark.filterwarnings("ignore:the classes were read from y")
 def test_errors_hold_no_value_of_the_rows(fit):
     X, y = marked_rows()
     with pytest.raises((ValueError, TypeError)) as caught:

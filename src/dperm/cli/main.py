@@ -147,9 +147,10 @@ def run() -> None:
 
 def run_with(arguments: list[str]) -> int:
     """Run the command line and return its exit code."""
-    warnings.showwarning = _show_warning
     try:
-        app.main(arguments, prog_name="dperm", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            app.main(arguments, prog_name="dperm", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 0

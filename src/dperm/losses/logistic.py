@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from dperm.losses.base import SignLoss
+from dperm.losses.exponential import exp
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Logistic(SignLoss):
     @staticmethod
     def derivative(margin: Any, target: Any) -> Any:
         """−y / (1 + exp(y m))."""
-        return -target / (1.0 + np.exp(np.minimum(target * margin, 700.0)))
+        return -target / (1.0 + exp(target * margin))
 
     def slope_bound(self, margin_bound: float) -> float:
         """The sigmoid is below 1."""

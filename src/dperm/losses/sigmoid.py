@@ -4,9 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dperm.losses.base import SignLoss
+from dperm.losses.exponential import exp
 
 
 @dataclass(frozen=True)
@@ -19,12 +18,12 @@ class Sigmoid(SignLoss):
     @staticmethod
     def value(margin: Any, target: Any) -> Any:
         """The probability that a logistic model gives to the wrong class."""
-        return 1.0 / (1.0 + np.exp(np.minimum(target * margin, 700.0)))
+        return 1.0 / (1.0 + exp(target * margin))
 
     @staticmethod
     def derivative(margin: Any, target: Any) -> Any:
         """−y s(1 − s)."""
-        wrong = 1.0 / (1.0 + np.exp(np.minimum(target * margin, 700.0)))
+        wrong = 1.0 / (1.0 + exp(target * margin))
         return -target * wrong * (1.0 - wrong)
 
     def slope_bound(self, margin_bound: float) -> float:

@@ -83,15 +83,20 @@ def check_row_count(n_rows: int, n: int, adjacency: Adjacency) -> None:
 
 def read_table(estimator: Any, X: Any, *, fitting: bool) -> Any:
     """Check a table the scikit-learn way (names, shape, type) but never for the values in it."""
-    clean = True
     try:
         return validate_data(estimator, X, reset=fitting, accept_sparse="csr", ensure_all_finite=False)
-    except ValueError as error:
-        clean = "could not convert" not in str(error)
-        if clean:
-            raise
-    # Raised here and not above, so that the message with the value is not kept as its context.
-    raise InvalidParameter("the table must hold real numbers; encode text columns first.")
+    except (TypeError, ValueError) as error:
+        message = str(error)
+    # Raised here and not above, so that a message that shows values is not kept as the context of ours.
+    if message.startswith(("Found array with", "X has", "The feature names", "Found a sparse")):
+        raise InvalidParameter(message)  # speaks of shapes and names only
+    if message.startswith("float() argument must be"):
+        raise TypeError(message)  # names a type
+    if message.startswith("Complex data not supported"):
+        raise InvalidParameter("Complex data not supported.")
+    if message.startswith("Expected 2D array"):
+        raise InvalidParameter("Expected 2D array. Reshape your data: one row a person, one column a feature.")
+    raise InvalidParameter("the table must hold real numbers in rows and columns; encode text first.")
 
 
 def read_target(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:

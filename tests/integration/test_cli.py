@@ -1,0 +1,186 @@
+"""The command line, as a person types it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dperm.cli.main import run_with
+from dperm.model_file import load_model
+
+pyarrow = pytest.importorskip("pyarrow")
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3)) / 3
+    lines = ["a,b,c,kind,price"]
+    for x in X:
+        lines.append(f"{x[0]:.5f},{x[1]:.5f},{x[2]:.5f},{'high' if x[0] > 0 else 'low'},{x[0] / 2 + x[1] / 4:.5f}")
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def fit(table, *more, epsilon="2", delta="1e-6", target="kind"):
+    model = table.parent / "model.json"
+    arguments = ["fit", str(table), "--target", target, "--epsilon", epsilon, "--delta", delta, "-o", str(model)]
+    return run_with([*arguments, *more]), model
+
+
+GOOD = ("--features", "a,b,c", "--classes", "low,high")
+
+
+def test_fit_writes_a_model_and_prints_the_statement(table, capsys):
+    code, path = fit(table, *GOOD)
+    out = capsys.readouterr().out
+    assert code == 0
+    assert out.startswith("promised:   (ε = 2, δ = 1e-06)-differential privacy, adjacency replace_one")
+    assert "FOR RELEASE" in out
+    content = json.loads(path.read_text())
+    assert content["columns"] == ["a", "b", "c"]
+    assert content["classes"] == ["low", "high"]
+    assert content["privacy"]["for_release"] is True
+    assert content["events"][0]["mechanism"] == "gaussian"
+
+
+def test_predict_reads_the_model_and_writes_one_column(table, capsys):
+    _, path = fit(table, *GOOD)
+    output = table.parent / "predictions.csv"
+    assert run_with(["predict", str(path), str(table), "-o", str(output)]) == 0
+    predicted = output.read_text().split()
+    assert predicted[0] == "prediction"
+    truth = [line.split(",")[3] for line in table.read_text().split()[1:]]
+    assert np.mean(np.array(predicted[1:]) == np.array(truth)) > 0.9
+    capsys.readouterr()
+    assert run_with(["predict", str(path), str(table)]) == 0
+    assert capsys.readouterr().out.split() == predicted
+
+
+def test_parquet_and_csv_give_the_same_fit(table):
+    from pyarrow import csv, parquet
+
+    parquet.write_table(csv.read_csv(table), table.with_suffix(".parquet"))
+    _, path = fit(table, *GOOD, "--seed", "1")
+    one = path.read_text()
+    _, path = fit(table.with_suffix(".parquet"), *GOOD, "--seed", "1")
+    assert path.read_text() == one
+
+
+def test_linear_models_and_svc_can_be_fitted_and_loaded(table):
+    code, path = fit(table, "--features", "a,b,c", "--model", "linear", target="price")
+    assert code == 0
+    model, columns, target = load_model(path)
+    assert (columns, target) == (["a", "b", "c"], "price")
+    assert model.predict(np.zeros((2, 3))).shape == (2,)
+    code, path = fit(table, *GOOD, "--model", "svc", "--penalty", "elastic-net:0.01:0.5", "--domain", "l2-ball:5")
+    assert code == 0
+    assert load_model(path)[0].privacy_.for_release
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_seed_and_undeclared_classes_are_not_for_release(table, capsys):
+    assert fit(table, *GOOD, "--seed", "3")[0] == 0
+    assert "NOT FOR RELEASE: the noise came from a seed" in capsys.readouterr().out
+    assert fit(table, "--features", "a,b,c")[0] == 0
+    printed = capsys.readouterr()
+    assert "NOT FOR RELEASE: the classes were read from the rows" in printed.out
+    assert printed.err.startswith("dperm: warning: the classes were read from y")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": "0"}, "epsilon must be above 0"),
+        ({"epsilon": "nan"}, "epsilon must be finite"),
+        ({"epsilon": "one"}, "not a valid float"),
+        ({"delta": "0.5"}, "delta must lie strictly between 0 and 0.1"),
+        ({"target": "income"}, "has no column 'income'"),
+        ({"more": ("--features", "a,z")}, "has no column 'z'"),
+        ({"more": ("--features", "a,kind", "--classes", "low,high")}, "cannot be a feature"),
+        ({"more": ("--features", "a,kind", "--model", "linear"), "target": "price"}, "holds text"),
+        ({"more": ("--classes", "low")}, "at least two"),
+        ({"more": ("--penalty", "l3:1")}, "--penalty"),
+        ({"more": ("--penalty", "l2:x")}, "--penalty needs numbers"),
+        ({"more": ("--penalty", "l2:0")}, "strength must be above 0"),
+        ({"more": ("--domain", "l2-ball:1:2:3")}, "too many numbers"),
+        ({"more": ("--adjacency", "both")}, "--adjacency"),
+        ({"more": ("--row-norm", "-1")}, "row_norm must be above 0"),
+        ({"more": ("--model", "linear", "--classes", "a,b"), "target": "price"}, "--classes goes with"),
+        ({"more": ("--colour", "red")}, "No such option"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_two_and_writes_nothing(change, message, table, capsys):
+    more = change.pop("more", GOOD)
+    code, path = fit(table, *more, **change)
+    printed = capsys.readouterr()
+    assert code == 2
+    assert message in printed.err
+    assert len(printed.err.strip().splitlines()) == 1
+    assert printed.out == ""
+    assert not path.exists()
+    assert not list(table.parent.glob("*.part"))
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n", "a,a,kind\n1,2,low\n", "\x00\x01"])
+def test_hostile_files_are_refused_in_one_line(content, tmp_path, capsys):
+    path = tmp_path / "hostile.csv"
+    path.write_text(content)
+    assert fit(path, "--classes", "low,high")[0] == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_missing_and_wrong_files_are_refused_in_one_line(tmp_path, capsys):
+    wrong = tmp_path / "model.json"
+    wrong.write_text('{"format": "something else"}')
+    text = tmp_path / "table.txt"
+    text.write_text("a\n1\n")
+    fake = tmp_path / "table.parquet"
+    fake.write_text("not parquet")
+    for arguments in (
+        ["predict", str(tmp_path / "none.json"), str(text)],
+        ["predict", str(wrong), str(text)],
+        ["fit", str(text), "--target", "a", "--epsilon", "1", "--delta", "1e-6", "-o", str(tmp_path / "m.json")],
+        ["fit", str(fake), "--target", "a", "--epsilon", "1", "--delta", "1e-6", "-o", str(tmp_path / "m.json")],
+        ["fit", str(tmp_path / "no.csv"), "--target", "a", "--epsilon", "1", "--delta", "1e-6", "-o", "m.json"],
+        ["fit", str(text), "--target", "a", "--epsilon", "1", "--delta", "1e-6", "-o", str(tmp_path / "no" / "m.json")],
+        ["frobnicate"],
+    ):
+        assert run_with(arguments) == 2
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_plan_needs_no_data_and_names_the_price(capsys):
+    assert run_with(["plan", "--n", "200000", "--p", "54", "--epsilon", "1", "--delta", "1e-6"]) == 0
+    out = capsys.readouterr().out
+    for words in ("noise:", "multiplier", "G = 1.41421", "step_size", "passes over the rows", "Rényi accounting gives"):
+        assert words in out
+    assert run_with(["plan", "--n", "0", "--p", "54", "--epsilon", "1", "--delta", "1e-6"]) == 2
+
+
+def test_solvers_are_listed_from_the_code(capsys):
+    assert run_with(["solvers"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("dp-gd: ")
+    assert "utility:" in out
+
+
+@pytest.mark.parametrize("command", [[], ["fit"], ["predict"], ["plan"], ["solvers"], ["demo"]])
+def test_every_help_text_has_an_example(command, capsys):
+    assert run_with([*command, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "Example: dperm" in out or command == ["solvers"]
+
+
+def test_without_a_command_the_help_is_shown(capsys):
+    assert run_with([]) == 0
+    assert "Usage: dperm" in capsys.readouterr().out
+
+
+def test_the_demo_prints_risk_accuracy_and_statement_and_draws(tmp_path, capsys):
+    assert run_with(["demo", "--output", str(tmp_path), "--rows", "3000"]) == 0
+    out = capsys.readouterr().out
+    for words in ("without privacy: risk", "excess risk", "promised:", "picture:"):
+        assert words in out
+    assert (tmp_path / "covertype.png").read_bytes().startswith(b"\x89PNG")

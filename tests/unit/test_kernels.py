@@ -1,0 +1,104 @@
+"""The compiled sums against plain numpy."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from contracts.discovered import LOSSES
+from dperm import L2Ball, Logistic, Problem
+from dperm.trusted.kernels import gradient_sum, row_norms
+from dperm.trusted.rows import Rows
+
+
+def plain_gradient(problem, X, y, w):
+    """Row by row, in Python."""
+    loss, width = problem.loss, X.shape[1]
+    matrix = w.reshape(loss.n_outputs, -1)
+    bound = problem.slope_bound(width)
+    total = np.zeros_like(matrix)
+    for x, target in zip(X, loss.encode(y), strict=True):
+        if not (np.isfinite(x).all() and np.isfinite(target)):
+            continue
+        row = x * min(1.0, problem.row_norm / max(np.linalg.norm(x), 1e-300))
+        row = np.append(row, problem.row_norm) if problem.intercept else row
+        margin = matrix @ row
+        if loss.n_outputs == 1:
+            slope = np.clip(np.array([loss.derivative(margin[0], target, *loss.parameters)]), -bound, bound)
+        else:
+            slope = np.empty(loss.n_outputs)
+            loss.derivative(margin, target, slope, *loss.parameters)
+        total += np.outer(slope, row)
+    return total.ravel()
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix, lambda X: X.astype(np.float32), np.asfortranarray])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_the_gradient_is_the_sum_over_clipped_rows(loss, intercept, storage):
+    rng = np.random.default_rng(0)
+    domain = {"domain": L2Ball(2.0)} if loss.name == "squared" else {}
+    problem = Problem(loss, row_norm=0.8, intercept=intercept, **domain)
+    X = rng.normal(size=(60, 4)) * rng.uniform(0, 2, size=(60, 1))
+    X[np.abs(X) < 0.2] = 0.0
+    y = rng.integers(0, 3, 60).astype(float)
+    w = rng.normal(size=problem.dimension(4))
+    with ThreadPoolExecutor(2) as pool:
+        computed = Rows.from_table(storage(X), y, problem).gradient_sum(problem, w, pool)
+    exact = plain_gradient(problem, np.asarray(X, dtype=np.float32 if "astype" in repr(storage) else np.float64), y, w)
+    np.testing.assert_allclose(computed, exact, rtol=2e-5, atol=1e-5)
+
+
+def test_pieces_and_blocks_add_up_to_the_whole():
+    rng = np.random.default_rng(1)
+    n, p = 120_000, 7  # several pieces, several blocks
+    X, y, w = rng.normal(size=(n, p)) / 5, np.sign(rng.normal(size=n)), rng.normal(size=p)
+    ones = np.ones(n)
+    with ThreadPoolExecutor(2) as pool:
+        computed = gradient_sum(Logistic(), 1.0, X, ones, ones, y, w, 0.0, pool)
+        thin = gradient_sum(Logistic(), 1.0, sparse.csr_matrix(X), ones, ones, y, w, 0.0, pool)
+    exact = (-y / (1 + np.exp(y * (X @ w)))) @ X
+    np.testing.assert_allclose(computed, exact, rtol=1e-10)
+    np.testing.assert_allclose(thin, exact, rtol=1e-10)
+
+
+def test_the_result_does_not_depend_on_the_number_of_threads():
+    rng = np.random.default_rng(2)
+    n = 200_000
+    X, y, w = rng.normal(size=(n, 3)), np.sign(rng.normal(size=n)), rng.normal(size=3)
+    ones = np.ones(n)
+    results = []
+    for threads in (1, 2, 5):
+        with ThreadPoolExecutor(threads) as pool:
+            results.append(gradient_sum(Logistic(), 1.0, X, ones, ones, y, w, 0.0, pool))
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e151, -1e308])
+def test_norms_mark_rows_that_count_as_nothing(bad):
+    X = np.ones((3, 2))
+    X[1, 1] = bad
+    for table in (X, sparse.csr_matrix(X)):
+        norms = row_norms(table)
+        assert np.isnan(norms[1])
+        np.testing.assert_allclose(norms[[0, 2]], np.sqrt(2))
+
+
+def test_whole_numbers_and_truth_values_need_no_copy():
+    X = np.array([[1, 0], [0, 1], [1, 1]])
+    for kind in (np.int64, np.int8, bool):
+        rows = Rows.from_table(X.astype(kind), np.ones(3), Problem(Logistic()))
+        assert rows.table.dtype == kind
+        with ThreadPoolExecutor(1) as pool:
+            computed = rows.gradient_sum(Problem(Logistic()), np.zeros(2), pool)
+        np.testing.assert_allclose(computed, -0.5 * np.array([1 + np.sqrt(0.5)] * 2))
+
+
+def test_dense_rows_are_not_copied_and_sparse_ones_not_densified():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    assert Rows.from_table(X, np.ones(50), Problem(Logistic())).table is X
+    columns = np.arange(1000, dtype=np.int32)[:, None] * 7 + np.arange(3, dtype=np.int32)
+    thin = sparse.csr_matrix((np.ones(3000), columns.ravel(), np.arange(0, 3001, 3)), shape=(1000, 10**7))
+    assert Rows.from_table(thin, np.ones(1000), Problem(Logistic())).table is thin

@@ -1,0 +1,43 @@
+"""The package's surface: exported names, documented examples, and the words it must not contain."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import dperm
+
+MODULES = [module.name for module in pkgutil.walk_packages(dperm.__path__, "dperm.")]
+
+
+def test_exported_names_exist_and_are_sorted():
+    assert sorted(dperm.__all__) == sorted(set(dperm.__all__))
+    for name in dperm.__all__:
+        assert getattr(dperm, name).__doc__, name
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_run(name):
+    module = importlib.import_module(name)
+    failures, _ = doctest.testmod(
+        module, optionflags=doctest.ELLIPSIS, extraglobs={"np": importlib.import_module("numpy")}
+    )
+    assert failures == 0
+
+
+def test_the_version_is_the_one_of_the_distribution():
+    from importlib.metadata import version
+
+    assert version("dperm") == dperm.__version__
+
+
+def test_covertype_is_scaled_by_documented_ranges():
+    from dperm.datasets.covertype import load_covertype
+
+    data = load_covertype(n_train=500)
+    assert data.X.shape == (500, 54)
+    assert data.X_test.shape == (580_512, 54)
+    assert set(data.y) == {-1.0, 1.0}
+    assert abs((data.X**2).sum(axis=1) - 1).max() < 1e-12
+    assert abs(data.y_test.mean() - (2 * 283_301 / 581_012 - 1)) < 1e-2
