@@ -43,8 +43,8 @@ def n_threads() -> int:
 
 @functools.cache
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile a loss's derivative once per process."""
-    return numba.njit(nogil=True, error_model="numpy")(function)
+    """Compile a loss's derivative once per process, as it is written: no reordering inherited from the kernels."""
+    return numba.njit(nogil=True, error_model="numpy", fastmath=False)(function)
 
 
 def gradient_sum(
