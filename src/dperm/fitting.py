@@ -166,6 +166,10 @@ def minimize(
     """
     n_rows, n_features = table_shape(X, y)
     public_n = n_rows if n is None else count("n", n)
+    if weights is not None and np.shape(weights) != (n_rows,):
+        raise InvalidParameter(
+            f"weights must be one number per row: {n_rows} rows, weights of shape {np.shape(weights)}."
+        )
     if random_state is not None:
         random_state = seed_from(random_state)
     fit = price(

@@ -59,6 +59,7 @@ def write_whole(path: Path, text: str) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(text)
+        Path(temporary).chmod(0o644)  # a temporary file is private, a released one need not be
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

@@ -60,6 +60,7 @@ GOOD = {"problem": logistic_problem(), "X": TABLE, "y": TARGET, "guarantee": Gua
         ({"n": 0}, "n must be"),
         ({"n": N + 1}, "number of rows"),
         ({"random_state": "x"}, "random_state"),
+        ({"weights": np.ones(3)}, "weights"),
         ({"problem": Problem(Logistic(), domain=Box((-1.0, -1.0), (1.0, 1.0)))}, "bounds"),
         ({"solver": DPGD(step_size=1e9)}, "step_size"),
     ],
