@@ -65,7 +65,7 @@ def _calibrate_sampled(plan: Plan, guarantee: Guarantee) -> float:
         return _log_gap(epsilon_of(plan.event(math.exp(log_multiplier)), delta, adjacency), guarantee)
 
     guess = math.log(_central_limit_guess(plan, gaussian_mu(guarantee)))
-    return math.exp(_decreasing_root(fine_gap, _decreasing_root(coarse_gap, guess, 0.3), 0.01))
+    return math.exp(_decreasing_root(fine_gap, _decreasing_root(coarse_gap, guess)))
 
 
 def _log_gap(epsilon: float, guarantee: Guarantee) -> float:
@@ -75,12 +75,12 @@ def _log_gap(epsilon: float, guarantee: Guarantee) -> float:
     return min(5.0, math.log(epsilon / guarantee.epsilon)) if math.isfinite(epsilon) else 5.0
 
 
-def _decreasing_root(gap: Callable[[float], float], guess: float, first_step: float) -> float:
+def _decreasing_root(gap: Callable[[float], float], guess: float) -> float:
     """A point where gap is within [−tolerance, 0], for a gap that falls as its argument grows."""
     point, value = guess, gap(guess)
     low: tuple[float, float] | None = None
     high: tuple[float, float] | None = None
-    step = first_step
+    stride = 1.0
     for _ in range(40):
         if -_TOLERANCE <= value <= 0.0:
             return point
@@ -89,8 +89,9 @@ def _decreasing_root(gap: Callable[[float], float], guess: float, first_step: fl
         else:
             high = (point, value)
         if low is None or high is None:
-            point += step if high is None else -step
-            step = min(2.0 * step, 1.0)
+            # ε falls a little faster than the noise grows; go further each time that this was not enough.
+            point += stride * min(max((value + 0.5 * _TOLERANCE) / 1.1, -1.0), 1.0)
+            stride *= 2.0
         elif high[0] - low[0] < 1e-6:
             return high[0]
         else:
