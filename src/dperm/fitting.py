@@ -27,6 +27,8 @@ from dperm.validation import count, one_of
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
+_ONLY_PLANNED = "this is a plan, nothing was fitted"
+
 
 @dataclass(frozen=True, eq=False)
 class Release:
@@ -101,7 +103,8 @@ def price(
         paid = PaidPlan(plan, chosen.paper_multiplier(plan, guarantee))
     else:
         paid = calibrate(plan, guarantee)
-    return PricedFit(problem, setting, chosen, paid, _statement(problem, setting, paid, guarantee, noise, n_features))
+    statement = _statement(problem, setting, paid, guarantee, noise, n_features)
+    return PricedFit(problem, setting, chosen, paid, replace(statement, caveats=(*statement.caveats, _ONLY_PLANNED)))
 
 
 def minimize(
@@ -164,6 +167,8 @@ def minimize(
     >>> result.w.shape
     (3,)
     """
+    if not isinstance(problem, Problem):
+        raise InvalidParameter(f"problem must be a dperm Problem, got {problem!r}.")
     n_rows, n_features = table_shape(X, y)
     public_n = n_rows if n is None else count("n", n)
     if weights is not None and np.shape(weights) != (n_rows,):
@@ -188,7 +193,7 @@ def minimize(
     randomness = Randomness.from_random_state(random_state)
     with Oracle(rows, problem, fit.setting, fit.paid, randomness, progress) as oracle:
         w = fit.solver.run(oracle, problem, fit.paid.plan, start)
-    privacy = fit.privacy
+    privacy = replace(fit.privacy, caveats=tuple(caveat for caveat in fit.privacy.caveats if caveat != _ONLY_PLANNED))
     if n is None and noise is not None and fit.setting.adjacency is Adjacency.ADD_REMOVE:
         privacy = replace(privacy, caveats=(*privacy.caveats, "n was read from the rows, declare it under add_remove"))
     if randomness.seeded:

@@ -55,7 +55,10 @@ def save_model(model: PrivateLinearModel, columns: Sequence[str], target: str, p
 
 def write_whole(path: Path, text: str) -> None:
     """Write a text file in one step."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    except OSError as error:
+        raise InvalidParameter(f"{path} cannot be written: {error.strerror}.") from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(text)
@@ -77,6 +80,8 @@ def load_model(path: Path) -> tuple[PrivateLinearModel, list[str], str]:
         intercept = np.asarray(content["intercept"], dtype=np.float64)
         model.intercept_ = intercept if intercept.ndim else float(intercept)
         model.n_features_in_ = len(content["columns"])
+        if model.coef_.shape[-1] != model.n_features_in_:
+            raise ValueError("shape")
         if content["classes"] is not None:
             model.classes_ = np.asarray(content["classes"])  # type: ignore[attr-defined]
         model.privacy_ = PrivacyStatement.from_dict(content["privacy"])

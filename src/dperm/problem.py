@@ -88,8 +88,10 @@ class Problem:
         for name, kind in (("loss", Loss), ("regularizer", Regularizer), ("domain", Domain)):
             if not isinstance(getattr(self, name), kind):
                 raise InvalidParameter(f"{name} must be a dperm {kind.__name__}, got {getattr(self, name)!r}.")
-        positive("row_norm", self.row_norm)
-        positive("weight_bound", self.weight_bound)
+        for name in ("row_norm", "weight_bound"):
+            # Beyond these sizes squares leave the range of a float64.
+            if not 1e-100 <= positive(name, getattr(self, name)) <= 1e100:
+                raise InvalidParameter(f"{name} must lie between 1e-100 and 1e100, got {getattr(self, name)!r}.")
 
     @property
     def intercept_value(self) -> float:
@@ -110,7 +112,7 @@ class Problem:
         return self.full_row_norm * self.domain.norm_bound(self.dimension(n_features))
 
     def slope_bound(self, n_features: int) -> float:
-        """The bound that the kernel enforces on the (weighted) derivative of one row."""
+        """The bound that the kernel enforces on the derivative of one row, before its weight."""
         return self.loss.slope_bound(self.margin_bound(n_features))
 
     def start(self, n_features: int) -> Array:

@@ -3,6 +3,8 @@
 import math
 import numbers
 
+import numpy as np
+
 from dperm.errors import InvalidParameter
 
 
@@ -24,8 +26,9 @@ def nonnegative(name: str, value: object) -> float:
 
 def finite(name: str, value: object) -> float:
     """Return `value` as a float if it is a finite real number, else raise."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidParameter(f"{name} must be a number, got {value!r}.")
+    # Narrow numpy numbers are refused: sensitivities computed from them would be rounded.
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.int64)):
+        raise InvalidParameter(f"{name} must be a plain number, got {value!r}.")
     if not math.isfinite(value):
         raise InvalidParameter(f"{name} must be finite, got {value!r}.")
     return float(value)

@@ -112,8 +112,36 @@ def test_a_wrong_list_of_classes_is_refused_before_a_row_is_read(classes):
         PrivateLogisticRegression(classes=classes).fit(TABLE, TARGET)
 
 
+def test_narrow_numpy_numbers_are_refused_as_parameters():
+    """Sensitivities computed from them would be rounded to three digits, and the noise with them."""
+    for kind in (np.float16, np.float32):
+        for refused in (
+            lambda k=kind: Guarantee(k(1.0), 1e-6),
+            lambda k=kind: Problem(Logistic(), row_norm=k(1.0)),
+            lambda k=kind: Problem(Logistic(), weight_bound=k(0.3)),
+            lambda k=kind: L2Ball(k(1.0)),
+            lambda k=kind: DPGD(step_size=k(0.1)),
+        ):
+            with pytest.raises(InvalidParameter, match="plain number"):
+                refused()
+    assert Guarantee(np.float64(1.0), 1e-6) == Guarantee(1, 1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-101, 1e101, 1e200])
+def test_row_norms_whose_squares_leave_the_floats_are_refused(size):
+    with pytest.raises(InvalidParameter, match="between"):
+        Problem(Logistic(), row_norm=size)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-6), (1e-18, 1e-18), (1.0, 1e-61), (1.0, 1e-320)])
+def test_promises_beyond_the_accountants_precision_are_refused(epsilon, delta):
+    with pytest.raises(InvalidParameter, match="at least"):
+        Guarantee(epsilon, delta)
+
+
 def test_planning_needs_no_table():
-    assert price(logistic_problem(), 10**6, 10**4, guarantee=Guarantee(1.0, 1e-6)).privacy.for_release
+    statement = price(logistic_problem(), 10**6, 10**4, guarantee=Guarantee(1.0, 1e-6)).privacy
+    assert statement.caveats == ("this is a plan, nothing was fitted",)
 
 
 @pytest.mark.parametrize("row", hostile_rows(), ids=lambda row: row[0])

@@ -124,10 +124,47 @@ def test_classes_that_the_type_declares_need_not_be_repeated():
     truth = PrivateLogisticRegression().fit(X, labels == "a")
     assert truth.classes_.tolist() == [False, True]
     assert truth.privacy_.for_release
-    column = pandas.Series(pandas.Categorical(labels, categories=["b", "a", "c"]))
-    named = PrivateLogisticRegression().fit(X, column)
-    assert named.classes_.tolist() == ["b", "a", "c"]
-    assert named.privacy_.for_release
+    # The categories of a column are mostly made from its rows, so they do not count as declared.
+    with pytest.warns(NotForReleaseWarning):
+        named = PrivateLogisticRegression().fit(X, pandas.Series(labels).astype("category"))
+    assert not named.privacy_.for_release
+
+
+def test_a_missing_label_makes_its_row_count_as_nothing():
+    pandas = pytest.importorskip("pandas")
+    X, labels, _ = rows()
+    whole = PrivateLogisticRegression(classes=["a", "b"]).fit(X, labels)
+    for kind in ("string", object):
+        column = pandas.Series(labels, dtype=kind)
+        column[3] = pandas.NA
+        column[4] = None
+        holed = PrivateLogisticRegression(classes=["a", "b"]).fit(X, column)
+        assert holed.privacy_ == whole.privacy_
+
+
+def test_labels_and_classes_of_different_kinds_are_refused():
+    X, labels, _ = rows()
+    for classes, y in ((["0", "1"], np.zeros(N)), ([0, 1], labels), (["a", 1], labels)):
+        with pytest.raises(InvalidParameter, match="text"):
+            PrivateLogisticRegression(classes=classes).fit(X, y)
+
+
+def test_a_plan_is_not_a_release():
+    for model in (PrivateLogisticRegression(), PrivateLogisticRegression(class_weight={1: 0.5})):
+        planned = model.plan(N, P).privacy
+        assert not planned.for_release
+        assert "nothing was fitted" in str(planned)
+    X, labels, _ = rows()
+    weighted = PrivateLogisticRegression(class_weight={True: 0.5})
+    assert weighted.plan(N, P).privacy.sigma == pytest.approx(weighted.fit(X, labels == "a").privacy_.sigma)
+
+
+def test_a_failed_fit_leaves_no_mixture_of_two():
+    X, labels, _ = rows()
+    model = PrivateLogisticRegression(classes=["a", "b"]).fit(X, labels)
+    with pytest.raises(InvalidParameter):
+        model.fit(X[:, :2], labels[:-1])
+    assert not hasattr(model, "coef_")
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS[:2], ids=NAMES[:2])

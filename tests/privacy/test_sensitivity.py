@@ -195,14 +195,32 @@ def test_a_column_named_twice_in_a_sparse_row_does_not_count_twice():
         row.has_canonical_format = claimed
         rows = Rows.from_table(row, np.ones(1), Problem(Logistic()))
         assert float(rows.scale[0] * abs(rows.table).sum()) <= 1.0
-    with pytest.raises((InvalidParameter, ValueError)):
-        Rows.from_table(_with_wild_index(), np.ones(1), Problem(Logistic()))
+    small = sparse.csr_array(
+        (np.full(2, 100, dtype=np.int8), np.zeros(2, dtype=np.int32), np.array([0, 2])), shape=(1, 2)
+    )
+    assert Rows.from_table(small, np.ones(1), Problem(Logistic())).table[0, 0] == 200
 
 
-def _with_wild_index():
-    row = sparse.csr_array((np.ones(1), np.zeros(1, dtype=np.int32), np.array([0, 1])), shape=(1, 2))
-    row.indices[0] = 10**6
-    return row
+def test_a_malformed_sparse_table_is_refused():
+    wild = sparse.csr_array((np.ones(1), np.zeros(1, dtype=np.int32), np.array([0, 1])), shape=(1, 2))
+    wild.indices[0] = 10**6
+    short = sparse.csr_array(np.eye(3))
+    short.indptr = short.indptr[:2]
+    for broken in (wild, short):
+        with pytest.raises(InvalidParameter, match="malformed"):
+            Rows.from_table(broken, np.ones(broken.shape[0]), Problem(Logistic()))
+
+
+def test_unusual_number_types_are_read_as_the_usual_ones():
+    problem, X = Problem(Logistic()), base_table().X
+    expected = Rows.from_table(X, base_table().y, problem).scale
+    for kind in (">f8", np.longdouble, object):
+        np.testing.assert_allclose(Rows.from_table(X.astype(kind), base_table().y, problem).scale, expected)
+    half = Rows.from_table(sparse.csr_array(X).astype(np.float32), base_table().y, problem)
+    np.testing.assert_allclose(half.scale, expected, rtol=1e-6)
+    masked = np.ma.masked_array(X, mask=np.zeros_like(X, dtype=bool))
+    masked[3, 2] = np.ma.masked
+    assert Rows.from_table(masked, base_table().y, problem).weight[3] == 0.0
 
 
 def test_sparse_dense_and_single_precision_agree():

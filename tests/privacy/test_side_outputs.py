@@ -97,7 +97,9 @@ def test_text_among_numbers_is_refused_without_being_shown():
         assert_clean(every_text_of(caught.value))
 
 
-@pytest.mark.parametrize("place", ["number", "line", "label", "encoding"])
+@pytest.mark.parametrize(
+    "place", ["number", "line", "label", "encoding", "quote", "empty", "odd encoding", "quoted break"]
+)
 def test_the_command_line_shows_no_value_and_no_row_decides_its_course(place, tmp_path, capfd):
     X, y = marked_rows()
     lines = ["a,b,c,kind"] + [
@@ -108,9 +110,13 @@ def test_the_command_line_shows_no_value_and_no_row_decides_its_course(place, tm
         "line": f"0.1,{SENTINEL_TEXT}",
         "label": f"0.1,0.2,0.3,{SENTINEL_TEXT}",
         "encoding": "0.1,0.2,\udcff\udcfe" + SENTINEL_TEXT + ",yes",
+        "quote": f'"0.1,0.2,{SENTINEL_TEXT},yes',
+        "empty": "",
+        "odd encoding": "0.1,0.2,0.3,yes,\udcff" + SENTINEL_TEXT,
+        "quoted break": f'0.1,"{SENTINEL_TEXT}',
     }
     outputs = []
-    for text in ("\n".join(lines), "\n".join([*lines[:-1], hostile[place]])):
+    for text in ("\n".join(lines), "\n".join([*lines[:100], hostile[place], *lines[101:]])):
         table = tmp_path / "table.csv"
         table.write_bytes(text.encode("utf-8", errors="surrogateescape"))
         arguments = ["fit", str(table), "--target", "kind", "--classes", "no,yes", "--epsilon", "1", "--delta", "1e-6"]

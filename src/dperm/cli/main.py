@@ -1,5 +1,6 @@
 """The command line: fit, predict, plan, solvers, demo."""
 
+import os
 import sys
 import warnings
 from dataclasses import asdict
@@ -46,11 +47,15 @@ def fit(
     """
     model = build_estimator(**options, n=n, random_state=seed, verbose=True)
     model.plan(n or 1, 1)  # wrong parameters are refused before the table is opened
-    if not output.parent.is_dir():
-        raise InvalidParameter(f"there is no folder {output.parent} for the model file.")
+    if not output.parent.is_dir() or output.is_dir() or not os.access(output.parent, os.W_OK):
+        raise InvalidParameter(f"{output} cannot be written.")
     source = TableFile(table)
     source.require([target])
-    columns = features.split(",") if features else [name for name in source.names if name != target]
+    columns = (
+        [name.strip() for name in features.split(",")]
+        if features
+        else [name for name in source.names if name != target]
+    )
     if target in columns:
         raise InvalidParameter(f"the target {target!r} cannot be a feature as well.")
     if not columns:
@@ -162,6 +167,8 @@ def run_with(arguments: list[str]) -> int:
         return _fail(f"{error.filename or 'the file'}: {error.strerror or 'cannot be used'}.")
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted; nothing was written.")
+    except Exception as error:  # its message or traceback could show a value of the table
+        return _fail(f"internal error ({type(error).__name__}); please report how you called dperm, without the data.")
     return 0
 
 

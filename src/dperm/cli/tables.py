@@ -1,11 +1,13 @@
 """CSV and Parquet tables. No message holds a value, and no single row decides what happens.
 
-A CSV line with the wrong number of fields and a text where a number belongs make their row count as nothing.
+A CSV record is one line. A line with the wrong number of fields or an unclosed quote, an empty one, and a text where a
+number belongs make their row count as nothing; bytes that are not UTF-8 are replaced, wherever they stand.
 Whether a column holds numbers is decided by the majority of its entries and counts as public, like its name.
 """
 
 import csv
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +45,8 @@ class TableFile:
         """Raise if a column is missing."""
         missing = [name for name in names if name not in self.names]
         if missing:
-            raise InvalidParameter(
-                f"{self._path} has no column {missing[0]!r}; it has {', '.join(map(repr, self.names[:20]))}"
-                + (" and more." if len(self.names) > 20 else ".")
-            )
+            # The columns are not listed: in a file without a header they would be a row.
+            raise InvalidParameter(f"{self._path} has no column {missing[0]!r}; its first line must name the columns.")
 
     def numbers(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Columns as floats, NaN where there is no number."""
@@ -63,6 +63,9 @@ class TableFile:
         self.require([name])
         column = self._table.column(name)
         if not pa.types.is_binary(column.type):
+            simple = pa.types.is_primitive(column.type) or pa.types.is_string(column.type)
+            if not simple and not pa.types.is_large_string(column.type):
+                raise InvalidParameter(f"column {name!r} holds {column.type}, which cannot be a class.")
             column = column.cast(pa.string()).cast(pa.binary())
         encoded = column.combine_chunks().dictionary_encode()
         words = [value.decode("utf-8", errors="replace").strip() for value in encoded.dictionary.to_pylist()]
@@ -74,30 +77,42 @@ def _read_csv(path: Path) -> Any:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
-        names = next(csv.reader(stream), [])
+    lines = path.read_bytes().decode("utf-8-sig", errors="replace").replace("\r\n", "\n").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    names = _header(lines[0]) if lines else []
     if not names:
         raise InvalidParameter(f"{path} is empty; its first line must name the columns.")
-    odd_lines = 0
+    if len(set(names)) != len(names):
+        raise InvalidParameter(f"{path} has two columns of the same name.")
+    whole = [line for line in lines[1:] if line and line.count('"') % 2 == 0]
+    odd_lines = len(lines) - 1 - len(whole)
 
     def count_odd_line(_row: Any) -> str:
         nonlocal odd_lines
         odd_lines += 1
         return "skip"
 
+    table = None
+    if whole:
+        with suppress(pa.ArrowInvalid):
+            table = arrow_csv.read_csv(
+                pa.BufferReader("\n".join(whole).encode()),
+                read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False),
+                parse_options=arrow_csv.ParseOptions(invalid_row_handler=count_odd_line, ignore_empty_lines=False),
+                convert_options=arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.binary())),
+            )
+        if table is None:
+            raise InvalidParameter(f"{path} cannot be read as CSV.")
+    void = pa.table({name: pa.nulls(odd_lines, pa.binary()) for name in names})
+    return void if table is None else pa.concat_tables([table, void])
+
+
+def _header(line: str) -> list[str]:
     try:
-        table = arrow_csv.read_csv(
-            path,
-            read_options=arrow_csv.ReadOptions(column_names=names, skip_rows=1),
-            parse_options=arrow_csv.ParseOptions(invalid_row_handler=count_odd_line),
-            convert_options=arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.binary())),
-        )
-    except pa.ArrowInvalid:
-        table = None
-    if table is None:
-        raise InvalidParameter(f"{path} cannot be read as CSV.")
-    empty = pa.table({name: pa.nulls(odd_lines, pa.binary()) for name in names}) if odd_lines else None
-    return table if empty is None else pa.concat_tables([table, empty])
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
 
 
 def _read_parquet(path: Path) -> Any:

@@ -67,6 +67,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         if self.random_state is not None:
             check_random_state(self.random_state)
 
+    def _forget(self) -> None:
+        """Drop an earlier fit, so that a failing one does not leave a mixture."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+
     def _guarantee(self) -> Guarantee | None:
         return None if self.noise is None else Guarantee(self.epsilon, self.delta)
 
@@ -144,8 +149,14 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
 def check_classes(classes: Any) -> tuple[Any, ...]:
     """Read a declared list of classes, or raise."""
-    labels = () if isinstance(classes, str) else tuple(np.ravel(classes).tolist())
-    if len(labels) < 2 or len(set(labels)) != len(labels):
+    try:
+        labels = () if isinstance(classes, str) else tuple(getattr(classes, "tolist", lambda: classes)())
+        different = len(set(labels)) == len(labels)
+    except TypeError:
+        labels, different = (), False
+    if len({isinstance(label, str) for label in labels}) > 1:
+        raise InvalidParameter("classes must be all text or all numbers.")
+    if len(labels) < 2 or not different:
         raise InvalidParameter("classes must list at least two different labels: one class leaves nothing to learn.")
     return labels
 

@@ -30,7 +30,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     def _planned_problem(self) -> Problem:
         if self.classes is None:
-            return self._problem_for(2, None if self.class_weight is None else tuple(self.class_weight.values()))
+            named = check_class_weight(self.class_weight, tuple(self.class_weight or ()))
+            return self._problem_for(2, None if named is None else (1.0, *named))
         classes = check_classes(self.classes)
         return self._problem_for(len(classes), check_class_weight(self.class_weight, classes))
 
@@ -53,9 +54,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         """
         self._check_parameters()
         declared = None if self.classes is None else check_classes(self.classes)
+        self._forget()
         table = read_table(self, X, fitting=True)
         labels = read_target(self, y, table.shape[0])
-        classes = declared or _classes_from_type(y, labels)
+        # Truth values declare their classes by their type.
+        classes = declared or ((False, True) if labels.dtype.kind == "b" else None)
         caveats: tuple[str, ...] = ()
         if classes is None:
             warnings.warn(
@@ -92,11 +95,3 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def _classes_from_type(y: Any, labels: NDArray[Any]) -> tuple[Any, ...] | None:
-    """Classes that the type of y declares: truth values, or the categories of a pandas column."""
-    if labels.dtype.kind == "b":
-        return (False, True)
-    categories = getattr(getattr(y, "dtype", None), "categories", None)
-    return None if categories is None else check_classes(categories)

@@ -108,6 +108,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         """
         self._check_parameters()
         problem = self._planned_problem()
+        self._forget()
         table = read_table(self, X, fitting=True)
         release = self._fit(problem, table, read_target(self, y, table.shape[0]))
         self._keep(release, problem)

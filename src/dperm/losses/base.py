@@ -84,8 +84,8 @@ class Loss(ABC):
     def check_bounds(self, margin_bound: float) -> None:
         """Raise if the declared bounds are visibly wrong, on a grid of margins and targets.
 
-        A safeguard against a slip in a loss of one's own; it sees no data. The sensitivity does not
-        rest on it, because the kernel clips every derivative to the declared slope.
+        A safeguard against a slip in a loss of one's own; it sees no data. The sensitivity does not rest on it,
+        because the kernel clips every derivative to the declared slope; last-iterate accounting does.
         """
         if self.n_outputs > 1:
             self._check_vector_slope(margin_bound)
@@ -100,12 +100,13 @@ class Loss(ABC):
             )
         for target in np.linspace(*self.target_range, 5):
             slopes = np.asarray(self.derivative(margins, np.full_like(margins, target), *self.parameters))
-            steps = np.abs(np.diff(slopes)) / np.diff(margins)
+            rises, width = np.diff(slopes), margins[1] - margins[0]
+            rounding = 2.0**-49 * (np.abs(slopes).max() + abs(target) + edge)
             if not np.abs(slopes).max() <= slope * (1 + 1e-9):
                 raise InvalidParameter(f"the {self.name} loss exceeds its declared slope bound {slope:g}.")
-            if not steps.max() <= curvature * (1 + 1e-6):
+            if not np.abs(rises).max() <= curvature * width * (1 + 1e-6) + rounding:
                 raise InvalidParameter(f"the {self.name} loss exceeds its declared curvature bound {curvature:g}.")
-            if self.convex and np.diff(slopes).min() < -1e-9 * slope:
+            if self.convex and not rises.min() >= -rounding:
                 raise InvalidParameter(f"the {self.name} loss declares itself convex, but its derivative falls.")
 
     def _check_vector_slope(self, margin_bound: float) -> None:

@@ -26,12 +26,14 @@ _LARGEST_GRID = 300_000
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) of a μ-Gaussian-DP release: exact, not a bound."""
+    """δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) of a μ-Gaussian-DP release: exact, rounded up."""
     if mu == 0.0:
         return 0.0
     first = log_ndtr(-epsilon / mu + mu / 2)
     second = epsilon + log_ndtr(-epsilon / mu - mu / 2)
-    return float(-math.exp(first) * math.expm1(min(second - first, 0.0)))
+    # The difference of the logarithms is off by a few units in the last place of its larger term.
+    rounding = 8.0 * 2.0**-53 * (abs(first) + abs(second) + epsilon + 1.0)
+    return float(math.exp(first) * (rounding - math.expm1(min(second - first, 0.0))))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -43,9 +45,10 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     # δ(ε) ≤ Φ(−ε/μ + μ/2), and Φ(−x) ≤ exp(−x²/2): beyond this ε the curve is below delta.
     top = mu * (mu / 2 + math.sqrt(2 * math.log(1 / delta))) + 1e-9
     root = brentq(lambda e: gaussian_delta(mu, e) - delta, 0.0, top, xtol=1e-14, rtol=1e-13, maxiter=200)
-    epsilon = float(root)
+    epsilon, stride = float(root), 1e-12
     while gaussian_delta(mu, epsilon) > delta:
-        epsilon *= 1.0 + 1e-12
+        epsilon *= 1.0 + stride
+        stride *= 2.0
     return epsilon
 
 
@@ -59,8 +62,10 @@ def gaussian_mu(guarantee: Guarantee) -> float:
     while gaussian_delta(bottom, epsilon) > delta:
         bottom /= 2.0
     mu = float(brentq(lambda m: gaussian_delta(m, epsilon) - delta, bottom, top, xtol=1e-300, rtol=1e-13))
+    stride = 1e-12
     while gaussian_delta(mu, epsilon) > delta:
-        mu *= 1.0 - 1e-12
+        mu *= 1.0 - stride
+        stride *= 2.0
     return mu
 
 

@@ -39,13 +39,15 @@ def calibrate(plan: Plan, guarantee: Guarantee) -> PaidPlan:
     """
     gaussian = is_gaussian(plan.event(1.0))
     multiplier = _calibrate_gaussians(plan, guarantee) if gaussian else _calibrate_sampled(plan, guarantee)
+    stride = 1e-12 if gaussian else 1e-3
     for _ in range(60):
         if epsilon_of(plan.event(multiplier), guarantee.delta, plan.adjacency) <= guarantee.epsilon:
             return PaidPlan(plan, multiplier)
-        multiplier *= 1.0 + (1e-12 if gaussian else 1e-3)
+        multiplier *= 1.0 + stride
+        stride *= 1.5
     raise InvalidParameter(
         f"no noise was found that is certified for epsilon = {guarantee.epsilon:g}, delta = {guarantee.delta:g}; "
-        "use a larger delta or fewer sampled steps."
+        "use a larger delta."
     )
 
 

@@ -10,6 +10,9 @@ from dperm.validation import finite, one_of, positive
 # The guarantee therefore speaks of tables with at most this multiple of the declared n rows.
 ROWS_ALLOWED_PER_DECLARED = 1.05
 
+# Below these the accountants' rounding, though padded, would no longer be small beside the promise.
+SMALLEST_EPSILON, SMALLEST_DELTA = 1e-5, 1e-60
+
 
 class Adjacency(enum.StrEnum):
     """Which two tables the attacker must not tell apart."""
@@ -35,7 +38,7 @@ class Guarantee:
     Parameters
     ----------
     epsilon : float
-        Above 0 and finite.
+        At least 1e-5 and finite.
     delta : float
         Strictly between 0 and 0.1. From 1/n on it would allow publishing a whole row, and a fit warns.
 
@@ -50,6 +53,9 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         """Refuse anything that is not a promise."""
-        positive("epsilon", self.epsilon)
+        if positive("epsilon", self.epsilon) < SMALLEST_EPSILON:
+            raise InvalidParameter(f"epsilon must be at least {SMALLEST_EPSILON:g}, got {self.epsilon!r}.")
         if not 0.0 < finite("delta", self.delta) < 0.1:
             raise InvalidParameter(f"delta must lie strictly between 0 and 0.1, got {self.delta!r}.")
+        if self.delta < SMALLEST_DELTA:
+            raise InvalidParameter(f"delta must be at least {SMALLEST_DELTA:g}, got {self.delta!r}.")

@@ -85,7 +85,7 @@ class PrivacyStatement:
                 f"mechanism:  {self.mechanism}",
                 f"noise:      {self._noise()}",
                 f"public:     {', '.join(public)}, and every parameter of the fit",
-                f"rows:       {rows}; one with a value that is not finite counts as nothing",
+                f"rows:       {rows}; one with a value that is not finite or an unknown label counts as nothing",
                 f"randomness: ChaCha20 {key}; {release}",
             ]
         )

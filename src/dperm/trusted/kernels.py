@@ -110,6 +110,8 @@ def is_canonical(table: Any) -> bool:
 
     A column named twice would add up in the gradient beyond the row's norm, so the matrix's own flag is not trusted.
     """
+    if table.indptr.shape[0] != table.shape[0] + 1 or table.indices.shape[0] < table.data.shape[0]:
+        return False
     return bool(_csr_is_canonical(table.indices, table.indptr, table.shape[1], table.data.shape[0]))
 
 

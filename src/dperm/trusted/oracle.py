@@ -31,7 +31,7 @@ class Oracle:
     problem : Problem
         What is minimised.
     setting : Setting
-        The problem's own constants; a query that rests on others is refused.
+        The public n and the adjacency; its constants must be the problem's own, and so must every query's.
     paid : PaidPlan
         Which queries may be asked how often, and their noise.
     randomness : Randomness
@@ -54,9 +54,9 @@ class Oracle:
         randomness: Randomness,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        for item in paid.plan.planned:
-            if item.query.setting != setting:
-                raise PlanExceeded("a planned query rests on other bounds than the problem declares.")
+        own = Setting(problem.constants(rows.table.shape[1]), setting.n, setting.adjacency)
+        if setting != own or any(item.query.setting != own for item in paid.plan.planned):
+            raise PlanExceeded("a planned query rests on other bounds than the problem declares.")
         self._rows = rows
         self._problem = problem
         self._setting = setting

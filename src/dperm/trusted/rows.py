@@ -25,22 +25,39 @@ def as_table(X: Any) -> Any:
         table = X if X.format == "csr" else X.tocsr()
         if table.dtype.kind not in "fiub":
             raise InvalidParameter("the table must hold real numbers.")
+        if not _is_plain(table.dtype):
+            table = table.astype(np.float64)
         return table if is_canonical(table) else _canonical(table)
-    table = np.asarray(X)
+    table = np.ma.filled(X.astype(np.float64), np.nan) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
     if table.ndim != 2:
         raise InvalidParameter(f"the table must have two dimensions (rows and columns), got {table.ndim}.")
     if table.dtype.kind == "O":
-        table = _numbers(table)
+        # Data frames with missing whole numbers know how to become floats.
+        table = (
+            X.to_numpy(dtype=np.float64, na_value=np.nan)
+            if hasattr(X, "isna") and _holds_numbers(X)
+            else _numbers(table)
+        )
     if table.dtype.kind not in "fiub":
         raise InvalidParameter(f"the table must hold real numbers, got {table.dtype}.")
-    return table if table.dtype.itemsize >= 4 or table.dtype.kind != "f" else table.astype(np.float32)
+    return table if _is_plain(table.dtype) else table.astype(np.float64)
+
+
+def _is_plain(dtype: np.dtype[Any]) -> bool:
+    """Whether the kernels can be compiled for it."""
+    return dtype.isnative and (dtype.kind != "f" or dtype.itemsize in (4, 8))
+
+
+def _holds_numbers(frame: Any) -> bool:
+    return all(getattr(kind, "kind", "O") in "fiub" for kind in frame.dtypes)
 
 
 def _numbers(values: NDArray[Any]) -> Array:
     """Turn Python objects into floats; the message must not show the one that is not a number."""
     try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError):
+        if values.dtype.kind != "c":
+            return values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         pass
     # Raised here and not above, so that the message with the value is not kept as its context.
     raise InvalidParameter("the values must be real numbers; encode text first.")
@@ -48,12 +65,15 @@ def _numbers(values: NDArray[Any]) -> Array:
 
 def _canonical(table: Any) -> Any:
     """Copy a CSR matrix with its columns in order and duplicates added up."""
-    copy = table.copy()
-    copy.has_canonical_format = False
-    copy.has_sorted_indices = False
-    copy.check_format(full_check=True)
-    copy.sum_duplicates()
-    if not is_canonical(copy):
+    try:
+        copy = table.astype(np.float64)
+        copy.has_canonical_format = False
+        copy.has_sorted_indices = False
+        copy.check_format(full_check=True)
+        copy.sum_duplicates()
+    except ValueError:
+        copy = None
+    if copy is None or not is_canonical(copy):
         raise InvalidParameter("the sparse table is malformed.")
     return copy
 
@@ -85,7 +105,7 @@ def read_table(estimator: Any, X: Any, *, fitting: bool) -> Any:
     """Check a table the scikit-learn way (names, shape, type) but never for the values in it."""
     try:
         return validate_data(estimator, X, reset=fitting, accept_sparse="csr", ensure_all_finite=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         message = str(error)
     # Raised here and not above, so that a message that shows values is not kept as the context of ours.
     if message.startswith(("Found array with", "X has", "The feature names", "Found a sparse")):
@@ -113,8 +133,14 @@ def read_target(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
 
 def distinct_labels(y: Any) -> tuple[Any, ...]:
     """The labels that occur in y: a fact about the rows, so the caller must mark its result as not for release."""
-    check_classification_targets(y)
-    return tuple(np.unique(y).tolist())
+    try:
+        check_classification_targets(y)
+        return tuple(np.unique(y).tolist())
+    except (TypeError, ValueError) as error:
+        known = str(error).startswith("Unknown label type")
+    if known:
+        raise InvalidParameter("Unknown label type: these are not classes; declare them with classes=[...].")
+    raise InvalidParameter("the classes cannot be read from y; declare them with classes=[...].")
 
 
 def weights_by_class(numbers: Array, class_weights: Sequence[float]) -> Array:
@@ -126,6 +152,12 @@ def weights_by_class(numbers: Array, class_weights: Sequence[float]) -> Array:
 def class_numbers(y: Any, classes: Sequence[Any]) -> Array:
     """Position of every label in the declared classes; NaN for a label that is not among them."""
     labels = np.asarray(y)
+    declares_text = isinstance(classes[0], str)
+    if (labels.dtype.kind in "iufb" and declares_text) or (labels.dtype.kind == "U" and not declares_text):
+        raise InvalidParameter("the labels and the declared classes must be of one kind: text or numbers.")
+    if labels.dtype.kind == "O":  # looked up one by one: comparing with a missing value may not give a truth value
+        positions = {label: float(position) for position, label in enumerate(classes)}
+        return np.array([positions.get(label, np.nan) if label.__hash__ else np.nan for label in labels])
     numbers = np.full(labels.shape, np.nan)
     for position, label in enumerate(classes):
         numbers[labels == label] = position
