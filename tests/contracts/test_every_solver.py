@@ -9,6 +9,7 @@ from scipy import sparse
 from contracts.discovered import concrete
 from contracts.solvers import SOLVER_EXAMPLES
 from dperm import (
+    DPGD,
     L1,
     L2,
     Box,
@@ -150,6 +151,16 @@ def test_sparse_rows_give_the_same_answer_as_dense_ones(solver):
     dense = minimize(problem, X, y, guarantee=GUARANTEE, solver=solver, random_state=3)
     thin = minimize(problem, sparse.csr_matrix(X), y, guarantee=GUARANTEE, solver=solver, random_state=3)
     np.testing.assert_allclose(thin.w, dense.w, rtol=1e-8, atol=1e-10)
+
+
+def test_the_uniform_iterate_is_drawn_from_the_start_to_the_last_but_one():
+    problem = PROBLEMS[0]
+    X, y = table_for(problem)
+    only = DPGD(n_steps=1, release="uniform")
+    np.testing.assert_array_equal(minimize(problem, X, y, guarantee=GUARANTEE, solver=only).w, np.zeros(P))
+    two = DPGD(n_steps=2, release="uniform")
+    drawn = [minimize(problem, X, y, guarantee=GUARANTEE, solver=two, random_state=s).w.any() for s in range(40)]
+    assert 0 < sum(drawn) < 40
 
 
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)

@@ -114,6 +114,20 @@ def test_one_step_contracts_as_declared_and_moves_between_tables_as_declared(adj
         assert np.linalg.norm(step(table, a) - step(other, a)) <= query.step_size * query.sensitivity
 
 
+@pytest.mark.parametrize("strength", [0.01, 0.3, 5.0])
+def test_the_declared_contraction_is_attained_where_the_data_are_flat(strength):
+    """Rows that count as nothing leave only the proximal step, so a smaller contraction would be wrong."""
+    problem = Problem(Logistic(), L2(strength))
+    setting = setting_of(problem, Adjacency.REPLACE_ONE)
+    query = LastIterateQuery(setting, 1, 2.0 / setting.smoothness)
+    rows = Rows.from_table(np.full((N, P), np.nan), np.ones(N), problem)
+    paid = PaidPlan(Plan("test", (PlannedQuery(query, 2),), {}), None)
+    with RecordingOracle(rows, problem, setting, paid, Randomness.from_random_state(0)) as oracle:
+        a, b = np.random.default_rng(0).normal(size=(2, P))
+        gap = np.linalg.norm(oracle.ask(query, a) - oracle.ask(query, b))
+    assert gap == pytest.approx(query.contraction * np.linalg.norm(a - b), rel=1e-12)
+
+
 def test_only_the_last_iterate_leaves_and_noise_is_added_at_every_step():
     table = base_table()
     problem = logistic_problem()

@@ -12,7 +12,7 @@ from dperm.privacy.queries import GradientQuery
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.rows import Rows
-from privacy.harness import base_table, logistic_problem, setting_of
+from privacy.harness import base_table, logistic_problem, record, setting_of
 
 DRAWS = 10_000
 
@@ -47,6 +47,26 @@ def test_the_event_names_the_rate_that_is_sampled():
     assert event.sampling_probability == 0.25
     assert event.event.noise_multiplier == 2.0
     assert isinstance(GradientQuery(setting).event(2.0), dp_accounting.GaussianDpEvent)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_a_sampled_answer_moves_by_its_sensitivity_and_no_further(rate, adjacency):
+    """The same batches on two tables: a batch with the record in it moves the answer by more than a full one would."""
+    problem = logistic_problem()
+    one, two = base_table(), base_table()
+    unit = np.eye(5)[1]
+    one.X[0], one.y[0] = 0.1 * np.eye(5)[0] + 0.99 * unit, 1.0
+    two.X[0], two.y[0] = (
+        (0.1 * np.eye(5)[0] - 0.99 * unit, 1.0) if adjacency is Adjacency.REPLACE_ONE else (unit, np.nan)
+    )
+    points = [np.array([-100.0, 0, 0, 0, 0])] * 100  # a steep slope for the record
+    first, query = record(problem, one, adjacency, points, rate)
+    second, _ = record(problem, two, adjacency, points, rate)
+    moves = [np.linalg.norm(a - b) for a, b in zip(first.exact, second.exact, strict=True)]
+    assert max(moves) <= query.sensitivity
+    assert max(moves) >= 0.95 * query.sensitivity
+    assert query.sensitivity == pytest.approx(GradientQuery(query.setting).sensitivity / rate)
 
 
 def test_under_replace_one_the_event_is_relative_to_one_record():
