@@ -34,11 +34,12 @@ class ProgressBar:
 
     def __call__(self, done: int, total: int) -> None:
         """Record progress, and show it once patience has run out."""
-        if not self._shown and time.monotonic() - self._began > _PATIENCE_SECONDS:
+        if not self._shown and time.monotonic() - self._began <= _PATIENCE_SECONDS:
+            return
+        self._progress.update(self._task, completed=done, total=total)
+        if not self._shown:
             self._progress.start()
             self._shown = True
-        if self._shown:
-            self._progress.update(self._task, completed=done, total=total)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
