@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check test-slow bench clean
+.PHONY: help setup demo check test bench clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,9 +29,6 @@ check: $(READY) ## Format, lint, types and the wall
 
 test: check ## All checks and tests, on all cores
 	$(BIN)/python -m pytest -n auto
-
-test-slow: $(READY) ## The tests that take minutes
-	$(BIN)/python -m pytest -n auto -m slow
 
 bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/gradient.py
