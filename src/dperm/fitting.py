@@ -19,15 +19,13 @@ from dperm.privacy.setting import Setting
 from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import Problem
 from dperm.solvers import Solver, choose_solver
-from dperm.trusted.noise import Randomness, seed_from
+from dperm.trusted.noise import Randomness, check_random_state
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.rows import Rows, check_row_count, table_shape
 from dperm.validation import count, one_of
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
-
-_ONLY_PLANNED = "this is a plan, nothing was fitted"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +55,12 @@ class PricedFit:
     setting: Setting
     solver: Solver
     paid: PaidPlan
-    privacy: PrivacyStatement
+    statement: PrivacyStatement
+
+    @property
+    def privacy(self) -> PrivacyStatement:
+        """The statement that a fit would carry, marked as a plan: there is nothing to release yet."""
+        return replace(self.statement, caveats=(*self.statement.caveats, "this is a plan, nothing was fitted"))
 
 
 def check_noise(noise: object, guarantee: object) -> None:
@@ -103,8 +106,7 @@ def price(
         paid = PaidPlan(plan, chosen.paper_multiplier(plan, guarantee))
     else:
         paid = calibrate(plan, guarantee)
-    statement = _statement(problem, setting, paid, guarantee, noise, n_features)
-    return PricedFit(problem, setting, chosen, paid, replace(statement, caveats=(*statement.caveats, _ONLY_PLANNED)))
+    return PricedFit(problem, setting, chosen, paid, _statement(problem, setting, paid, guarantee, noise, n_features))
 
 
 def minimize(
@@ -155,7 +157,8 @@ def minimize(
 
     Guarantees
     ----------
-    With noise="certified" and no seed, the returned `w` is (ε, δ)-differentially private under `adjacency`.
+    With noise="certified", no seed and, under add_remove, a declared n, the returned `w` is (ε, δ)-differentially
+    private under `adjacency`.
 
     Examples
     --------
@@ -175,8 +178,7 @@ def minimize(
         raise InvalidParameter(
             f"weights must be one number per row: {n_rows} rows, weights of shape {np.shape(weights)}."
         )
-    if random_state is not None:
-        random_state = seed_from(random_state)
+    check_random_state(random_state)
     fit = price(
         problem, public_n, n_features, guarantee=guarantee, solver=solver, adjacency=adjacency, noise=noise
     )  # fmt: skip
@@ -193,7 +195,7 @@ def minimize(
     randomness = Randomness.from_random_state(random_state)
     with Oracle(rows, problem, fit.setting, fit.paid, randomness, progress) as oracle:
         w = fit.solver.run(oracle, problem, fit.paid.plan, start)
-    privacy = replace(fit.privacy, caveats=tuple(caveat for caveat in fit.privacy.caveats if caveat != _ONLY_PLANNED))
+    privacy = fit.statement
     if n is None and noise is not None and fit.setting.adjacency is Adjacency.ADD_REMOVE:
         privacy = replace(privacy, caveats=(*privacy.caveats, "n was read from the rows, declare it under add_remove"))
     if randomness.seeded:

@@ -166,5 +166,5 @@ def test_the_uniform_iterate_is_drawn_from_the_start_to_the_last_but_one():
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
 def test_the_paper_noise_is_never_for_release(solver):
     fit = price(PROBLEMS[0], 5000, P, guarantee=GUARANTEE, solver=solver, noise="paper")
-    assert not fit.privacy.for_release
+    assert not fit.statement.for_release
     assert fit.paid.noise_multiplier > 0

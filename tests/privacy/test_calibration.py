@@ -122,7 +122,7 @@ def test_degenerate_counts_are_refused(bad):
 def test_the_paper_noise_is_stated_as_what_it_is_worth():
     solver = DPGD(accounting="composition")
     fit = price(logistic_problem(), 10_000, 5, guarantee=Guarantee(1.0, 1e-3), noise="paper", solver=solver)
-    assert not fit.privacy.for_release
+    assert not fit.statement.for_release
     assert fit.privacy.certified_delta > 0.04
     assert "nominally" in str(fit.privacy)
-    assert "NOT FOR RELEASE" in str(fit.privacy)
+    assert "NOT FOR RELEASE" in str(fit.statement)

@@ -46,7 +46,7 @@ def fit(
     Example: dperm fit people.csv --target income --classes low,high --epsilon 1 --delta 1e-6 -o model.json
     """
     model = build_estimator(**options, n=n, random_state=seed, verbose=True)
-    model.plan(n or 1, 1)  # wrong parameters are refused before the table is opened
+    model.check_parameters()  # before the table is opened
     if not output.parent.is_dir() or output.is_dir() or not os.access(output.parent, os.W_OK):
         raise InvalidParameter(f"{output} cannot be written.")
     source = TableFile(table)

@@ -83,8 +83,6 @@ def _read_csv(path: Path) -> Any:
     names = _header(lines[0]) if lines else []
     if not names:
         raise InvalidParameter(f"{path} is empty; its first line must name the columns.")
-    if len(set(names)) != len(names):
-        raise InvalidParameter(f"{path} has two columns of the same name.")
     whole = [line for line in lines[1:] if line and line.count('"') % 2 == 0]
     odd_lines = len(lines) - 1 - len(whole)
 
@@ -104,7 +102,7 @@ def _read_csv(path: Path) -> Any:
             )
         if table is None:
             raise InvalidParameter(f"{path} cannot be read as CSV.")
-    void = pa.table({name: pa.nulls(odd_lines, pa.binary()) for name in names})
+    void = pa.Table.from_arrays([pa.nulls(odd_lines, pa.binary()) for _ in names], names=names)
     return void if table is None else pa.concat_tables([table, void])
 
 

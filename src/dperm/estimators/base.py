@@ -57,15 +57,14 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             weight_bound=weight_bound,
         )
 
-    def _check_parameters(self) -> None:
-        """Refuse wrong parameters: the first line of a fit, before any row is read."""
+    def check_parameters(self) -> None:
+        """Raise if a parameter is wrong: the first line of a fit, before any row is read."""
         check_noise(self.noise, self._guarantee())
         Adjacency.parse(self.adjacency)
         choose_solver(self.solver, self._planned_problem())
         if self.n is not None:
             count("n", self.n)
-        if self.random_state is not None:
-            check_random_state(self.random_state)
+        check_random_state(self.random_state)
 
     def _forget(self) -> None:
         """Drop an earlier fit, so that a failing one does not leave a mixture."""

@@ -52,7 +52,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         -------
         self
         """
-        self._check_parameters()
+        self.check_parameters()
         declared = None if self.classes is None else check_classes(self.classes)
         self._forget()
         table = read_table(self, X, fitting=True)

@@ -106,7 +106,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         -------
         self
         """
-        self._check_parameters()
+        self.check_parameters()
         problem = self._planned_problem()
         self._forget()
         table = read_table(self, X, fitting=True)
