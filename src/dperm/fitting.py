@@ -99,13 +99,12 @@ def price(
     kind = Adjacency.parse(adjacency)
     setting = Setting(problem.constants(count("n_features", n_features)), count("n", n), kind)
     chosen = choose_solver(solver, problem)
-    plan = chosen.plan(setting, None if noise is None else guarantee)
     if noise is None or guarantee is None:
-        paid = PaidPlan(plan, None)
+        paid = PaidPlan(chosen.plan(setting, None), None)
     elif noise == "paper":
-        paid = PaidPlan(plan, chosen.paper_multiplier(plan, guarantee))
+        paid = chosen.paper(setting, guarantee)
     else:
-        paid = calibrate(plan, guarantee)
+        paid = calibrate(chosen.plan(setting, guarantee), guarantee)
     return PricedFit(problem, setting, chosen, paid, _statement(problem, setting, paid, guarantee, noise, n_features))
 
 

@@ -77,9 +77,9 @@ class TaintedOracle(Oracle):
         self._rows = Tainted(rows)
         self.asked = 0
 
-    def _spend(self, query):
+    def _spend(self, item):
         self.asked += 1
-        return super()._spend(query)
+        super()._spend(item)
 
     def _sample(self, rate):
         size = self._randomness.sampling.binomial(len(reveal(self._rows)), rate)
@@ -157,12 +157,13 @@ def record(problem, table, adjacency, points, rate=1.0, seed=3, as_rows=None):
     """Ask for the gradient at every point; return the oracle with what it saw."""
     setting = setting_of(problem, adjacency)
     query = GradientQuery(setting, rate)
-    plan = Plan("test", (PlannedQuery(query, len(points)),), {})
+    item = PlannedQuery(query, len(points))
+    plan = Plan("test", (item,), {})
     paid = PaidPlan(plan, 1.0) if rate < 1 else calibrate(plan, Guarantee(1.0, 1e-6))
     X = table.X if as_rows is None else as_rows(table.X)
     rows = Rows.from_table(X, table.y, problem, table.weights)
     with RecordingOracle(rows, problem, setting, paid, Randomness.from_random_state(seed)) as oracle:
-        oracle.answers = [oracle.ask(query, w) for w in points]
+        oracle.answers = [oracle.ask(item, w) for w in points]
     return oracle, query
 
 

@@ -88,7 +88,7 @@ def run_descent(problem, X, y, n_steps, adjacency, seed):
     plan = Plan("test", (PlannedQuery(query),), {})
     rows = Rows.from_table(X, y, problem)
     with RecordingOracle(rows, problem, setting, PaidPlan(plan, 2.0), Randomness.from_random_state(seed)) as oracle:
-        return oracle.ask(query, problem.start(P)), query
+        return oracle.ask(plan.planned[0], problem.start(P)), query
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
@@ -106,7 +106,7 @@ def test_one_step_contracts_as_declared_and_moves_between_tables_as_declared(adj
     def step(t, w):
         rows = Rows.from_table(t.X, t.y, problem)
         with RecordingOracle(rows, problem, setting, PaidPlan(plan, None), Randomness.from_random_state(0)) as oracle:
-            return oracle.ask(query, w)
+            return oracle.ask(plan.planned[0], w)
 
     for _ in range(30):
         a, b = rng.normal(size=(2, P)) * 2
@@ -124,7 +124,7 @@ def test_the_declared_contraction_is_attained_where_the_data_are_flat(strength):
     paid = PaidPlan(Plan("test", (PlannedQuery(query, 2),), {}), None)
     with RecordingOracle(rows, problem, setting, paid, Randomness.from_random_state(0)) as oracle:
         a, b = np.random.default_rng(0).normal(size=(2, P))
-        gap = np.linalg.norm(oracle.ask(query, a) - oracle.ask(query, b))
+        gap = np.linalg.norm(oracle.ask(paid.plan.planned[0], a) - oracle.ask(paid.plan.planned[0], b))
     assert gap == pytest.approx(query.contraction * np.linalg.norm(a - b), rel=1e-12)
 
 

@@ -54,7 +54,7 @@ def test_an_empty_batch_still_gets_noise_and_is_still_charged():
     table = base_table()
     rows = Rows.from_table(table.X, table.y, problem)
     with Oracle(rows, problem, setting, PaidPlan(plan, 1.0), Randomness.from_random_state(0)) as oracle:
-        answers = [oracle.ask(query, np.zeros(P)) for _ in range(3)]
+        answers = [oracle.ask(plan.planned[0], np.zeros(P)) for _ in range(3)]
         assert all(np.abs(answer).min() > 0 for answer in answers)
         assert oracle._left[query] == 0
 

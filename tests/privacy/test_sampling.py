@@ -83,7 +83,8 @@ def test_a_sampled_answer_is_unbiased():
     rows = Rows.from_table(table.X, table.y, problem)
     setting = setting_of(problem, Adjacency.ADD_REMOVE)
     full, part = GradientQuery(setting), GradientQuery(setting, 0.2)
-    plan = Plan("test", (PlannedQuery(full), PlannedQuery(part, 4000)), {})
+    full, part = PlannedQuery(full), PlannedQuery(part, 4000)
+    plan = Plan("test", (full, part), {})
     with Oracle(rows, problem, setting, PaidPlan(plan, None), Randomness.from_random_state(2)) as oracle:
         w = np.full(5, 0.3)
         exact = oracle.ask(full, w)

@@ -88,7 +88,7 @@ class UsesExactGradient(Cheat):
 class StopsOnTheExactGradient(Cheat):
     def run(self, oracle, problem, plan, start):
         for _ in range(5):
-            start = start - oracle.ask(plan.planned[0].query, start)
+            start = start - oracle.ask(plan.planned[0], start)
             if np.linalg.norm(oracle._exact_gradient(oracle._rows, start, 1.0)) < 1e-3:
                 break
         return start
@@ -112,7 +112,7 @@ class SmugglesThroughTheOracle(Cheat):
     def run(self, oracle, problem, plan, start):
         asked = int(abs(object.__getattribute__(oracle._rows, "_Tainted__value").table[0, 0]) > 0.9) + 1
         for _ in range(asked):
-            oracle.ask(plan.planned[0].query, start)
+            oracle.ask(plan.planned[0], start)
         return start
 
 
@@ -146,25 +146,26 @@ def open_oracle(count, rate=1.0, problem=None):
     problem = problem or logistic_problem()
     setting = setting_of(problem, Adjacency.REPLACE_ONE)
     query = GradientQuery(setting, rate)
-    plan = Plan("test", (PlannedQuery(query, count),), {})
+    item = PlannedQuery(query, count)
+    plan = Plan("test", (item,), {})
     table = base_table()
     rows = Rows.from_table(table.X, table.y, problem)
-    return Oracle(rows, problem, setting, PaidPlan(plan, 5.0), Randomness.from_random_state(0)), query
+    return Oracle(rows, problem, setting, PaidPlan(plan, 5.0), Randomness.from_random_state(0)), item
 
 
 def test_the_query_that_would_exceed_the_plan_is_never_answered():
-    oracle, query = open_oracle(3)
+    oracle, item = open_oracle(3)
     with oracle:
         for _ in range(3):
-            oracle.ask(query, np.zeros(P))
+            oracle.ask(item, np.zeros(P))
         with pytest.raises(PlanExceeded):
-            oracle.ask(query, np.zeros(P))
+            oracle.ask(item, np.zeros(P))
 
 
 def test_a_query_that_was_not_planned_is_refused():
-    oracle, query = open_oracle(3)
+    oracle, item = open_oracle(3)
     with oracle, pytest.raises(PlanExceeded):
-        oracle.ask(GradientQuery(query.setting, 0.5), np.zeros(P))
+        oracle.ask(PlannedQuery(GradientQuery(item.query.setting, 0.5), 3), np.zeros(P))
 
 
 def test_a_query_on_understated_bounds_is_refused():
@@ -181,13 +182,13 @@ def test_a_query_on_understated_bounds_is_refused():
 
 
 def test_a_question_that_fails_is_charged_all_the_same():
-    oracle, query = open_oracle(2)
+    oracle, item = open_oracle(2)
     with oracle:
         with pytest.raises(ValueError, match="finite"):
-            oracle.ask(query, np.full(P, np.nan))
-        oracle.ask(query, np.zeros(P))
+            oracle.ask(item, np.full(P, np.nan))
+        oracle.ask(item, np.zeros(P))
         with pytest.raises(PlanExceeded):
-            oracle.ask(query, np.zeros(P))
+            oracle.ask(item, np.zeros(P))
 
 
 def test_solvers_and_problems_do_not_import_the_trusted_side():

@@ -52,8 +52,6 @@ class Plan:
         """An empty plan, or one with mixed adjacency, is a mistake."""
         if not self.planned:
             raise InvalidParameter("a plan needs at least one query.")
-        if len({item.query for item in self.planned}) != len(self.planned):
-            raise InvalidParameter("a query may stand in a plan once; use its count.")
         if len({item.query.setting for item in self.planned}) != 1:
             raise InvalidParameter("all queries of a plan must rest on the same setting.")
 

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.plan import Plan
-from dperm.privacy.queries import Query
+from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 
@@ -24,8 +23,8 @@ class Oracle(Protocol):
         """Randomness for public choices."""
         ...
 
-    def ask(self, query: Query, w: Array) -> Array:
-        """Answer a planned query at a released point, with noise."""
+    def ask(self, item: PlannedQuery, *points: Array) -> Array:
+        """Answer a query of the plan at released points, with noise."""
         ...
 
 
@@ -55,8 +54,8 @@ class Solver(ABC):
         """Fix everything that will be asked, from public numbers only; guarantee None plans a run without noise."""
 
     @abstractmethod
-    def paper_multiplier(self, plan: Plan, guarantee: Guarantee) -> float:
-        """The noise multiplier that the paper's theorem prescribes for this plan."""
+    def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:
+        """The plan and the noise that the paper's theorem prescribes; never for release."""
 
     @abstractmethod
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:

@@ -9,7 +9,7 @@ from dperm.errors import InvalidParameter
 from dperm.privacy.accountants import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.last_iterate import last_iterate_amplification
-from dperm.privacy.plan import Plan, PlannedQuery
+from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import GradientQuery, LastIterateQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
@@ -114,23 +114,23 @@ class DPGD(Solver):
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
         """Algorithm 4. Under last-iterate accounting its loop runs behind the wall (trusted/oracle.py)."""
-        query = plan.planned[0].query
-        if isinstance(query, LastIterateQuery):
-            return oracle.ask(query, start)
+        item = plan.planned[0]
+        if isinstance(item.query, LastIterateQuery):
+            return oracle.ask(item, start)
         n_steps, step_size = int(plan.settings["n_steps"]), float(plan.settings["step_size"])
         if plan.settings["release"] == "uniform":
             n_steps = int(oracle.public_coin.integers(n_steps))  # line 5: w_m, m uniform from {0 … T−1} (errata 4)
         w = start
         for _ in range(n_steps):  # line 1
-            w = problem.prox(w - step_size * oracle.ask(query, w), step_size)  # line 2
+            w = problem.prox(w - step_size * oracle.ask(item, w), step_size)  # line 2
         return w  # line 4
 
-    def paper_multiplier(self, plan: Plan, guarantee: Guarantee) -> float:
+    def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:
         """Theorem 6.1: σ = G sqrt(c T ln(1/δ))/(nε) on the mean gradient."""
-        setting = plan.planned[0].query.setting
+        plan = self.plan(setting, guarantee)
         log_term = self.paper_constant * int(plan.settings["n_steps"]) * math.log(1.0 / guarantee.delta)
         sigma = setting.constants.lipschitz * math.sqrt(log_term) / (setting.n * guarantee.epsilon)
-        return sigma / plan.planned[0].query.sensitivity
+        return PaidPlan(plan, sigma / plan.planned[0].query.sensitivity)
 
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float, accounting: str) -> int:
         constants = setting.constants

@@ -1,5 +1,6 @@
 """The oracle: answers what the plan paid for, with noise, and nothing else."""
 
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter, PlanExceeded
 from dperm.privacy.plan import PaidPlan, PlannedQuery
-from dperm.privacy.queries import GradientQuery, LastIterateQuery, Query
+from dperm.privacy.queries import GradientQuery, LastIterateQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.trusted.kernels import n_threads
@@ -62,8 +63,9 @@ class Oracle:
         self._setting = setting
         self._paid = paid
         self._randomness = randomness
-        self._left = {item.query: item.count for item in paid.plan.planned}
-        self._items = {item.query: item for item in paid.plan.planned}
+        self._left: Counter[PlannedQuery] = Counter()
+        for item in paid.plan.planned:
+            self._left[item] += item.count
         self._lock = Lock()
         self._progress = progress
         self._done = 0
@@ -84,29 +86,27 @@ class Oracle:
         """Randomness for public choices, independent of the noise."""
         return self._randomness.public_coin
 
-    def ask(self, query: Query, w: Array) -> Array:
-        """Answer a planned query at a released point w.
+    def ask(self, item: PlannedQuery, *points: Array) -> Array:
+        """Answer a query of the plan at released points.
 
         Raises
         ------
         PlanExceeded
             If the plan did not pay for this query, or for one more of it.
         """
-        item = self._spend(query)
-        w = np.asarray(w, dtype=np.float64)
-        if w.shape != (self._setting.constants.dimension,) or not np.isfinite(w).all():
-            raise InvalidParameter("the point asked about must be a finite vector of the problem's dimension.")
-        if isinstance(query, LastIterateQuery):
-            return self._descend(query, item, w)
-        return self._noisy_gradient(query, item, w)
+        self._spend(item)
+        for point in points:
+            if np.shape(point) != (self._setting.constants.dimension,) or not np.isfinite(point).all():
+                raise InvalidParameter("the point asked about must be a finite vector of the problem's dimension.")
+        if isinstance(item.query, LastIterateQuery):
+            return self._descend(item.query, item, *points)
+        return self._noisy_gradient(item.query, item, *points)
 
-    def _spend(self, query: Query) -> PlannedQuery:
+    def _spend(self, item: PlannedQuery) -> None:
         with self._lock:
-            left = self._left.get(query, 0)
-            if left < 1:
+            if self._left[item] < 1:
                 raise PlanExceeded("the plan did not pay for this query.")
-            self._left[query] = left - 1
-            return self._items[query]
+            self._left[item] -= 1
 
     def _noisy_gradient(self, query: GradientQuery, item: PlannedQuery, w: Array) -> Array:
         rows = self._rows if query.sampling_rate == 1.0 else self._sample(query.sampling_rate)
