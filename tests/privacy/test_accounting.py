@@ -1,15 +1,20 @@
 """Pitfalls 10, 18, 21: three accountants, two outside sources, one convention."""
 
 import math
+import time
 
 import dp_accounting
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dperm.privacy import accountants
 from dperm.privacy.accountants import (
+    FINE_GRID,
     composed_mu,
     delta_of,
+    draw_delta,
+    draw_probability,
     epsilon_of,
     gaussian_delta,
     gaussian_epsilon,
@@ -124,12 +129,69 @@ def test_what_is_not_private_costs_everything():
     assert delta_of(event, 1.0, ADD) == 1.0
 
 
-def test_the_papers_batch_one_noise_has_the_certified_delta_of_the_errata():
-    """T = 15, m = 5000, n = 200 000, ε = 1, c = 1: a record is hit with probability 0.313, and then it shows."""
-    n, steps, epsilon = 200_000, 75_000, 1.0
+@pytest.mark.parametrize("adjacency", [REPLACE, ADD])
+@pytest.mark.parametrize("epsilon", [0.2, 1.0])
+def test_the_papers_batch_one_noise_has_the_certified_delta_of_the_errata(epsilon, adjacency):
+    """T = 15, m = 5000, n = 200 000, c = 1: a record is hit with probability 0.313, and then it shows."""
+    n, steps = 200_000, 75_000
     sigma = math.sqrt(steps * math.log(1e3)) / (n * epsilon)  # in units of G; the difference query moves by 2G
-    delta = delta_of(sampled(1 / n, sigma / 2, steps), epsilon, ADD)
-    assert delta == pytest.approx(1 - (1 - 1 / n) ** steps, abs=2e-3)
+    event = sampled(1 / n, sigma / 2, steps)
+    began = time.perf_counter()
+    delta = delta_of(event, epsilon, adjacency)
+    assert epsilon_of(event, 1e-3, adjacency) == math.inf
+    assert time.perf_counter() - began < 0.1
+    assert delta == pytest.approx(0.3127, abs=5e-5)
+    assert delta == pytest.approx(1 - (1 - 1 / n) ** steps, rel=1e-9)
+
+
+def pld_delta(event, epsilon, adjacency):
+    return accountants._pld(event, adjacency, FINE_GRID).get_delta(epsilon)
+
+
+@pytest.mark.parametrize("adjacency", [REPLACE, ADD])
+@pytest.mark.parametrize("noise", [0.1, 0.3, 1.0, 3.0])
+@pytest.mark.parametrize("anchors", [0, 3])
+def test_the_bound_by_a_draw_is_never_below_the_exact_price(noise, anchors, adjacency):
+    parts = [sampled(0.001, noise, 400), sampled(0.02, 2 * noise, 5)]
+    event = dp_accounting.ComposedDpEvent([*parts, gaussian(6.0, anchors)] if anchors else parts)
+    for epsilon in (0.0, 0.5, 3.0):
+        exact = pld_delta(event, epsilon, adjacency)
+        assert exact <= draw_delta(event, epsilon, adjacency)
+        assert delta_of(event, epsilon, adjacency) <= exact
+
+
+def test_the_bound_by_a_draw_is_reached_as_the_noise_of_the_sampled_parts_goes():
+    """Anchors with a real price beside sampled answers that hide nothing. (Under add_remove the bound is not tight.)"""
+    event = dp_accounting.ComposedDpEvent([sampled(0.001, 0.12, 100), sampled(0.01, 0.12, 5), gaussian(6.0, 2)])
+    drawn = 1 - 0.999**100 * 0.99**5
+    assert draw_probability(event) == pytest.approx(drawn, rel=1e-9)
+    bound = 1 - (1 - drawn) * (1 - gaussian_delta(math.sqrt(2) / 3, 0.5))
+    assert draw_delta(event, 0.5, REPLACE) == pytest.approx(bound, rel=1e-9)
+    assert pld_delta(event, 0.5, REPLACE) == pytest.approx(bound, rel=2e-3)
+
+
+def test_without_noise_on_the_samples_epsilon_and_delta_are_still_inverse_to_each_other():
+    event = dp_accounting.ComposedDpEvent([sampled(1e-4, 1e-3, 10), gaussian(20.0)])
+    for adjacency in Adjacency:
+        epsilon = epsilon_of(event, 2e-3, adjacency)
+        assert 0 < epsilon < 1
+        assert delta_of(event, epsilon, adjacency) == pytest.approx(2e-3, rel=1e-9)
+        assert delta_of(event, epsilon, adjacency) <= 2e-3
+        assert epsilon_of(event, 9e-4, adjacency) == math.inf
+        assert delta_of(sampled(1.0, 1e-3, 1), 1.0, adjacency) == 1.0
+
+
+def test_epsilon_and_delta_of_one_event_are_read_from_one_distribution():
+    event = dp_accounting.ComposedDpEvent([sampled(0.013, 1.7, 111), gaussian(9.0, 2)])
+    before = accountants._composed_pld.cache_info().misses
+    epsilon = epsilon_of(event, 1e-5, ADD)
+    assert delta_of(event, epsilon, ADD) <= 1e-5 * (1 + 1e-9)
+    # The same leaves in another composition are the same distribution; another adjacency is not.
+    flat = dp_accounting.ComposedDpEvent([sampled(0.013, 1.7, 111), gaussian(9.0), gaussian(9.0)])
+    assert epsilon_of(flat, 1e-5, ADD) == epsilon
+    assert accountants._composed_pld.cache_info().misses == before + 1
+    assert epsilon_of(event, 1e-5, REPLACE) > epsilon
+    assert accountants._composed_pld.cache_info().misses == before + 2
 
 
 def test_a_tiny_delta_under_sampling_falls_back_on_a_finite_bound():

@@ -3,6 +3,7 @@
 All three give upper bounds on ε. They are computed by different means, so a mistake in one shows.
 """
 
+import functools
 import math
 from collections.abc import Iterator
 
@@ -23,6 +24,10 @@ _RELATION = {
 FINE_GRID = 40_000
 COARSE_GRID = 8_000
 _LARGEST_GRID = 300_000
+
+# With less noise than this, relative to one record, a record that is drawn shows at any ε below 1000. Such a privacy
+# loss is too wide for a grid, and the bound by the probability of a draw gives δ as well.
+_HARDLY_ANY_NOISE = 0.02
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -92,14 +97,20 @@ def composed_mu(event: dp_event.DpEvent, adjacency: Adjacency) -> float:
 
 
 def epsilon_of(event: dp_event.DpEvent, delta: float, adjacency: Adjacency) -> float:
-    """ε at this δ by the tightest accountant that applies; infinite for what is not private."""
+    """ε at this δ by the tightest accountant that applies; infinite for what is not private.
+
+    Infinite as well for sampled answers with hardly any noise, unless δ is above the probability of a draw.
+    """
     if isinstance(event, dp_event.NonPrivateDpEvent):
         return math.inf
     if is_gaussian(event):
         return gaussian_epsilon(composed_mu(event, adjacency), delta)
+    by_draw = _draw_epsilon(event, delta, adjacency)
+    if _has_hardly_any_noise(event):
+        return by_draw
     epsilon = pld_epsilon(event, delta, adjacency)
     # Below about 1e-15 the PLD's tail truncation leaves no finite ε; Rényi accounting still gives one.
-    return epsilon if math.isfinite(epsilon) else rdp_epsilon(event, delta, adjacency)
+    return min(by_draw, epsilon if math.isfinite(epsilon) else rdp_epsilon(event, delta, adjacency))
 
 
 def delta_of(event: dp_event.DpEvent, epsilon: float, adjacency: Adjacency) -> float:
@@ -108,7 +119,52 @@ def delta_of(event: dp_event.DpEvent, epsilon: float, adjacency: Adjacency) -> f
         return 1.0
     if is_gaussian(event):
         return gaussian_delta(composed_mu(event, adjacency), epsilon)
-    return min(1.0, float(_pld(event, adjacency, FINE_GRID).get_delta(epsilon)))
+    by_draw = draw_delta(event, epsilon, adjacency)
+    if _has_hardly_any_noise(event):
+        return by_draw
+    return min(by_draw, max(0.0, float(_pld(event, adjacency, FINE_GRID).get_delta(epsilon))))
+
+
+def draw_probability(event: dp_event.DpEvent) -> float:
+    """Probability that the sampled parts draw a given record at all: 1 − Π (1 − q_i)^k_i, rounded up."""
+    log_never = 0.0
+    for leaf, count in _parts(event)[1]:
+        rate = leaf.sampling_probability
+        log_never += count * math.log1p(-rate) if rate < 1.0 else -math.inf
+    return min(1.0, -math.expm1(log_never) * (1.0 + 1e-12))
+
+
+def draw_delta(event: dp_event.DpEvent, epsilon: float, adjacency: Adjacency) -> float:
+    """An upper bound on δ(ε) that no noise on the sampled parts can spoil (docs/proofs/sampled_gradient.md).
+
+    A record that is never drawn shows only through the Gaussians: δ(ε) ≤ 1 − (1 − δ_draw)(1 − δ_Gauss(ε)).
+    """
+    drawn = draw_probability(event)
+    bound = drawn + (1.0 - drawn) * gaussian_delta(_mu_of_gaussians(event, adjacency), epsilon)
+    return min(1.0, bound * (1.0 + 1e-15))
+
+
+def _draw_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency) -> float:
+    """The ε at which `draw_delta` comes down to this δ; infinite if δ does not exceed the probability of a draw."""
+    drawn = draw_probability(event)
+    if delta <= drawn:
+        return math.inf
+    left = (delta - drawn) / (1.0 - drawn) * (1.0 - 1e-12)
+    return gaussian_epsilon(_mu_of_gaussians(event, adjacency), left)
+
+
+def _has_hardly_any_noise(event: dp_event.DpEvent) -> bool:
+    return all(leaf.event.noise_multiplier < _HARDLY_ANY_NOISE for leaf, _ in _parts(event)[1])
+
+
+def _parts(event: dp_event.DpEvent) -> tuple[float, tuple[tuple[dp_event.DpEvent, int], ...]]:
+    """The precision Σ k/ν² of all Gaussians together, and the sampled mechanisms with their counts."""
+    precision = sum(count / leaf.noise_multiplier**2 for leaf, count in leaves(event) if is_gaussian(leaf))
+    return precision, tuple((leaf, count) for leaf, count in leaves(event) if not is_gaussian(leaf))
+
+
+def _mu_of_gaussians(event: dp_event.DpEvent, adjacency: Adjacency) -> float:
+    return adjacency.records_moved * math.sqrt(_parts(event)[0])
 
 
 def pld_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, points: int = FINE_GRID) -> float:
@@ -129,11 +185,18 @@ def pld_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, poi
 
 
 def _pld(event: dp_event.DpEvent, adjacency: Adjacency, points: int) -> pld.PLDAccountant:
+    precision, parts = _parts(event)
     # All Gaussians together are one Gaussian, exactly; composing them on the grid would only lose.
-    precision = sum(count / leaf.noise_multiplier**2 for leaf, count in leaves(event) if is_gaussian(leaf))
-    parts = [(leaf, count) for leaf, count in leaves(event) if not is_gaussian(leaf)]
     if precision:
-        parts.append((dp_event.GaussianDpEvent(1.0 / math.sqrt(precision)), 1))
+        parts = (*parts, (dp_event.GaussianDpEvent(1.0 / math.sqrt(precision)), 1))
+    return _composed_pld(parts, adjacency, points)
+
+
+# Kept, because a calibrated plan is asked for its ε and its δ again by whoever states them.
+@functools.lru_cache(maxsize=8)
+def _composed_pld(
+    parts: tuple[tuple[dp_event.DpEvent, int], ...], adjacency: Adjacency, points: int
+) -> pld.PLDAccountant:
     widest = max(_loss_range(leaf, adjacency) for leaf, _ in parts)
     interval = max(min(_interval(leaf, count, adjacency, points) for leaf, count in parts), widest / _LARGEST_GRID)
     accountant = pld.PLDAccountant(_RELATION[adjacency], value_discretization_interval=interval)
