@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter, LargeDeltaWarning
 from dperm.privacy.accountants import delta_of, epsilon_of
-from dperm.privacy.calibrate import calibrate
+from dperm.privacy.calibrate import ACCOUNTANTS, calibrate
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.plan import PaidPlan
 from dperm.privacy.setting import Setting
@@ -63,8 +63,10 @@ class PricedFit:
         return replace(self.statement, caveats=(*self.statement.caveats, "this is a plan, nothing was fitted"))
 
 
-def check_noise(noise: object, guarantee: object) -> None:
-    """Raise unless the noise mode exists and, if there is noise, a guarantee says how much."""
+def check_noise(noise: object, guarantee: object, accountant: object) -> None:
+    """Raise unless the noise mode and the accountant exist and, if there is noise, a guarantee says how much."""
+    if one_of("accountant", accountant, ACCOUNTANTS) != "pld" and noise != "certified":
+        raise InvalidParameter("accountant chooses how certified noise is found; with other noise leave it at 'pld'.")
     if noise is None:
         return
     one_of("noise", noise, ("certified", "paper"))
@@ -81,6 +83,7 @@ def price(
     solver: str | Solver = "auto",
     adjacency: str = "replace_one",
     noise: str | None = "certified",
+    accountant: str = "pld",
 ) -> PricedFit:
     """Plan a fit and find its noise from public numbers alone; no data is touched.
 
@@ -92,10 +95,10 @@ def price(
         Public shape of the table.
     guarantee : Guarantee or None
         What must hold; may be None only with noise=None.
-    solver, adjacency, noise
+    solver, adjacency, noise, accountant
         As for `minimize`.
     """
-    check_noise(noise, guarantee)
+    check_noise(noise, guarantee, accountant)
     kind = Adjacency.parse(adjacency)
     setting = Setting(problem.constants(count("n_features", n_features)), count("n", n), kind)
     chosen = choose_solver(solver, problem)
@@ -104,8 +107,9 @@ def price(
     elif noise == "paper":
         paid = chosen.paper(setting, guarantee)
     else:
-        paid = calibrate(chosen.plan(setting, guarantee), guarantee)
-    return PricedFit(problem, setting, chosen, paid, _statement(problem, setting, paid, guarantee, noise, n_features))
+        paid = calibrate(chosen.plan(setting, guarantee), guarantee, accountant)
+    statement = replace(_statement(problem, setting, paid, guarantee, noise, n_features), accountant=accountant)
+    return PricedFit(problem, setting, chosen, paid, statement)
 
 
 def minimize(
@@ -117,6 +121,7 @@ def minimize(
     solver: str | Solver = "auto",
     adjacency: str = "replace_one",
     noise: str | None = "certified",
+    accountant: str = "pld",
     n: int | None = None,
     weights: Array | None = None,
     random_state: Any = None,
@@ -140,6 +145,9 @@ def minimize(
         Which two tables cannot be told apart.
     noise : {"certified", "paper", None}
         Certified noise; the paper's formula, for reproduction only; or none at all (ε = ∞).
+    accountant : {"pld", "advanced-composition"}
+        How certified noise is found: the least that numerical accounting allows, or as in Appendix B.1 of the paper,
+        which needs more and is refused where its conditions fail.
     n : int, optional
         The public divisor, by default the number of rows. Under add_remove it must be declared for a release.
     weights : array, optional
@@ -179,7 +187,8 @@ def minimize(
         )
     check_random_state(random_state)
     fit = price(
-        problem, public_n, n_features, guarantee=guarantee, solver=solver, adjacency=adjacency, noise=noise
+        problem, public_n, n_features,
+        guarantee=guarantee, solver=solver, adjacency=adjacency, noise=noise, accountant=accountant,
     )  # fmt: skip
     check_row_count(n_rows, public_n, fit.setting.adjacency)
     if noise is not None and guarantee is not None and guarantee.delta >= 1.0 / public_n:

@@ -106,6 +106,9 @@ def test_a_seed_and_undeclared_classes_are_not_for_release(table, capsys):
         ({"more": ("--penalty", "l2:0")}, "strength must be above 0"),
         ({"more": ("--domain", "l2-ball:1:2:3")}, "too many numbers"),
         ({"more": ("--adjacency", "both")}, "--adjacency"),
+        ({"more": ("--accountant", "moments")}, "--accountant"),
+        ({"more": (*GOOD, "--accountant", "advanced-composition"), "epsilon": "50"}, "needs ε' ≤ 1"),
+        ({"more": (*GOOD, "--accountant", "advanced-composition", "--noise", "paper")}, "certified noise"),
         ({"more": ("--row-norm", "-1")}, "row_norm must be above 0"),
         ({"more": ("--model", "linear", "--classes", "a,b"), "target": "price"}, "--classes goes with"),
         ({"more": ("--colour", "red")}, "No such option"),
@@ -149,6 +152,23 @@ def test_missing_and_wrong_files_are_refused_in_one_line(tmp_path, capsys):
     ):
         assert run_with(arguments) == 2
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_the_accountant_of_the_appendix_is_named_in_the_statement_and_kept_in_the_file(table, capsys):
+    code, path = fit(table, *GOOD, "--accountant", "advanced-composition")
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "; calibrated by advanced composition (Appendix B.1), accounted ε = " in out
+    assert load_model(path)[0].privacy_.accountant == "advanced-composition"
+    assert str(load_model(path)[0].privacy_) in out
+    # A file from before there was a choice has no such entry.
+    content = json.loads(path.read_text())
+    del content["privacy"]["accountant"]
+    path.write_text(json.dumps(content))
+    assert load_model(path)[0].privacy_.accountant == "pld"
+    assert run_with(["plan", "--n", "3000", "--p", "3", "--epsilon", "2", "--delta", "1e-6", "--accountant",
+                     "advanced-composition"]) == 0  # fmt: skip
+    assert "calibrated by advanced composition" in capsys.readouterr().out
 
 
 def test_plan_needs_no_data_and_names_the_price(capsys):

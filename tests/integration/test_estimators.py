@@ -153,6 +153,18 @@ def test_the_statement_has_six_lines_and_says_what_must_be_signed():
     assert "promised:   nothing" in str(bare.privacy_)
 
 
+def test_the_accountant_of_the_appendix_costs_noise_and_keeps_the_promise():
+    X, margin = rows(n=1000)
+    tight, loose = (
+        PrivateLinearRegression(1.0, 1e-6, accountant=accountant).fit(X, margin).privacy_
+        for accountant in ("pld", "advanced-composition")
+    )
+    assert "advanced composition" not in str(tight)
+    assert "calibrated by advanced composition (Appendix B.1), accounted ε = 0.12" in str(loose)
+    assert loose.noise_multiplier == pytest.approx(7.17 * tight.noise_multiplier, rel=0.01)
+    assert loose.certified_epsilon < tight.certified_epsilon <= 1.0
+
+
 def test_two_classes_that_are_not_declared_warn():
     X, margin = rows(n=200)
     with pytest.warns(NotForReleaseWarning):

@@ -9,6 +9,7 @@ from dperm.domains import Box, Domain, L1Ball, L2Ball, Simplex
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import PrivateLinearModel
 from dperm.model_file import ESTIMATORS
+from dperm.privacy.calibrate import ACCOUNTANTS
 from dperm.regularizers import L1, L2, ElasticNet, Regularizer
 from dperm.solvers import SOLVERS
 
@@ -41,6 +42,14 @@ _OPTIONS = (
         show_default=True,
         help="paper and none are not for release.",
     ),
+    click.option(
+        "--accountant",
+        type=click.Choice(ACCOUNTANTS),
+        default="pld",
+        show_default=True,
+        help="How certified noise is found. advanced-composition is Appendix B.1 of the paper: more noise, and refused "
+        "where its conditions fail.",
+    ),
     click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit a constant as well."),
 )
 
@@ -65,6 +74,7 @@ def build_estimator(
     solver: str,
     adjacency: str,
     noise: str,
+    accountant: str,
     intercept: bool,
     **more: Any,
 ) -> PrivateLinearModel:
@@ -83,6 +93,7 @@ def build_estimator(
         solver=solver,
         adjacency=adjacency,
         noise=None if noise == "none" else noise,
+        accountant=accountant,
         fit_intercept=intercept,
         **own,
         **more,

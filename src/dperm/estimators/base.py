@@ -39,6 +39,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     fit_intercept: bool
     adjacency: str
     noise: str | None
+    accountant: str
     n: int | None
     random_state: Any
     verbose: bool
@@ -59,7 +60,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def check_parameters(self) -> None:
         """Raise if a parameter is wrong: the first line of a fit, before any row is read."""
-        check_noise(self.noise, self._guarantee())
+        check_noise(self.noise, self._guarantee(), self.accountant)
         Adjacency.parse(self.adjacency)
         choose_solver(self.solver, self._planned_problem())
         if self.n is not None:
@@ -96,6 +97,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             solver=self.solver,
             adjacency=self.adjacency,
             noise=self.noise,
+            accountant=self.accountant,
         )
 
     @abstractmethod
@@ -113,6 +115,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 solver=self.solver,
                 adjacency=self.adjacency,
                 noise=self.noise,
+                accountant=self.accountant,
                 n=self.n,
                 weights=weights,
                 random_state=self.random_state,

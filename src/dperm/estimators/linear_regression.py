@@ -31,7 +31,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         The guarantee. δ should be well below 1/n.
     target_bound : float
         Targets are clipped to [−target_bound, target_bound]: a public number, never measured.
-    penalty, domain, solver, row_norm, fit_intercept, adjacency, noise, n, random_state, verbose
+    penalty, domain, solver, row_norm, fit_intercept, adjacency, noise, accountant, n, random_state, verbose
         As in `PrivateLogisticRegression`.
 
     Attributes
@@ -67,6 +67,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         fit_intercept: bool = True,
         adjacency: str = "replace_one",
         noise: str | None = "certified",
+        accountant: str = "pld",
         n: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -81,6 +82,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         self.fit_intercept = fit_intercept
         self.adjacency = adjacency
         self.noise = noise
+        self.accountant = accountant
         self.n = n
         self.random_state = random_state
         self.verbose = verbose

@@ -21,7 +21,9 @@ class PrivateLinearSVC(PrivateClassifier):
         The guarantee. δ should be well below 1/n.
     smoothing : float
         Width of the quadratic corner that replaces the hinge's kink; the curvature is its inverse.
-    penalty, domain, solver, row_norm, classes, class_weight, fit_intercept, adjacency, noise, n, random_state, verbose
+    penalty, domain, solver, row_norm, classes, class_weight, fit_intercept, adjacency, noise, accountant
+        As in `PrivateLogisticRegression`.
+    n, random_state, verbose
         As in `PrivateLogisticRegression`.
 
     Attributes
@@ -54,6 +56,7 @@ class PrivateLinearSVC(PrivateClassifier):
         fit_intercept: bool = True,
         adjacency: str = "replace_one",
         noise: str | None = "certified",
+        accountant: str = "pld",
         n: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -70,6 +73,7 @@ class PrivateLinearSVC(PrivateClassifier):
         self.fit_intercept = fit_intercept
         self.adjacency = adjacency
         self.noise = noise
+        self.accountant = accountant
         self.n = n
         self.random_state = random_state
         self.verbose = verbose

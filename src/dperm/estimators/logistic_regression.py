@@ -42,6 +42,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         Which two tables cannot be told apart.
     noise : {"certified", "paper", None}
         "paper" is for reproduction, None runs without noise and without privacy.
+    accountant : {"pld", "advanced-composition"}
+        How certified noise is found: the least that numerical accounting allows, or as in Appendix B.1 of the paper.
     n : int, optional
         The public number of rows, by default that of X.
     random_state : int, optional
@@ -83,6 +85,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         fit_intercept: bool = True,
         adjacency: str = "replace_one",
         noise: str | None = "certified",
+        accountant: str = "pld",
         n: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -98,6 +101,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         self.fit_intercept = fit_intercept
         self.adjacency = adjacency
         self.noise = noise
+        self.accountant = accountant
         self.n = n
         self.random_state = random_state
         self.verbose = verbose

@@ -15,14 +15,19 @@ from dperm.privacy.accountants import (
     leaves,
     pld_epsilon,
 )
+from dperm.privacy.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.plan import PaidPlan, Plan
+from dperm.validation import one_of
+
+# How noise may be found: by the tightest accountant that applies, or as in Appendix B.1 of the paper.
+ACCOUNTANTS = ("pld", "advanced-composition")
 
 # A calibrated plan of sampled queries may leave this share of ε unused.
 _TOLERANCE = 2e-3
 
 
-def calibrate(plan: Plan, guarantee: Guarantee) -> PaidPlan:
+def calibrate(plan: Plan, guarantee: Guarantee, accountant: str = "pld") -> PaidPlan:
     """Pay for a plan: the smallest noise multiplier whose ε, evaluated again, is at most the target.
 
     Parameters
@@ -31,17 +36,24 @@ def calibrate(plan: Plan, guarantee: Guarantee) -> PaidPlan:
         What will be asked.
     guarantee : Guarantee
         What must hold.
+    accountant : {"pld", "advanced-composition"}
+        The exact Gaussian curve, or PLD where answers are sampled; or Appendix B.1 of the paper, which needs more noise
+        and is refused where its conditions do not hold.
 
     Returns
     -------
     PaidPlan
         The plan with its noise.
     """
-    gaussian = is_gaussian(plan.event(1.0))
-    multiplier = _calibrate_gaussians(plan, guarantee) if gaussian else _calibrate_sampled(plan, guarantee)
-    stride = 1e-12 if gaussian else 1e-3
+    price, stride = epsilon_of, 1e-12
+    if one_of("accountant", accountant, ACCOUNTANTS) == "advanced-composition":
+        price, multiplier = advanced_composition_epsilon, advanced_composition_noise(plan, guarantee)
+    elif is_gaussian(plan.event(1.0)):
+        multiplier = _calibrate_gaussians(plan, guarantee)
+    else:
+        multiplier, stride = _calibrate_sampled(plan, guarantee), 1e-3
     for _ in range(60):
-        if epsilon_of(plan.event(multiplier), guarantee.delta, plan.adjacency) <= guarantee.epsilon:
+        if price(plan.event(multiplier), guarantee.delta, plan.adjacency) <= guarantee.epsilon:
             return PaidPlan(plan, multiplier)
         multiplier *= 1.0 + stride
         stride *= 1.5

@@ -41,6 +41,8 @@ class PrivacyStatement:
         Whether the noise can be computed again from a seed.
     caveats : tuple of str
         What keeps the result from being released.
+    accountant : str
+        How certified noise was found; `certified_epsilon` is the tightest bound either way.
     """
 
     epsilon: float
@@ -61,6 +63,7 @@ class PrivacyStatement:
     target_range: tuple[float, float] | None
     seeded: bool
     caveats: tuple[str, ...]
+    accountant: str = "pld"
 
     @property
     def for_release(self) -> bool:
@@ -104,14 +107,16 @@ class PrivacyStatement:
     def _noise(self) -> str:
         if self.noise == "none":
             return "none"
+        way = "calibrated by advanced composition (Appendix B.1), " if self.accountant == "advanced-composition" else ""
         return (
-            f"Gaussian, multiplier {self.noise_multiplier:.4g} (σ = {self.sigma:.3g} a coordinate); "
+            f"Gaussian, multiplier {self.noise_multiplier:.4g} (σ = {self.sigma:.3g} a coordinate); {way}"
             f"accounted ε = {self.certified_epsilon:.6g} at δ = {self.delta:g}"
         )
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "PrivacyStatement":
         """Read what `to_dict` wrote."""
+        content = {"accountant": "pld"} | content  # files from before there was a choice
         values = {field.name: content[field.name] for field in fields(cls)}
         for name in ("epsilon", "delta", "certified_epsilon", "certified_delta"):
             values[name] = float(values[name])
