@@ -1,6 +1,6 @@
 """dperm: differentially private empirical risk minimization, with a guarantee proved for the run that happened."""
 
-from dperm.domains import Box, L1Ball, L2Ball, Simplex, WholeSpace
+from dperm.domains import Box, GroupBall, L1Ball, L2Ball, Simplex, WholeSpace
 from dperm.errors import DpermError, InvalidParameter, LargeDeltaWarning, NotForReleaseWarning, PlanExceeded
 from dperm.estimators import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
 from dperm.fitting import Release, minimize, price
@@ -32,6 +32,7 @@ __all__ = [
     "Box",
     "DpermError",
     "ElasticNet",
+    "GroupBall",
     "GroupL2",
     "Guarantee",
     "Huber",

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dperm.domains import Box, Domain, L1Ball, Simplex
+from dperm.domains import Box, Domain, GroupBall, L1Ball, Simplex
 from dperm.regularizers import GroupL2, Regularizer
 from dperm.regularizers.l1 import soft_threshold
 
@@ -16,18 +16,26 @@ Array = NDArray[np.float64]
 def prox_is_exact(regularizer: Regularizer, domain: Domain) -> bool:
     """Whether `composite_prox` is computed exactly for this pair, hence does not expand distances."""
     easier = regularizer.simplified_on(domain.name)
-    return domain.name in easier.projects_exactly_onto or (type(easier), type(domain)) in _PAIRS
+    return _projects_exactly(easier, domain) or (type(easier), type(domain)) in _PAIRS
 
 
 def composite_prox(regularizer: Regularizer, domain: Domain, v: Array, step: float) -> Array:
     """Proximal step of r plus the indicator of C."""
     easier = regularizer.simplified_on(domain.name)
-    if domain.name in easier.projects_exactly_onto:
+    if _projects_exactly(easier, domain):
         return domain.project(easier.prox(v, step))
     pair = _PAIRS.get((type(easier), type(domain)))
     if pair is not None:
         return pair(easier, domain, v, step)
     return _dykstra(easier, domain, v, step)
+
+
+def _projects_exactly(regularizer: Regularizer, domain: Domain) -> bool:
+    """Whether the proximal step is: prox of r, then projection onto C."""
+    if isinstance(regularizer, GroupL2) and isinstance(domain, GroupBall):
+        # If r penalises whole groups of the ball, the ball's multiplier only adds to their threshold.
+        return set(map(frozenset, regularizer.groups)) <= set(map(frozenset, domain.groups))
+    return domain.name in regularizer.projects_exactly_onto
 
 
 def _groups_on_l1_ball(regularizer: GroupL2, domain: L1Ball, v: Array, step: float) -> Array:

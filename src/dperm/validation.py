@@ -2,6 +2,8 @@
 
 import math
 import numbers
+import operator
+from typing import Any
 
 import numpy as np
 
@@ -47,3 +49,15 @@ def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
         words = ", ".join(repr(word) for word in allowed)
         raise InvalidParameter(f"{name} must be one of {words}, got {value!r}.")
     return value
+
+
+def disjoint_groups(value: Any) -> tuple[tuple[int, ...], ...]:
+    """Return `value` as tuples of indices if they are disjoint, non-empty groups of them, else raise."""
+    try:
+        groups = tuple(tuple(operator.index(i) for i in group) for group in value)
+    except TypeError:
+        groups = ()
+    indices = [i for group in groups for i in group]
+    if not groups or not all(groups) or min(indices) < 0 or len(set(indices)) != len(indices):
+        raise InvalidParameter("groups must be disjoint, non-empty tuples of indices of 0 or above.")
+    return groups

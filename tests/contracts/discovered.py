@@ -2,7 +2,7 @@
 
 import inspect
 
-from dperm.domains import Box, Domain, L1Ball, L2Ball, Simplex
+from dperm.domains import Box, Domain, GroupBall, L1Ball, L2Ball, Simplex
 from dperm.losses import Huber, Loss, OneVsRestHinge, Poisson, SmoothedHinge, Softmax, Squared, Welsch
 from dperm.regularizers import L1, L2, ElasticNet, GroupL2, Regularizer
 
@@ -53,6 +53,9 @@ DOMAINS = [
     Box(0.0, 1.0),
     Box(SIX_LOW, SIX_HIGH),
     Box(-1.0, SIX_HIGH),
+    GroupBall(radius=2.5, groups=[[10, 1, 4], [0], [2, 3, 5, 6, 7, 8, 9]]),
+    GroupBall(radius=0.3, groups=((1,), (0,))),
+    GroupBall(radius=1.7, groups=(tuple(range(50)),)),
     L1Ball(radius=2.5),
     L2Ball(radius=0.3),
     Simplex(total=3.0),

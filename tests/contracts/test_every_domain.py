@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 import dperm
 import dperm.domains
 from contracts.discovered import DOMAINS, SIX_HIGH, SIX_LOW, concrete
-from dperm.domains import Box, Domain, L1Ball, L2Ball, Simplex, WholeSpace
+from dperm.domains import Box, Domain, GroupBall, L1Ball, L2Ball, Simplex, WholeSpace
 
 quick = settings(deadline=None, max_examples=15, derandomize=True)
 
@@ -119,6 +119,7 @@ def test_minkowski_norm_is_the_smallest_multiple_that_holds_the_point(domain, p)
         (Box(-0.5, 2.0), [1.0, -1.0], 2.0),
         (Box(0.0, 1.0), [0.5, -1e-9], math.inf),
         (Box((-1.0, 0.0), (0.5, 4.0)), [0.25, 3.0], 0.75),
+        (GroupBall(2.0, ((0, 2), (1,))), [3.0, -1.0, 4.0], 3.0),
         (L1Ball(2.0), [3.0, -1.0], 2.0),
         (L2Ball(2.0), [3.0, -4.0], 2.5),
         (Simplex(2.0), [3.0, 1.0], 2.0),
@@ -157,7 +158,7 @@ def furthest_pair(domain, p):
     match domain:
         case Box():
             return np.broadcast_to(domain.low, p), np.broadcast_to(domain.high, p)
-        case L1Ball() | L2Ball():
+        case L1Ball() | L2Ball() | GroupBall():
             return domain.radius * first, -domain.radius * first
         case Simplex():
             return domain.total * first, domain.total * last
@@ -202,6 +203,10 @@ def test_gaussian_width_is_the_mean_of_the_support_function(domain, p):
         (Simplex(2.0), 2, 2.0 / math.sqrt(math.pi)),
         (Simplex(2.0), 3, 2.0 * 1.5 / math.sqrt(math.pi)),
         (Box(-1.0, 2.0), 4, 4 * 1.5 * math.sqrt(2.0 / math.pi)),
+        (GroupBall(2.0, ((0, 1, 2),)), 3, 2.0 * 2.0 * math.sqrt(2.0 / math.pi)),
+        (GroupBall(2.0, ((0,), (1,))), 2, 2.0 * 2.0 / math.sqrt(math.pi)),
+        # Two Rayleigh variables: E max = 2 E R − E min, and their minimum is Rayleigh with half the square.
+        (GroupBall(2.0, ((0, 1), (2, 3))), 4, 2.0 * math.sqrt(math.pi / 2.0) * (2.0 - math.sqrt(0.5))),
     ],
     ids=str,
 )
@@ -216,6 +221,12 @@ def test_gaussian_width_is_finite_and_growing_in_a_million_dimensions(domain):
     # E max of p normals is at most √(2 log 2p), and E‖g‖ at most √p.
     assert widths[-1] <= (1000.0 if isinstance(domain, L2Ball) else math.sqrt(2.0 * math.log(2e6)))
     assert widths[-1] >= (999.0 if isinstance(domain, L2Ball) else 4.5)
+
+
+def test_the_group_ball_has_the_width_of_the_balls_between_which_it_lies():
+    singles, together = ([[j] for j in range(3000)], [range(3000)])
+    assert GroupBall(2.0, singles).gaussian_width(3000) == pytest.approx(L1Ball(2.0).gaussian_width(3000), rel=1e-9)
+    assert GroupBall(2.0, together).gaussian_width(3000) == pytest.approx(L2Ball(2.0).gaussian_width(3000), rel=1e-9)
 
 
 def test_the_whole_space_is_infinite_in_every_direction():
@@ -241,11 +252,13 @@ def test_bounds_of_a_box_may_be_arrays():
     assert hash(Box(np.array(SIX_LOW), list(SIX_HIGH))) == hash(Box(SIX_LOW, SIX_HIGH))
 
 
-@pytest.mark.parametrize(("cls", "name"), [(L1Ball, "radius"), (L2Ball, "radius"), (Simplex, "total")])
+@pytest.mark.parametrize(
+    ("cls", "name"), [(GroupBall, "radius"), (L1Ball, "radius"), (L2Ball, "radius"), (Simplex, "total")]
+)
 @pytest.mark.parametrize("wrong", [0, -1.0, math.nan, math.inf, "a", None, True])
 def test_wrong_sizes_are_refused(cls, name, wrong):
     with pytest.raises(dperm.InvalidParameter, match=name):
-        cls(wrong)
+        dataclasses.replace(cls.example(), **{name: wrong})
 
 
 @pytest.mark.parametrize(
@@ -281,3 +294,22 @@ def test_boxes_must_fit_the_number_of_coefficients(domain):
             domain.check_dimension(p)
     with pytest.raises(dperm.InvalidParameter, match="6 bounds"):
         dperm.Problem(dperm.Logistic(), domain=domain).constants(n_features=5)
+
+
+@pytest.mark.parametrize("wrong", [(), ((),), ((0, 1), (1, 2)), ((0, 2),), ((1, 2), (3,)), ((-1, 0),), "ab", 5, None])
+def test_groups_of_a_ball_must_hold_every_index_once(wrong):
+    with pytest.raises(dperm.InvalidParameter, match="groups"):
+        GroupBall(1.0, wrong)
+
+
+def test_a_group_ball_fits_one_number_of_coefficients():
+    domain = GroupBall(1.0, ((0, 1), (2,)))
+    domain.check_dimension(3)
+    for p in (2, 4):
+        with pytest.raises(dperm.InvalidParameter, match="holds 3 coefficients"):
+            domain.check_dimension(p)
+
+
+def test_groups_of_a_ball_may_be_lists():
+    assert GroupBall(1.0, [[0, 1], [2]]) == GroupBall(1.0, ((0, 1), (2,)))
+    assert hash(GroupBall(1.0, [[0, 1], [2]])) == hash(GroupBall(1.0, ((0, 1), (2,))))

@@ -20,7 +20,7 @@ class ElasticNet(Regularizer):
     l1_ratio: float = 0.5
 
     name = "elastic_net"
-    projects_exactly_onto = frozenset({"whole_space", "l2_ball", "l1_ball", "box"})
+    projects_exactly_onto = frozenset({"whole_space", "l2_ball", "l1_ball", "box", "group_ball"})
 
     def __post_init__(self) -> None:
         """Check both numbers."""

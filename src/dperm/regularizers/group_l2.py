@@ -1,14 +1,12 @@
 """Group lasso: the sum of the l2 norms of groups of coefficients."""
 
-import operator
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from dperm.errors import InvalidParameter
 from dperm.regularizers.base import Array, Regularizer, require_dimension
-from dperm.validation import positive
+from dperm.validation import disjoint_groups, positive
 
 
 @dataclass(frozen=True)
@@ -31,14 +29,7 @@ class GroupL2(Regularizer):
     def __post_init__(self) -> None:
         """Check the strength and that no index appears twice."""
         positive("strength", self.strength)
-        try:
-            groups = tuple(tuple(operator.index(i) for i in group) for group in self.groups)
-        except TypeError:
-            groups = ()
-        indices = [i for group in groups for i in group]
-        if not groups or not all(groups) or min(indices) < 0 or len(set(indices)) != len(indices):
-            raise InvalidParameter("groups must be disjoint, non-empty tuples of indices of 0 or above.")
-        object.__setattr__(self, "groups", groups)
+        object.__setattr__(self, "groups", disjoint_groups(self.groups))
 
     def value(self, w: Array) -> float:
         """Strength times the sum of group norms."""

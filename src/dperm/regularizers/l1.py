@@ -21,8 +21,9 @@ class L1(Regularizer):
     strength: float = 1e-2
 
     name = "l1"
-    # Box: the problem separates. Balls around 0: their multiplier only adds to the threshold (l1) or scales (l2).
-    projects_exactly_onto = frozenset({"whole_space", "l2_ball", "l1_ball", "box"})
+    # Box: the problem separates. Balls around 0: their multiplier only adds to the threshold (l1), scales (l2), or
+    # shortens groups (group ball), which comes after thresholding in the sparse-group prox.
+    projects_exactly_onto = frozenset({"whole_space", "l2_ball", "l1_ball", "box", "group_ball"})
 
     def __post_init__(self) -> None:
         """Check the strength; for none at all use NoRegularizer."""

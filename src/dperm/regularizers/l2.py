@@ -14,7 +14,7 @@ class L2(Regularizer):
 
     name = "l2"
     # Completing the square turns ½‖w − v‖² + (sλ/2)‖w‖² into a multiple of ‖w − v/(1+sλ)‖².
-    projects_exactly_onto = frozenset({"whole_space", "l2_ball", "l1_ball", "simplex", "box"})
+    projects_exactly_onto = frozenset({"whole_space", "l2_ball", "l1_ball", "simplex", "box", "group_ball"})
 
     def __post_init__(self) -> None:
         """Check the strength; for none at all use NoRegularizer."""

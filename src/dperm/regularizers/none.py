@@ -10,7 +10,7 @@ class NoRegularizer(Regularizer):
     """r(w) = 0."""
 
     name = "none"
-    projects_exactly_onto = frozenset({"whole_space", "l2_ball", "l1_ball", "simplex", "box"})
+    projects_exactly_onto = frozenset({"whole_space", "l2_ball", "l1_ball", "simplex", "box", "group_ball"})
 
     def value(self, w: Array) -> float:
         """Zero."""
