@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.domains import Domain, WholeSpace
+from dperm.domains.mirror import MirrorDomain
 from dperm.errors import InvalidParameter
 from dperm.losses import Loss
 from dperm.prox import composite_prox, prox_is_exact
@@ -38,6 +39,10 @@ class Constants:
         Whether the proximal step of r on C is computed exactly, hence does not expand distances.
     dimension : int
         Number of coefficients, the constant column included.
+    gaussian_width : float
+        G_C, possibly infinite.
+    divergence_bound : float
+        A bound on B_w(w*, x_0) of the domain's mirror map; infinite without one.
     """
 
     lipschitz: float
@@ -48,6 +53,8 @@ class Constants:
     convex: bool
     exact_prox: bool
     dimension: int
+    gaussian_width: float
+    divergence_bound: float
 
 
 @dataclass(frozen=True)
@@ -149,6 +156,10 @@ class Problem:
             convex=self.loss.convex,
             exact_prox=prox_is_exact(self.regularizer, self.domain),
             dimension=dimension,
+            gaussian_width=self.domain.gaussian_width(dimension),
+            divergence_bound=(
+                self.domain.divergence_bound(dimension) if isinstance(self.domain, MirrorDomain) else math.inf
+            ),
         )
 
     def prox(self, v: Array, step: float) -> Array:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.domains.base import Array, Domain
+from dperm.domains.base import Array
+from dperm.domains.mirror import MirrorDomain, best_length
 from dperm.errors import InvalidParameter
 from dperm.validation import finite
 
 
 @dataclass(frozen=True)
-class Box(Domain):
+class Box(MirrorDomain):
     """C = {w : low ≤ w_j ≤ high}; bounds are numbers, or tuples with one number per coefficient."""
 
     low: float | tuple[float, ...] = -1.0
@@ -69,3 +70,36 @@ class Box(Domain):
         for bound in (self.low, self.high):
             if np.ndim(bound) and len(np.atleast_1d(bound)) != dimension:
                 raise InvalidParameter(f"the box has {np.size(bound)} bounds, the problem {dimension} coefficients.")
+
+    def _half_widths(self, dimension: int) -> Array:
+        return np.broadcast_to(0.5 * np.subtract(self.high, self.low), dimension)
+
+    def centre(self, dimension: int) -> Array:
+        """The middle of every interval."""
+        return np.broadcast_to(0.5 * np.add(self.low, self.high), dimension).copy()
+
+    def divergence_bound(self, dimension: int) -> float:
+        """From the middle to a corner."""
+        return 0.5 * dimension
+
+    def divergence(self, u: Array, z: Array) -> float:
+        """That of w = ½ Σ (w_j − middle_j)²/half_j²; the sum is at least its largest term."""
+        return 0.5 * float((((u - z) / self._half_widths(u.size)) ** 2).sum())
+
+    def step_norm(self, v: Array) -> float:
+        """The largest coordinate relative to half its interval."""
+        return float(np.abs(v / self._half_widths(v.size)).max())
+
+    def mirror_step(self, z: Array, slope: Array) -> Array:
+        """A clipped gradient step, longer where the interval is wider."""
+        return self.project(z - self._half_widths(z.size) ** 2 * slope)
+
+    def descent_step(self, x: Array, slope: Array, curvature: float, v: Array) -> Array:
+        """Move all coordinates downhill by t half-widths, or to their bounds, for the t that pays most."""
+        half = self._half_widths(x.size)
+        room = np.abs(np.where(slope > 0, x - self.low, np.subtract(self.high, x)))
+        order = np.argsort(room / half)
+        # Until coordinate i meets its bound it and all later ones add to the gain.
+        gains = np.cumsum((np.abs(slope) * half)[order][::-1])[::-1]
+        length = best_length((room / half)[order], gains, curvature)
+        return self.project(x - np.sign(slope) * np.minimum(length * half, room))

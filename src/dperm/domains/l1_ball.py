@@ -7,13 +7,14 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import log_ndtr
 
-from dperm.domains.base import Array, Domain
+from dperm.domains.base import Array
+from dperm.domains.mirror import EntropicDomain
 from dperm.domains.simplex import project_onto_simplex
 from dperm.validation import positive
 
 
 @dataclass(frozen=True)
-class L1Ball(Domain):
+class L1Ball(EntropicDomain):
     """C = {w : ‖w‖₁ ≤ radius}."""
 
     radius: float = 1.0
@@ -55,3 +56,16 @@ class L1Ball(Domain):
 
         edge = math.sqrt(2.0 * math.log(2.0 * dimension)) + 10.0
         return self.radius * float(quad(tail, 0.0, edge, limit=200)[0])
+
+    def n_vertices(self, dimension: int) -> int:
+        """One on each side of every axis."""
+        return 2 * dimension
+
+    def coefficients(self, point: Array) -> Array:
+        """Weights on the positive sides minus weights on the negative ones."""
+        positive_side, negative_side = np.split(point, 2)
+        return np.asarray(self.radius * (positive_side - negative_side))
+
+    def pull_back(self, gradient: Array) -> Array:
+        """The slope towards every vertex."""
+        return self.radius * np.concatenate([gradient, -gradient])

@@ -7,7 +7,8 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import log_ndtr
 
-from dperm.domains.base import Array, Domain
+from dperm.domains.base import Array
+from dperm.domains.mirror import EntropicDomain
 from dperm.validation import positive
 
 
@@ -21,7 +22,7 @@ def project_onto_simplex(w: Array, total: float) -> Array:
 
 
 @dataclass(frozen=True)
-class Simplex(Domain):
+class Simplex(EntropicDomain):
     """C = {w ≥ 0 : Σ w_j = total}. It is not symmetric: its Minkowski norm is infinite off the positive ray."""
 
     total: float = 1.0
@@ -61,3 +62,15 @@ class Simplex(Domain):
         edge = math.sqrt(2.0 * math.log(2.0 * dimension)) + 10.0
         upper = quad(lambda t: -math.expm1(dimension * log_ndtr(t)), 0.0, edge, limit=200)[0]
         return self.total * float(upper - quad(below, -40.0, 0.0, limit=200)[0])
+
+    def n_vertices(self, dimension: int) -> int:
+        """One per coefficient."""
+        return dimension
+
+    def coefficients(self, point: Array) -> Array:
+        """Total times the weights."""
+        return self.total * point
+
+    def pull_back(self, gradient: Array) -> Array:
+        """The slope towards every vertex."""
+        return self.total * gradient
