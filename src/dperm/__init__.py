@@ -20,7 +20,7 @@ from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import Problem
 from dperm.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer
-from dperm.solvers import DPGD
+from dperm.solvers import DPGD, DPAccMD
 from dperm.trusted.risk import empirical_risk
 
 __version__ = "0.1.0"
@@ -30,6 +30,7 @@ __all__ = [
     "L1",
     "L2",
     "Box",
+    "DPAccMD",
     "DpermError",
     "ElasticNet",
     "GroupBall",

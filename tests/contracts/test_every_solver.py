@@ -14,6 +14,7 @@ from dperm import (
     L2,
     Box,
     ElasticNet,
+    GroupBall,
     GroupL2,
     Guarantee,
     Huber,
@@ -48,6 +49,11 @@ PROBLEMS = [
     Problem(SmoothedHinge(), L2(0.05)),
     Problem(Squared(), L2(0.05), L2Ball(1.5)),
     Problem(Squared(), domain=Simplex()),
+    Problem(Logistic(), domain=L1Ball(3.0)),
+    Problem(Logistic(), domain=L2Ball(2.0), intercept=True),
+    Problem(Logistic(), domain=Box(-0.5, 2.0)),
+    Problem(Logistic(), domain=GroupBall(2.0, ((0, 1), (2, 3, 4), (5,)))),
+    Problem(Softmax(3), domain=L1Ball(3.0)),
     Problem(Huber(0.5), L2(0.05)),
     Problem(Poisson(target_bound=4.0), L2(0.1)),
 ]
@@ -73,6 +79,11 @@ def names(problem):
 
 def takes(solver, problem):
     return solver.refusal(problem) is None
+
+
+def first_taken_by(solver, intercept=False):
+    """A logistic problem that the solver takes."""
+    return next(p for p in PROBLEMS if takes(solver, p) and p.loss == Logistic() and p.intercept == intercept)
 
 
 def test_every_solver_is_listed_by_its_name():
@@ -127,7 +138,7 @@ def test_without_noise_it_reaches_the_optimum(solver, problem):
 
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
 def test_more_budget_brings_less_excess_risk(solver):
-    problem = PROBLEMS[0]
+    problem = first_taken_by(solver)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, P)) / np.sqrt(P)
     y = np.sign(X @ rng.normal(size=P))
@@ -145,7 +156,7 @@ def test_more_budget_brings_less_excess_risk(solver):
 
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
 def test_sparse_rows_give_the_same_answer_as_dense_ones(solver):
-    problem = PROBLEMS[1]
+    problem = first_taken_by(solver, intercept=True)
     X, y = table_for(problem)
     X[np.abs(X) < 0.3] = 0.0
     dense = minimize(problem, X, y, guarantee=GUARANTEE, solver=solver, random_state=3)
@@ -165,6 +176,6 @@ def test_the_uniform_iterate_is_drawn_from_the_start_to_the_last_but_one():
 
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
 def test_the_paper_noise_is_never_for_release(solver):
-    fit = price(PROBLEMS[0], 5000, P, guarantee=GUARANTEE, solver=solver, noise="paper")
+    fit = price(first_taken_by(solver), 5000, P, guarantee=GUARANTEE, solver=solver, noise="paper")
     assert not fit.statement.for_release
     assert fit.paid.noise_multiplier > 0

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from contracts.solvers import SOLVER_EXAMPLES
-from dperm import DPGD, Guarantee, PlanExceeded, Problem, Sigmoid
+from dperm import DPGD, Guarantee, L1Ball, Logistic, PlanExceeded, Problem, Sigmoid
 from dperm.privacy.calibrate import calibrate
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
@@ -60,7 +60,11 @@ def check_solver(solver, problem=None, capsys=None, caplog=None):
             raise WallBreach("the solver printed something")
 
 
-@pytest.mark.parametrize("problem", [logistic_problem(), Problem(Sigmoid())], ids=["convex", "non-convex"])
+@pytest.mark.parametrize(
+    "problem",
+    [logistic_problem(), Problem(Sigmoid()), Problem(Logistic(), domain=L1Ball(2.0))],
+    ids=["convex", "non-convex", "bounded"],
+)
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
 def test_every_solver_stays_on_its_side(solver, problem, capsys, caplog):
     if solver.refusal(problem) is None and not (solver == DPGD(accounting="last-iterate") and not problem.loss.convex):

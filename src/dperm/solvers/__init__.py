@@ -3,11 +3,12 @@
 from dperm.errors import InvalidParameter
 from dperm.problem import Problem
 from dperm.solvers.base import Solver
+from dperm.solvers.dp_accmd import DPAccMD
 from dperm.solvers.dp_gd import DPGD
 
-__all__ = ["DPGD", "SOLVERS", "Solver", "choose_solver"]
+__all__ = ["DPGD", "SOLVERS", "DPAccMD", "Solver", "choose_solver"]
 
-SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (DPGD,)}
+SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (DPGD, DPAccMD)}
 
 
 def choose_solver(solver: object, problem: Problem) -> Solver:
