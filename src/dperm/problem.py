@@ -43,6 +43,8 @@ class Constants:
         G_C, possibly infinite.
     divergence_bound : float
         A bound on B_w(w*, x_0) of the domain's mirror map; infinite without one.
+    mirror_noise : float
+        V, what standard normal noise costs a step of that map; infinite without one.
     """
 
     lipschitz: float
@@ -55,6 +57,7 @@ class Constants:
     dimension: int
     gaussian_width: float
     divergence_bound: float
+    mirror_noise: float
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,7 @@ class Problem:
         slope, curvature = self.loss.slope_bound(margin_bound), self.loss.curvature_bound(margin_bound)
         lipschitz = self.weight_bound * self.full_row_norm * slope
         strong_convexity = self.regularizer.strong_convexity
+        mirror = self.domain if isinstance(self.domain, MirrorDomain) else None
         start = self.start(n_features)
         gaps = [self.regularizer.value(start) + self.weight_bound * self._value_bound(start)]
         if strong_convexity > 0 and not start.any():
@@ -157,9 +161,8 @@ class Problem:
             exact_prox=prox_is_exact(self.regularizer, self.domain),
             dimension=dimension,
             gaussian_width=self.domain.gaussian_width(dimension),
-            divergence_bound=(
-                self.domain.divergence_bound(dimension) if isinstance(self.domain, MirrorDomain) else math.inf
-            ),
+            divergence_bound=mirror.divergence_bound(dimension) if mirror else math.inf,
+            mirror_noise=mirror.noise_bound(dimension) if mirror else math.inf,
         )
 
     def prox(self, v: Array, step: float) -> Array:

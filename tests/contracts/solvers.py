@@ -1,11 +1,12 @@
 """Every solver of the package, found through its base class, at its defaults and with its main settings."""
 
 from contracts.discovered import concrete
-from dperm import DPGD
+from dperm import DPGD, DPAccMD
 from dperm.solvers import Solver
 
 SOLVER_EXAMPLES = [
     *(cls.example() for cls in concrete(Solver)),
     DPGD(accounting="composition"),
     DPGD(accounting="composition", release="uniform"),
+    DPAccMD(y_step="argmin"),
 ]

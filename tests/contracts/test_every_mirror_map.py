@@ -115,6 +115,21 @@ def test_width_and_diameter_bound_the_square_of_the_dual_norm_of_noise(domain, p
 
 
 @every_map
+@pytest.mark.parametrize("alpha", [0.01, 0.3, 3.0])
+def test_noise_costs_a_mirror_step_no_more_than_declared(domain, p, alpha):
+    rng = np.random.default_rng(p)
+    for z in (domain.centre(p), *points_of(domain, p, rng, 3)):
+        costs = []
+        for b in rng.standard_normal((1000, p)):
+            slope = alpha * domain.pull_back(b)
+            u = domain.mirror_step(z, 2.0 * slope)  # where ⟨slope, z − u⟩ − ½ B_w(u, z) is largest
+            costs.append(slope @ (z - u) - 0.5 * domain.divergence(u, z))
+        # Five standard errors, as above.
+        allowed = 5.0 * np.std(costs) / math.sqrt(len(costs)) + 1e-9
+        assert np.mean(costs) <= alpha**2 * domain.noise_bound(p) + allowed
+
+
+@every_map
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
 def test_the_mirror_step_minimises(domain, p, scale):
     """The three-point inequality, which is all that the proof takes from this step."""

@@ -82,6 +82,10 @@ class Box(MirrorDomain):
         """From the middle to a corner."""
         return 0.5 * dimension
 
+    def noise_bound(self, dimension: int) -> float:
+        """Σ half_j²: the map's divergence is larger than the norm knows."""
+        return (0.5 * self.diameter(dimension)) ** 2
+
     def divergence(self, u: Array, z: Array) -> float:
         """That of w = ½ Σ (w_j − middle_j)²/half_j²; the sum is at least its largest term."""
         return 0.5 * float((((u - z) / self._half_widths(u.size)) ** 2).sum())

@@ -36,6 +36,14 @@ class MirrorDomain(Domain):
     def step_norm(self, v: Array) -> float:
         """The norm of a difference of two points of K, in which the body ½(K − K) is the unit ball."""
 
+    def noise_bound(self, dimension: int) -> float:
+        """V: E max over u in K of ⟨αb, z − u⟩ − ½ B_w(u, z) ≤ α² V for all z in K and α, b standard normal.
+
+        Strong convexity gives E‖b‖_*², and the dual norm ‖·‖_* has mean G_C and variance at most (diameter/2)². A map
+        that knows more about its divergence gives less.
+        """
+        return self.gaussian_width(dimension) ** 2 + (0.5 * self.diameter(dimension)) ** 2
+
     @abstractmethod
     def mirror_step(self, z: Array, slope: Array) -> Array:
         """Argmin over u in K of B_w(u, z) + ⟨slope, u⟩."""
@@ -44,8 +52,8 @@ class MirrorDomain(Domain):
     def descent_step(self, x: Array, slope: Array, curvature: float, v: Array) -> Array:
         """Argmin over y in K of (curvature/2) step_norm(y − x)² + ⟨slope, y⟩.
 
-        The proof of Theorem 5.4 compares y with one point only, `v`. So where the argmin has no closed form any y of
-        K that is not worse than v will do.
+        The proof of Theorem 5.4 compares y with one point of K only, `v`. So where the argmin has no closed form any
+        y that is not worse than v will do.
         """
 
     def coefficients(self, point: Array) -> Array:
@@ -72,6 +80,10 @@ class EntropicDomain(MirrorDomain):
     def divergence_bound(self, dimension: int) -> float:
         """From equal weights to a vertex: the logarithm of their number."""
         return float(np.log(self.n_vertices(dimension)))
+
+    def noise_bound(self, dimension: int) -> float:
+        """The largest variance of b towards a vertex, without a logarithm: E log Σ z_i exp(…) ≤ log Σ z_i E exp(…)."""
+        return self.norm_bound(dimension) ** 2
 
     def divergence(self, u: Array, z: Array) -> float:
         """Kullback–Leibler; Pinsker's inequality is its strong convexity in the l1 norm."""
