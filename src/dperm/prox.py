@@ -1,14 +1,15 @@
 """Proximal steps of a regularizer together with a domain: argmin over w in C of ½‖w − v‖² + step · r(w)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dperm.domains import Box, Domain, GroupBall, L1Ball, Simplex
-from dperm.regularizers import GroupL2, Regularizer
-from dperm.regularizers.l1 import soft_threshold
+from dperm.domains import Box, Domain, GroupBall, L1Ball, Simplex, WholeSpace
+from dperm.regularizers import L1, GroupL2, Regularizer
 
 Array = NDArray[np.float64]
 
@@ -30,6 +31,27 @@ def composite_prox(regularizer: Regularizer, domain: Domain, v: Array, step: flo
     return _dykstra(easier, domain, v, step)
 
 
+@dataclass(frozen=True)
+class CoordinateProx:
+    """A proximal step that works coordinate by coordinate: shrink(v_j, step, *parameters), then clip to [low, high]."""
+
+    shrink: Callable[..., Any]
+    parameters: tuple[float, ...]
+    low: float | tuple[float, ...]
+    high: float | tuple[float, ...]
+
+
+def coordinate_prox(regularizer: Regularizer, domain: Domain) -> CoordinateProx | None:
+    """The proximal step of this pair in a form that can be compiled, or None if its coordinates do not separate."""
+    if regularizer.shrink is None or domain.name not in regularizer.projects_exactly_onto:
+        return None
+    if isinstance(domain, Box):
+        return CoordinateProx(regularizer.shrink, regularizer.parameters, domain.low, domain.high)
+    if isinstance(domain, WholeSpace):
+        return CoordinateProx(regularizer.shrink, regularizer.parameters, -np.inf, np.inf)
+    return None
+
+
 def _projects_exactly(regularizer: Regularizer, domain: Domain) -> bool:
     """Whether the proximal step is: prox of r, then projection onto C."""
     if isinstance(regularizer, GroupL2) and isinstance(domain, GroupBall):
@@ -41,7 +63,7 @@ def _projects_exactly(regularizer: Regularizer, domain: Domain) -> bool:
 def _groups_on_l1_ball(regularizer: GroupL2, domain: L1Ball, v: Array, step: float) -> Array:
     # The ball's multiplier θ adds θ‖w‖₁, and the sparse-group prox is: threshold, then shrink the groups.
     def at(theta: float) -> Array:
-        return regularizer.prox(soft_threshold(v, theta), step)
+        return regularizer.prox(np.asarray(L1.shrink(v, theta, 1.0)), step)
 
     if float(np.abs(at(0.0)).sum()) <= domain.radius:
         return at(0.0)
@@ -64,9 +86,11 @@ def _groups_on_simplex(regularizer: GroupL2, domain: Simplex, v: Array, step: fl
 
 def _groups_on_box(regularizer: GroupL2, domain: Box, v: Array, step: float) -> Array:
     # Groups separate; in each, w = clip(v · ν/(ν + t)) with ν = ‖w‖, one equation in one unknown.
+    # Completing the square takes the ridge out first.
+    shrink = 1.0 + step * regularizer.ridge
+    v, threshold = v / shrink, step * regularizer.strength / shrink
     low, high = np.broadcast_to(domain.low, v.shape), np.broadcast_to(domain.high, v.shape)
     w = np.clip(v, low, high)
-    threshold = step * regularizer.strength
     for group in map(list, regularizer.groups):
         part, bounds = v[group], (low[group], high[group])
         movable = np.where(np.where(part > 0, bounds[1] > 0, bounds[0] < 0), part, 0.0)

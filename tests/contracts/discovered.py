@@ -42,6 +42,7 @@ REGULARIZERS = [
     ElasticNet(strength=1.0, l1_ratio=0.0),
     ElasticNet(strength=1.0, l1_ratio=1.0),
     GroupL2(strength=1.5, groups=((5,), (0, 3))),
+    GroupL2(strength=0.4, groups=((5,), (0, 3)), ridge=0.7),
 ]
 
 SIX_LOW = (-1.0, 0.0, -0.2, -3.0, -0.1, -1.0)

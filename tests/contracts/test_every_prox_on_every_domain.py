@@ -7,7 +7,9 @@ import pytest
 
 from contracts.discovered import DOMAINS, REGULARIZERS
 from contracts.test_every_domain import fits
-from dperm import Logistic, Problem
+from dperm import L1, L2, Box, ElasticNet, L2Ball, Logistic, NoRegularizer, Problem, WholeSpace
+from dperm.prox import composite_prox, coordinate_prox
+from dperm.trusted.kernels import compiled
 
 PAIRS = [
     pytest.param(Problem(Logistic(), regularizer, domain), p, id=f"{regularizer}-{domain}-{p}")
@@ -58,3 +60,27 @@ def test_prox_contracts_as_the_strong_convexity_says(problem, p):
             w = v + distance * rng.normal(size=p)
             moved = np.linalg.norm(problem.prox(v, step) - problem.prox(w, step))
             assert moved <= factor * np.linalg.norm(v - w) + 1e-7
+
+
+@every_pair
+def test_the_compiled_form_of_a_prox_is_the_prox(problem, p):
+    separable = isinstance(problem.regularizer, (NoRegularizer, L1, L2, ElasticNet))
+    separable = separable and isinstance(problem.domain, (WholeSpace, Box))
+    form = coordinate_prox(problem.regularizer, problem.domain)
+    assert (form is not None) == separable
+    if form is None:
+        return
+    shrink, rng = compiled(form.shrink), np.random.default_rng(0)
+    low, high = (np.broadcast_to(side, p) for side in (form.low, form.high))
+    for scale, step in SCALES_AND_STEPS:
+        v = scale * rng.normal(size=p)
+        moved = [
+            min(max(shrink(v[j], step, *form.parameters), low[j]), high[j]) for j in range(p)
+        ]  # fmt: skip
+        expected = composite_prox(problem.regularizer, problem.domain, v, step)
+        np.testing.assert_allclose(moved, expected, rtol=1e-14, atol=0)
+
+
+def test_a_prox_that_ties_coordinates_together_has_no_compiled_form():
+    for regularizer in (NoRegularizer(), L2(1.0), L1(1.0)):
+        assert coordinate_prox(regularizer, L2Ball(1.0)) is None

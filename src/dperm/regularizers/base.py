@@ -1,7 +1,9 @@
 """What a regularizer is: a convex r(w) with a proximal step."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Self
+from collections.abc import Callable
+from dataclasses import astuple
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,13 @@ class Regularizer(ABC):
     # Domains C for which projecting after the prox is exactly prox of r + indicator(C).
     # For the others see prox.py.
     projects_exactly_onto: ClassVar[frozenset[str]]
+    # Where the prox works coordinate by coordinate: shrink(v_j, step, *parameters), also compiled by numba.
+    shrink: ClassVar[Callable[..., Any] | None] = None
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """What `shrink` gets after the coordinate and the step."""
+        return tuple(astuple(self))  # type: ignore[call-overload]
 
     @property
     def strong_convexity(self) -> float:

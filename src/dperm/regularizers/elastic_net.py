@@ -1,12 +1,12 @@
 """Elastic net: a mixture of lasso and ridge."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dperm.errors import InvalidParameter
 from dperm.regularizers.base import Array, Regularizer
-from dperm.regularizers.l1 import soft_threshold
 from dperm.regularizers.l2 import L2
 from dperm.regularizers.none import NoRegularizer
 from dperm.validation import finite, positive
@@ -44,7 +44,12 @@ class ElasticNet(Regularizer):
             return self
         return L2(self.strong_convexity) if self.strong_convexity > 0 else NoRegularizer()
 
+    @staticmethod
+    def shrink(v: Any, step: float, strength: float, l1_ratio: float) -> Any:
+        """Soft thresholding, then shrinking."""
+        thresholded = np.sign(v) * np.maximum(np.abs(v) - step * strength * l1_ratio, 0.0)
+        return thresholded / (1.0 + step * strength * (1.0 - l1_ratio))
+
     def prox(self, v: Array, step: float) -> Array:
         """Soft thresholding, then shrinking."""
-        thresholded = soft_threshold(v, step * self.strength * self.l1_ratio)
-        return thresholded / (1.0 + step * self.strong_convexity)
+        return np.asarray(self.shrink(v, step, self.strength, self.l1_ratio))

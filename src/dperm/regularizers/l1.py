@@ -1,17 +1,13 @@
 """Lasso: the l1 norm."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dperm.regularizers.base import Array, Regularizer
 from dperm.regularizers.none import NoRegularizer
 from dperm.validation import positive
-
-
-def soft_threshold(v: Array, threshold: float) -> Array:
-    """Move every coordinate towards zero by `threshold`, stopping there."""
-    return np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0)
 
 
 @dataclass(frozen=True)
@@ -37,6 +33,11 @@ class L1(Regularizer):
         """The l1 norm is constant on the simplex."""
         return NoRegularizer() if domain_name == "simplex" else self
 
+    @staticmethod
+    def shrink(v: Any, step: float, strength: float) -> Any:
+        """Soft thresholding."""
+        return np.sign(v) * np.maximum(np.abs(v) - step * strength, 0.0)
+
     def prox(self, v: Array, step: float) -> Array:
         """Soft thresholding."""
-        return soft_threshold(v, step * self.strength)
+        return np.asarray(self.shrink(v, step, self.strength))

@@ -1,6 +1,9 @@
 """Ridge: the squared l2 norm."""
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from dperm.regularizers.base import Array, Regularizer
 from dperm.validation import positive
@@ -29,6 +32,11 @@ class L2(Regularizer):
         """Half the strength times the squared norm."""
         return 0.5 * self.strength * float(w @ w)
 
+    @staticmethod
+    def shrink(v: Any, step: float, strength: float) -> Any:
+        """Divide."""
+        return v / (1.0 + step * strength)
+
     def prox(self, v: Array, step: float) -> Array:
         """Shrink towards zero."""
-        return v / (1.0 + step * self.strength)
+        return np.asarray(self.shrink(v, step, self.strength))

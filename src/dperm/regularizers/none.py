@@ -1,6 +1,7 @@
 """No regularizer."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from dperm.regularizers.base import Array, Regularizer
 
@@ -15,6 +16,11 @@ class NoRegularizer(Regularizer):
     def value(self, w: Array) -> float:
         """Zero."""
         return 0.0
+
+    @staticmethod
+    def shrink(v: Any, step: float) -> Any:
+        """Nothing changes."""
+        return v
 
     def prox(self, v: Array, step: float) -> Array:
         """The point itself."""
