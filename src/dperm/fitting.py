@@ -215,7 +215,7 @@ def _statement(
     problem: Problem, setting: Setting, paid: PaidPlan, guarantee: Guarantee | None, noise: str | None, n_features: int
 ) -> PrivacyStatement:
     epsilon, delta = (math.inf, 0.0) if noise is None or guarantee is None else (guarantee.epsilon, guarantee.delta)
-    event = paid.event()
+    event, first = paid.event(), paid.plan.planned[0]
     caveats = {
         "certified": (),
         "paper": ("the paper's noise is for reproduction only",),
@@ -230,8 +230,9 @@ def _statement(
         mechanism=paid.plan.mechanism,
         n_steps=paid.plan.n_steps,
         noise=noise or "none",
-        noise_multiplier=paid.noise_multiplier or 0.0,
-        sigma=paid.sigma(paid.plan.planned[0]),
+        noise_multiplier=(paid.noise_multiplier or 0.0) * first.relative_noise,
+        sigma=paid.sigma(first),
+        noise_levels=len({item.relative_noise for item in paid.plan.planned}),
         n=setting.n,
         n_features=n_features,
         classes=None,

@@ -125,6 +125,11 @@ class Problem:
         """The bound that the kernel enforces on the derivative of one row, before its weight."""
         return self.loss.slope_bound(self.margin_bound(n_features))
 
+    @property
+    def slope_scale(self) -> float:
+        """The largest gradient that a slope of 1 can give one row: weight times norm."""
+        return self.weight_bound * self.full_row_norm
+
     def start(self, n_features: int) -> Array:
         """The starting point: the point of C nearest to 0."""
         return self.domain.project(np.zeros(self.dimension(n_features)))
@@ -143,7 +148,7 @@ class Problem:
         margin_bound = self.margin_bound(n_features)
         self.loss.check_bounds(margin_bound)
         slope, curvature = self.loss.slope_bound(margin_bound), self.loss.curvature_bound(margin_bound)
-        lipschitz = self.weight_bound * self.full_row_norm * slope
+        lipschitz = self.slope_scale * slope
         strong_convexity = self.regularizer.strong_convexity
         mirror = self.domain if isinstance(self.domain, MirrorDomain) else None
         start = self.start(n_features)

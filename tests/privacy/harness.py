@@ -1,14 +1,15 @@
 """Record and replay: the same questions on a table and on its adversarial neighbours, seen before noise is added."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from dperm import Guarantee, Problem
+from dperm import Guarantee, Loss, Problem
 from dperm.privacy.calibrate import calibrate
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.queries import GradientQuery
+from dperm.privacy.queries import DifferenceQuery, GradientQuery, PrintedEpochQuery
 from dperm.privacy.setting import Setting
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
@@ -28,9 +29,13 @@ class RecordingOracle(Oracle):
         self.exact.append(super()._exact_gradient(rows, w, divisor))
         return self.exact[-1]
 
-    def _add_noise(self, exact, sigma):
+    def _exact_difference(self, query, chosen, w, anchor):
+        self.exact.append(super()._exact_difference(query, chosen, w, anchor))
+        return self.exact[-1]
+
+    def _add_noise(self, exact, sigma, n_steps=1):
         self.sigmas.append(sigma)
-        return super()._add_noise(exact, sigma)
+        return super()._add_noise(exact, sigma, n_steps)
 
 
 class WallBreach(AssertionError):
@@ -81,23 +86,44 @@ class TaintedOracle(Oracle):
         self.asked += 1
         super()._spend(item)
 
-    def _sample(self, rate):
-        size = self._randomness.sampling.binomial(len(reveal(self._rows)), rate)
-        chosen = self._randomness.sampling.choice(len(reveal(self._rows)), size, replace=False)
-        return Tainted(reveal(self._rows).take(chosen))
-
     def _exact_gradient(self, rows, w, divisor):
         return Tainted(super()._exact_gradient(reveal(rows), w, divisor))
 
-    def _add_noise(self, exact, sigma):
-        return super()._add_noise(reveal(exact), sigma)
+    def _exact_difference(self, query, chosen, w, anchor):
+        with self._opened():
+            return Tainted(super()._exact_difference(query, chosen, w, anchor))
+
+    def _batches(self, rate, n_steps):
+        with self._opened():
+            return super()._batches(rate, n_steps)
+
+    def _printed_epoch(self, *arguments):
+        with self._opened():
+            return super()._printed_epoch(*arguments)
+
+    def _printed_steps(self, query, batches, w, anchor, anchor_gradient, noise, step_size):
+        return super()._printed_steps(query, batches, w, anchor, reveal(anchor_gradient), noise, step_size)
+
+    @contextmanager
+    def _opened(self):
+        tainted, self._rows = self._rows, reveal(self._rows)
+        try:
+            yield
+        finally:
+            self._rows = tainted
+
+    def _add_noise(self, exact, sigma, n_steps=1):
+        return super()._add_noise(reveal(exact), sigma, n_steps)
 
 
 class ScriptedOracle(TaintedOracle):
     """Answers from a script that knows nothing of the rows: a solver must then do the same on every table."""
 
-    def _add_noise(self, exact, sigma):
+    def _add_noise(self, exact, sigma, n_steps=1):
         return 0.01 * self._randomness.noise.standard_normal(reveal(exact).shape)
+
+    def _printed_steps(self, query, batches, w, anchor, anchor_gradient, noise, step_size):
+        return w - np.cumsum(step_size * noise, axis=0), noise
 
 
 @dataclass
@@ -153,18 +179,85 @@ def setting_of(problem, adjacency, n=N, n_features=P):
     return Setting(problem.constants(n_features), n, adjacency)
 
 
-def record(problem, table, adjacency, points, rate=1.0, seed=3, as_rows=None):
-    """Ask for the gradient at every point; return the oracle with what it saw."""
-    setting = setting_of(problem, adjacency)
-    query = GradientQuery(setting, rate)
-    item = PlannedQuery(query, len(points))
+def replay(problem, table, adjacency, query, questions, paid=1.0, relative_noise=1.0, seed=3, as_rows=None, **more):
+    """Ask the query at every tuple of points; return the oracle with its answers and what it computed before noise.
+
+    `paid` is the noise multiplier, None for no noise, or what makes a paid plan of a plan.
+    """
+    item = PlannedQuery(query, len(questions), relative_noise)
     plan = Plan("test", (item,), {})
-    paid = PaidPlan(plan, 1.0) if rate < 1 else calibrate(plan, Guarantee(1.0, 1e-6))
     X = table.X if as_rows is None else as_rows(table.X)
     rows = Rows.from_table(X, table.y, problem, table.weights)
-    with RecordingOracle(rows, problem, setting, paid, Randomness.from_random_state(seed)) as oracle:
-        oracle.answers = [oracle.ask(item, w) for w in points]
-    return oracle, query
+    paid = paid(plan) if callable(paid) else PaidPlan(plan, paid)
+    with RecordingOracle(rows, problem, query.setting, paid, Randomness.from_random_state(seed)) as oracle:
+        oracle.answers = [oracle.ask(item, *points, **more) for points in questions]
+    return oracle
+
+
+def record(problem, table, adjacency, points, rate=1.0, seed=3, as_rows=None):
+    """Ask for the gradient at every point; return the oracle with what it saw."""
+    query = GradientQuery(setting_of(problem, adjacency), rate)
+    paid = 1.0 if rate < 1 else lambda plan: calibrate(plan, Guarantee(1.0, 1e-6))
+    questions = [(w,) for w in points]
+    return replay(problem, table, adjacency, query, questions, paid, seed=seed, as_rows=as_rows), query
+
+
+def record_differences(problem, table, adjacency, pairs, rate=1.0, **more):
+    """The same for the difference of gradients at every pair (w, anchor)."""
+    query = DifferenceQuery(setting_of(problem, adjacency), rate)
+    return replay(problem, table, adjacency, query, pairs, **more), query
+
+
+def record_epochs(problem, table, adjacency, pairs, rate=1.0, n_steps=1, share=0.4, step_size=1.0, **more):
+    """The same for printed epochs from every pair (start, anchor)."""
+    query = PrintedEpochQuery(setting_of(problem, adjacency), rate, n_steps, share)
+    return replay(problem, table, adjacency, query, pairs, step_size=step_size, **more), query
+
+
+def void_table(n=N):
+    """Rows that count as nothing: whatever is answered about them is noise."""
+    return Table(np.full((n, P), np.nan), np.ones(n), "void")
+
+
+def only_row(x, target, weight=1.0):
+    """One row that counts, followed by rows that do not."""
+    table = void_table()
+    table.X[0], table.y[0] = x, target
+    return Table(table.X, table.y, "only", np.full(N, weight))
+
+
+@dataclass(frozen=True)
+class Liar(Loss):
+    """Its slope is a billion times what it declares, its sign follows the target: only the kernels bound a row."""
+
+    name = "liar"
+    convex = True
+    target_range = (-1.0, 1.0)
+    value = staticmethod(lambda margin, target: 0.5e9 * target * margin**2)
+    derivative = staticmethod(lambda margin, target: 1e9 * target * margin)
+    encode = staticmethod(lambda target: np.clip(target, -1.0, 1.0))
+
+    def slope_bound(self, margin_bound):
+        return 1.0
+
+    def curvature_bound(self, margin_bound):
+        return 0.25
+
+    def check_bounds(self, margin_bound):
+        """Would find out."""
+
+
+def _steep_slopes(margin, target, slope):
+    for k in range(slope.shape[0]):
+        slope[k] = 1e9 * target * margin[k]
+
+
+@dataclass(frozen=True)
+class VectorLiar(Liar):
+    """The same with three outputs."""
+
+    n_outputs = 3
+    derivative = staticmethod(_steep_slopes)
 
 
 def logistic_problem(**more):

@@ -157,7 +157,7 @@ def test_the_bound_by_a_draw_is_never_below_the_exact_price(noise, anchors, adja
     for epsilon in (0.0, 0.5, 3.0):
         exact = pld_delta(event, epsilon, adjacency)
         assert exact <= draw_delta(event, epsilon, adjacency)
-        assert delta_of(event, epsilon, adjacency) <= exact
+        assert delta_of(event, epsilon, adjacency) <= exact + 1e-11  # padded for the PLD's rounding
 
 
 def test_the_bound_by_a_draw_is_reached_as_the_noise_of_the_sampled_parts_goes():

@@ -100,7 +100,7 @@ def test_degenerate_noise_never_means_no_noise(bad):
     query = plan.planned[0].query
     for refused in (
         lambda: PaidPlan(plan, bad),
-        lambda: query.sigma(bad),
+        lambda: query.event(bad),
         lambda: query.event(bad),
         lambda: PlannedQuery(query, 1, bad),
         lambda: GradientQuery(query.setting, bad),

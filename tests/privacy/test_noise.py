@@ -38,7 +38,7 @@ def test_zero_gradients_show_the_planned_noise(rate, adjacency):
     draws = 4000
     oracle, query = record(problem, void, adjacency, [np.zeros(P)] * draws, rate, seed=11)
     answers = np.array(oracle.answers)
-    planned = query.sigma(oracle._paid.noise_multiplier)
+    planned = oracle._paid.noise_multiplier * query.sensitivity
     assert set(oracle.sigmas) == {planned}
     # The standard error of an estimated standard deviation is σ/√(2m); three of them: false alarm 0.3 %, fixed seed.
     spread = answers.std()
@@ -56,7 +56,7 @@ def test_an_empty_batch_still_gets_noise_and_is_still_charged():
     with Oracle(rows, problem, setting, PaidPlan(plan, 1.0), Randomness.from_random_state(0)) as oracle:
         answers = [oracle.ask(plan.planned[0], np.zeros(P)) for _ in range(3)]
         assert all(np.abs(answer).min() > 0 for answer in answers)
-        assert oracle._left[query] == 0
+        assert oracle._left[plan.planned[0]] == 0
 
 
 def test_unseeded_noise_is_chacha_with_a_fresh_key_each_time():

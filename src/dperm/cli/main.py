@@ -110,7 +110,7 @@ def plan(n: int, n_features: int, **options: Any) -> None:
     click.echo(
         f"solver:     {priced.solver.name}, " + ", ".join(f"{key} = {_short(value)}" for key, value in settings.items())
     )
-    click.echo(f"cost:       {priced.privacy.n_steps} passes over the rows")
+    click.echo(f"cost:       {round(priced.paid.plan.passes, 1):g} passes over the rows")
     if priced.privacy.noise == "certified":
         check = rdp_epsilon(priced.paid.event(), priced.privacy.delta, priced.setting.adjacency)
         click.echo(f"checked:    Rényi accounting gives ε ≤ {check:.4g}, looser as it must be")

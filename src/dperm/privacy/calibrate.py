@@ -2,21 +2,22 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from scipy.optimize import brentq
 
 from dperm.errors import InvalidParameter
 from dperm.privacy.accountants import (
     COARSE_GRID,
+    central_limit_precision,
     composed_mu,
     epsilon_of,
     gaussian_mu,
     is_gaussian,
     leaves,
-    pld_epsilon,
 )
 from dperm.privacy.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
-from dperm.privacy.guarantee import Guarantee
+from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.plan import PaidPlan, Plan
 from dperm.validation import one_of
 
@@ -25,6 +26,9 @@ ACCOUNTANTS = ("pld", "advanced-composition")
 
 # A calibrated plan of sampled queries may leave this share of ε unused.
 _TOLERANCE = 2e-3
+
+# The search ends where the noise is e^this times smaller or larger than the central limit suggests.
+_FURTHEST = 10.0
 
 
 def calibrate(plan: Plan, guarantee: Guarantee, accountant: str = "pld") -> PaidPlan:
@@ -45,7 +49,8 @@ def calibrate(plan: Plan, guarantee: Guarantee, accountant: str = "pld") -> Paid
     PaidPlan
         The plan with its noise.
     """
-    price, stride = epsilon_of, 1e-12
+    price: Callable[[Any, float, Adjacency], float] = epsilon_of
+    stride = 1e-12
     if one_of("accountant", accountant, ACCOUNTANTS) == "advanced-composition":
         price, multiplier = advanced_composition_epsilon, advanced_composition_noise(plan, guarantee)
     elif is_gaussian(plan.event(1.0)):
@@ -73,7 +78,7 @@ def _calibrate_sampled(plan: Plan, guarantee: Guarantee) -> float:
     delta, adjacency = guarantee.delta, plan.adjacency
 
     def coarse_gap(log_multiplier: float) -> float:
-        return _log_gap(pld_epsilon(plan.event(math.exp(log_multiplier)), delta, adjacency, COARSE_GRID), guarantee)
+        return _log_gap(epsilon_of(plan.event(math.exp(log_multiplier)), delta, adjacency, COARSE_GRID), guarantee)
 
     def fine_gap(log_multiplier: float) -> float:
         return _log_gap(epsilon_of(plan.event(math.exp(log_multiplier)), delta, adjacency), guarantee)
@@ -96,7 +101,7 @@ def _decreasing_root(gap: Callable[[float], float], guess: float) -> float:
     high: tuple[float, float] | None = None
     stride = 1.0
     for _ in range(40):
-        if -_TOLERANCE <= value <= 0.0:
+        if -_TOLERANCE <= value <= 0.0 or abs(point - guess) > _FURTHEST:
             return point
         if value > 0.0:
             low = (point, value)
@@ -117,15 +122,14 @@ def _decreasing_root(gap: Callable[[float], float], guess: float) -> float:
 
 
 def _central_limit_guess(plan: Plan, target_mu: float) -> float:
-    """A start: k sampled Gaussians behave like μ = q·sqrt(k(e^{1/ν²} − 1)) (Dong, Roth and Su 2022)."""
+    """A start for the search."""
 
     def excess(log_multiplier: float) -> float:
         total = 0.0
         for leaf, count in leaves(plan.event(math.exp(log_multiplier))):
+            multiplier = getattr(leaf, "event", leaf).noise_multiplier / plan.adjacency.records_moved
             rate = getattr(leaf, "sampling_probability", 1.0)
-            noise = getattr(leaf, "event", leaf).noise_multiplier
-            precision = (plan.adjacency.records_moved / noise) ** 2
-            total += count * (precision if rate == 1.0 else rate**2 * math.expm1(min(precision, 50.0)))
+            total += count * central_limit_precision(rate, multiplier, plan.adjacency)
         return 0.5 * math.log(total) - math.log(target_mu)
 
     return math.exp(brentq(excess, math.log(1e-2), math.log(1e9)))

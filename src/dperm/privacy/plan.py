@@ -8,7 +8,7 @@ from dp_accounting import dp_event
 
 from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.queries import LastIterateQuery, Query
+from dperm.privacy.queries import LastIterateQuery, PrintedEpochQuery, Query
 from dperm.validation import count, positive
 
 
@@ -64,9 +64,14 @@ class Plan:
     def n_steps(self) -> int:
         """Number of noisy answers that are computed."""
         return sum(
-            item.count * (item.query.n_steps if isinstance(item.query, LastIterateQuery) else 1)
+            item.count * (item.query.n_steps if isinstance(item.query, LastIterateQuery | PrintedEpochQuery) else 1)
             for item in self.planned
         )
+
+    @property
+    def passes(self) -> float:
+        """Expected per-row gradients over n: how often the rows are read for one."""
+        return sum(item.count * item.query.gradients_per_row for item in self.planned)
 
     def event(self, noise_multiplier: float) -> dp_event.DpEvent:
         """The accounting event of the whole run."""
@@ -85,11 +90,12 @@ class PaidPlan:
         if self.noise_multiplier is not None:
             positive("noise multiplier", self.noise_multiplier)
 
-    def sigma(self, item: PlannedQuery) -> float:
-        """Standard deviation of the noise of one of the planned queries."""
+    def sigma(self, item: PlannedQuery, sensitivity: float | None = None) -> float:
+        """Standard deviation of the noise of a planned query, at its largest sensitivity if none is given."""
         if self.noise_multiplier is None:
             return 0.0
-        sigma = item.query.sigma(self.noise_multiplier * item.relative_noise)
+        largest = item.query.sensitivity if sensitivity is None else sensitivity
+        sigma = self.noise_multiplier * item.relative_noise * largest
         if not (sigma > 0.0 and math.isfinite(sigma)):
             raise InvalidParameter("the noise of a query is not a positive finite number; the bounds are degenerate.")
         return sigma

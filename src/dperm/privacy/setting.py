@@ -8,7 +8,7 @@ from dperm.problem import Constants
 
 
 def summation_block(n: int) -> int:
-    """Rows that the gradient kernel adds up before it moves to a fresh accumulator (trusted/kernels.py)."""
+    """Rows that a kernel adds up before it moves to a fresh accumulator (trusted/kernels.py, differences.py)."""
     return max(1024, math.ceil(n / 64))
 
 

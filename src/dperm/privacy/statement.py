@@ -24,9 +24,9 @@ class PrivacyStatement:
     noise : str
         "certified", "paper" or "none".
     noise_multiplier : float
-        Standard deviation over sensitivity.
+        Standard deviation over sensitivity, for the first planned query.
     sigma : float
-        Standard deviation of the noise on one coordinate of the first planned query.
+        Standard deviation of the noise on one coordinate of the first planned query, at its largest sensitivity.
     n, n_features : int
         Shape of the table, public.
     classes : tuple or None
@@ -43,6 +43,8 @@ class PrivacyStatement:
         What keeps the result from being released.
     accountant : str
         How certified noise was found; `certified_epsilon` is the tightest bound either way.
+    noise_levels : int
+        How many noise multipliers the plan has.
     """
 
     epsilon: float
@@ -64,6 +66,7 @@ class PrivacyStatement:
     seeded: bool
     caveats: tuple[str, ...]
     accountant: str = "pld"
+    noise_levels: int = 1
 
     @property
     def for_release(self) -> bool:
@@ -107,16 +110,18 @@ class PrivacyStatement:
     def _noise(self) -> str:
         if self.noise == "none":
             return "none"
+        levels = f", the first of {self.noise_levels} levels" if self.noise_levels > 1 else ""
         way = "calibrated by advanced composition (Appendix B.1), " if self.accountant == "advanced-composition" else ""
         return (
-            f"Gaussian, multiplier {self.noise_multiplier:.4g} (σ = {self.sigma:.3g} a coordinate); {way}"
+            f"Gaussian, multiplier {self.noise_multiplier:.4g} (σ = {self.sigma:.3g} a coordinate){levels}; {way}"
             f"accounted ε = {self.certified_epsilon:.6g} at δ = {self.delta:g}"
         )
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "PrivacyStatement":
         """Read what `to_dict` wrote."""
-        content = {"accountant": "pld"} | content  # files from before there was a choice
+        earlier: dict[str, Any] = {"accountant": "pld", "noise_levels": 1}  # files from before there was a choice
+        content = earlier | content
         values = {field.name: content[field.name] for field in fields(cls)}
         for name in ("epsilon", "delta", "certified_epsilon", "certified_delta"):
             values[name] = float(values[name])

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 # Sums over columns may be reordered (that is what makes them fast); NaN and infinity keep their meaning, and a
 # division by zero gives one of them instead of an exception, which a single row could cause.
-_compile = functools.partial(numba.njit, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
+compile_kernel = functools.partial(numba.njit, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
 
 # A larger entry makes its row count as nothing: beyond it a product with a coefficient could overflow.
 LARGEST_ENTRY = 1e150
@@ -98,11 +98,15 @@ def gradient_sum(
         )  # fmt: skip
         return out
 
-    pieces = min(_PIECES, max(1, math.ceil(work * loss.n_outputs / _SMALLEST_PIECE)))
-    cuts = [n * k // pieces for k in range(pieces + 1)]
-    edges = list(itertools.pairwise(cuts))
-    parts = [piece(edges[0])] if pieces == 1 else list(pool.map(piece, edges))
+    edges = pieces_of(n, work * loss.n_outputs)
+    parts = [piece(edges[0])] if len(edges) == 1 else list(pool.map(piece, edges))
     return np.asarray(np.sum(parts, axis=0)).reshape(w.shape)
+
+
+def pieces_of(n: int, work: int) -> list[tuple[int, int]]:
+    """Cut n rows into pieces for threads: as many as the work is worth, whatever the machine."""
+    pieces = min(_PIECES, max(1, math.ceil(work / _SMALLEST_PIECE)))
+    return list(itertools.pairwise(n * k // pieces for k in range(pieces + 1)))
 
 
 def is_canonical(table: Any) -> bool:
@@ -125,7 +129,7 @@ def row_norms(table: Any) -> Array:
     return norms
 
 
-@_compile
+@compile_kernel
 def _dense_norms(X, norms):  # type: ignore[no-untyped-def]
     for i in range(X.shape[0]):
         total, largest = 0.0, 0.0
@@ -137,7 +141,7 @@ def _dense_norms(X, norms):  # type: ignore[no-untyped-def]
         norms[i] = np.sqrt(total) if largest <= LARGEST_ENTRY else np.nan
 
 
-@_compile
+@compile_kernel
 def _csr_is_canonical(indices, indptr, n_columns, n_stored):  # type: ignore[no-untyped-def]
     for i in range(indptr.shape[0] - 1):
         if indptr[i] < 0 or indptr[i + 1] < indptr[i] or indptr[i + 1] > n_stored:
@@ -150,7 +154,7 @@ def _csr_is_canonical(indices, indptr, n_columns, n_stored):  # type: ignore[no-
     return True
 
 
-@_compile
+@compile_kernel
 def _csr_norms(data, indptr, norms):  # type: ignore[no-untyped-def]
     for i in range(norms.shape[0]):
         total, largest = 0.0, 0.0
@@ -161,7 +165,7 @@ def _csr_norms(data, indptr, norms):  # type: ignore[no-untyped-def]
         norms[i] = np.sqrt(total) if largest <= LARGEST_ENTRY else np.nan
 
 
-@_compile
+@compile_kernel
 def _clip(value, bound):  # type: ignore[no-untyped-def]
     # Comparisons are written so that a NaN ends at the bound instead of passing through.
     if not value <= bound:
@@ -171,8 +175,9 @@ def _clip(value, bound):  # type: ignore[no-untyped-def]
     return value
 
 
-@_compile
-def _clip_vector(values, bound):  # type: ignore[no-untyped-def]
+@compile_kernel
+def clip_vector(values, bound):  # type: ignore[no-untyped-def]
+    """Shorten a vector to the bound, in place; one without a finite norm becomes zero."""
     total = 0.0
     for k in range(values.shape[0]):
         total += values[k] * values[k]
@@ -182,7 +187,7 @@ def _clip_vector(values, bound):  # type: ignore[no-untyped-def]
             values[k] = values[k] * (bound / norm) if norm < np.inf else 0.0
 
 
-@_compile
+@compile_kernel
 def _dense_scalar(  # type: ignore[no-untyped-def]
     derivative, parameters, bound, X, scale, weight, target, w, intercept, start, stop, block, out
 ):
@@ -228,7 +233,7 @@ def _dense_scalar(  # type: ignore[no-untyped-def]
             out[j] += part[j]
 
 
-@_compile
+@compile_kernel
 def _dense_vector(derivative, parameters, bound, X, scale, weight, target, w, intercept, start, stop, block, out):  # type: ignore[no-untyped-def]
     p, n_outputs = X.shape[1], w.shape[0]
     margin, slope = np.empty(n_outputs), np.empty(n_outputs)
@@ -245,7 +250,7 @@ def _dense_vector(derivative, parameters, bound, X, scale, weight, target, w, in
                 if intercept != 0.0:
                     margin[k] += intercept * w[k, p]
             derivative(margin, target[i], slope, *parameters)
-            _clip_vector(slope, bound)
+            clip_vector(slope, bound)
             for k in range(n_outputs):
                 if intercept != 0.0:
                     part[k, p] += intercept * weight[i] * slope[k]
@@ -257,7 +262,7 @@ def _dense_vector(derivative, parameters, bound, X, scale, weight, target, w, in
                 out[k, j] += part[k, j]
 
 
-@_compile
+@compile_kernel
 def _csr_scalar(  # type: ignore[no-untyped-def]
     derivative, parameters, bound, data, indices, indptr, scale, weight, target, w, intercept, start, stop, block, out
 ):
@@ -283,7 +288,7 @@ def _csr_scalar(  # type: ignore[no-untyped-def]
             out[j] += part[j]
 
 
-@_compile
+@compile_kernel
 def _csr_vector(  # type: ignore[no-untyped-def]
     derivative, parameters, bound, data, indices, indptr, scale, weight, target, w, intercept, start, stop, block, out
 ):
@@ -302,7 +307,7 @@ def _csr_vector(  # type: ignore[no-untyped-def]
                 if intercept != 0.0:
                     margin[c] += intercept * w[c, last]
             derivative(margin, target[i], slope, *parameters)
-            _clip_vector(slope, bound)
+            clip_vector(slope, bound)
             for c in range(n_outputs):
                 if intercept != 0.0:
                     part[c, last] += intercept * weight[i] * slope[c]

@@ -1,7 +1,7 @@
 """The oracle: answers what the plan paid for, with noise, and nothing else."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from types import TracebackType
@@ -12,14 +12,20 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter, PlanExceeded
 from dperm.privacy.plan import PaidPlan, PlannedQuery
-from dperm.privacy.queries import GradientQuery, LastIterateQuery
+from dperm.privacy.queries import DifferenceQuery, GradientQuery, LastIterateQuery, PrintedEpochQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
+from dperm.prox import coordinate_prox
+from dperm.trusted.differences import Batches
 from dperm.trusted.kernels import n_threads
 from dperm.trusted.noise import Randomness
 from dperm.trusted.rows import Rows
+from dperm.validation import positive
 
 Array = NDArray[np.float64]
+
+# Numbers that one piece of a printed epoch may hold, drawn beforehand.
+_CHUNK = 1_000_000
 
 
 class Oracle:
@@ -86,8 +92,18 @@ class Oracle:
         """Randomness for public choices, independent of the noise."""
         return self._randomness.public_coin
 
-    def ask(self, item: PlannedQuery, *points: Array) -> Array:
+    def ask(self, item: PlannedQuery, *points: Array, step_size: float | None = None) -> Array:
         """Answer a query of the plan at released points.
+
+        Parameters
+        ----------
+        item : PlannedQuery
+            One of the plan's own.
+        *points : arrays
+            w for a gradient or a descent, w and the anchor for a difference, the start and the anchor for a
+            printed epoch.
+        step_size : float, optional
+            η of a printed epoch: public, and of no weight for privacy since every step is paid for.
 
         Raises
         ------
@@ -98,9 +114,15 @@ class Oracle:
         for point in points:
             if np.shape(point) != (self._setting.constants.dimension,) or not np.isfinite(point).all():
                 raise InvalidParameter("the point asked about must be a finite vector of the problem's dimension.")
-        if isinstance(item.query, LastIterateQuery):
-            return self._descend(item.query, item, *points)
-        return self._noisy_gradient(item.query, item, *points)
+        match item.query:
+            case LastIterateQuery():
+                return self._descend(item.query, item, *points)
+            case DifferenceQuery():
+                return self._noisy_difference(item.query, item, *points)
+            case PrintedEpochQuery():
+                return self._printed_epoch(item.query, item, positive("step_size", step_size), *points)
+            case GradientQuery():
+                return self._noisy_gradient(item.query, item, *points)
 
     def _spend(self, item: PlannedQuery) -> None:
         with self._lock:
@@ -109,7 +131,8 @@ class Oracle:
             self._left[item] -= 1
 
     def _noisy_gradient(self, query: GradientQuery, item: PlannedQuery, w: Array) -> Array:
-        rows = self._rows if query.sampling_rate == 1.0 else self._sample(query.sampling_rate)
+        whole = query.sampling_rate == 1.0
+        rows = self._rows if whole else self._rows.take(self._batches(query.sampling_rate, 1).rows)
         exact = self._exact_gradient(rows, w, query.sampling_rate * self._setting.n)
         return self._add_noise(exact, self._paid.sigma(item))
 
@@ -121,21 +144,70 @@ class Oracle:
             w = self._problem.prox(w - query.step_size * gradient, query.step_size)
         return w
 
-    def _sample(self, rate: float) -> Rows:
-        # Poisson sampling: a binomial number of rows, then a uniformly random set of that size.
-        size = self._randomness.sampling.binomial(len(self._rows), rate)
-        chosen = self._randomness.sampling.choice(len(self._rows), size, replace=False, shuffle=False)
-        return self._rows.take(np.sort(chosen))  # equal batches are added up in the same order
+    def _noisy_difference(self, query: DifferenceQuery, item: PlannedQuery, w: Array, anchor: Array) -> Array:
+        distance = float(np.linalg.norm(w - anchor))
+        sigma = self._paid.sigma(item, query.sensitivity_at(distance))
+        exact = self._exact_difference(query, self._batches(query.sampling_rate, 1).rows, w, anchor)
+        return self._add_noise(exact, sigma)
+
+    def _printed_epoch(
+        self, query: PrintedEpochQuery, item: PlannedQuery, step_size: float, start: Array, anchor: Array
+    ) -> Array:
+        # Lines 3 to 10 of Algorithm 1 as printed. Leaves: the last iterate, the mean iterate and the mean direction.
+        sigma = self._paid.sigma(item)
+        anchor_gradient = self._exact_gradient(self._rows, anchor, self._setting.n)
+        w, total, direction = start, np.zeros(start.size), np.zeros(start.size)
+        # Cut by the public n: how far an epoch has come is reported, and must not tell the number of rows.
+        for steps in _chunks(query.n_steps, max(query.sampling_rate * self._setting.n, start.size)):
+            batches = self._batches(query.sampling_rate, steps)
+            noise = self._add_noise(np.zeros((steps, start.size)), sigma, steps)
+            iterates, directions = self._printed_steps(
+                query, batches, w, anchor, anchor_gradient, noise, step_size
+            )  # fmt: skip
+            w, total, direction = iterates[-1], total + iterates.sum(axis=0), direction + directions.sum(axis=0)
+        return np.stack([w, total / query.n_steps, direction / query.n_steps])
+
+    def _printed_steps(
+        self, query: PrintedEpochQuery, batches: Batches, w: Array, anchor: Array, anchor_gradient: Array,
+        noise: Array, step_size: float,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        prox = coordinate_prox(self._problem.regularizer, self._problem.domain) or self._problem.prox
+        return self._rows.printed_steps(
+            self._problem, 2.0 * self._setting.constants.lipschitz, query.sampling_rate * self._setting.n,
+            batches, w, anchor, anchor_gradient, noise, step_size, prox,
+        )  # fmt: skip
+
+    def _batches(self, rate: float, n_steps: int) -> Batches:
+        # Poisson sampling of every row at every step: a binomial number of (step, row) cells, then a uniformly
+        # random set of that size. Sorted, so that equal batches are added up in the same order.
+        n = len(self._rows)
+        cells = n_steps * n
+        size = self._randomness.sampling.binomial(cells, rate)
+        chosen = np.sort(self._randomness.sampling.choice(cells, size, replace=False, shuffle=False))
+        return Batches(chosen % n, np.searchsorted(chosen, n * np.arange(n_steps + 1)))
+
+    def _exact_difference(self, query: DifferenceQuery, chosen: NDArray[np.intp], w: Array, anchor: Array) -> Array:
+        """The mean difference before noise."""
+        bound = query.record_bound(float(np.linalg.norm(w - anchor)))
+        total = self._rows.difference_sum(self._problem, bound, chosen, w, anchor, self._pool)
+        return total / (query.sampling_rate * self._setting.n)
 
     def _exact_gradient(self, rows: Rows, w: Array, divisor: float) -> Array:
         """The mean before noise. An empty batch gives zeros, and still gets noise."""
         return rows.gradient_sum(self._problem, w, self._pool) / divisor
 
-    def _add_noise(self, exact: Array, sigma: float) -> Array:
+    def _add_noise(self, exact: Array, sigma: float, n_steps: int = 1) -> Array:
         """The one gate: what passes here may leave."""
-        self._done += 1
+        self._done += n_steps
         if self._progress is not None:
             self._progress(self._done, self._paid.plan.n_steps)
         if self._paid.noise_multiplier is None:
             return exact
         return exact + sigma * self._randomness.noise.standard_normal(exact.shape)
+
+
+def _chunks(n_steps: int, numbers_per_step: float) -> Iterator[int]:
+    """Cut steps into pieces that need about as much memory as a piece may."""
+    largest = max(1, int(_CHUNK / numbers_per_step))
+    for first in range(0, n_steps, largest):
+        yield min(largest, n_steps - first)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
 from dperm.problem import Problem
+from dperm.trusted.differences import BoundedRows, difference_sum, printed_steps
 from dperm.trusted.kernels import gradient_sum, is_canonical, row_norms
 
 Array = NDArray[np.float64]
@@ -222,6 +223,21 @@ class Rows:
     def take(self, chosen: NDArray[np.intp]) -> "Rows":
         """The chosen rows."""
         return Rows(self.table[chosen], self.target[chosen], self.scale[chosen], self.weight[chosen])
+
+    def difference_sum(
+        self, problem: Problem, bound: float, chosen: NDArray[np.intp], w: Array, anchor: Array, pool: Executor
+    ) -> Array:
+        """Σ over the chosen rows of ∇f(w, z_i) − ∇f(anchor, z_i), every row's part at most `bound` long."""
+        return difference_sum(self._bounded(problem), bound / problem.slope_scale, chosen, w, anchor, pool)
+
+    def printed_steps(self, problem: Problem, bound: float, *more: Any) -> tuple[Array, Array]:
+        """The printed inner loop, every row's difference at most `bound` long."""
+        return printed_steps(self._bounded(problem), bound / problem.slope_scale, *more)
+
+    def _bounded(self, problem: Problem) -> BoundedRows:
+        return BoundedRows(
+            problem.loss, self.table, self.scale, self.weight, self.target, problem.intercept_value
+        )  # fmt: skip
 
     def gradient_sum(self, problem: Problem, w: Array, pool: Executor) -> Array:
         """Σ ∇f(w, z_i), every row's part at most `lipschitz` long."""

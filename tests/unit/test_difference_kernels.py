@@ -1,0 +1,210 @@
+"""The compiled differences and the compiled printed epoch against plain numpy."""
+
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from contracts.discovered import examples
+from dperm import L1, L2, Box, ElasticNet, L2Ball, Logistic, Loss, NoRegularizer, Problem, Softmax, WholeSpace
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
+from dperm.privacy.queries import PrintedEpochQuery
+from dperm.privacy.setting import Setting
+from dperm.prox import coordinate_prox
+from dperm.trusted import oracle as trusted_oracle
+from dperm.trusted.differences import Batches
+from dperm.trusted.noise import Randomness
+from dperm.trusted.oracle import Oracle
+from dperm.trusted.rows import Rows
+
+P = 4
+NEVER = 1e9  # a bound that clips nothing
+STORAGE = {
+    "dense": np.asarray,
+    "sparse": sparse.csr_matrix,
+    "float32": lambda X: X.astype(np.float32),
+    "column order": np.asfortranarray,
+}
+
+
+def table(n=60, seed=0):
+    """Rows long and short, a few entries zero, one row that counts as nothing."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, P)) * rng.uniform(0, 2, size=(n, 1))
+    X[np.abs(X) < 0.2] = 0.0
+    X[5, 1] = np.nan
+    return X, rng.integers(0, 3, n).astype(float), rng.uniform(0, 2.5, n)
+
+
+def problem_for(loss, **more):
+    domain = {"domain": L2Ball(2.0)} if loss.name == "squared" else {}
+    return Problem(loss, row_norm=0.8, weight_bound=2.0, **domain, **more)
+
+
+def check_difference(problem, rows, n, tolerance):
+    rng = np.random.default_rng(1)
+    w, anchor = rng.normal(size=(2, problem.dimension(P)))
+    with ThreadPoolExecutor(2) as pool:
+        for chosen in (np.arange(n), np.sort(rng.choice(n, n // 3, replace=False)), np.arange(0)):
+            part = rows.take(chosen)
+            expected = part.gradient_sum(problem, w, pool) - part.gradient_sum(problem, anchor, pool)
+            computed = rows.difference_sum(problem, NEVER, chosen, w, anchor, pool)
+            np.testing.assert_allclose(computed, expected, rtol=tolerance, atol=tolerance)
+            assert computed.any() == bool(chosen.size)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", examples(Loss), ids=repr)
+def test_a_difference_is_that_of_two_gradients_for_every_loss(loss, intercept):
+    problem = problem_for(loss, intercept=intercept)
+    X, y, weights = table()
+    check_difference(problem, Rows.from_table(X, y, problem, weights), 60, 1e-12)
+
+
+@pytest.mark.parametrize("storage", STORAGE)
+@pytest.mark.parametrize("loss", [Logistic(), Softmax(3)], ids=repr)
+def test_a_difference_is_that_of_two_gradients_in_every_storage(loss, storage):
+    problem = problem_for(loss, intercept=True)
+    X, y, weights = table()
+    rows = Rows.from_table(STORAGE[storage](X), y, problem, weights)
+    check_difference(problem, rows, 60, 1e-5 if storage == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.int8, bool])
+def test_whole_numbers_and_truth_values_have_differences_too(kind):
+    X = np.array([[1, 0], [0, 1], [1, 1]])
+    problem = Problem(Logistic(), row_norm=5.0)
+    w, anchor = np.array([1.0, 2.0]), np.array([-1.0, 0.5])
+    rows = Rows.from_table(X.astype(kind), np.ones(3), problem)
+    with ThreadPoolExecutor(1) as pool:
+        computed = rows.difference_sum(problem, NEVER, np.arange(3), w, anchor, pool)
+    slopes = [-1.0 / (1.0 + np.exp(X @ point)) for point in (w, anchor)]
+    np.testing.assert_allclose(computed, (slopes[0] - slopes[1]) @ X, rtol=1e-13)
+
+
+def test_the_pieces_and_blocks_of_a_difference_add_up_whatever_the_threads():
+    n, p = 90_000, 7  # several pieces, several blocks
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(n, p)) / 5, np.sign(rng.normal(size=n))
+    w, anchor = rng.normal(size=(2, p))
+    problem = Problem(Logistic(), row_norm=100.0)
+    rows = Rows.from_table(X, y, problem)
+    chosen = np.flatnonzero(rng.random(n) < 0.9)
+    results = []
+    for threads in (1, 2, 5):
+        with ThreadPoolExecutor(threads) as pool:
+            results.append(rows.difference_sum(problem, NEVER, chosen, w, anchor, pool))
+    slopes = [-y / (1 + np.exp(y * (X @ point))) for point in (w, anchor)]
+    np.testing.assert_allclose(results[0], (slopes[0] - slopes[1])[chosen] @ X[chosen], rtol=1e-10)
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+def plain_epoch(problem, rows, bound, divisor, batches, start, anchor, anchor_gradient, noise, step_size):
+    """Lines 5 to 9 of Algorithm 1, row by row."""
+    x, iterates, directions = start, [], []
+    with ThreadPoolExecutor(1) as pool:
+        for t, u in enumerate(noise):
+            chosen = batches.rows[batches.edges[t] : batches.edges[t + 1]]
+            parts = [rows.difference_sum(problem, bound, np.array([i]), x, anchor, pool) for i in chosen]
+            v = np.sum(parts, axis=0) / divisor + anchor_gradient + u if parts else anchor_gradient + u
+            x = problem.prox(x - step_size * v, step_size)
+            iterates.append(x)
+            directions.append(v)
+    return np.array(iterates), np.array(directions)
+
+
+@pytest.mark.parametrize("domain", [WholeSpace(), Box(-0.3, 0.2), Box((-0.1, -1, -0.2, -3, 0), 0.4)], ids=repr)
+@pytest.mark.parametrize("regularizer", [NoRegularizer(), L2(0.7), L1(0.2), ElasticNet(0.6, 0.4)], ids=repr)
+def test_a_compiled_epoch_is_the_printed_algorithm(regularizer, domain):
+    problem = Problem(Logistic(), regularizer, domain, row_norm=0.8, weight_bound=2.0, intercept=True)
+    X, y, weights = table()
+    rows = Rows.from_table(X, y, problem, weights)
+    rng = np.random.default_rng(2)
+    chosen = np.flatnonzero(rng.random(12 * 60) < 0.1)
+    chosen = chosen[(chosen < 180) | (chosen >= 240)]  # step 4 has an empty batch
+    batches = Batches(chosen % 60, np.searchsorted(chosen, 60 * np.arange(13)))
+    start, anchor, gradient = (0.4 * rng.normal(size=P + 1) for _ in range(3))
+    # A bound that clips some rows, so that it is seen to be used.
+    fixed = (0.1, 6.0, batches, start, anchor, gradient, 0.1 * rng.normal(size=(12, P + 1)), 0.7)
+    expected = plain_epoch(problem, rows, *fixed)
+    form = coordinate_prox(regularizer, domain)
+    assert form is not None
+    for prox in (form, problem.prox):
+        for found, wanted in zip(rows.printed_steps(problem, *fixed, prox), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-13)
+    assert not np.allclose(rows.printed_steps(problem, NEVER, *fixed[1:], form)[0], expected[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("storage", ["sparse", "float32"])
+def test_a_printed_epoch_of_several_outputs_is_the_printed_algorithm(storage):
+    problem = Problem(Softmax(3), L2(0.3), L2Ball(0.5), row_norm=0.8, weight_bound=2.0, intercept=True)
+    X, y, weights = table()
+    rows = Rows.from_table(STORAGE[storage](X), y, problem, weights)
+    rng = np.random.default_rng(3)
+    chosen = np.flatnonzero(rng.random(5 * 60) < 0.1)
+    batches = Batches(chosen % 60, np.searchsorted(chosen, 60 * np.arange(6)))
+    start, anchor, gradient = 0.3 * rng.normal(size=(3, 3 * (P + 1)))
+    fixed = (0.1, 6.0, batches, start, anchor, gradient, 0.1 * rng.normal(size=(5, 3 * (P + 1))), 0.7)
+    expected = plain_epoch(problem, rows, *fixed)
+    for found, wanted in zip(rows.printed_steps(problem, *fixed, problem.prox), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6 if storage == "float32" else 1e-11, atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [5000, 70_000])
+def test_a_printed_step_adds_its_batch_up_in_blocks(n):
+    """The sensitivity is padded for the rounding of blocks; one long chain of additions could exceed that."""
+    rng = np.random.default_rng(4)
+    problem = Problem(Logistic())
+    rows = Rows.from_table(rng.normal(size=(n, 3)), np.sign(rng.normal(size=n)), problem)
+    w, anchor = rng.normal(size=(2, 3))
+    whole = Batches(np.arange(n), np.array([0, n]))
+    fixed = (1.0, whole, w, anchor, np.zeros(3), np.zeros((1, 3)), 1.0, coordinate_prox(NoRegularizer(), WholeSpace()))
+    _, (direction,) = rows.printed_steps(problem, NEVER, *fixed)
+    with ThreadPoolExecutor(1) as pool:
+        np.testing.assert_array_equal(direction, rows.difference_sum(problem, NEVER, whole.rows, w, anchor, pool))
+
+
+def run_epoch(n_steps=23, rate=1.0, chunk=None, monkeypatch=None):
+    if chunk is not None:
+        monkeypatch.setattr(trusted_oracle, "_CHUNK", chunk)
+    problem = Problem(Logistic(), L2(0.3))
+    X, y, _ = table()
+    setting = Setting(problem.constants(P), 60, Adjacency.REPLACE_ONE)
+    item = PlannedQuery(PrintedEpochQuery(setting, rate, n_steps, 0.5))
+    paid = PaidPlan(Plan("test", (item,), {}), None)
+    done = []
+    with Oracle(
+        Rows.from_table(X, y, problem), problem, setting, paid, Randomness.from_random_state(0),
+        lambda *pair: done.append(pair),
+    ) as oracle:  # fmt: skip
+        answer = oracle.ask(item, np.full(P, 0.2), np.full(P, -0.3), step_size=0.8)
+    return SimpleNamespace(answer=answer, done=done)
+
+
+@pytest.mark.parametrize("chunk", [1, 60, 240, 1000])
+def test_an_epoch_longer_than_one_piece_is_the_same_epoch(chunk, monkeypatch):
+    whole = run_epoch()
+    pieces = run_epoch(chunk=chunk, monkeypatch=monkeypatch)
+    np.testing.assert_allclose(pieces.answer, whole.answer, rtol=1e-12)
+    assert whole.done == [(23, 23)]
+    assert len(pieces.done) == -(-23 // max(1, chunk // 60))
+    assert pieces.done[-1] == (23, 23)
+
+
+def test_without_noise_at_rate_one_a_printed_epoch_is_gradient_descent():
+    """The anchor's gradient and the differences cancel to the gradient itself, wherever the anchor is."""
+    problem = Problem(Logistic(), L2(0.3))
+    X, y, _ = table()
+    rows = Rows.from_table(X, y, problem)
+    w, iterates, directions = np.full(P, 0.2), [], []
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(23):
+            directions.append(rows.gradient_sum(problem, w, pool) / 60)
+            w = problem.prox(w - 0.8 * directions[-1], 0.8)
+            iterates.append(w)
+    expected = [w, np.mean(iterates, axis=0), np.mean(directions, axis=0)]
+    np.testing.assert_allclose(run_epoch().answer, expected, rtol=1e-10)
