@@ -35,6 +35,7 @@ bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/calibration.py
 	$(BIN)/python benchmarks/dp_gd.py
+	$(BIN)/python benchmarks/svrg.py
 	$(BIN)/python benchmarks/accmd.py
 
 clean: ## Remove what was made here

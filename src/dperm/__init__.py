@@ -20,17 +20,20 @@ from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import Problem
 from dperm.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer
-from dperm.solvers import DPGD, DPAccMD
+from dperm.solvers import DPGD, DPSVRG, DPAccMD, DPKatyusha, DPSVRGPlusPlus
 from dperm.trusted.risk import empirical_risk
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DPGD",
+    "DPSVRG",
     "L1",
     "L2",
     "Box",
     "DPAccMD",
+    "DPKatyusha",
+    "DPSVRGPlusPlus",
     "DpermError",
     "ElasticNet",
     "GroupBall",

@@ -5,10 +5,15 @@ from dperm.problem import Problem
 from dperm.solvers.base import Solver
 from dperm.solvers.dp_accmd import DPAccMD
 from dperm.solvers.dp_gd import DPGD
+from dperm.solvers.dp_katyusha import DPKatyusha
+from dperm.solvers.dp_svrg import DPSVRG
+from dperm.solvers.dp_svrg_plus_plus import DPSVRGPlusPlus
 
-__all__ = ["DPGD", "SOLVERS", "DPAccMD", "Solver", "choose_solver"]
+__all__ = ["DPGD", "DPSVRG", "SOLVERS", "DPAccMD", "DPKatyusha", "DPSVRGPlusPlus", "Solver", "choose_solver"]
 
-SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (DPGD, DPAccMD)}
+SOLVERS: dict[str, type[Solver]] = {
+    solver.name: solver for solver in (DPGD, DPSVRG, DPSVRGPlusPlus, DPKatyusha, DPAccMD)
+}
 
 
 def choose_solver(solver: object, problem: Problem) -> Solver:

@@ -1,7 +1,7 @@
 """DP-AccMD, Algorithm 3 of the paper, mended: one noisy gradient serves both of its steps."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,9 +30,9 @@ class DPAccMD(Solver):
     ----------
     n_steps : int, optional
         T. By default the T that minimises the bound of Theorem 5.4 with explicit constants (docs/proofs/accmd.md).
-    y_step : {"average", "argmin"}
+    y_step : {"average", "argmin"}, optional
         How y_{k+1} is found: as the average of y_k and z_{k+1}, for which noise is proved to do less harm, or by the
-        paper's second argmin.
+        paper's second argmin, on the same noisy gradient. The default is "average", and "argmin" with noise="paper".
     max_steps : int
         Cap on the default T, a matter of running time.
     paper_constant : float
@@ -47,7 +47,7 @@ class DPAccMD(Solver):
     """
 
     n_steps: int | None = None
-    y_step: str = "average"
+    y_step: str | None = None
     max_steps: int = 5_000
     paper_constant: float = 1.0
 
@@ -64,7 +64,8 @@ class DPAccMD(Solver):
         """Check the settings that were given."""
         if self.n_steps is not None:
             count("n_steps", self.n_steps)
-        one_of("y_step", self.y_step, ("average", "argmin"))
+        if self.y_step is not None:
+            one_of("y_step", self.y_step, ("average", "argmin"))
         count("max_steps", self.max_steps)
         positive("paper_constant", self.paper_constant)
 
@@ -87,7 +88,9 @@ class DPAccMD(Solver):
         n_steps = self.n_steps or self._default_steps(setting, guarantee, smoothness)
         planned = PlannedQuery(GradientQuery(setting), count=n_steps)
         mechanism = f"dp-accmd, T = {n_steps} noisy full-gradient steps, all of them paid for"
-        return Plan(mechanism, (planned,), {"n_steps": n_steps, "smoothness": smoothness, "y_step": self.y_step})
+        return Plan(
+            mechanism, (planned,), {"n_steps": n_steps, "smoothness": smoothness, "y_step": self.y_step or "average"}
+        )
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
         """Algorithm 3 from the centre of the mirror map, of which B_w is smallest, rather than from `start`."""
@@ -111,7 +114,7 @@ class DPAccMD(Solver):
 
     def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:
         """Theorem 5.3: σ = G sqrt(c T ln(1/δ))/(nε) on the mean gradient."""
-        plan = self.plan(setting, guarantee)
+        plan = replace(self, y_step=self.y_step or "argmin").plan(setting, guarantee)
         log_term = self.paper_constant * int(plan.settings["n_steps"]) * math.log(1.0 / guarantee.delta)
         sigma = setting.constants.lipschitz * math.sqrt(log_term) / (setting.n * guarantee.epsilon)
         return PaidPlan(plan, sigma / plan.planned[0].query.sensitivity)
@@ -125,7 +128,7 @@ class DPAccMD(Solver):
         variance = (setting.sum_sensitivity / (setting.n * gaussian_mu(guarantee))) ** 2
         # What one unit of noise costs a step: V, or E‖b‖_*² ≤ G_C² + (diameter/2)² where the argmin sees it too.
         dual_square = constants.gaussian_width**2 + (0.5 * constants.diameter) ** 2
-        cost = constants.mirror_noise if self.y_step == "average" else dual_square
+        cost = dual_square if self.y_step == "argmin" else constants.mirror_noise
         steps = np.arange(1, self.max_steps + 1)
         bias = 8.0 * smoothness * constants.divergence_bound / (steps + 1.0) ** 2
         spread = np.cumsum((steps + 1.0) ** 2) / (steps + 1.0) ** 2  # Σ α_k²/α_T²

@@ -1,0 +1,177 @@
+"""DP-SVRG, Algorithm 1 of the paper: anchored, so that its guarantee is true, and as printed."""
+
+import math
+from dataclasses import dataclass, replace
+
+from dperm.errors import InvalidParameter
+from dperm.privacy.guarantee import Guarantee
+from dperm.privacy.plan import PaidPlan, Plan
+from dperm.privacy.setting import Setting
+from dperm.problem import Problem
+from dperm.solvers.anchored import (
+    AnchoredSolver,
+    anchored_epoch,
+    needs_strong_convexity,
+    pace_for,
+    sampling_rate_for,
+)
+from dperm.solvers.base import Array, Oracle, Profile
+from dperm.solvers.printed import pay_as_printed, printed_queries, printed_rate
+from dperm.validation import one_of, positive
+
+# With η = 1/L, 2κ steps reduce the error in the slowest direction e²-fold.
+_STEPS_PER_CONDITION = 2.0
+
+# Theorem 4.2 with η = 1/(40L): 8ηL/(1 − 8ηL) = ¼, and m = 202κ brings the sum of both
+# terms of its inequality below ½.
+_PAPER_STEP, _PAPER_INNER = 1.0 / 40.0, 202.0
+
+
+@dataclass(frozen=True)
+class DPSVRG(AnchoredSolver):
+    """Variance-reduced proximal steps around anchors, for strongly convex problems.
+
+    Every epoch releases ṽ = ∇F(w̃) + N(0, σ_s² I) once. An inner step is
+    w_t = prox_{ηr, C}(w_{t−1} − η(d_t + ṽ)), where d_t estimates ∇F(w_{t−1}) − ∇F(w̃) on a batch, with noise
+    proportional to min(2G, L‖w_{t−1} − w̃‖). The next anchor is a mean of iterates.
+
+    Parameters
+    ----------
+    n_epochs : int, optional
+        T. By default what takes the initial gap to that of one release, 20-fold an epoch, unless noise forbids.
+    n_inner : int, optional
+        m, by default 2κ, or fewer where the differences' noise would undo them.
+    sampling_rate : float, optional
+        q, every row's chance to be in a step's batch.
+    step_size : float, optional
+        η, by default 1/L, or less where noise forbids even one such step.
+    anchor_share : float, optional
+        Share of the budget for anchors; the differences get the rest.
+    anchor_growth : float
+        How much more of the budget every anchor gets than the one before it.
+    averaging : float
+        The share of an epoch's iterates, counted from its end, whose mean is the next anchor.
+    form : {"anchored", "printed"}, optional
+        "printed" is line 7 as the paper has it: noise on the sum of both parts, every step paid for at its full
+        sensitivity, all iterates averaged. The default is "anchored", and "printed" with noise="paper".
+    barzilai_borwein : bool
+        Step sizes ‖Δw‖²/(m ⟨Δw, Δv⟩) from the released values of two epochs (SVRG-BB), within [1/(mL), 1/(mμ)] and
+        at most 1/L.
+    paper_constant : float
+        c in σ² = c G² T m ln(1/δ)/(nε)², used with noise="paper" only.
+
+    Examples
+    --------
+    >>> from dperm import DPSVRG, PrivateLogisticRegression
+    >>> PrivateLogisticRegression(epsilon=1.0, solver=DPSVRG(n_epochs=4)).plan(200_000, 54).paid.plan.passes < 20
+    True
+    """
+
+    form: str | None = None
+    barzilai_borwein: bool = False
+    paper_constant: float = 1.0
+
+    name = "dp-svrg"
+    profile = Profile(
+        summary="variance-reduced steps around privately released anchors",
+        source="Wang, Ye and Xu 2017, Algorithm 1, mended",
+        utility="p log(n)/(μn²ε²)",
+        gradients="(n + bκ) T, T = log(n²ε²μ/p), batches of b rows",
+        needs="convex smooth loss, strongly convex F^r, any domain",
+    )
+
+    def __post_init__(self) -> None:
+        """Check the settings that were given."""
+        super().__post_init__()
+        if self.form is not None:
+            one_of("form", self.form, ("anchored", "printed"))
+        positive("paper_constant", self.paper_constant)
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Algorithm 1 needs strong convexity."""
+        return needs_strong_convexity(self.name, problem)
+
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+        """Choose T, m, q, η and the shares."""
+        pace = pace_for(setting, guarantee, self)
+        n_epochs, step_size = pace.n_epochs, pace.step_size
+        slowness = max(1.0, 1.0 / (step_size * setting.smoothness))
+        n_inner = self.n_inner or math.ceil(_STEPS_PER_CONDITION * pace.condition * slowness)
+        inner, smallest_rate = (n_inner,) * n_epochs, sampling_rate_for(setting, pace.condition)
+        if self.form == "printed":
+            rate = self.sampling_rate or printed_rate(setting, guarantee, sum(inner), smallest_rate)
+            planned = printed_queries(setting, guarantee, rate, inner)
+            text = "as printed in the paper, each paid for in full"
+        else:
+            planned = self._anchored_queries(setting, guarantee, inner, pace.condition, smallest_rate)
+            text = "one noisy anchor an epoch, then noisy gradient differences"
+        rate = planned[-1].query.sampling_rate
+        mechanism = f"dp-svrg, T = {n_epochs} epochs of m = {n_inner} steps, {text} at sampling rate {rate:.3g}"
+        settings: dict[str, float | int | str] = {
+            "n_epochs": n_epochs,
+            "n_inner": n_inner,
+            "step_size": step_size,
+            "form": self.form or "anchored",
+        }
+        return Plan(mechanism, planned, settings)
+
+    def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:
+        """Equation (3), σ = G sqrt(c T m ln(1/δ))/(nε), on the printed step with batches of one row on average."""
+        if self.form == "anchored":
+            raise InvalidParameter(
+                "the paper's noise is for its printed step; use form='printed' or noise='certified'."
+            )
+        constants = setting.constants
+        variance = constants.lipschitz**2 * math.log(1.0 / guarantee.delta) / (setting.n * guarantee.epsilon) ** 2
+        # Theorem 4.2's T, with the gap halved an epoch.
+        ratio = constants.initial_gap * constants.strong_convexity / (constants.dimension * variance)
+        plan = replace(
+            self,
+            form="printed",
+            n_epochs=self.n_epochs or max(1, math.ceil(math.log2(max(ratio, 1.0)))),
+            n_inner=self.n_inner or math.ceil(_PAPER_INNER * setting.smoothness / constants.strong_convexity),
+            sampling_rate=self.sampling_rate or 1.0 / setting.n,
+            step_size=self.step_size or _PAPER_STEP / setting.smoothness,
+        ).plan(setting, guarantee)
+        return pay_as_printed(plan, math.sqrt(self.paper_constant * variance * plan.n_steps), guarantee.epsilon)
+
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+        """Algorithm 1, around anchors that are released once an epoch."""
+        if plan.settings["form"] == "printed":
+            return self._run_printed(oracle, plan, start)
+        *anchors, difference = plan.planned
+        n_inner, step_size = int(plan.settings["n_inner"]), float(plan.settings["step_size"])
+        anchor = start
+        before: tuple[Array, Array] | None = None
+        for item in anchors:  # line 1
+            gradient = oracle.ask(item, anchor)  # line 3
+            if self.barzilai_borwein and before is not None:
+                step_size = barzilai_borwein_step(anchor - before[0], gradient - before[1], n_inner, plan)
+            before = anchor, gradient
+            _, anchor = anchored_epoch(
+                oracle, problem, difference, gradient, anchor, anchor, n_inner, step_size, self.averaging
+            )  # lines 4 to 10
+        return anchor  # line 12
+
+    def _run_printed(self, oracle: Oracle, plan: Plan, start: Array) -> Array:
+        """Algorithm 1 as printed; its inner loop runs behind the wall (trusted/differences.py)."""
+        n_inner, step_size = int(plan.settings["n_inner"]), float(plan.settings["step_size"])
+        anchor = start
+        before: tuple[Array, Array] | None = None
+        for item in plan.planned:  # line 1
+            _, mean, direction = oracle.ask(item, anchor, anchor, step_size=step_size)  # lines 2 to 9
+            if self.barzilai_borwein and before is not None:
+                # The mean direction is a released estimate of the gradient near the mean iterate.
+                step_size = barzilai_borwein_step(mean - before[0], direction - before[1], n_inner, plan)
+            anchor, before = mean, (mean, direction)  # line 10
+        return anchor  # line 12
+
+
+def barzilai_borwein_step(moved: Array, change: Array, n_inner: int, plan: Plan) -> float:
+    """SVRG-BB's step ‖Δw‖²/(m ⟨Δw, Δv⟩) from released values, kept to what public constants allow."""
+    setting = plan.planned[0].query.setting
+    low = 1.0 / (n_inner * setting.smoothness)
+    high = min(1.0 / (n_inner * setting.constants.strong_convexity), 1.0 / setting.smoothness)
+    curvature = float(moved @ change)
+    step = float(moved @ moved) / (n_inner * curvature) if curvature > 0.0 else high
+    return min(max(step, low), high)

@@ -1,0 +1,75 @@
+"""The printed forms of Algorithms 1 and 2: noise on the sum of a sampled difference and the anchor's gradient.
+
+A share s of a step's noise variance counts for the anchor's gradient, the rest for the difference. Where noise abounds
+the anchor costs Δ²/s and the difference (2Δ)²/(1 − s), smallest at s = 1/3; below, the difference costs more.
+"""
+
+import math
+from collections.abc import Sequence
+
+from scipy.optimize import brentq
+
+from dperm.privacy.accountants import central_limit_precision, delta_of, gaussian_mu
+from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
+from dperm.privacy.queries import PrintedEpochQuery
+from dperm.privacy.setting import Setting
+
+_AMPLE_NOISE_SHARE = 1.0 / 3.0
+_SHARES = tuple(k / 100.0 for k in range(1, 100))
+
+
+def printed_queries(
+    setting: Setting, guarantee: Guarantee | None, rate: float, inner: Sequence[int]
+) -> tuple[PlannedQuery, ...]:
+    """One query for every epoch, the noise divided so that the least of it is needed."""
+    share = _AMPLE_NOISE_SHARE
+    if guarantee is not None:
+        share = least_noise_share(rate, sum(inner), gaussian_mu(guarantee), setting.adjacency)
+    return _with_share(setting, rate, inner, share)
+
+
+def printed_rate(setting: Setting, guarantee: Guarantee | None, steps: int, smallest: float) -> float:
+    """The sampling rate from which on noise abounds.
+
+    Its standard deviation is then 3√K Δ/(nμ) in K steps, and from this rate on its multiplier is at least 1.
+    """
+    if guarantee is None:
+        return smallest
+    return min(1.0, max(smallest, 2.0 * gaussian_mu(guarantee) / (3.0 * math.sqrt(steps))))
+
+
+def pay_as_printed(plan: Plan, sigma: float, epsilon: float) -> PaidPlan:
+    """The plan with noise of this standard deviation on every step, divided so that the certified δ(ε) is smallest."""
+    queries = [item.query for item in plan.planned if isinstance(item.query, PrintedEpochQuery)]
+    setting, rate, inner = queries[0].setting, queries[0].sampling_rate, [query.n_steps for query in queries]
+    multiplier = sigma / queries[0].sensitivity
+    cheapest = min(_SHARES, key=lambda share: _price(share, rate, multiplier, setting.adjacency))
+    # The last one is for noise that hides nothing of the samples: it may as well all go to the anchors.
+    paid = [
+        PaidPlan(Plan(plan.mechanism, _with_share(setting, rate, inner, share), plan.settings), multiplier)
+        for share in dict.fromkeys((cheapest, _AMPLE_NOISE_SHARE, _SHARES[-1]))
+    ]
+    return min(paid, key=lambda choice: delta_of(choice.event(), epsilon, setting.adjacency))
+
+
+def least_noise_share(rate: float, steps: int, mu: float, adjacency: Adjacency) -> float:
+    """The share with which so many steps need the least noise for μ, by the central limit theorem."""
+
+    def needed(share: float) -> float:
+        def excess(log_multiplier: float) -> float:
+            return math.log(steps * _price(share, rate, math.exp(log_multiplier), adjacency)) - 2.0 * math.log(mu)
+
+        return float(brentq(excess, math.log(1e-4), math.log(1e9)))
+
+    return min(_SHARES, key=needed)
+
+
+def _with_share(setting: Setting, rate: float, inner: Sequence[int], share: float) -> tuple[PlannedQuery, ...]:
+    return tuple(PlannedQuery(PrintedEpochQuery(setting, rate, steps, share)) for steps in inner)
+
+
+def _price(share: float, rate: float, multiplier: float, adjacency: Adjacency) -> float:
+    """About the μ² of one step; the multiplier is relative to the difference's sensitivity, 2/q times the anchor's."""
+    anchor = (rate / (2.0 * multiplier)) ** 2 / share
+    return anchor + central_limit_precision(rate, math.sqrt(1.0 - share) * multiplier, adjacency)

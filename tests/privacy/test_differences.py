@@ -1,0 +1,592 @@
+"""Pitfalls 7, 8, 9, 16, 18, 20, 33: differences and printed epochs move, and are noised and priced, as declared."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+from scipy.optimize import brentq
+
+from contracts.discovered import LOSSES
+from contracts.solvers import SOLVER_EXAMPLES
+from dperm import (
+    DPSVRG,
+    L2,
+    DPKatyusha,
+    DPSVRGPlusPlus,
+    Guarantee,
+    InvalidParameter,
+    L1Ball,
+    Logistic,
+    Problem,
+    Sigmoid,
+    price,
+)
+from dperm.privacy.accountants import delta_of, epsilon_of, gaussian_epsilon, gaussian_mu, leaves
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
+from dperm.privacy.queries import DifferenceQuery, GradientQuery, PrintedEpochQuery
+from dperm.solvers.dp_svrg import barzilai_borwein_step
+from dperm.solvers.printed import least_noise_share, pay_as_printed
+from dperm.trusted import oracle as trusted_oracle
+from dperm.trusted.noise import Randomness
+from dperm.trusted.oracle import Oracle
+from dperm.trusted.rows import Rows
+from privacy.harness import (
+    Liar,
+    N,
+    P,
+    RecordingOracle,
+    ScriptedOracle,
+    VectorLiar,
+    base_table,
+    logistic_problem,
+    neighbours,
+    only_row,
+    record_differences,
+    record_epochs,
+    setting_of,
+    void_table,
+)
+from privacy.test_sensitivity import ADJACENCIES, STORAGE, problem_for
+
+GUARANTEE = Guarantee(1.0, 1e-6)
+STEER = np.eye(P)[0]
+SVRG = [DPSVRG(), DPSVRG(form="printed"), DPSVRGPlusPlus(), DPSVRGPlusPlus(form="printed"), DPKatyusha()]
+
+
+def pairs_for(problem):
+    """Pairs (w, anchor) that are near, at a medium distance and far apart."""
+    rng = np.random.default_rng(5)
+    anchor, direction = rng.normal(size=(2, problem.dimension(P)))
+    direction /= np.linalg.norm(direction)
+    near_zero = [(distance * direction, np.zeros(anchor.size)) for distance in (1e-9, 1e-3)]
+    apart = [(anchor + distance * direction, anchor) for distance in (0.0, 1e-9, 1e-3, 0.5, 50.0)]
+    return near_zero + apart + [(50.0 * np.sign(anchor), -50.0 * np.sign(anchor))]
+
+
+def distances(pairs):
+    return [float(np.linalg.norm(w - anchor)) for w, anchor in pairs]
+
+
+# --- Differences: sensitivity ---
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_no_hostile_row_moves_any_losses_difference_beyond_its_sensitivity(loss, intercept, adjacency):
+    problem = problem_for(loss, intercept)
+    pairs = pairs_for(problem)
+    table = base_table(n_classes=3 if loss.n_outputs > 1 else 2)
+    before, query = record_differences(problem, table, adjacency, pairs)
+    allowed = [query.sensitivity_at(distance) for distance in distances(pairs)]
+    for other in neighbours(table, adjacency):
+        after, _ = record_differences(problem, other, adjacency, pairs)
+        for one, two, bound in zip(before.exact, after.exact, allowed, strict=True):
+            assert np.isfinite(two).all(), other.name
+            assert np.linalg.norm(one - two) <= bound, other.name
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("storage", STORAGE, ids=str)
+def test_no_hostile_row_moves_the_difference_beyond_its_sensitivity_in_any_storage(storage, adjacency):
+    problem = logistic_problem(intercept=True)
+    pairs = pairs_for(problem)
+    before, query = record_differences(problem, base_table(), adjacency, pairs, as_rows=STORAGE[storage])
+    for other in neighbours(base_table(), adjacency):
+        after, _ = record_differences(problem, other, adjacency, pairs, as_rows=STORAGE[storage])
+        for one, two, distance in zip(before.exact, after.exact, distances(pairs), strict=True):
+            assert np.linalg.norm(one - two) <= query.sensitivity_at(distance), other.name
+
+
+def test_the_declared_constants_are_two_slopes_or_the_smoothness_times_the_distance():
+    problem = logistic_problem(intercept=True, row_norm=3.0, weight_bound=2.0)
+    query = DifferenceQuery(setting_of(problem, Adjacency.REPLACE_ONE), 0.1)
+    # G = 2·√18, L = 2·18/4; replacing moves two records; the divisor is qn.
+    assert query.sensitivity == pytest.approx(2 * 2 * 2 * math.sqrt(18) / (0.1 * N), rel=1e-6)
+    assert query.sensitivity_at(1e-3) == pytest.approx(2 * 9e-3 / (0.1 * N), rel=1e-6)
+    removed = DifferenceQuery(setting_of(problem, Adjacency.ADD_REMOVE), 0.1)
+    assert removed.sensitivity_at(1e-3) == pytest.approx(query.sensitivity_at(1e-3) / 2)
+
+
+@pytest.mark.parametrize("distance", [1e-6, 1e-3, 0.1])
+def test_a_logistic_row_along_the_step_moves_the_difference_by_all_that_is_declared(distance):
+    problem = logistic_problem()
+    pairs = [(distance * STEER, np.zeros(P))]
+    present, query = record_differences(problem, only_row(STEER, 1.0), Adjacency.ADD_REMOVE, pairs)
+    absent, _ = record_differences(problem, void_table(), Adjacency.ADD_REMOVE, pairs)
+    assert np.linalg.norm(present.exact[0] - absent.exact[0]) >= 0.95 * query.sensitivity_at(distance)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("distance", [1e-6, 1e-3, 1.0, 50.0])
+@pytest.mark.parametrize("loss", [Liar(), VectorLiar()], ids=repr)
+def test_a_loss_that_lies_is_held_to_the_declared_difference(loss, distance, intercept, adjacency):
+    """Near, a row is held to L·distance, far to 2G; a bound smaller by 5 % would be exceeded."""
+    problem = Problem(loss, intercept=intercept, weight_bound=3.0)
+    step = np.zeros((loss.n_outputs, P + intercept))
+    step[:, 0] = distance / math.sqrt(loss.n_outputs)
+    step = step.ravel()
+    one, query = record_differences(problem, only_row(STEER, 1.0, 3.0), adjacency, [(step, 0 * step)])
+    opposite = only_row(STEER, -1.0, 3.0) if adjacency is Adjacency.REPLACE_ONE else void_table()
+    two, _ = record_differences(problem, opposite, adjacency, [(step, 0 * step)])
+    moved = np.linalg.norm(one.exact[0] - two.exact[0])
+    assert 0.95 * query.sensitivity_at(distance) <= moved <= query.sensitivity_at(distance)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+@pytest.mark.parametrize("distance", [1e-3, 50.0])
+def test_a_sampled_difference_moves_by_its_sensitivity_and_no_further(distance, rate, adjacency):
+    """The same batches on two tables: a batch with the record in it moves the answer by more than a full one would."""
+    problem = Problem(Liar())
+    pairs = [(distance * STEER, np.zeros(P))] * 100
+    one, query = record_differences(problem, only_row(STEER, 1.0), adjacency, pairs, rate)
+    opposite = only_row(STEER, -1.0) if adjacency is Adjacency.REPLACE_ONE else void_table()
+    two, _ = record_differences(problem, opposite, adjacency, pairs, rate)
+    moves = [np.linalg.norm(a - b) for a, b in zip(one.exact, two.exact, strict=True)]
+    assert 0.95 * query.sensitivity_at(distance) <= max(moves) <= query.sensitivity_at(distance)
+    assert query.sensitivity == pytest.approx(DifferenceQuery(query.setting, 1.0).sensitivity / rate)
+
+
+# --- Differences: noise ---
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("rate", [10 / N, 1.0])
+@pytest.mark.parametrize("distance", [0.0, 1e-3, 50.0])
+def test_differences_of_nothing_show_the_planned_noise(distance, rate, adjacency):
+    problem = logistic_problem()
+    draws = 2000
+    pairs = [(np.ones(P) + distance * STEER, np.ones(P))] * draws
+    oracle, query = record_differences(
+        problem, void_table(), adjacency, pairs, rate, paid=1.7, relative_noise=0.6, seed=11
+    )  # fmt: skip
+    answers = np.array(oracle.answers)
+    bound = min(2.0, 0.25 * float(np.linalg.norm(pairs[0][0] - pairs[0][1]))) or 1e-12  # G = 1, L = ¼
+    planned = 1.7 * 0.6 * adjacency.records_moved * bound / (rate * N)
+    assert planned == pytest.approx(1.7 * 0.6 * query.sensitivity_at(distance), rel=1e-6)
+    # The standard error of an estimated standard deviation is σ/√(2k); four of them: false alarm 6e-5, fixed seed.
+    assert abs(answers.std() - planned) <= 4 * planned / math.sqrt(2 * answers.size)
+    assert abs(answers.mean()) <= 4 * planned / math.sqrt(answers.size)
+    assert len(np.unique(answers)) == answers.size
+
+
+def test_a_difference_at_two_equal_points_is_noised_and_charged():
+    problem = logistic_problem()
+    oracle, query = record_differences(problem, base_table(), Adjacency.ADD_REMOVE, [(np.ones(P), np.ones(P))])
+    assert query.sensitivity_at(0.0) > 0
+    assert np.abs(oracle.answers[0]).min() > 0
+    assert set(oracle._left.values()) == {0}
+
+
+# --- Printed epochs: sensitivity ---
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_no_hostile_row_moves_a_printed_step_beyond_both_its_parts(intercept, adjacency):
+    problem = logistic_problem(intercept=intercept)
+    pairs = pairs_for(problem)
+    # Where a row comes, the batches of a sampled step would differ for another reason than that row.
+    rates = (1.0, 0.3) if adjacency is Adjacency.REPLACE_ONE else (1.0,)
+    for rate in rates:
+        before, query = record_epochs(problem, base_table(), adjacency, pairs, rate, paid=None)
+        per_row = query.setting.sum_sensitivity / N
+        for other in neighbours(base_table(), adjacency):
+            after, _ = record_epochs(problem, other, adjacency, pairs, rate, paid=None)
+            for one, two in zip(before.answers, after.answers, strict=True):
+                assert np.isfinite(two).all(), other.name
+                assert np.linalg.norm(one[2] - two[2]) <= per_row + 2 * per_row / rate, other.name
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])
+def test_a_loss_that_lies_moves_a_printed_step_by_all_that_is_declared_and_no_further(rate, adjacency):
+    problem = Problem(Liar(), weight_bound=3.0)
+    opposite = only_row(STEER, -1.0, 3.0) if adjacency is Adjacency.REPLACE_ONE else void_table()
+
+    def furthest(start, anchor):
+        answers = [
+            record_epochs(problem, table, adjacency, [(start, anchor)] * 60, rate, paid=None)[0].answers
+            for table in (only_row(STEER, 1.0, 3.0), opposite)
+        ]
+        return max(np.linalg.norm(one[2] - two[2]) for one, two in zip(*answers, strict=True))
+
+    query = PrintedEpochQuery(setting_of(problem, adjacency), rate, 1, 0.4)
+    one_record = adjacency.records_moved * 3.0 / N  # G = 3
+    assert query.sensitivity == pytest.approx(2 * one_record / rate, rel=1e-6)
+    # At an anchor of 0 the liar has no slope: the sampled part alone.
+    assert 0.95 * query.sensitivity <= furthest(50 * STEER, 0 * STEER) <= query.sensitivity
+    both = query.sensitivity + query.setting.sum_sensitivity / N
+    assert 0.95 * both <= furthest(50 * STEER, STEER) <= both
+
+
+# --- Printed epochs: noise and price ---
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("chunk", [None, 40])
+def test_printed_epochs_over_nothing_show_the_planned_noise(chunk, adjacency, monkeypatch):
+    if chunk is not None:  # several pieces an epoch
+        monkeypatch.setattr(trusted_oracle, "_CHUNK", chunk)
+    rate, n_steps, epochs = 0.05, 25, 400
+    problem = Problem(Logistic())
+    start = np.ones(P)
+    oracle, _ = record_epochs(
+        problem, void_table(), adjacency, [(start, start)] * epochs, rate, n_steps, paid=1.7, relative_noise=0.6,
+        step_size=0.5, seed=12,
+    )  # fmt: skip
+    sigma = 1.7 * 0.6 * 2 * adjacency.records_moved / (rate * N)  # G = 1
+    last, mean, direction = np.moveaxis(np.array(oracle.answers), 1, 0)
+    # A walk of m independent steps of η·σ; its mean weighs the steps by (m, m − 1 … 1)/m.
+    weights = np.arange(n_steps, 0, -1) / n_steps
+    expected = [0.5 * sigma * math.sqrt(n_steps), 0.5 * sigma * math.sqrt((weights**2).sum()), sigma / n_steps**0.5]
+    for found, planned in zip((last - start, mean - start, direction), expected, strict=True):
+        # Four standard errors: false alarm 6e-5 each, fixed seed.
+        assert abs(found.std() - planned) <= 4 * planned / math.sqrt(2 * found.size)
+        assert abs(found.mean()) <= 4 * planned / math.sqrt(found.size)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("rate", [0.03, 1.0])
+@pytest.mark.parametrize("share", [0.2, 1 / 3, 0.9])
+def test_a_printed_epoch_is_priced_as_a_gaussian_and_a_sampled_gaussian_a_step(share, rate, adjacency):
+    problem = Problem(Logistic(), row_norm=2.0)
+    query = PrintedEpochQuery(setting_of(problem, adjacency), rate, 7, share)
+    sigma = 5.0 * query.sensitivity
+    anchor, difference = [], []
+    for leaf, count in leaves(PlannedQuery(query, 3, 0.5).event(10.0)):
+        assert count == 7 * 3
+        (difference if isinstance(leaf, PoissonSampledDpEvent) else anchor).append(leaf)
+    if rate == 1.0:
+        anchor, difference = anchor[:1], anchor[1:]
+    else:
+        assert difference[0].sampling_probability == rate
+        difference = [difference[0].event]
+    # dp-accounting wants multipliers relative to one record, under both adjacencies: G = 2, then 2G on a sample.
+    assert [type(leaf) for leaf in anchor + difference] == [GaussianDpEvent] * 2
+    assert anchor[0].noise_multiplier == pytest.approx(math.sqrt(share) * sigma / (2.0 / N), rel=1e-6)
+    expected = math.sqrt(1 - share) * sigma / (4.0 / (rate * N))
+    assert difference[0].noise_multiplier == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_difference_is_priced_as_a_sampled_gaussian_relative_to_one_record(adjacency):
+    query = DifferenceQuery(setting_of(logistic_problem(), adjacency), 0.03)
+    ((leaf, count),) = leaves(PlannedQuery(query, 11, 0.5).event(4.0))
+    assert count == 11
+    assert leaf.sampling_probability == 0.03
+    sigma = 2.0 * query.sensitivity
+    assert leaf.event.noise_multiplier == pytest.approx(sigma / (2.0 / (0.03 * N)), rel=1e-6)  # 2G = 2
+    near = 2.0 * query.sensitivity_at(1e-3)
+    assert leaf.event.noise_multiplier == pytest.approx(near / (0.25e-3 / (0.03 * N)), rel=1e-6)  # L·distance
+    ((leaf, _),) = leaves(DifferenceQuery(query.setting, 1.0).event(2.0))
+    assert leaf == GaussianDpEvent(2.0 * adjacency.records_moved)
+
+
+def central_limit(rate, multiplier, adjacency):
+    """About the squared μ that one of many sampled Gaussians adds."""
+    if rate == 1.0:
+        return multiplier**-2
+    if adjacency is Adjacency.ADD_REMOVE:
+        return rate**2 * math.expm1(min(multiplier**-2, 500.0))
+    quarter = min(multiplier**-2 / 4, 500.0)
+    return 2.0 * rate**2 * (math.exp(quarter) - math.exp(-quarter))
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("multiplier", [0.7, 2.0])
+def test_many_sampled_answers_cost_about_what_the_central_limit_says(multiplier, adjacency):
+    rate, count = 0.01, 10_000
+    event = PlannedQuery(DifferenceQuery(setting_of(logistic_problem(), adjacency), rate), count).event(multiplier)
+    mu = math.sqrt(count * central_limit(rate, multiplier, adjacency))
+    assert epsilon_of(event, 1e-3, adjacency) == pytest.approx(gaussian_epsilon(mu, 1e-3), rel=0.05)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("rate", [0.005, 0.1, 1.0])
+@pytest.mark.parametrize("mu", [1e-3, 0.2, 1.0])
+def test_no_other_share_needs_less_noise(mu, rate, adjacency):
+    def needed(share):
+        def excess(log_sigma):
+            # In units of what a table moves the anchor's gradient by; a sampled difference moves by 2/q of that.
+            sigma = math.exp(log_sigma)
+            sampled = central_limit(rate, math.sqrt(1.0 - share) * sigma / (2.0 / rate), adjacency)
+            return 1000 * (1.0 / (share * sigma**2) + sampled) - mu**2
+
+        return brentq(excess, math.log(0.1 / rate), math.log(1e9))
+
+    chosen = least_noise_share(rate, 1000, mu, adjacency)
+    assert needed(chosen) <= min(needed(k / 200) for k in range(2, 160)) + 1e-3
+    if mu == 1e-3:  # ample noise: 1/s + 4/(1 − s) is smallest at 1/3
+        assert chosen == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_noise_that_hides_nothing_of_the_samples_goes_to_the_anchors():
+    plan = DPSVRG(form="printed", n_epochs=1, n_inner=100, sampling_rate=1e-3).plan(
+        setting_of(logistic_problem(), Adjacency.REPLACE_ONE), Guarantee(1.0, 1e-3)
+    )
+    paid = pay_as_printed(plan, 1e-3 * plan.planned[0].query.sensitivity, 1.0)
+    assert paid.plan.planned[0].query.anchor_share == 0.99
+    assert paid.noise_multiplier == pytest.approx(1e-3)
+
+
+# --- The paper's noise ---
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("epsilon", [0.2, 1.0])
+def test_the_papers_own_setting_is_certified_for_a_delta_near_the_chance_of_being_drawn(epsilon, adjacency):
+    solver = DPSVRG(n_epochs=15, n_inner=5000)
+    fit = price(
+        Problem(Logistic(), L2(0.01)), 200_000, 54,
+        guarantee=Guarantee(epsilon, 1e-3), solver=solver, noise="paper", adjacency=adjacency,
+    )  # fmt: skip
+    drawn = 1.0 - (1.0 - 1.0 / 200_000) ** 75_000
+    assert 0.3127 <= drawn < 0.3128
+    assert drawn * (1 - 1e-9) <= fit.statement.certified_delta <= 0.75
+    assert not fit.statement.for_release
+    assert "NOT FOR RELEASE" in str(fit.statement)
+    assert f"ε = {epsilon:g}, δ = 0.001" in str(fit.statement)
+    assert f"certified is δ = {fit.statement.certified_delta:.3g}" in str(fit.statement)
+    assert fit.statement.n_steps == 75_000
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("constant", [1.0, 0.25])
+def test_the_papers_noise_is_that_of_equations_3_and_6(constant, adjacency):
+    problem = Problem(Logistic(), L2(0.02), row_norm=3.0)  # G = 3
+    setting = setting_of(problem, adjacency, n=5000)
+    guarantee = Guarantee(0.3, 1e-4)
+    paid = DPSVRG(n_epochs=4, n_inner=70, paper_constant=constant).paper(setting, guarantee)
+    assert [item.query.n_steps for item in paid.plan.planned] == [70] * 4
+    expected = 3.0 * math.sqrt(constant * 4 * 70 * math.log(1e4)) / (5000 * 0.3)
+    assert [paid.sigma(item) for item in paid.plan.planned] == pytest.approx([expected] * 4)
+    paid = DPSVRGPlusPlus(n_epochs=4, n_inner=9, paper_constant=constant).paper(setting, guarantee)
+    assert [item.query.n_steps for item in paid.plan.planned] == [18, 36, 72, 144]
+    expected = 3.0 * math.sqrt(constant * 2**4 * 9 * math.log(2e4)) / (5000 * 0.3)
+    assert [paid.sigma(item) for item in paid.plan.planned] == pytest.approx([expected] * 4)
+    assert {item.query.sampling_rate for item in paid.plan.planned} == {1 / 5000}
+
+
+def test_the_papers_noise_is_divided_as_the_certified_delta_likes_it_best():
+    adjacency = Adjacency.ADD_REMOVE
+    setting = setting_of(logistic_problem(), adjacency, n=2000)
+    solver = DPSVRG(n_epochs=2, n_inner=500, paper_constant=1.0, sampling_rate=0.05)
+    paid = solver.paper(setting, Guarantee(1.0, 1e-3))
+
+    def delta(share):
+        query = paid.plan.planned[0].query
+        other = PlannedQuery(replace(query, anchor_share=share), 2)
+        return delta_of(PaidPlan(Plan("test", (other,), {}), paid.noise_multiplier).event(), 1.0, adjacency)
+
+    chosen = delta(paid.plan.planned[0].query.anchor_share)
+    assert 1e-6 < chosen < 0.9
+    assert chosen <= 1.001 * min(delta(share) for share in (0.02, 0.1, 0.2, 1 / 3, 0.5, 0.8, 0.95))
+
+
+# --- What is asked is what was paid for ---
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("share", [None, 0.7])
+def test_anchors_are_counted_once_an_epoch_and_get_their_growing_share(share, adjacency):
+    solver = DPSVRG(n_epochs=4, n_inner=30, sampling_rate=0.1, anchor_share=share, anchor_growth=5.0)
+    plan = solver.plan(setting_of(logistic_problem(), adjacency, n=5000), GUARANTEE)
+    *anchors, differences = plan.planned
+    assert [(item.query, item.count) for item in anchors] == [(GradientQuery(plan.planned[0].query.setting), 1)] * 4
+    assert differences.query == DifferenceQuery(anchors[0].query.setting, 0.1)
+    assert differences.count == 4 * 30
+    for earlier, later in itertools.pairwise(anchors):
+        assert earlier.relative_noise / later.relative_noise == pytest.approx(math.sqrt(5.0))
+    budget = gaussian_mu(GUARANTEE) ** 2
+    spent = sum(1 / item.relative_noise**2 for item in anchors)
+    sampled = 120 * central_limit(0.1, differences.relative_noise, adjacency)
+    assert spent + sampled == pytest.approx(budget)
+    assert 0.499 * budget <= spent <= 0.951 * budget
+    if share is not None:
+        assert spent == pytest.approx(share * budget)
+
+
+@pytest.mark.parametrize("solver", SVRG, ids=repr)
+def test_plans_count_every_step_and_every_gradient(solver):
+    setting = setting_of(logistic_problem(), Adjacency.REPLACE_ONE, n=5000)
+    plan = replace(solver, n_epochs=3, n_inner=8, sampling_rate=0.1).plan(setting, GUARANTEE)
+    inner = 16 + 32 + 64 if isinstance(solver, DPSVRGPlusPlus) else 24
+    printed = getattr(solver, "form", None) == "printed"
+    assert plan.n_steps == inner + (0 if printed else 3)
+    assert plan.passes == pytest.approx(3 + 2 * 0.1 * inner)
+
+
+def run_counted(solver, oracle_type=RecordingOracle, table=None, multiplier=1.0):
+    """Run a solver on the first of two problems that it takes; the price does not matter here, so it is not found."""
+    table = table or base_table()
+    problems = (logistic_problem(), Problem(Logistic(), domain=L1Ball(3.0)))
+    problem = next(problem for problem in problems if solver.refusal(problem) is None)
+    setting = setting_of(problem, Adjacency.REPLACE_ONE, n=len(table.y))
+    paid = PaidPlan(solver.plan(setting, GUARANTEE), multiplier)
+    rows = Rows.from_table(table.X, table.y, problem)
+    done = []
+    with oracle_type(
+        rows, problem, setting, paid, Randomness.from_random_state(0), lambda *pair: done.append(pair)
+    ) as oracle:  # fmt: skip
+        return solver.run(oracle, problem, paid.plan, problem.start(P)), oracle, done
+
+
+@pytest.mark.parametrize(
+    "solver", [solver for solver in SOLVER_EXAMPLES if getattr(solver, "release", None) != "uniform"], ids=repr
+)
+def test_a_run_asks_all_that_was_paid_for_and_nothing_else(solver):
+    _, oracle, done = run_counted(solver)
+    assert set(oracle._left.values()) == {0}
+    total = oracle._paid.plan.n_steps
+    assert done[-1] == (total, total)
+
+
+@pytest.mark.parametrize("solver", SVRG, ids=repr)
+def test_every_answer_of_a_run_gets_the_noise_of_its_own_item(solver):
+    _, oracle, _ = run_counted(solver, multiplier=3.0)
+    planned = oracle._paid.plan.planned
+    if isinstance(planned[0].query, PrintedEpochQuery):
+        assert set(oracle.sigmas) == {3.0 * planned[0].query.sensitivity}
+        return
+    *anchors, differences = planned
+    expected = [3.0 * item.relative_noise * item.query.sensitivity for item in anchors]
+    largest = 3.0 * differences.relative_noise * differences.query.sensitivity
+    at_anchors = [sigma for sigma in oracle.sigmas if np.isclose(sigma, expected, rtol=1e-12, atol=0.0).any()]
+    assert at_anchors == pytest.approx(expected, rel=1e-12)
+    assert len(oracle.sigmas) == len(anchors) + differences.count
+    assert all(0 < sigma <= largest for sigma in oracle.sigmas if sigma not in at_anchors)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_the_progress_of_a_printed_epoch_does_not_tell_how_many_rows_there_are(adjacency, monkeypatch):
+    monkeypatch.setattr(trusted_oracle, "_CHUNK", 1000)  # ten steps a piece at 0.5 · 200 rows, nine at 0.5 · 201
+    problem = logistic_problem()
+    setting = setting_of(problem, adjacency)
+    item = PlannedQuery(PrintedEpochQuery(setting, 0.5, 30, 0.4))
+
+    def reported(table):
+        done = []
+        rows = Rows.from_table(table.X, table.y, problem)
+        paid, randomness = PaidPlan(Plan("test", (item,), {}), 1.0), Randomness.from_random_state(0)
+        with Oracle(rows, problem, setting, paid, randomness, lambda *pair: done.append(pair)) as oracle:
+            oracle.ask(item, np.zeros(P), np.zeros(P), step_size=1.0)
+        return done
+
+    assert reported(base_table()) == [(10, 30), (20, 30), (30, 30)]
+    for other in neighbours(base_table(), adjacency):
+        assert reported(other) == [(10, 30), (20, 30), (30, 30)]
+
+
+# --- Barzilai-Borwein steps ---
+
+
+@pytest.mark.parametrize("form", ["anchored", "printed"])
+def test_barzilai_borwein_steps_come_from_released_values_only(form):
+    solver = DPSVRG(barzilai_borwein=True, form=form, n_epochs=4, n_inner=20, sampling_rate=0.2)
+    reference, _, _ = run_counted(solver, ScriptedOracle)
+    for other in neighbours(base_table(), Adjacency.REPLACE_ONE):
+        np.testing.assert_array_equal(run_counted(solver, ScriptedOracle, other)[0], reference)
+    plain = DPSVRG(form=form, n_epochs=4, n_inner=20, sampling_rate=0.2)
+    assert not np.array_equal(run_counted(plain, ScriptedOracle)[0], reference)
+    assert DPSVRG(barzilai_borwein=True) in SOLVER_EXAMPLES  # so the wall's tests run it as well
+
+
+def test_a_barzilai_borwein_step_is_the_inverse_curvature_and_stays_within_public_bounds():
+    setting = setting_of(logistic_problem(), Adjacency.REPLACE_ONE)  # L = ¼, μ = 0.1
+    plan = DPSVRG().plan(setting, GUARANTEE)
+    rng = np.random.default_rng(0)
+    moved = rng.normal(size=P)
+    for curvature in (0.11, 0.2, 0.24):
+        assert barzilai_borwein_step(moved, curvature * moved, 20, plan) == pytest.approx(1 / (20 * curvature))
+    spectrum = np.linspace(0.12, 0.22, P)  # an exact quadratic: a weighted mean of its curvatures
+    step = barzilai_borwein_step(moved, spectrum * moved, 20, plan)
+    assert step == pytest.approx(moved @ moved / (20 * (moved @ (spectrum * moved))))
+    for n_inner in (1, 2, 20, 500):
+        low, high = 1 / (n_inner * 0.25), min(1 / 0.25, 1 / (n_inner * 0.1))
+        assert barzilai_borwein_step(moved, 100.0 * moved, n_inner, plan) == pytest.approx(low)
+        for change in (-moved, 0.0 * moved, 1e-9 * moved, 5e-324 * moved):
+            assert barzilai_borwein_step(moved, change, n_inner, plan) == pytest.approx(high)
+        assert barzilai_borwein_step(0.0 * moved, moved, n_inner, plan) == pytest.approx(high)
+
+
+# --- Bad input ---
+
+
+@pytest.mark.parametrize("solver", [DPSVRG, DPSVRGPlusPlus, DPKatyusha])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"n_epochs": 0}, {"n_epochs": 1.5}, {"n_inner": 0}, {"n_inner": -3}, {"sampling_rate": 0.0},
+        {"sampling_rate": 1.5}, {"sampling_rate": math.nan}, {"sampling_rate": -0.1}, {"anchor_share": 0.0},
+        {"anchor_share": 1.0}, {"anchor_share": math.nan}, {"averaging": 0.0}, {"averaging": 1.1},
+        {"anchor_growth": 0.0}, {"anchor_growth": math.inf}, {"step_size": -1.0}, {"step_size": 0.0},
+        {"step_size": math.nan}, {"form": "x"}, {"paper_constant": 0.0},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_degenerate_settings_are_refused(solver, bad):
+    (name,) = bad
+    if name in solver.__dataclass_fields__:
+        with pytest.raises(InvalidParameter, match=name):
+            solver(**bad)
+
+
+@pytest.mark.parametrize("rate", [0.0, -0.5, 1.5, math.nan, math.inf])
+def test_queries_refuse_degenerate_sampling(rate):
+    setting = setting_of(logistic_problem(), Adjacency.REPLACE_ONE)
+    with pytest.raises(InvalidParameter, match="sampling_rate"):
+        DifferenceQuery(setting, rate)
+    with pytest.raises(InvalidParameter, match="sampling_rate"):
+        PrintedEpochQuery(setting, rate, 5, 0.3)
+
+
+def test_printed_epochs_refuse_degenerate_numbers():
+    setting = setting_of(logistic_problem(), Adjacency.REPLACE_ONE)
+    for share in (0.0, 1.0, -0.1, math.nan):
+        with pytest.raises(InvalidParameter, match="anchor_share"):
+            PrintedEpochQuery(setting, 0.1, 5, share)
+    with pytest.raises(InvalidParameter, match="n_steps"):
+        PrintedEpochQuery(setting, 0.1, 0, 0.3)
+    for multiplier in (0.0, -1.0, math.nan):
+        for query in (PrintedEpochQuery(setting, 0.1, 5, 0.3), DifferenceQuery(setting, 0.1)):
+            with pytest.raises(InvalidParameter, match="multiplier"):
+                query.event(multiplier)
+
+
+@pytest.mark.parametrize("step_size", [None, 0.0, -1.0, math.nan])
+def test_a_printed_epoch_without_a_step_size_is_refused_and_charged(step_size):
+    problem = logistic_problem()
+    table = base_table()
+    item = PlannedQuery(PrintedEpochQuery(setting_of(problem, Adjacency.REPLACE_ONE), 0.1, 5, 0.3))
+    paid = PaidPlan(Plan("test", (item,), {}), 1.0)
+    rows = Rows.from_table(table.X, table.y, problem)
+    with Oracle(rows, problem, item.query.setting, paid, Randomness.from_random_state(0)) as oracle:
+        with pytest.raises(InvalidParameter, match="step_size"):
+            oracle.ask(item, np.zeros(P), np.zeros(P), step_size=step_size)
+        assert oracle._left[item] == 0
+
+
+@pytest.mark.parametrize("solver", [DPSVRG(), DPKatyusha()], ids=repr)
+def test_problems_without_strong_convexity_are_sent_to_svrg_plus_plus(solver):
+    with pytest.raises(InvalidParameter, match=r"dp-svrg\+\+"):
+        price(Problem(Logistic()), 1000, P, guarantee=GUARANTEE, solver=solver)
+
+
+@pytest.mark.parametrize("solver", [DPSVRG(), DPKatyusha(), DPSVRGPlusPlus()], ids=repr)
+def test_problems_that_are_not_convex_are_sent_to_gradient_descent(solver):
+    with pytest.raises(InvalidParameter, match="dp-gd"):
+        price(Problem(Sigmoid(), L2(0.1)), 1000, P, guarantee=GUARANTEE, solver=solver)
+
+
+@pytest.mark.parametrize("solver", [DPSVRG(form="anchored"), DPSVRGPlusPlus(form="anchored")], ids=repr)
+def test_the_papers_noise_is_refused_for_a_step_that_the_paper_does_not_have(solver):
+    with pytest.raises(InvalidParameter, match="printed"):
+        price(logistic_problem(), 1000, P, guarantee=GUARANTEE, solver=solver, noise="paper")
