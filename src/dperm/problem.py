@@ -148,6 +148,8 @@ class Problem:
         margin_bound = self.margin_bound(n_features)
         self.loss.check_bounds(margin_bound)
         slope, curvature = self.loss.slope_bound(margin_bound), self.loss.curvature_bound(margin_bound)
+        if not 1e-100 <= slope <= 1e100:
+            raise InvalidParameter(f"the slope of {self.loss.name} must be bounded between 1e-100 and 1e100.")
         lipschitz = self.slope_scale * slope
         strong_convexity = self.regularizer.strong_convexity
         mirror = self.domain if isinstance(self.domain, MirrorDomain) else None

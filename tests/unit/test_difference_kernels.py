@@ -19,6 +19,7 @@ from dperm.trusted.differences import Batches
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.rows import Rows
+from privacy.harness import VectorLiar
 
 P = 4
 NEVER = 1e9  # a bound that clips nothing
@@ -208,3 +209,35 @@ def test_without_noise_at_rate_one_a_printed_epoch_is_gradient_descent():
             iterates.append(w)
     expected = [w, np.mean(iterates, axis=0), np.mean(directions, axis=0)]
     np.testing.assert_allclose(run_epoch().answer, expected, rtol=1e-10)
+
+
+def _only_one_output(margin, target, out):
+    if target > 0.5:
+        out[1] = np.tanh(margin[1])
+    else:
+        out[0] = np.tanh(margin[0])
+
+
+class LeavesAnOutputOut(VectorLiar):
+    """Its author believed that the output starts at zero."""
+
+    n_outputs = 2
+    derivative = staticmethod(_only_one_output)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_a_row_leaves_nothing_behind_for_the_next_one(storage):
+    """A derivative that does not write every output must not see what an earlier row wrote."""
+    problem = Problem(LeavesAnOutputOut())
+    X, y = np.ones((50, 2)) / np.sqrt(2), np.ones(50)
+    y[0] = -1.0
+    other = X.copy()
+    other[0] = -other[0]
+    w, anchor, chosen = np.full(4, 3.0), np.zeros(4), np.arange(50)
+    one, two = (Rows.from_table(storage(table), y, problem) for table in (X, other))
+    bound = problem.slope_bound(2) * problem.slope_scale
+    with ThreadPoolExecutor(1) as pool:
+        moved = one.gradient_sum(problem, w, pool) - two.gradient_sum(problem, w, pool)
+        assert np.linalg.norm(moved) <= 2 * bound * (1 + 1e-9)
+        differences = [rows.difference_sum(problem, 2 * bound, chosen, w, anchor, pool) for rows in (one, two)]
+        assert np.linalg.norm(differences[0] - differences[1]) <= 4 * bound * (1 + 1e-9)

@@ -179,6 +179,7 @@ def _one_slope(derivative, parameters, margin, target, slope):  # type: ignore[n
 
 @compile_kernel
 def _several_slopes(derivative, parameters, margin, target, slope):  # type: ignore[no-untyped-def]
+    slope[:] = 0.0  # a loss that leaves an output out must not get the last row's
     derivative(margin, target, slope, *parameters)
 
 

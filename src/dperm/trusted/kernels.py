@@ -249,6 +249,7 @@ def _dense_vector(derivative, parameters, bound, X, scale, weight, target, w, in
                 margin[k] *= scale[i]
                 if intercept != 0.0:
                     margin[k] += intercept * w[k, p]
+            slope[:] = 0.0  # a loss that leaves an output out must not get the last row's
             derivative(margin, target[i], slope, *parameters)
             clip_vector(slope, bound)
             for k in range(n_outputs):
@@ -306,6 +307,7 @@ def _csr_vector(  # type: ignore[no-untyped-def]
                 margin[c] *= scale[i]
                 if intercept != 0.0:
                     margin[c] += intercept * w[c, last]
+            slope[:] = 0.0  # a loss that leaves an output out must not get the last row's
             derivative(margin, target[i], slope, *parameters)
             clip_vector(slope, bound)
             for c in range(n_outputs):
