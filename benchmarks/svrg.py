@@ -31,7 +31,7 @@ from dperm import (
 )
 from dperm.datasets.covertype import load_covertype
 from dperm.experiments.reference import logistic_optimum, single_release_risk
-from dperm.privacy.accountants import gaussian_mu
+from dperm.privacy.gaussian import gaussian_mu
 
 DELTA, SEEDS, N = 1e-3, 10, 200_000
 EPSILONS = (0.2, 0.5, 1.0)

@@ -101,7 +101,7 @@ def price(
     check_noise(noise, guarantee, accountant)
     kind = Adjacency.parse(adjacency)
     setting = Setting(problem.constants(count("n_features", n_features)), count("n", n), kind)
-    chosen = choose_solver(solver, problem)
+    chosen = choose_solver(solver, problem, None if noise is None else guarantee)
     if noise is None or guarantee is None:
         paid = PaidPlan(chosen.plan(setting, None), None)
     elif noise == "paper":
@@ -233,6 +233,7 @@ def _statement(
         noise_multiplier=(paid.noise_multiplier or 0.0) * first.relative_noise,
         sigma=paid.sigma(first),
         noise_levels=len({item.relative_noise for item in paid.plan.planned}),
+        distribution=first.query.distribution,
         n=setting.n,
         n_features=n_features,
         classes=None,

@@ -95,7 +95,7 @@ def test_a_seed_and_undeclared_classes_are_not_for_release(table, capsys):
         ({"epsilon": "0"}, "epsilon must be above 0"),
         ({"epsilon": "nan"}, "epsilon must be finite"),
         ({"epsilon": "one"}, "not a valid float"),
-        ({"delta": "0.5"}, "delta must lie strictly between 0 and 0.1"),
+        ({"delta": "0.5"}, "lie strictly between 0 and 0.1"),
         ({"target": "income"}, "has no column 'income'"),
         ({"more": ("--features", "a,z")}, "has no column 'z'"),
         ({"more": ("--features", "a,kind", "--classes", "low,high")}, "cannot be a feature"),

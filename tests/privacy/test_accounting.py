@@ -16,12 +16,10 @@ from dperm.privacy.accountants import (
     draw_delta,
     draw_probability,
     epsilon_of,
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu,
     pld_epsilon,
     rdp_epsilon,
 )
+from dperm.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 from dperm.privacy.guarantee import Adjacency, Guarantee
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE

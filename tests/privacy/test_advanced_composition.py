@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from dperm import Guarantee, InvalidParameter
-from dperm.privacy.accountants import draw_probability, epsilon_of, gaussian_delta
+from dperm.privacy.accountants import draw_probability, epsilon_of
 from dperm.privacy.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
 from dperm.privacy.calibrate import ACCOUNTANTS, calibrate
+from dperm.privacy.gaussian import gaussian_delta
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.plan import Plan, PlannedQuery
 from dperm.privacy.queries import GradientQuery

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from dperm import DPGD, Guarantee, InvalidParameter, LargeDeltaWarning, minimize, price
-from dperm.privacy.accountants import epsilon_of, gaussian_epsilon
+from dperm.privacy.accountants import epsilon_of
 from dperm.privacy.calibrate import calibrate
+from dperm.privacy.gaussian import gaussian_epsilon
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import GradientQuery, LastIterateQuery
@@ -82,10 +83,15 @@ def test_an_epsilon_that_promises_nothing_is_refused(bad):
         Guarantee(bad, 1e-6)
 
 
-@pytest.mark.parametrize("bad", [0.0, -1e-6, 0.1, 0.5, 1.0, math.nan, math.inf, None])
+@pytest.mark.parametrize("bad", [1e-70, -1e-6, 0.1, 0.5, 1.0, math.nan, math.inf, None])
 def test_a_delta_outside_its_range_is_refused(bad):
     with pytest.raises(InvalidParameter, match="delta"):
         Guarantee(1.0, bad)
+
+
+def test_a_delta_of_zero_is_refused_by_a_solver_with_gaussian_noise():
+    with pytest.raises(InvalidParameter, match="pure ε"):
+        price(logistic_problem(), 1000, 3, guarantee=Guarantee(1.0, 0.0), solver="dp-gd")
 
 
 def test_a_delta_of_one_over_n_warns():

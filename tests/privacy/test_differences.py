@@ -24,7 +24,8 @@ from dperm import (
     Sigmoid,
     price,
 )
-from dperm.privacy.accountants import delta_of, epsilon_of, gaussian_epsilon, gaussian_mu, leaves
+from dperm.privacy.accountants import delta_of, epsilon_of, leaves
+from dperm.privacy.gaussian import gaussian_epsilon, gaussian_mu
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import DifferenceQuery, GradientQuery, PrintedEpochQuery

@@ -62,7 +62,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         """Raise if a parameter is wrong: the first line of a fit, before any row is read."""
         check_noise(self.noise, self._guarantee(), self.accountant)
         Adjacency.parse(self.adjacency)
-        choose_solver(self.solver, self._planned_problem())
+        choose_solver(self.solver, self._planned_problem(), self._guarantee())
         if self.n is not None:
             count("n", self.n)
         check_random_state(self.random_state)

@@ -14,7 +14,7 @@ from dperm.errors import DpermError
 from dperm.experiments.reference import logistic_optimum, single_release_risk
 from dperm.fitting import minimize
 from dperm.losses import Logistic
-from dperm.privacy.accountants import gaussian_mu
+from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import Problem

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import dp_accounting
 import numpy as np
 from dp_accounting import dp_event, pld, rdp
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
-from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.gaussian import gaussian_delta, gaussian_epsilon
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.profiles import privacy_profile
 
 _RELATION = {
     Adjacency.REPLACE_ONE: dp_accounting.NeighboringRelation.REPLACE_ONE,
@@ -30,49 +30,8 @@ _LARGEST_GRID = 300_000
 # loss is too wide for a grid, and the bound by the probability of a draw gives δ as well.
 _HARDLY_ANY_NOISE = 0.02
 
-
-def gaussian_delta(mu: float, epsilon: float) -> float:
-    """δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) of a μ-Gaussian-DP release: exact, rounded up."""
-    if mu == 0.0:
-        return 0.0
-    first = log_ndtr(-epsilon / mu + mu / 2)
-    second = epsilon + log_ndtr(-epsilon / mu - mu / 2)
-    # The difference of the logarithms is off by a few units in the last place of its larger term.
-    rounding = 8.0 * 2.0**-53 * (abs(first) + abs(second) + epsilon + 1.0)
-    return float(math.exp(first) * (rounding - math.expm1(min(second - first, 0.0))))
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The smallest ε with δ(ε) ≤ delta for a μ-Gaussian-DP release, rounded up."""
-    if gaussian_delta(mu, 0.0) <= delta:
-        return 0.0
-    if not math.isfinite(mu):
-        return math.inf
-    # δ(ε) ≤ Φ(−ε/μ + μ/2), and Φ(−x) ≤ exp(−x²/2): beyond this ε the curve is below delta.
-    top = mu * (mu / 2 + math.sqrt(2 * math.log(1 / delta))) + 1e-9
-    root = brentq(lambda e: gaussian_delta(mu, e) - delta, 0.0, top, xtol=1e-14, rtol=1e-13, maxiter=200)
-    epsilon, stride = float(root), 1e-12
-    while gaussian_delta(mu, epsilon) > delta:
-        epsilon *= 1.0 + stride
-        stride *= 2.0
-    return epsilon
-
-
-def gaussian_mu(guarantee: Guarantee) -> float:
-    """The largest μ whose Gaussian release keeps the guarantee, rounded down."""
-    epsilon, delta = guarantee.epsilon, guarantee.delta
-    top = 1.0
-    while gaussian_delta(top, epsilon) <= delta:
-        top *= 2.0
-    bottom = top
-    while gaussian_delta(bottom, epsilon) > delta:
-        bottom /= 2.0
-    mu = float(brentq(lambda m: gaussian_delta(m, epsilon) - delta, bottom, top, xtol=1e-300, rtol=1e-13))
-    stride = 1e-12
-    while gaussian_delta(mu, epsilon) > delta:
-        mu *= 1.0 - stride
-        stride *= 2.0
-    return mu
+# A mechanism whose ε is beyond this promises nothing.
+_LARGEST_EPSILON = 1e9
 
 
 def leaves(event: dp_event.DpEvent, count: int = 1) -> Iterator[tuple[dp_event.DpEvent, int]]:
@@ -97,6 +56,11 @@ def composed_mu(event: dp_event.DpEvent, adjacency: Adjacency) -> float:
     return adjacency.records_moved * math.sqrt(precision)
 
 
+def is_sampled(event: dp_event.DpEvent) -> bool:
+    """Whether some answers are given from a sample, so that PLD is needed."""
+    return any(isinstance(leaf, dp_event.PoissonSampledDpEvent) for leaf, _ in leaves(event))
+
+
 def epsilon_of(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, points: int = FINE_GRID) -> float:
     """ε at this δ by the tightest accountant that applies; infinite for what is not private.
 
@@ -105,13 +69,33 @@ def epsilon_of(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, poin
     if isinstance(event, dp_event.NonPrivateDpEvent):
         return math.inf
     if is_gaussian(event):
-        return gaussian_epsilon(composed_mu(event, adjacency), delta)
+        return gaussian_epsilon(composed_mu(event, adjacency), delta) if delta > 0.0 else math.inf
+    if not is_sampled(event):
+        return _smallest_epsilon(event, delta, adjacency)
     by_draw = _draw_epsilon(event, delta, adjacency)
     if _has_hardly_any_noise(event):
         return by_draw
-    epsilon = pld_epsilon(event, delta, adjacency, points)
-    # Where δ is so small that rounding in the PLD could matter, Rényi accounting still gives an ε.
-    return min(by_draw, epsilon if math.isfinite(epsilon) else rdp_epsilon(event, delta, adjacency))
+    epsilon = min(by_draw, pld_epsilon(event, delta, adjacency, points))
+    # Where δ is so small that rounding in the PLD could matter, Rényi accounting may give a smaller ε.
+    if delta < 10.0 * _pld_rounding(event):
+        epsilon = min(epsilon, rdp_epsilon(event, delta, adjacency))
+    return epsilon
+
+
+def _smallest_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency) -> float:
+    """Where the falling curve δ(ε) comes down to this δ, rounded up."""
+    curve = privacy_profile(_merged(event), adjacency)
+    if curve(0.0) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while curve(high) > delta:
+        low, high = high, 2.0 * high
+        if high > _LARGEST_EPSILON:
+            return math.inf
+    while high - low > 1e-13 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if curve(middle) > delta else (low, middle)
+    return high
 
 
 def delta_of(event: dp_event.DpEvent, epsilon: float, adjacency: Adjacency) -> float:
@@ -120,6 +104,8 @@ def delta_of(event: dp_event.DpEvent, epsilon: float, adjacency: Adjacency) -> f
         return 1.0
     if is_gaussian(event):
         return gaussian_delta(composed_mu(event, adjacency), epsilon)
+    if not is_sampled(event):
+        return privacy_profile(_merged(event), adjacency)(epsilon)
     by_draw = draw_delta(event, epsilon, adjacency)
     if _has_hardly_any_noise(event):
         return by_draw
@@ -156,7 +142,15 @@ def _draw_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency) -
 
 
 def _has_hardly_any_noise(event: dp_event.DpEvent) -> bool:
-    return all(leaf.event.noise_multiplier < _HARDLY_ANY_NOISE for leaf, _ in _parts(event)[1])
+    return any(leaf.event.noise_multiplier < _HARDLY_ANY_NOISE for leaf, _ in _parts(event)[1])
+
+
+def _merged(event: dp_event.DpEvent) -> list[tuple[dp_event.DpEvent, int]]:
+    """The single mechanisms, equal ones counted together."""
+    counts = Counter[dp_event.DpEvent]()
+    for leaf, count in leaves(event):
+        counts[leaf] += count
+    return list(counts.items())
 
 
 def _parts(event: dp_event.DpEvent) -> tuple[float, tuple[tuple[dp_event.DpEvent, int], ...]]:

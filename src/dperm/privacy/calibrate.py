@@ -11,12 +11,14 @@ from dperm.privacy.accountants import (
     COARSE_GRID,
     central_limit_precision,
     composed_mu,
+    delta_of,
     epsilon_of,
-    gaussian_mu,
     is_gaussian,
+    is_sampled,
     leaves,
 )
 from dperm.privacy.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
+from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.plan import PaidPlan, Plan
 from dperm.validation import one_of
@@ -26,6 +28,8 @@ ACCOUNTANTS = ("pld", "advanced-composition")
 
 # A calibrated plan of sampled queries may leave this share of ε unused.
 _TOLERANCE = 2e-3
+
+_LARGEST_MULTIPLIER = 1e30
 
 # The search ends where the noise is e^this times smaller or larger than the central limit suggests.
 _FURTHEST = 10.0
@@ -55,6 +59,8 @@ def calibrate(plan: Plan, guarantee: Guarantee, accountant: str = "pld") -> Paid
         price, multiplier = advanced_composition_epsilon, advanced_composition_noise(plan, guarantee)
     elif is_gaussian(plan.event(1.0)):
         multiplier = _calibrate_gaussians(plan, guarantee)
+    elif not is_sampled(plan.event(1.0)):
+        multiplier = _calibrate_by_delta(plan, guarantee)
     else:
         multiplier, stride = _calibrate_sampled(plan, guarantee), 1e-3
     for _ in range(60):
@@ -71,6 +77,29 @@ def calibrate(plan: Plan, guarantee: Guarantee, accountant: str = "pld") -> Paid
 def _calibrate_gaussians(plan: Plan, guarantee: Guarantee) -> float:
     # μ of the plan is inversely proportional to the noise, so one division finds it.
     return composed_mu(plan.event(1.0), plan.adjacency) / gaussian_mu(guarantee)
+
+
+def _calibrate_by_delta(plan: Plan, guarantee: Guarantee) -> float:
+    """Halve the range of multipliers, on a logarithmic scale, between one that does and one that does not."""
+
+    def keeps(multiplier: float) -> bool:
+        return delta_of(plan.event(multiplier), guarantee.epsilon, plan.adjacency) <= guarantee.delta
+
+    high = 1.0
+    while not keeps(high):
+        high *= 2.0
+        if high > _LARGEST_MULTIPLIER:
+            raise InvalidParameter(
+                f"no amount of noise gives epsilon = {guarantee.epsilon:g}, delta = {guarantee.delta:g} with this "
+                "plan: what it pays whatever the noise is already more."
+            )
+    low = 0.5 * high
+    while keeps(low):
+        low, high = 0.5 * low, low
+    while high > low * (1.0 + 1e-12):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if keeps(middle) else (middle, high)
+    return high
 
 
 def _calibrate_sampled(plan: Plan, guarantee: Guarantee) -> float:

@@ -40,7 +40,8 @@ class Guarantee:
     epsilon : float
         At least 1e-5 and finite.
     delta : float
-        Strictly between 0 and 0.1. From 1/n on it would allow publishing a whole row, and a fit warns.
+        Below 0.1. From 1/n on it would allow publishing a whole row, and a fit warns. 0 is a pure-ε guarantee, which
+        only some solvers can give.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class Guarantee:
         """Refuse anything that is not a promise."""
         if positive("epsilon", self.epsilon) < SMALLEST_EPSILON:
             raise InvalidParameter(f"epsilon must be at least {SMALLEST_EPSILON:g}, got {self.epsilon!r}.")
-        if not 0.0 < finite("delta", self.delta) < 0.1:
-            raise InvalidParameter(f"delta must lie strictly between 0 and 0.1, got {self.delta!r}.")
-        if self.delta < SMALLEST_DELTA:
-            raise InvalidParameter(f"delta must be at least {SMALLEST_DELTA:g}, got {self.delta!r}.")
+        if not 0.0 <= finite("delta", self.delta) < 0.1:
+            raise InvalidParameter(f"delta must be 0 (pure ε) or lie strictly between 0 and 0.1, got {self.delta!r}.")
+        if 0.0 < self.delta < SMALLEST_DELTA:
+            raise InvalidParameter(f"delta must be 0 (pure ε) or at least {SMALLEST_DELTA:g}, got {self.delta!r}.")

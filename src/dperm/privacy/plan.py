@@ -8,7 +8,7 @@ from dp_accounting import dp_event
 
 from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.queries import LastIterateQuery, PrintedEpochQuery, Query
+from dperm.privacy.queries import Query
 from dperm.validation import count, positive
 
 
@@ -63,10 +63,7 @@ class Plan:
     @property
     def n_steps(self) -> int:
         """Number of noisy answers that are computed."""
-        return sum(
-            item.count * (item.query.n_steps if isinstance(item.query, LastIterateQuery | PrintedEpochQuery) else 1)
-            for item in self.planned
-        )
+        return sum(item.count * item.query.n_steps for item in self.planned)
 
     @property
     def passes(self) -> float:

@@ -24,9 +24,10 @@ class PrivacyStatement:
     noise : str
         "certified", "paper" or "none".
     noise_multiplier : float
-        Standard deviation over sensitivity, for the first planned query.
+        Scale of the noise over sensitivity, for the first planned query.
     sigma : float
-        Standard deviation of the noise on one coordinate of the first planned query, at its largest sensitivity.
+        Scale of the noise of the first planned query at its largest sensitivity: for Gaussian noise the standard
+        deviation on one coordinate.
     n, n_features : int
         Shape of the table, public.
     classes : tuple or None
@@ -45,6 +46,8 @@ class PrivacyStatement:
         How certified noise was found; `certified_epsilon` is the tightest bound either way.
     noise_levels : int
         How many noise multipliers the plan has.
+    distribution : str
+        How the noise is distributed.
     """
 
     epsilon: float
@@ -67,6 +70,7 @@ class PrivacyStatement:
     caveats: tuple[str, ...]
     accountant: str = "pld"
     noise_levels: int = 1
+    distribution: str = "Gaussian"
 
     @property
     def for_release(self) -> bool:
@@ -112,15 +116,17 @@ class PrivacyStatement:
             return "none"
         levels = f", the first of {self.noise_levels} levels" if self.noise_levels > 1 else ""
         way = "calibrated by advanced composition (Appendix B.1), " if self.accountant == "advanced-composition" else ""
+        scale = f"σ = {self.sigma:.3g} a coordinate" if self.distribution == "Gaussian" else f"scale {self.sigma:.3g}"
         return (
-            f"Gaussian, multiplier {self.noise_multiplier:.4g} (σ = {self.sigma:.3g} a coordinate){levels}; {way}"
+            f"{self.distribution}, multiplier {self.noise_multiplier:.4g} ({scale}){levels}; {way}"
             f"accounted ε = {self.certified_epsilon:.6g} at δ = {self.delta:g}"
         )
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "PrivacyStatement":
         """Read what `to_dict` wrote."""
-        earlier: dict[str, Any] = {"accountant": "pld", "noise_levels": 1}  # files from before there was a choice
+        # files from before there was a choice
+        earlier: dict[str, Any] = {"accountant": "pld", "noise_levels": 1, "distribution": "Gaussian"}
         content = earlier | content
         values = {field.name: content[field.name] for field in fields(cls)}
         for name in ("epsilon", "delta", "certified_epsilon", "certified_delta"):

@@ -1,6 +1,7 @@
 """Solvers: one file each. To add one, write its file and import it here; the contract tests find it."""
 
 from dperm.errors import InvalidParameter
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Solver
 from dperm.solvers.dp_accmd import DPAccMD
@@ -16,8 +17,19 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 
-def choose_solver(solver: object, problem: Problem) -> Solver:
-    """Turn a name, "auto" or a solver object into a solver that takes this problem, or raise."""
+def choose_solver(solver: object, problem: Problem, guarantee: Guarantee | None) -> Solver:
+    """Turn a name, "auto" or a solver object into a solver that takes this problem, or raise.
+
+    Parameters
+    ----------
+    solver : str or Solver
+        What was asked for.
+    problem : Problem
+        What is to be minimised.
+    guarantee : Guarantee or None
+        What must hold; None for a run without noise.
+    """
+    pure = guarantee is not None and guarantee.delta == 0.0
     if isinstance(solver, str) and solver == "auto":
         chosen: Solver = DPGD()
     elif isinstance(solver, str) and solver in SOLVERS:
@@ -28,6 +40,17 @@ def choose_solver(solver: object, problem: Problem) -> Solver:
         names = ", ".join(repr(name) for name in ("auto", *SOLVERS))
         raise InvalidParameter(f"solver must be one of {names} or a solver object, got {solver!r}.")
     reason = chosen.refusal(problem)
+    if reason is None and pure and not chosen.pure:
+        reason = "delta = 0 asks for pure ε, which its noise cannot give."
     if reason is not None:
-        raise InvalidParameter(f"{chosen.name} cannot take this problem: {reason}")
+        raise InvalidParameter(f"{chosen.name} cannot take this problem: {reason} {_who_takes(problem, pure)}")
     return chosen
+
+
+def _who_takes(problem: Problem, pure: bool) -> str:
+    able = [
+        name for name, kind in SOLVERS.items() if kind.example().refusal(problem) is None and (kind.pure or not pure)
+    ]
+    if not able:
+        return "No solver takes it."
+    return f"{' and '.join([', '.join(able[:-1]), able[-1]]) if len(able) > 1 else able[0]} can."

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.errors import InvalidParameter
-from dperm.privacy.accountants import central_limit_multiplier, central_limit_precision, gaussian_mu
+from dperm.privacy.accountants import central_limit_multiplier, central_limit_precision
+from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.plan import PlannedQuery
 from dperm.privacy.queries import DifferenceQuery, GradientQuery, check_sampling_rate

@@ -30,12 +30,35 @@ class Oracle(Protocol):
 
 @dataclass(frozen=True)
 class Profile:
-    """How `dperm solvers` describes a method."""
+    """How `dperm solvers` describes a method: its row of the paper's comparison tables, and what dperm makes of it.
+
+    Attributes
+    ----------
+    summary : str
+        What it does, in a line.
+    source : str
+        Where it comes from.
+    table : str
+        The row of the paper's Tables 1 to 3 that it stands for.
+    utility : str
+        The bound on the excess empirical risk, up to constants and log(1/δ).
+    gradients : str
+        Per-example gradients.
+    regularizers : str
+        Which regularizers and domains it takes, and whether they may be non-smooth.
+    adjacency : str
+        Under which adjacency it was published, and under which it is certified here.
+    needs : str
+        What it assumes of the loss and of F^r.
+    """
 
     summary: str
     source: str
+    table: str
     utility: str
     gradients: str
+    regularizers: str
+    adjacency: str
     needs: str
 
 
@@ -44,10 +67,12 @@ class Solver(ABC):
 
     name: ClassVar[str]
     profile: ClassVar[Profile]
+    # Whether its certified guarantee has δ = 0.
+    pure: ClassVar[bool] = False
 
     @abstractmethod
     def refusal(self, problem: Problem) -> str | None:
-        """Say why this solver cannot take the problem, or None if it can."""
+        """Say why this solver cannot take the problem, or None if it can; who can is said by `choose_solver`."""
 
     @abstractmethod
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:

@@ -7,7 +7,7 @@ import numpy as np
 
 from dperm.domains.mirror import MirrorDomain
 from dperm.errors import InvalidParameter
-from dperm.privacy.accountants import gaussian_mu
+from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import GradientQuery
@@ -55,9 +55,12 @@ class DPAccMD(Solver):
     profile = Profile(
         summary="noisy accelerated mirror descent on a bounded domain",
         source="Wang, Ye and Xu 2017, Algorithm 3, with the noisy gradient in both steps",
+        table="Table 3, this paper",
         utility="√(B_w(w*, x_0) V)/(nε), V ≤ G_C² + ‖C‖²; √log(p)/(nε) on the l1 ball and the simplex",
         gradients="n·T, T² = L‖C‖² √(B_w/V) nε",
-        needs="convex smooth loss, no regularizer, a bounded domain with a mirror map",
+        regularizers="none; the l1, l2 or group ball, the simplex, a box",
+        adjacency="published for replace_one; certified for both",
+        needs="convex smooth loss",
     )
 
     def __post_init__(self) -> None:

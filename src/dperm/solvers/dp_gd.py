@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.errors import InvalidParameter
-from dperm.privacy.accountants import gaussian_mu
+from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.last_iterate import last_iterate_amplification
 from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
@@ -67,9 +67,12 @@ class DPGD(Solver):
     profile = Profile(
         summary="noisy gradient descent with a proximal step",
         source="Wang, Ye and Xu 2017, Algorithm 4; last-iterate accounting after Bok, Su and Altschuler 2024",
+        table="section 6, which has no table: DP-GD",
         utility="p log(n)/(n²ε²) strongly convex; √p/(nε) for the squared gradient norm, non-convex",
         gradients="n·T, T = κ log(n²ε²/p)",
-        needs="smooth loss, any regularizer and domain",
+        regularizers="any, non-smooth ones by a proximal step; any domain",
+        adjacency="published for replace_one; certified for both",
+        needs="smooth loss, convex or not",
     )
 
     def __post_init__(self) -> None:

@@ -61,9 +61,12 @@ class DPKatyusha(AnchoredSolver):
     profile = Profile(
         summary="accelerated variance-reduced steps around privately released anchors",
         source="Wang, Ye and Xu 2017, Remark 4.2, after Allen-Zhu 2017",
+        table="Table 1, this paper, accelerated (Remark 4.2)",
         utility="p log(n)/(μn²ε²)",
         gradients="(n + b√κ) T, T = log(n²ε²μ/p), batches of b rows",
-        needs="convex smooth loss, strongly convex F^r, any domain",
+        regularizers="strongly convex ones, non-smooth parts by a proximal step; any domain",
+        adjacency="published for replace_one; certified for both",
+        needs="convex smooth loss, strongly convex F^r",
     )
 
     def refusal(self, problem: Problem) -> str | None:

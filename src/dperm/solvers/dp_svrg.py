@@ -75,9 +75,12 @@ class DPSVRG(AnchoredSolver):
     profile = Profile(
         summary="variance-reduced steps around privately released anchors",
         source="Wang, Ye and Xu 2017, Algorithm 1, mended",
+        table="Table 1, this paper",
         utility="p log(n)/(μn²ε²)",
         gradients="(n + bκ) T, T = log(n²ε²μ/p), batches of b rows",
-        needs="convex smooth loss, strongly convex F^r, any domain",
+        regularizers="strongly convex ones, non-smooth parts by a proximal step; any domain",
+        adjacency="published for replace_one; certified for both",
+        needs="convex smooth loss, strongly convex F^r",
     )
 
     def __post_init__(self) -> None:

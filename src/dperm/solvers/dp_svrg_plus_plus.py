@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 from dperm.errors import InvalidParameter
-from dperm.privacy.accountants import gaussian_mu
+from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.plan import PaidPlan, Plan
 from dperm.privacy.setting import Setting
@@ -69,9 +69,12 @@ class DPSVRGPlusPlus(AnchoredSolver):
     profile = Profile(
         summary="variance-reduced steps around anchors, in epochs that double",
         source="Wang, Ye and Xu 2017, Algorithm 2, mended",
+        table="Table 2, this paper",
         utility="√p/(nε)",
         gradients="n T + b·nε/√p, T = log(nε/√p), batches of b rows",
-        needs="convex smooth loss, any regularizer and domain",
+        regularizers="any, non-smooth ones by a proximal step; any domain",
+        adjacency="published for replace_one; certified for both",
+        needs="convex smooth loss",
     )
 
     def __post_init__(self) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from scipy.optimize import brentq
 
-from dperm.privacy.accountants import central_limit_precision, delta_of, gaussian_mu
+from dperm.privacy.accountants import central_limit_precision, delta_of
+from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import PrintedEpochQuery

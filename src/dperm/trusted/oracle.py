@@ -123,6 +123,8 @@ class Oracle:
                 return self._printed_epoch(item.query, item, positive("step_size", step_size), *points)
             case GradientQuery():
                 return self._noisy_gradient(item.query, item, *points)
+            case _:
+                raise PlanExceeded("the oracle has no answer to this kind of query.")
 
     def _spend(self, item: PlannedQuery) -> None:
         with self._lock:

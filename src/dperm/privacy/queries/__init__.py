@@ -1,0 +1,9 @@
+"""What a solver may ask, one file a query."""
+
+from dperm.privacy.queries.base import Query, check_sampling_rate
+from dperm.privacy.queries.difference import DifferenceQuery
+from dperm.privacy.queries.gradient import GradientQuery
+from dperm.privacy.queries.last_iterate import LastIterateQuery
+from dperm.privacy.queries.printed_epoch import PrintedEpochQuery
+
+__all__ = ["DifferenceQuery", "GradientQuery", "LastIterateQuery", "PrintedEpochQuery", "Query", "check_sampling_rate"]

@@ -1,0 +1,66 @@
+"""What a query is: it owns its sensitivity, its sampling and its accounting event, so that they cannot disagree."""
+
+from typing import Protocol
+
+from dp_accounting import dp_event
+
+from dperm.errors import InvalidParameter
+from dperm.privacy.setting import Setting
+from dperm.validation import finite, positive
+
+
+class Query(Protocol):
+    """A frozen dataclass, one file each. The oracle has a method that answers it (trusted/oracle.py).
+
+    `noise_multiplier` is always the noise's scale over the sensitivity under the setting's adjacency. The Gaussian
+    events of dp-accounting want it relative to one record's contribution and apply the adjacency themselves, so
+    every query converts in `event` and nowhere else.
+    """
+
+    @property
+    def setting(self) -> Setting:
+        """The public facts that the query rests on."""
+        ...
+
+    @property
+    def distribution(self) -> str:
+        """How the noise is distributed: a word for the privacy statement."""
+        ...
+
+    @property
+    def sensitivity(self) -> float:
+        """How far what is hidden moves between adjacent tables, given the batch, in the norm that the noise is for."""
+        ...
+
+    @property
+    def sampling_rate(self) -> float:
+        """Every row is in a batch with this probability."""
+        ...
+
+    @property
+    def n_steps(self) -> int:
+        """How many noisy answers one query computes."""
+        ...
+
+    @property
+    def gradients_per_row(self) -> float:
+        """Expected number of gradients that the answer takes of every row; infinite where that is not public."""
+        ...
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """What one answer costs."""
+        ...
+
+
+def check_sampling_rate(rate: float) -> None:
+    """Refuse degenerate sampling: q = 0 would look free."""
+    if not 0.0 < finite("sampling_rate", rate) <= 1.0:
+        raise InvalidParameter(f"sampling_rate must lie in (0, 1], got {rate!r}.")
+
+
+def sampled_gaussian(setting: Setting, rate: float, noise_multiplier: float) -> dp_event.DpEvent:
+    """A Gaussian release over a Poisson sample, with the multiplier relative to one record."""
+    gaussian = dp_event.GaussianDpEvent(
+        positive("noise multiplier", noise_multiplier) * setting.adjacency.records_moved
+    )  # fmt: skip
+    return gaussian if rate == 1.0 else dp_event.PoissonSampledDpEvent(rate, gaussian)
