@@ -1,7 +1,7 @@
 """dperm: differentially private empirical risk minimization, with a guarantee proved for the run that happened."""
 
 from dperm.domains import Box, GroupBall, L1Ball, L2Ball, Simplex, WholeSpace
-from dperm.errors import DpermError, InvalidParameter, LargeDeltaWarning, NotForReleaseWarning, PlanExceeded
+from dperm.errors import DpermError, InvalidParameter, LargeDeltaWarning, NotForReleaseWarning, NotSolved, PlanExceeded
 from dperm.estimators import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
 from dperm.fitting import Release, minimize, price
 from dperm.losses import (
@@ -20,7 +20,19 @@ from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import Problem
 from dperm.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer
-from dperm.solvers import DPGD, DPSVRG, DPAccMD, DPKatyusha, DPSVRGPlusPlus
+from dperm.solvers import (
+    DPGD,
+    DPSVRG,
+    ChaudhuriObjective,
+    ChaudhuriOutput,
+    DPAccMD,
+    DPKatyusha,
+    DPSVRGPlusPlus,
+    KiferObjective,
+    TalwarMirror,
+    TalwarObjective,
+    ZhangOutput,
+)
 from dperm.trusted.risk import empirical_risk
 
 __version__ = "0.1.0"
@@ -31,6 +43,8 @@ __all__ = [
     "L1",
     "L2",
     "Box",
+    "ChaudhuriObjective",
+    "ChaudhuriOutput",
     "DPAccMD",
     "DPKatyusha",
     "DPSVRGPlusPlus",
@@ -41,6 +55,7 @@ __all__ = [
     "Guarantee",
     "Huber",
     "InvalidParameter",
+    "KiferObjective",
     "L1Ball",
     "L2Ball",
     "LargeDeltaWarning",
@@ -48,6 +63,7 @@ __all__ = [
     "Loss",
     "NoRegularizer",
     "NotForReleaseWarning",
+    "NotSolved",
     "OneVsRestHinge",
     "PlanExceeded",
     "Poisson",
@@ -62,8 +78,11 @@ __all__ = [
     "SmoothedHinge",
     "Softmax",
     "Squared",
+    "TalwarMirror",
+    "TalwarObjective",
     "Welsch",
     "WholeSpace",
+    "ZhangOutput",
     "empirical_risk",
     "minimize",
     "price",

@@ -13,6 +13,10 @@ class PlanExceeded(DpermError, RuntimeError):
     """A solver asked the oracle something its plan did not pay for."""
 
 
+class NotSolved(DpermError, RuntimeError):
+    """A minimisation behind the wall did not reach its declared tolerance; nothing was released, all is spent."""
+
+
 class NotForReleaseWarning(UserWarning):
     """The result is usable for study but does not carry the guarantee that a release needs."""
 

@@ -37,6 +37,10 @@ class Constants:
         Whether every f(·, z) is convex.
     exact_prox : bool
         Whether the proximal step of r on C is computed exactly, hence does not expand distances.
+    monotone : bool
+        Whether every row's slope ∂ℓ/∂margin keeps its sign.
+    n_outputs : int
+        Margins per row; 1 for a generalized linear model in the strict sense.
     dimension : int
         Number of coefficients, the constant column included.
     gaussian_width : float
@@ -54,6 +58,8 @@ class Constants:
     initial_gap: float
     convex: bool
     exact_prox: bool
+    monotone: bool
+    n_outputs: int
     dimension: int
     gaussian_width: float
     divergence_bound: float
@@ -166,6 +172,8 @@ class Problem:
             initial_gap=min(gaps),
             convex=self.loss.convex,
             exact_prox=prox_is_exact(self.regularizer, self.domain),
+            monotone=self.loss.monotone,
+            n_outputs=self.loss.n_outputs,
             dimension=dimension,
             gaussian_width=self.domain.gaussian_width(dimension),
             divergence_bound=mirror.divergence_bound(dimension) if mirror else math.inf,

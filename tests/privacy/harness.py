@@ -33,9 +33,17 @@ class RecordingOracle(Oracle):
         self.exact.append(super()._exact_difference(query, chosen, w, anchor))
         return self.exact[-1]
 
-    def _add_noise(self, exact, sigma, n_steps=1):
-        self.sigmas.append(sigma)
-        return super()._add_noise(exact, sigma, n_steps)
+    def _exact_descent(self, query, w):
+        self.exact.append(super()._exact_descent(query, w))
+        return self.exact[-1]
+
+    def _exact_minimiser(self, *arguments):
+        self.exact.append(super()._exact_minimiser(*arguments))
+        return self.exact[-1]
+
+    def _add_noise(self, exact, scale, n_steps=1, distribution="Gaussian"):
+        self.sigmas.append(scale)
+        return super()._add_noise(exact, scale, n_steps, distribution)
 
 
 class WallBreach(AssertionError):
@@ -93,6 +101,14 @@ class TaintedOracle(Oracle):
         with self._opened():
             return Tainted(super()._exact_difference(query, chosen, w, anchor))
 
+    def _exact_descent(self, query, w):
+        with self._opened():
+            return Tainted(super()._exact_descent(query, w))
+
+    def _exact_minimiser(self, *arguments):
+        with self._opened():
+            return Tainted(super()._exact_minimiser(*arguments))
+
     def _batches(self, rate, n_steps):
         with self._opened():
             return super()._batches(rate, n_steps)
@@ -112,14 +128,14 @@ class TaintedOracle(Oracle):
         finally:
             self._rows = tainted
 
-    def _add_noise(self, exact, sigma, n_steps=1):
-        return super()._add_noise(reveal(exact), sigma, n_steps)
+    def _add_noise(self, exact, scale, n_steps=1, distribution="Gaussian"):
+        return super()._add_noise(reveal(exact), scale, n_steps, distribution)
 
 
 class ScriptedOracle(TaintedOracle):
     """Answers from a script that knows nothing of the rows: a solver must then do the same on every table."""
 
-    def _add_noise(self, exact, sigma, n_steps=1):
+    def _add_noise(self, exact, scale, n_steps=1, distribution="Gaussian"):
         return 0.01 * self._randomness.noise.standard_normal(reveal(exact).shape)
 
     def _printed_steps(self, query, batches, w, anchor, anchor_gradient, noise, step_size):

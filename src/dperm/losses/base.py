@@ -27,6 +27,9 @@ class Loss(ABC):
 
     name: ClassVar[str]
     convex: ClassVar[bool]
+    # Whether ∂ℓ/∂margin keeps its sign for every target, as it does for logistic and hinge losses: objective
+    # perturbation then needs less noise.
+    monotone: ClassVar[bool] = False
 
     @property
     def n_outputs(self) -> int:
@@ -108,6 +111,8 @@ class Loss(ABC):
                 raise InvalidParameter(f"the {self.name} loss exceeds its declared curvature bound {curvature:g}.")
             if self.convex and not rises.min() >= -rounding:
                 raise InvalidParameter(f"the {self.name} loss declares itself convex, but its derivative falls.")
+            if self.monotone and slopes.min() < 0.0 < slopes.max():
+                raise InvalidParameter(f"the {self.name} loss declares itself monotone, but its derivative turns.")
 
     def _check_vector_slope(self, margin_bound: float) -> None:
         """The same for a vector of margins, at fixed pseudo-random places."""

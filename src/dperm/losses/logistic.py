@@ -15,6 +15,7 @@ class Logistic(SignLoss):
 
     name = "logistic"
     convex = True
+    monotone = True
 
     @staticmethod
     def value(margin: Any, target: Any) -> Any:

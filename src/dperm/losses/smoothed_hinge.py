@@ -17,6 +17,7 @@ class SmoothedHinge(SignLoss):
 
     name = "smoothed_hinge"
     convex = True
+    monotone = True
 
     def __post_init__(self) -> None:
         """Check the width of the corner: at 0 the loss would not be smooth."""

@@ -4,17 +4,51 @@ from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Solver
+from dperm.solvers.chaudhuri_objective import ChaudhuriObjective
+from dperm.solvers.chaudhuri_output import ChaudhuriOutput
 from dperm.solvers.dp_accmd import DPAccMD
 from dperm.solvers.dp_gd import DPGD
 from dperm.solvers.dp_katyusha import DPKatyusha
 from dperm.solvers.dp_svrg import DPSVRG
 from dperm.solvers.dp_svrg_plus_plus import DPSVRGPlusPlus
+from dperm.solvers.kifer_objective import KiferObjective
+from dperm.solvers.talwar_mirror import TalwarMirror
+from dperm.solvers.talwar_objective import TalwarObjective
+from dperm.solvers.zhang_output import ZhangOutput
 
-__all__ = ["DPGD", "DPSVRG", "SOLVERS", "DPAccMD", "DPKatyusha", "DPSVRGPlusPlus", "Solver", "choose_solver"]
+__all__ = [
+    "DPGD",
+    "DPSVRG",
+    "SOLVERS",
+    "ChaudhuriObjective",
+    "ChaudhuriOutput",
+    "DPAccMD",
+    "DPKatyusha",
+    "DPSVRGPlusPlus",
+    "KiferObjective",
+    "Solver",
+    "TalwarMirror",
+    "TalwarObjective",
+    "ZhangOutput",
+    "choose_solver",
+]
 
-SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (DPGD, DPSVRG, DPSVRGPlusPlus, DPKatyusha, DPAccMD)
-}
+# The paper's own, then the rows that its tables compare them with, in their order.
+_KINDS: tuple[type[Solver], ...] = (
+    DPGD,
+    DPSVRG,
+    DPSVRGPlusPlus,
+    DPKatyusha,
+    DPAccMD,
+    ChaudhuriOutput,
+    ChaudhuriObjective,
+    KiferObjective,
+    ZhangOutput,
+    TalwarMirror,
+    TalwarObjective,
+)
+
+SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in _KINDS}
 
 
 def choose_solver(solver: object, problem: Problem, guarantee: Guarantee | None) -> Solver:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from randomgen import ChaCha
 
 from dperm.errors import InvalidParameter
@@ -30,6 +31,19 @@ class Randomness:
     sampling: np.random.Generator
     public_coin: np.random.Generator
     seeded: bool
+
+    def unit_noise(self, distribution: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Noise of scale 1.
+
+        "Gaussian": independent standard normals. "Gamma": one vector of density ∝ exp(−‖b‖₂), which has a uniformly
+        random direction and a Gamma-distributed length.
+        """
+        normal = self.noise.standard_normal(shape)
+        if distribution == "Gaussian":
+            return normal
+        if distribution == "Gamma":
+            return np.asarray(normal * (self.noise.standard_gamma(normal.size) / np.linalg.norm(normal)))
+        raise InvalidParameter(f"there is no noise of the distribution {distribution!r}.")
 
     @classmethod
     def from_random_state(cls, random_state: Any) -> "Randomness":

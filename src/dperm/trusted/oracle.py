@@ -12,12 +12,21 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter, PlanExceeded
 from dperm.privacy.plan import PaidPlan, PlannedQuery
-from dperm.privacy.queries import DifferenceQuery, GradientQuery, LastIterateQuery, PrintedEpochQuery
+from dperm.privacy.queries import (
+    DescentOutputQuery,
+    DifferenceQuery,
+    GradientQuery,
+    LastIterateQuery,
+    ObjectivePerturbationQuery,
+    OutputPerturbationQuery,
+    PrintedEpochQuery,
+)
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.prox import coordinate_prox
 from dperm.trusted.differences import Batches
 from dperm.trusted.kernels import n_threads
+from dperm.trusted.minimiser import minimiser
 from dperm.trusted.noise import Randomness
 from dperm.trusted.rows import Rows
 from dperm.validation import positive
@@ -123,6 +132,12 @@ class Oracle:
                 return self._printed_epoch(item.query, item, positive("step_size", step_size), *points)
             case GradientQuery():
                 return self._noisy_gradient(item.query, item, *points)
+            case DescentOutputQuery():
+                return self._noisy_descent(item.query, item, *points)
+            case OutputPerturbationQuery():
+                return self._noisy_minimiser(item.query, item, *points)
+            case ObjectivePerturbationQuery():
+                return self._perturbed_minimiser(item.query, item, *points)
             case _:
                 raise PlanExceeded("the oracle has no answer to this kind of query.")
 
@@ -145,6 +160,34 @@ class Oracle:
             gradient = self._add_noise(self._exact_gradient(self._rows, w, self._setting.n), sigma)
             w = self._problem.prox(w - query.step_size * gradient, query.step_size)
         return w
+
+    def _noisy_descent(self, query: DescentOutputQuery, item: PlannedQuery, w: Array) -> Array:
+        return self._add_noise(self._exact_descent(query, w), self._paid.sigma(item), n_steps=0)
+
+    def _exact_descent(self, query: DescentOutputQuery, w: Array) -> Array:
+        for _ in range(query.n_steps):
+            gradient = self._rows.gradient_sum(self._problem, w, self._pool) / self._setting.n
+            w = self._problem.prox(w - query.step_size * gradient, query.step_size)
+            self._advance(1)
+        return w
+
+    def _noisy_minimiser(self, query: OutputPerturbationQuery, item: PlannedQuery, start: Array) -> Array:
+        exact = self._exact_minimiser(start, np.zeros(start.size), 0.0, query.tolerance)
+        return self._add_noise(exact, self._paid.sigma(item), distribution=query.distribution)
+
+    def _perturbed_minimiser(self, query: ObjectivePerturbationQuery, item: PlannedQuery, start: Array) -> Array:
+        linear = self._add_noise(
+            np.zeros(start.size), self._paid.sigma(item), n_steps=0, distribution=query.distribution
+        )  # fmt: skip
+        exact = self._exact_minimiser(start, linear, query.ridge, query.tolerance)
+        return self._add_noise(exact, query.remainder_scale, distribution="Gamma")
+
+    def _exact_minimiser(self, start: Array, linear: Array, ridge: float, tolerance: float) -> Array:
+        """The minimiser before output noise, solved to the tolerance or not returned at all."""
+        return minimiser(
+            self._problem, self._rows, self._setting.n, linear, ridge, self._setting.smoothness, tolerance, start,
+            self._pool,
+        )  # fmt: skip
 
     def _noisy_difference(self, query: DifferenceQuery, item: PlannedQuery, w: Array, anchor: Array) -> Array:
         distance = float(np.linalg.norm(w - anchor))
@@ -198,14 +241,20 @@ class Oracle:
         """The mean before noise. An empty batch gives zeros, and still gets noise."""
         return rows.gradient_sum(self._problem, w, self._pool) / divisor
 
-    def _add_noise(self, exact: Array, sigma: float, n_steps: int = 1) -> Array:
+    def _add_noise(
+        self, exact: Array, scale: float, n_steps: int = 1, distribution: str = "Gaussian"
+    ) -> Array:  # fmt: skip
         """The one gate: what passes here may leave."""
+        self._advance(n_steps)
+        if self._paid.noise_multiplier is None:
+            return exact
+        return exact + scale * self._randomness.unit_noise(distribution, exact.shape)
+
+    def _advance(self, n_steps: int) -> None:
+        """Report how far the plan has come: public numbers only."""
         self._done += n_steps
         if self._progress is not None:
             self._progress(self._done, self._paid.plan.n_steps)
-        if self._paid.noise_multiplier is None:
-            return exact
-        return exact + sigma * self._randomness.noise.standard_normal(exact.shape)
 
 
 def _chunks(n_steps: int, numbers_per_step: float) -> Iterator[int]:

@@ -1,9 +1,22 @@
 """What a solver may ask, one file a query."""
 
 from dperm.privacy.queries.base import Query, check_sampling_rate
+from dperm.privacy.queries.descent_output import DescentOutputQuery
 from dperm.privacy.queries.difference import DifferenceQuery
 from dperm.privacy.queries.gradient import GradientQuery
 from dperm.privacy.queries.last_iterate import LastIterateQuery
+from dperm.privacy.queries.objective_perturbation import ObjectivePerturbationQuery
+from dperm.privacy.queries.output_perturbation import OutputPerturbationQuery
 from dperm.privacy.queries.printed_epoch import PrintedEpochQuery
 
-__all__ = ["DifferenceQuery", "GradientQuery", "LastIterateQuery", "PrintedEpochQuery", "Query", "check_sampling_rate"]
+__all__ = [
+    "DescentOutputQuery",
+    "DifferenceQuery",
+    "GradientQuery",
+    "LastIterateQuery",
+    "ObjectivePerturbationQuery",
+    "OutputPerturbationQuery",
+    "PrintedEpochQuery",
+    "Query",
+    "check_sampling_rate",
+]

@@ -39,7 +39,7 @@ class Query(Protocol):
 
     @property
     def n_steps(self) -> int:
-        """How many noisy answers one query computes."""
+        """How many steps, planned beforehand, one query takes."""
         ...
 
     @property
@@ -64,3 +64,13 @@ def sampled_gaussian(setting: Setting, rate: float, noise_multiplier: float) -> 
         positive("noise multiplier", noise_multiplier) * setting.adjacency.records_moved
     )  # fmt: skip
     return gaussian if rate == 1.0 else dp_event.PoissonSampledDpEvent(rate, gaussian)
+
+
+def check_minimiser(method: str, setting: Setting) -> None:
+    """Refuse problems on which exact minimisation or descent is not known to be stable."""
+    if not setting.constants.convex:
+        raise InvalidParameter(f"{method} needs a convex loss.")
+    if not setting.constants.exact_prox:
+        raise InvalidParameter(
+            f"{method} needs an exact proximal step, which this regularizer does not have on this domain."
+        )

@@ -1,0 +1,94 @@
+"""Objective perturbation: what the methods of Chaudhuri, Kifer and Talwar share."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dperm.errors import InvalidParameter
+from dperm.privacy.gaussian import gaussian_mu
+from dperm.privacy.guarantee import Guarantee
+from dperm.privacy.plan import Plan, PlannedQuery
+from dperm.privacy.queries import ObjectivePerturbationQuery
+from dperm.privacy.setting import Setting
+from dperm.problem import Problem
+from dperm.solvers.base import Array, Oracle, Solver
+from dperm.solvers.perturbation import needs_a_stable_minimiser, remainder_for, tolerance_for
+from dperm.validation import finite, positive
+
+# The share of ε that the change of variables may cost at the default ridge.
+_JACOBIAN_SHARE = 1.0 / 3.0
+
+
+@dataclass(frozen=True)
+class ObjectiveSolver(Solver):
+    """argmin over C of F^r(w) + (ridge/2)‖w‖² + ⟨b, w⟩/n; see a concrete method for its noise and published constants.
+
+    Parameters
+    ----------
+    ridge : float, optional
+        Strength of the ridge that is added to the problem's own. By default so much that the total is at least
+        √(E‖b‖²)/(nD), which balances noise and bias for a minimiser of norm D, and that the change of variables costs
+        at most a third of ε.
+    nominal_distance : float
+        A public guess at ‖w*‖ · R where the domain does not bound it. It steers the ridge, not privacy.
+    """
+
+    ridge: float | None = None
+    nominal_distance: float = 10.0
+
+    pure = True
+    # Whether b is Gaussian for δ > 0; for δ = 0 it never is.
+    gaussian: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        """Check the settings that were given."""
+        if self.ridge is not None and finite("ridge", self.ridge) < 0.0:
+            raise InvalidParameter(f"ridge must not be negative, got {self.ridge!r}.")
+        positive("nominal_distance", self.nominal_distance)
+
+    def refusal(self, problem: Problem) -> str | None:
+        """The proof moves the linear term along one row's direction."""
+        if problem.loss.n_outputs != 1:
+            return f"it needs a loss of one margin, and {problem.loss.name} has {problem.loss.n_outputs}."
+        return needs_a_stable_minimiser(problem)
+
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+        """One minimisation. Without noise no ridge is added."""
+        if self.ridge is not None:
+            return self._plan_with(setting, guarantee, self.ridge)
+        return self._plan_with(
+            setting, guarantee, 0.0 if guarantee is None else self._default_ridge(setting, guarantee)
+        )
+
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+        """Ask once; projecting what the little output noise moved is post-processing."""
+        return problem.domain.project(oracle.ask(plan.planned[0], start))
+
+    def _plan_with(self, setting: Setting, guarantee: Guarantee | None, ridge: float) -> Plan:
+        distribution = "Gaussian" if self._is_gaussian(guarantee) else "Gamma"
+        query = ObjectivePerturbationQuery(
+            setting, ridge, tolerance_for(setting), remainder_for(guarantee), distribution
+        )  # fmt: skip
+        mechanism = f"{self.name}, the minimiser with a random linear term and a further ridge of {ridge:.3g}"
+        return Plan(mechanism, (PlannedQuery(query),), {"ridge": ridge, "tolerance": query.tolerance})
+
+    def _default_ridge(self, setting: Setting, guarantee: Guarantee) -> float:
+        constants, p = setting.constants, setting.constants.dimension
+        moved = setting.adjacency.records_moved * constants.lipschitz
+        if self._is_gaussian(guarantee):
+            noise_norm = moved * math.sqrt(p) / gaussian_mu(guarantee)
+        else:
+            noise_norm = moved * math.sqrt(p * (p + 1.0)) / guarantee.epsilon
+        # In units in which logistic regression has rows of norm 1.
+        distance = min(constants.diameter, self.nominal_distance * math.sqrt(0.25 / constants.smoothness))
+        balanced = noise_norm / (setting.n * distance) if distance > 0.0 else 0.0
+        total = max(balanced, self._jacobian_ridge(setting, _JACOBIAN_SHARE * guarantee.epsilon))
+        return max(0.0, total - constants.strong_convexity)
+
+    def _is_gaussian(self, guarantee: Guarantee | None) -> bool:
+        return self.gaussian and (guarantee is None or guarantee.delta > 0.0)
+
+    @staticmethod
+    def _jacobian_ridge(setting: Setting, cost: float) -> float:
+        """The total strong convexity at which the change of variables costs this much: ln(1 + β/(nΛ)) = cost."""
+        return setting.constants.smoothness / (setting.n * math.expm1(min(cost, 500.0)))
