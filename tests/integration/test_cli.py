@@ -190,7 +190,7 @@ def test_solvers_are_listed_from_the_code(capsys):
 def test_every_help_text_has_an_example(command, capsys):
     assert run_with([*command, "--help"]) == 0
     out = capsys.readouterr().out
-    assert "Example: dperm" in out or command == ["solvers"]
+    assert "Example: dperm" in out
 
 
 def test_without_a_command_the_help_is_shown(capsys):

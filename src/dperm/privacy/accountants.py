@@ -250,6 +250,11 @@ def _loss_range(leaf: dp_event.DpEvent, adjacency: Adjacency) -> float:
     return float(1.0 / (2.0 * noise**2) + 10.0 / noise)
 
 
+def has_renyi_price(event: dp_event.DpEvent) -> bool:
+    """Whether `rdp_epsilon` knows all that ran: Gaussians, sampled or not."""
+    return all(isinstance(leaf, dp_event.GaussianDpEvent | dp_event.PoissonSampledDpEvent) for leaf, _ in leaves(event))
+
+
 def rdp_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency) -> float:
     """ε by Rényi accounting: looser than PLD, and computed by other code.
 
@@ -257,7 +262,9 @@ def rdp_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency) -> 
     through the table without the record, with the weak triangle inequality
     D_α(P‖Q) ≤ (α − ½)/(α − 1) · D_2α(P‖R) + D_{2α−1}(R‖Q).
     """
-    orders = np.concatenate([1 + np.arange(1, 100) / 10.0, np.arange(11, 64), [80, 96, 128, 192, 256, 384, 512]])
+    orders = np.concatenate([np.arange(2, 64), [80, 96, 128, 192, 256, 384, 512]])
+    if not is_sampled(event):  # for samples the series at fractional orders need not converge
+        orders = np.concatenate([1 + np.arange(1, 10) / 10.0, orders])
     while True:
         divergences = np.zeros(orders.size)
         for leaf, count in leaves(event):
