@@ -6,7 +6,7 @@ class DpermError(Exception):
 
 
 class InvalidParameter(DpermError, ValueError):
-    """A parameter, shape or combination that cannot be used; nothing was read or spent."""
+    """A parameter, shape or combination that cannot be used; nothing was read or spent, unless a run diverged."""
 
 
 class PlanExceeded(DpermError, RuntimeError):

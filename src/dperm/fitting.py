@@ -22,7 +22,7 @@ from dperm.solvers import Solver, choose_solver
 from dperm.trusted.noise import Randomness, check_random_state
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.rows import Rows, check_row_count, table_shape
-from dperm.validation import count, one_of
+from dperm.validation import check_not_diverged, count, one_of
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -201,8 +201,13 @@ def minimize(
     start = problem.start(n_features)
     rows = Rows.from_table(X, y, problem, weights)  # the last line that names X or y
     randomness = Randomness.from_random_state(random_state)
-    with Oracle(rows, problem, fit.setting, fit.paid, randomness, progress) as oracle:
+    # A run that diverges overflows on its way; one sentence says so instead of numpy's warnings.
+    with (
+        Oracle(rows, problem, fit.setting, fit.paid, randomness, progress) as oracle,
+        np.errstate(over="ignore", invalid="ignore", divide="ignore"),
+    ):
         w = fit.solver.run(oracle, problem, fit.paid.plan, start)
+    check_not_diverged(w)
     privacy = fit.statement
     if n is None and noise is not None and fit.setting.adjacency is Adjacency.ADD_REMOVE:
         privacy = replace(privacy, caveats=(*privacy.caveats, "n was read from the rows, declare it under add_remove"))

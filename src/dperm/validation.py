@@ -51,6 +51,12 @@ def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
     return value
 
 
+def check_not_diverged(w: Any) -> None:
+    """Raise if an iterate has left the range of numbers."""
+    if not np.isfinite(w).all():
+        raise InvalidParameter("the run diverged; use a smaller step_size.")
+
+
 def disjoint_groups(value: Any) -> tuple[tuple[int, ...], ...]:
     """Return `value` as tuples of indices if they are disjoint, non-empty groups of them, else raise."""
     try:

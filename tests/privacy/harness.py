@@ -29,8 +29,8 @@ class RecordingOracle(Oracle):
         self.exact.append(super()._exact_gradient(rows, w, divisor))
         return self.exact[-1]
 
-    def _exact_difference(self, query, chosen, w, anchor):
-        self.exact.append(super()._exact_difference(query, chosen, w, anchor))
+    def _exact_difference(self, *arguments):
+        self.exact.append(super()._exact_difference(*arguments))
         return self.exact[-1]
 
     def _exact_descent(self, query, w):
@@ -97,9 +97,9 @@ class TaintedOracle(Oracle):
     def _exact_gradient(self, rows, w, divisor):
         return Tainted(super()._exact_gradient(reveal(rows), w, divisor))
 
-    def _exact_difference(self, query, chosen, w, anchor):
+    def _exact_difference(self, *arguments):
         with self._opened():
-            return Tainted(super()._exact_difference(query, chosen, w, anchor))
+            return Tainted(super()._exact_difference(*arguments))
 
     def _exact_descent(self, query, w):
         with self._opened():

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from contracts.solvers import SOLVER_EXAMPLES
-from dperm import DPGD, Guarantee, L1Ball, Logistic, PlanExceeded, Problem, Sigmoid
+from dperm import DPGD, Guarantee, InvalidParameter, L1Ball, Logistic, PlanExceeded, Problem, Sigmoid
 from dperm.privacy.calibrate import calibrate
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.queries import GradientQuery
+from dperm.privacy.queries import DifferenceQuery, GradientQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Constants
 from dperm.trusted.noise import Randomness
@@ -188,11 +188,53 @@ def test_a_query_on_understated_bounds_is_refused():
 def test_a_question_that_fails_is_charged_all_the_same():
     oracle, item = open_oracle(2)
     with oracle:
-        with pytest.raises(ValueError, match="finite"):
+        with pytest.raises(ValueError, match="diverged"):
             oracle.ask(item, np.full(P, np.nan))
         oracle.ask(item, np.zeros(P))
         with pytest.raises(PlanExceeded):
             oracle.ask(item, np.zeros(P))
+
+
+@pytest.mark.parametrize(
+    ("points", "more", "words"),
+    [
+        ([], {}, "asked at 1 point"),
+        ([np.zeros(P)] * 2, {}, "asked at 1 point"),
+        ([np.zeros(P)], {"step_size": 1.0}, "only a printed epoch"),
+        ([np.zeros(P + 1)], {}, "problem's dimension"),
+        ([np.zeros((1, P))], {}, "problem's dimension"),
+        ([0.0], {}, "problem's dimension"),
+        ([["a"] * P], {}, "vector of numbers"),
+        ([None], {}, "problem's dimension"),
+    ],
+    ids=str,
+)
+def test_a_question_that_does_not_fit_the_query_is_refused_in_one_sentence(points, more, words):
+    oracle, item = open_oracle(1)
+    with oracle, pytest.raises(InvalidParameter, match=words):
+        oracle.ask(item, *points, **more)
+
+
+@pytest.mark.parametrize(
+    ("w", "anchor"),
+    [
+        (np.float32([0.1, 0.2, 0.3, 0.4, 0.5]), np.float32([0.3, 0.1, 0.0, 0.2, 0.7])),
+        (np.int8([127, 1, 0, 3, 2]), np.int8([-128, 1, 0, 3, 2])),  # their difference would be −1
+        ([1, 2, 3, 4, 5], [0.5, 2.0, 3.0, 4.0, 5.0]),
+    ],
+    ids=["float32", "int8", "lists"],
+)
+def test_points_of_every_kind_of_number_get_the_answer_of_their_float64_values(w, anchor):
+    problem, table = logistic_problem(), base_table()
+    rows = Rows.from_table(table.X, table.y, problem)
+    item = PlannedQuery(DifferenceQuery(setting_of(problem, Adjacency.REPLACE_ONE), 0.5))
+    paid = PaidPlan(Plan("test", (item,), {}), 5.0)
+
+    def answer(*points):
+        with Oracle(rows, problem, item.query.setting, paid, Randomness.from_random_state(0)) as oracle:
+            return oracle.ask(item, *points)
+
+    np.testing.assert_array_equal(answer(w, anchor), answer(np.float64(w), np.float64(anchor)))
 
 
 def test_solvers_and_problems_do_not_import_the_trusted_side():

@@ -29,7 +29,7 @@ from dperm.trusted.kernels import n_threads
 from dperm.trusted.minimiser import minimiser
 from dperm.trusted.noise import Randomness
 from dperm.trusted.rows import Rows
-from dperm.validation import positive
+from dperm.validation import check_not_diverged, positive
 
 Array = NDArray[np.float64]
 
@@ -118,28 +118,44 @@ class Oracle:
         ------
         PlanExceeded
             If the plan did not pay for this query, or for one more of it.
+        InvalidParameter
+            If the points, their number or the step size do not fit the query. It is charged all the same.
         """
         self._spend(item)
-        for point in points:
-            if np.shape(point) != (self._setting.constants.dimension,) or not np.isfinite(point).all():
-                raise InvalidParameter("the point asked about must be a finite vector of the problem's dimension.")
+        n_points = 2 if isinstance(item.query, DifferenceQuery | PrintedEpochQuery) else 1
+        if len(points) != n_points:
+            raise InvalidParameter(f"this query is asked at {n_points} point(s), got {len(points)}.")
+        if step_size is not None and not isinstance(item.query, PrintedEpochQuery):
+            raise InvalidParameter("only a printed epoch is asked with a step_size.")
+        released = [self._check_point(point) for point in points]
         match item.query:
             case LastIterateQuery():
-                return self._descend(item.query, item, *points)
+                return self._descend(item.query, item, *released)
             case DifferenceQuery():
-                return self._noisy_difference(item.query, item, *points)
+                return self._noisy_difference(item.query, item, *released)
             case PrintedEpochQuery():
-                return self._printed_epoch(item.query, item, positive("step_size", step_size), *points)
+                return self._printed_epoch(item.query, item, positive("step_size", step_size), *released)
             case GradientQuery():
-                return self._noisy_gradient(item.query, item, *points)
+                return self._noisy_gradient(item.query, item, *released)
             case DescentOutputQuery():
-                return self._noisy_descent(item.query, item, *points)
+                return self._noisy_descent(item.query, item, *released)
             case OutputPerturbationQuery():
-                return self._noisy_minimiser(item.query, item, *points)
+                return self._noisy_minimiser(item.query, item, *released)
             case ObjectivePerturbationQuery():
-                return self._perturbed_minimiser(item.query, item, *points)
+                return self._perturbed_minimiser(item.query, item, *released)
             case _:
                 raise PlanExceeded("the oracle has no answer to this kind of query.")
+
+    def _check_point(self, point: object) -> Array:
+        """The point in float64: distances and kernels would otherwise round it differently."""
+        try:
+            vector = np.asarray(point, dtype=np.float64)
+        except (TypeError, ValueError):
+            vector = np.empty(0)
+        if vector.shape != (self._setting.constants.dimension,):
+            raise InvalidParameter("the point asked about must be a vector of numbers of the problem's dimension.")
+        check_not_diverged(vector)
+        return vector
 
     def _spend(self, item: PlannedQuery) -> None:
         with self._lock:
@@ -192,7 +208,8 @@ class Oracle:
     def _noisy_difference(self, query: DifferenceQuery, item: PlannedQuery, w: Array, anchor: Array) -> Array:
         distance = float(np.linalg.norm(w - anchor))
         sigma = self._paid.sigma(item, query.sensitivity_at(distance))
-        exact = self._exact_difference(query, self._batches(query.sampling_rate, 1).rows, w, anchor)
+        chosen = self._batches(query.sampling_rate, 1).rows
+        exact = self._exact_difference(query, query.record_bound(distance), chosen, w, anchor)
         return self._add_noise(exact, sigma)
 
     def _printed_epoch(
@@ -231,9 +248,10 @@ class Oracle:
         chosen = np.sort(self._randomness.sampling.choice(cells, size, replace=False, shuffle=False))
         return Batches(chosen % n, np.searchsorted(chosen, n * np.arange(n_steps + 1)))
 
-    def _exact_difference(self, query: DifferenceQuery, chosen: NDArray[np.intp], w: Array, anchor: Array) -> Array:
-        """The mean difference before noise."""
-        bound = query.record_bound(float(np.linalg.norm(w - anchor)))
+    def _exact_difference(
+        self, query: DifferenceQuery, bound: float, chosen: NDArray[np.intp], w: Array, anchor: Array
+    ) -> Array:
+        """The mean difference before noise, every row's part at most `bound` long."""
         total = self._rows.difference_sum(self._problem, bound, chosen, w, anchor, self._pool)
         return total / (query.sampling_rate * self._setting.n)
 
