@@ -329,6 +329,13 @@ def test_no_other_share_needs_less_noise(mu, rate, adjacency):
         assert chosen == pytest.approx(1 / 3, abs=0.02)
 
 
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_share_is_found_for_every_rate_number_of_steps_and_budget(adjacency):
+    """From samples of hardly a row to all rows, from hardly any noise to all that is ever needed."""
+    for rate, steps, mu in itertools.product((1e-12, 1e-6, 0.01, 1.0), (1, 10**8), (1e-9, 1e-3, 1.0, 1e4)):
+        assert 0.0 < least_noise_share(rate, steps, mu, adjacency) < 1.0
+
+
 def test_noise_that_hides_nothing_of_the_samples_goes_to_the_anchors():
     plan = DPSVRG(form="printed", n_epochs=1, n_inner=100, sampling_rate=1e-3).plan(
         setting_of(logistic_problem(), Adjacency.REPLACE_ONE), Guarantee(1.0, 1e-3)
@@ -526,10 +533,12 @@ def test_a_barzilai_borwein_step_is_the_inverse_curvature_and_stays_within_publi
     "bad",
     [
         {"n_epochs": 0}, {"n_epochs": 1.5}, {"n_inner": 0}, {"n_inner": -3}, {"sampling_rate": 0.0},
-        {"sampling_rate": 1.5}, {"sampling_rate": math.nan}, {"sampling_rate": -0.1}, {"anchor_share": 0.0},
-        {"anchor_share": 1.0}, {"anchor_share": math.nan}, {"averaging": 0.0}, {"averaging": 1.1},
-        {"anchor_growth": 0.0}, {"anchor_growth": math.inf}, {"step_size": -1.0}, {"step_size": 0.0},
-        {"step_size": math.nan}, {"form": "x"}, {"paper_constant": 0.0},
+        {"sampling_rate": 1.5}, {"sampling_rate": math.nan}, {"sampling_rate": -0.1}, {"sampling_rate": 1e-300},
+        {"anchor_share": 0.0}, {"anchor_share": 1.0}, {"anchor_share": math.nan}, {"anchor_share": 1e-300},
+        {"anchor_share": 1.0 - 1e-15}, {"averaging": 0.0}, {"averaging": 1.1}, {"anchor_growth": 0.0},
+        {"anchor_growth": math.inf}, {"anchor_growth": 1e200}, {"anchor_growth": 1e-200}, {"step_size": -1.0},
+        {"step_size": 0.0}, {"step_size": math.nan}, {"form": "x"}, {"paper_constant": 0.0},
+        {"barzilai_borwein": 1}, {"barzilai_borwein": "no"}, {"barzilai_borwein": None},
     ],
     ids=str,
 )  # fmt: skip
@@ -575,15 +584,31 @@ def test_a_printed_epoch_without_a_step_size_is_refused_and_charged(step_size):
         assert oracle._left[item] == 0
 
 
+@pytest.mark.parametrize("points", [[], [np.zeros(P)], [np.zeros(P)] * 3], ids=len)
+@pytest.mark.parametrize("kind", [DifferenceQuery, PrintedEpochQuery])
+def test_a_difference_is_asked_at_two_points(kind, points):
+    problem, table = logistic_problem(), base_table()
+    setting = setting_of(problem, Adjacency.REPLACE_ONE)
+    query = kind(setting, 0.1) if kind is DifferenceQuery else kind(setting, 0.1, 5, 0.3)
+    item = PlannedQuery(query)
+    rows = Rows.from_table(table.X, table.y, problem)
+    paid = PaidPlan(Plan("test", (item,), {}), 1.0)
+    with (
+        Oracle(rows, problem, setting, paid, Randomness.from_random_state(0)) as oracle,
+        pytest.raises(InvalidParameter, match=f"asked at 2 .* got {len(points)}"),
+    ):
+        oracle.ask(item, *points)
+
+
 @pytest.mark.parametrize("solver", [DPSVRG(), DPKatyusha()], ids=repr)
-def test_problems_without_strong_convexity_are_sent_to_svrg_plus_plus(solver):
-    with pytest.raises(InvalidParameter, match=r"dp-svrg\+\+"):
+def test_problems_without_strong_convexity_are_refused(solver):
+    with pytest.raises(InvalidParameter, match="strongly convex regularizer"):
         price(Problem(Logistic()), 1000, P, guarantee=GUARANTEE, solver=solver)
 
 
 @pytest.mark.parametrize("solver", [DPSVRG(), DPKatyusha(), DPSVRGPlusPlus()], ids=repr)
-def test_problems_that_are_not_convex_are_sent_to_gradient_descent(solver):
-    with pytest.raises(InvalidParameter, match="dp-gd"):
+def test_problems_that_are_not_convex_are_refused(solver):
+    with pytest.raises(InvalidParameter, match="convex loss, which sigmoid is not"):
         price(Problem(Sigmoid(), L2(0.1)), 1000, P, guarantee=GUARANTEE, solver=solver)
 
 

@@ -160,10 +160,9 @@ class Unshaped(Domain):
     ],
     ids=["non-convex", "regularized", "unbounded"],
 )
-def test_what_it_cannot_take_is_refused_with_the_solver_that_can(problem, word):
-    with pytest.raises(InvalidParameter, match=word) as refusal:
+def test_what_it_cannot_take_is_refused_and_dp_gd_takes_it(problem, word):
+    with pytest.raises(InvalidParameter, match=word):
         price(problem, 1000, P, guarantee=Guarantee(1.0, 1e-6), solver="dp-accmd")
-    assert "dp-gd takes it" in str(refusal.value)
     price(problem, 1000, P, guarantee=Guarantee(1.0, 1e-6), solver="dp-gd")
 
 

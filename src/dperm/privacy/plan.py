@@ -11,6 +11,17 @@ from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.queries import Query
 from dperm.validation import count, positive
 
+# A matter of running time: a step takes a microsecond at the least.
+_MOST_STEPS = 100_000_000
+
+
+def check_steps(n_steps: float) -> None:
+    """Refuse a run that would not end; solvers ask before they build a plan of such a size."""
+    if n_steps > _MOST_STEPS:
+        raise InvalidParameter(
+            f"the plan has more than {_MOST_STEPS:,} steps; use fewer epochs, fewer steps or a larger step_size."
+        )
+
 
 @dataclass(frozen=True)
 class PlannedQuery:
@@ -49,11 +60,12 @@ class Plan:
     settings: Mapping[str, float | int | str]
 
     def __post_init__(self) -> None:
-        """An empty plan, or one with mixed adjacency, is a mistake."""
+        """An empty plan, one with mixed adjacency, or one that would not end, is a mistake."""
         if not self.planned:
             raise InvalidParameter("a plan needs at least one query.")
         if len({item.query.setting for item in self.planned}) != 1:
             raise InvalidParameter("all queries of a plan must rest on the same setting.")
+        check_steps(self.n_steps)
 
     @property
     def adjacency(self) -> Adjacency:

@@ -5,7 +5,7 @@ The defaults come from n, p, ε, δ and the problem's constants; docs/choosing_e
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from dperm.errors import InvalidParameter
 from dperm.privacy.accountants import central_limit_multiplier, central_limit_precision
 from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.plan import PlannedQuery
+from dperm.privacy.plan import PlannedQuery, check_steps
 from dperm.privacy.queries import DifferenceQuery, GradientQuery, check_sampling_rate
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
@@ -26,7 +26,16 @@ _SMALLEST_BATCH, _LARGEST_BATCH = 500.0, 2000.0
 _BATCH_PER_CONDITION = 5.0
 
 _REDUCTION_PER_EPOCH = 20.0
+
+# A run without noise: how many epochs, and how many steps in all of them, as many as DP-GD takes.
 _NOISELESS_EPOCHS = 20
+_NOISELESS_MAX_STEPS = 100_000
+
+# Beyond these ends rates and shares of the budget would be lost in rounding.
+_SMALLEST_RATE = 1e-12
+_SMALLEST_SHARE = 1e-6
+_LARGEST_GROWTH = 1e3
+_LARGEST_BUDGET_RATIO = 1e12
 
 
 @dataclass(frozen=True)
@@ -41,13 +50,14 @@ class AnchoredSolver(Solver):
         m, the number of steps in an epoch (in the first half epoch for DP-SVRG++, whose epochs double).
     sampling_rate : float, optional
         q: every row is in a step's batch with this probability. By default so that batches are large enough for the
-        problem's condition and their noise multiplier is about 1 or above.
+        problem's condition and their noise multiplier is about 1 or above; at least 1e-12.
     step_size : float, optional
         η.
     anchor_share : float, optional
-        Share of the budget for anchors; the differences get the rest.
+        Share of the budget for anchors, within [1e-6, 1 − 1e-6]; the differences get the rest.
     anchor_growth : float
-        How much more of the budget every anchor gets than the one before it: the last decides the final error.
+        How much more of the budget every anchor gets than the one before it, within [1e-3, 1e3]: the last decides the
+        final error. The first and the last may differ 1e12-fold.
     averaging : float
         The share of an epoch's iterates, counted from its end, whose mean is the next anchor.
     """
@@ -67,11 +77,16 @@ class AnchoredSolver(Solver):
                 count(name, getattr(self, name))
         if self.sampling_rate is not None:
             check_sampling_rate(self.sampling_rate)
+            if self.sampling_rate < _SMALLEST_RATE:
+                raise InvalidParameter(f"sampling_rate must be at least 1e-12, got {self.sampling_rate!r}.")
         if self.step_size is not None:
             positive("step_size", self.step_size)
-        if self.anchor_share is not None and not 0.0 < finite("anchor_share", self.anchor_share) < 1.0:
-            raise InvalidParameter(f"anchor_share must lie strictly between 0 and 1, got {self.anchor_share!r}.")
-        positive("anchor_growth", self.anchor_growth)
+        if self.anchor_share is not None:
+            smallest, largest = _SMALLEST_SHARE, 1.0 - _SMALLEST_SHARE
+            if not smallest <= finite("anchor_share", self.anchor_share) <= largest:
+                raise InvalidParameter(f"anchor_share must lie in [1e-6, 1 − 1e-6], got {self.anchor_share!r}.")
+        if not 1.0 / _LARGEST_GROWTH <= finite("anchor_growth", self.anchor_growth) <= _LARGEST_GROWTH:
+            raise InvalidParameter(f"anchor_growth must lie in [1e-3, 1e3], got {self.anchor_growth!r}.")
         if not 0.0 < finite("averaging", self.averaging) <= 1.0:
             raise InvalidParameter(f"averaging must lie in (0, 1], got {self.averaging!r}.")
 
@@ -109,14 +124,33 @@ class AnchoredSolver(Solver):
         budget = (1.0 - share) * mu**2
         # By the central limit theorem the noise of the mean does not depend on the rate, until the multiplier comes
         # below about 1; smaller rates would only add noise.
-        lowest = math.sqrt(budget / steps / central_limit_precision(0.5, 1.0, setting.adjacency)) / 2.0
-        rate = self.sampling_rate or min(1.0, max(smallest_rate, lowest))
-        shares = [self.anchor_growth ** (epoch - len(inner)) for epoch in range(len(inner))]
-        precisions = [share * mu**2 * part / sum(shares) for part in shares]
-        anchors = tuple(PlannedQuery(GradientQuery(setting), 1, 1.0 / math.sqrt(part)) for part in precisions)
+        rate = self.sampling_rate or min(1.0, max(smallest_rate, _rate_at_multiplier_one(setting, budget / steps)))
+        shares = _growing_shares(self.anchor_growth, len(inner))
+        anchors = tuple(
+            PlannedQuery(GradientQuery(setting), 1, 1.0 / math.sqrt(share * mu**2 * part)) for part in shares
+        )
         # Only the proportion to the anchors' noise rests on this theorem; the price is found by the accountant.
         multiplier = central_limit_multiplier(rate, budget / steps, setting.adjacency)
         return (*anchors, PlannedQuery(DifferenceQuery(setting, rate), steps, multiplier))
+
+
+def _growing_shares(growth: float, n_epochs: int) -> list[float]:
+    """Shares of the anchors' budget, every one so much larger than the one before it."""
+    if abs((n_epochs - 1) * math.log(growth)) > math.log(_LARGEST_BUDGET_RATIO) + 1e-9:
+        raise InvalidParameter(
+            f"with anchor_growth = {growth:g} the budgets of {n_epochs} anchors would differ more than 1e12-fold; "
+            "use fewer epochs or an anchor_growth nearer to 1."
+        )
+    parts = [growth ** (epoch - n_epochs) for epoch in range(n_epochs)]
+    total = sum(parts)
+    return [part / total for part in parts]
+
+
+def _rate_at_multiplier_one(setting: Setting, precision: float) -> float:
+    """The sampling rate q with which a step of noise multiplier 1 costs this much: cq², c the same for every q < 1."""
+    some_rate = 0.5
+    c = central_limit_precision(some_rate, 1.0, setting.adjacency) / some_rate**2
+    return math.sqrt(precision / c)
 
 
 def sampling_rate_for(setting: Setting, condition: float) -> float:
@@ -155,12 +189,29 @@ class Pace:
     step_size: float
 
 
-def pace_for(setting: Setting, guarantee: Guarantee | None, solver: AnchoredSolver) -> Pace:
-    """Find the pace for a strongly convex problem; what the solver was given stays as it is."""
+def pace_for(
+    setting: Setting, guarantee: Guarantee | None, solver: AnchoredSolver, condition_fitted_in: Callable[[float], float]
+) -> Pace:
+    """Find the pace for a strongly convex problem; what the solver was given stays as it is.
+
+    Parameters
+    ----------
+    setting : Setting
+        Public facts.
+    guarantee : Guarantee or None
+        None for a run without noise.
+    solver : AnchoredSolver
+        Its settings.
+    condition_fitted_in : callable
+        The condition for which an epoch of so many steps is long enough.
+    """
     constants = setting.constants
     condition = setting.smoothness / constants.strong_convexity
     if guarantee is None:
-        return Pace(solver.n_epochs or _NOISELESS_EPOCHS, condition, solver.step_size or 1.0 / setting.smoothness)
+        n_epochs = solver.n_epochs or _NOISELESS_EPOCHS
+        # Worse conditioned problems are stopped early: without a limit the smallest penalties would take for ever.
+        condition = min(condition, condition_fitted_in(_NOISELESS_MAX_STEPS / n_epochs))
+        return Pace(n_epochs, condition, solver.step_size or 1.0 / setting.smoothness)
     mu, gap = gaussian_mu(guarantee), constants.initial_gap
     release = constants.dimension * (setting.sum_sensitivity / (setting.n * mu)) ** 2  # pv: one release's noise
     # From the initial gap to the bound pv/(2μ) of one release at the optimum, 20-fold an epoch.
@@ -175,18 +226,35 @@ def pace_for(setting: Setting, guarantee: Guarantee | None, solver: AnchoredSolv
     condition = min(condition, max(reachable, 0.5), quiet)
     if solver.n_epochs is None and solver.anchor_growth > 1.0:
         # The first anchor has growth^(1 − T) of the last one's budget, and must not do more harm than good either.
-        room = gap * setting.smoothness / (1.2 * release * condition)
+        room = min(gap * setting.smoothness / (1.2 * release * condition), _LARGEST_BUDGET_RATIO)
         n_epochs = min(n_epochs, 1 + math.floor(max(0.0, math.log(room) / math.log(solver.anchor_growth))))
     return Pace(n_epochs, condition, solver.step_size or min(1.0, 2.0 * condition) / setting.smoothness)
 
 
-def needs_strong_convexity(name: str, problem: Problem) -> str | None:
+def equal_epochs(n_epochs: int, n_inner: float) -> tuple[int, ...]:
+    """Steps of every epoch, rounded up."""
+    check_steps(n_epochs * max(1.0, n_inner))
+    return (math.ceil(n_inner),) * n_epochs
+
+
+def anchored_text(guarantee: Guarantee | None, rate: float) -> str:
+    """What an epoch asks, for the privacy statement."""
+    if guarantee is None:
+        return f"one anchor an epoch, then gradient differences at sampling rate {rate:.3g}, all without noise"
+    return f"one noisy anchor an epoch, then noisy gradient differences at sampling rate {rate:.3g}"
+
+
+def needs_convexity(problem: Problem) -> str | None:
+    """Why a method for convex problems cannot take this one, or None."""
+    return None if problem.loss.convex else f"it needs a convex loss, which {problem.loss.name} is not."
+
+
+def needs_strong_convexity(problem: Problem) -> str | None:
     """Why a method for strongly convex problems cannot take this one, or None."""
-    if not problem.loss.convex:
-        return f"{name} needs a convex loss; use dp-gd."
-    if problem.regularizer.strong_convexity == 0.0:
-        return f"{name} needs a strongly convex regularizer, such as L2 or an elastic net; use dp-svrg++."
-    return None
+    reason = needs_convexity(problem)
+    if reason is None and problem.regularizer.strong_convexity == 0.0:
+        reason = "it needs a strongly convex regularizer, such as L2 or an elastic net."
+    return reason
 
 
 def anchored_epoch(

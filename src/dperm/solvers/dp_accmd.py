@@ -15,6 +15,7 @@ from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.regularizers import NoRegularizer
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.paper import paper_sigma
 from dperm.validation import count, one_of, positive
 
 # What a run without noise aims at, and how long it may take.
@@ -75,13 +76,11 @@ class DPAccMD(Solver):
     def refusal(self, problem: Problem) -> str | None:
         """Convex losses, no regularizer, domains with a mirror map."""
         if not problem.loss.convex:
-            return f"it needs a convex loss, which {problem.loss.name} is not; dp-gd takes it."
+            return f"it needs a convex loss, which {problem.loss.name} is not."
         if not isinstance(problem.regularizer, NoRegularizer):
-            return (
-                f"it minimises over a domain without a regularizer, and got {problem.regularizer.name}; dp-gd takes it."
-            )
+            return f"it minimises over a domain without a regularizer, and got {problem.regularizer.name}."
         if not isinstance(problem.domain, MirrorDomain):
-            return f"it needs a bounded domain with a mirror map, which {problem.domain.name} is not; dp-gd takes it."
+            return f"it needs a bounded domain with a mirror map, which {problem.domain.name} is not."
         return None
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
@@ -90,7 +89,10 @@ class DPAccMD(Solver):
         smoothness = setting.smoothness * (0.5 * setting.constants.diameter) ** 2 or 1.0
         n_steps = self.n_steps or self._default_steps(setting, guarantee, smoothness)
         planned = PlannedQuery(GradientQuery(setting), count=n_steps)
-        mechanism = f"dp-accmd, T = {n_steps} noisy full-gradient steps, all of them paid for"
+        text = "noisy full-gradient steps, all of them paid for"
+        if guarantee is None:
+            text = "full-gradient steps without noise"
+        mechanism = f"dp-accmd, T = {n_steps} {text}"
         return Plan(
             mechanism, (planned,), {"n_steps": n_steps, "smoothness": smoothness, "y_step": self.y_step or "average"}
         )
@@ -118,8 +120,7 @@ class DPAccMD(Solver):
     def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:
         """Theorem 5.3: σ = G sqrt(c T ln(1/δ))/(nε) on the mean gradient."""
         plan = replace(self, y_step=self.y_step or "argmin").plan(setting, guarantee)
-        log_term = self.paper_constant * int(plan.settings["n_steps"]) * math.log(1.0 / guarantee.delta)
-        sigma = setting.constants.lipschitz * math.sqrt(log_term) / (setting.n * guarantee.epsilon)
+        sigma = paper_sigma(setting, guarantee, self.paper_constant * int(plan.settings["n_steps"]))
         return PaidPlan(plan, sigma / plan.planned[0].query.sensitivity)
 
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, smoothness: float) -> int:

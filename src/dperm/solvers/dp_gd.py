@@ -14,6 +14,7 @@ from dperm.privacy.queries import GradientQuery, LastIterateQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.paper import paper_sigma
 from dperm.validation import count, one_of, positive
 
 # What a run without noise aims at.
@@ -107,12 +108,15 @@ class DPGD(Solver):
         if accounting == "last-iterate":
             query = LastIterateQuery(setting, n_steps, step_size)
             planned = PlannedQuery(query)
-            mechanism = f"dp-gd, T = {n_steps} noisy full-gradient steps, only the last iterate leaves"
+            text = "noisy full-gradient steps, only the last iterate leaves"
         else:
             query = GradientQuery(setting)
             planned = PlannedQuery(query, count=n_steps)
-            mechanism = f"dp-gd, T = {n_steps} noisy full-gradient steps, all of them paid for"
+            text = "noisy full-gradient steps, all of them paid for"
+        if guarantee is None:
+            text = "full-gradient steps without noise"
         choices = {"accounting": accounting, "release": release}
+        mechanism = f"dp-gd, T = {n_steps} {text}"
         return Plan(mechanism, (planned,), {"n_steps": n_steps, "step_size": step_size, **choices})
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
@@ -131,8 +135,7 @@ class DPGD(Solver):
     def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:
         """Theorem 6.1: σ = G sqrt(c T ln(1/δ))/(nε) on the mean gradient."""
         plan = self.plan(setting, guarantee)
-        log_term = self.paper_constant * int(plan.settings["n_steps"]) * math.log(1.0 / guarantee.delta)
-        sigma = setting.constants.lipschitz * math.sqrt(log_term) / (setting.n * guarantee.epsilon)
+        sigma = paper_sigma(setting, guarantee, self.paper_constant * int(plan.settings["n_steps"]))
         return PaidPlan(plan, sigma / plan.planned[0].query.sensitivity)
 
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float, accounting: str) -> int:
@@ -171,5 +174,5 @@ def _noiseless_steps(setting: Setting, step_size: float) -> int:
     rate = math.log1p(step_size * setting.constants.strong_convexity)
     if rate == 0.0:
         return _NOISELESS_MAX_STEPS // 10
-    steps = math.ceil(math.log(max(setting.constants.initial_gap / _NOISELESS_GAP, 2.0)) / rate)
-    return min(steps, _NOISELESS_MAX_STEPS)
+    steps = math.log(max(setting.constants.initial_gap / _NOISELESS_GAP, 2.0)) / rate
+    return math.ceil(min(steps, _NOISELESS_MAX_STEPS))

@@ -12,6 +12,8 @@ from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.anchored import (
     AnchoredSolver,
+    anchored_text,
+    equal_epochs,
     needs_strong_convexity,
     pace_for,
     sampling_rate_for,
@@ -28,8 +30,8 @@ class DPKatyusha(AnchoredSolver):
     """Accelerated variance-reduced proximal steps around anchors, for strongly convex problems.
 
     Every epoch releases ∇F(w̃) + N(0, σ_s² I) once. An inner step takes the noisy gradient at
-    x = τ₁z + τ₂w̃ + (1 − τ₁ − τ₂)y, moves z by a proximal step of size 1/(1.5 τ₁L) and y along with it. About √κ steps
-    do what κ steps of DP-SVRG do, so an epoch reads fewer rows.
+    x = τ₁z + τ₂w̃ + (1 − τ₁ − τ₂)y, moves z by a proximal step of size η/(1.5 τ₁), and y to x plus τ₁ times z's move.
+    About √κ steps do what κ steps of DP-SVRG do, so an epoch reads fewer rows.
 
     Parameters
     ----------
@@ -40,11 +42,13 @@ class DPKatyusha(AnchoredSolver):
     sampling_rate : float, optional
         q, every row's chance to be in a step's batch.
     step_size : float, optional
-        1/L, from which τ₁ and the step of z follow.
+        η, by default 1/L, or less where noise forbids even one such step. It scales z's step and nothing else:
+        τ₁ = min(½, √(2/(1.5κ))) and m follow from the condition that is fitted, τ₂ = min(½, 1/(2qn)) from the batches.
     anchor_share : float, optional
-        Share of the budget for anchors; the differences get the rest.
+        Share of the budget for anchors, within [1e-6, 1 − 1e-6]; the differences get the rest.
     anchor_growth : float
-        How much more of the budget every anchor gets than the one before it.
+        How much more of the budget every anchor gets than the one before it, within [1e-3, 1e3]; the first and the last
+        may differ 1e12-fold.
     averaging : float
         The share of an epoch's y, counted from its end, whose weighted mean is the next anchor.
 
@@ -71,29 +75,28 @@ class DPKatyusha(AnchoredSolver):
 
     def refusal(self, problem: Problem) -> str | None:
         """The momentum rests on strong convexity."""
-        return needs_strong_convexity(self.name, problem)
+        return needs_strong_convexity(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """Choose T, m, q, the momentum and the shares."""
-        pace = pace_for(setting, guarantee, self)
-        n_epochs, condition, step_size = pace.n_epochs, pace.condition, pace.step_size
-        n_inner = self.n_inner or math.ceil(min(_STEPS_PER_ROOT_CONDITION * math.sqrt(condition), 3.0 * condition))
+        pace = pace_for(setting, guarantee, self, lambda n_steps: (n_steps / _STEPS_PER_ROOT_CONDITION) ** 2)
+        n_epochs, condition = pace.n_epochs, pace.condition
+        n_inner = self.n_inner or min(_STEPS_PER_ROOT_CONDITION * math.sqrt(condition), 3.0 * condition)
+        inner = equal_epochs(n_epochs, n_inner)
         # Momentum carries noise along, about √κ times as far as plain steps do.
         planned = self._anchored_queries(
-            setting, guarantee, (n_inner,) * n_epochs, condition**1.5, sampling_rate_for(setting, condition)
-        )
-        mechanism = (
-            f"dp-katyusha, T = {n_epochs} epochs of m = {n_inner} steps, one noisy anchor an epoch, "
-            f"then noisy gradient differences at sampling rate {planned[-1].query.sampling_rate:.3g}"
-        )
+            setting, guarantee, inner, condition**1.5, sampling_rate_for(setting, condition)
+        )  # fmt: skip
+        rate = planned[-1].query.sampling_rate
         settings = {
             "n_epochs": n_epochs,
-            "n_inner": n_inner,
-            "step_size": step_size,
+            "n_inner": inner[0],
+            "step_size": pace.step_size,
             "towards_z": min(0.5, math.sqrt(2.0 / (_SLACK * condition))),  # τ₁
-            "towards_anchor": min(0.5, 0.5 / (planned[-1].query.sampling_rate * setting.n)),  # τ₂ = 1/(2b)
+            "towards_anchor": min(0.5, 0.5 / (rate * setting.n)),  # τ₂ = 1/(2b)
         }
-        return Plan(mechanism, planned, settings)
+        text = anchored_text(guarantee, rate)
+        return Plan(f"dp-katyusha, T = {n_epochs} epochs of m = {inner[0]} steps, {text}", planned, settings)
 
     def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:
         """The paper names the method and gives no noise for it."""

@@ -1,23 +1,23 @@
 """DP-SVRG, Algorithm 1 of the paper: anchored, so that its guarantee is true, and as printed."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.plan import PaidPlan, Plan
+from dperm.privacy.plan import PaidPlan, Plan, check_steps
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.anchored import (
-    AnchoredSolver,
     anchored_epoch,
+    equal_epochs,
     needs_strong_convexity,
     pace_for,
     sampling_rate_for,
 )
 from dperm.solvers.base import Array, Oracle, Profile
-from dperm.solvers.printed import pay_as_printed, printed_queries, printed_rate
-from dperm.validation import one_of, positive
+from dperm.solvers.paper import paper_sigma
+from dperm.solvers.printed import TwoFormSolver, pay_as_printed
 
 # With η = 1/L, 2κ steps reduce the error in the slowest direction e²-fold.
 _STEPS_PER_CONDITION = 2.0
@@ -28,7 +28,7 @@ _PAPER_STEP, _PAPER_INNER = 1.0 / 40.0, 202.0
 
 
 @dataclass(frozen=True)
-class DPSVRG(AnchoredSolver):
+class DPSVRG(TwoFormSolver):
     """Variance-reduced proximal steps around anchors, for strongly convex problems.
 
     Every epoch releases ṽ = ∇F(w̃) + N(0, σ_s² I) once. An inner step is
@@ -46,19 +46,21 @@ class DPSVRG(AnchoredSolver):
     step_size : float, optional
         η, by default 1/L, or less where noise forbids even one such step.
     anchor_share : float, optional
-        Share of the budget for anchors; the differences get the rest.
+        Share of the budget for anchors, within [1e-6, 1 − 1e-6]; the differences get the rest.
     anchor_growth : float
-        How much more of the budget every anchor gets than the one before it.
+        How much more of the budget every anchor gets than the one before it, within [1e-3, 1e3]; the first and the last
+        may differ 1e12-fold.
     averaging : float
         The share of an epoch's iterates, counted from its end, whose mean is the next anchor.
     form : {"anchored", "printed"}, optional
         "printed" is line 7 as the paper has it: noise on the sum of both parts, every step paid for at its full
-        sensitivity, all iterates averaged. The default is "anchored", and "printed" with noise="paper".
+        sensitivity, all iterates averaged. It makes no use of `anchor_share`, `anchor_growth` and `averaging`. The
+        default is "anchored", and "printed" with noise="paper".
+    paper_constant : float
+        c in σ² = c G² T m ln(1/δ)/(nε)², used with noise="paper" only.
     barzilai_borwein : bool
         Step sizes ‖Δw‖²/(m ⟨Δw, Δv⟩) from the released values of two epochs (SVRG-BB), within [1/(mL), 1/(mμ)] and
         at most 1/L.
-    paper_constant : float
-        c in σ² = c G² T m ln(1/δ)/(nε)², used with noise="paper" only.
 
     Examples
     --------
@@ -67,9 +69,7 @@ class DPSVRG(AnchoredSolver):
     True
     """
 
-    form: str | None = None
     barzilai_borwein: bool = False
-    paper_constant: float = 1.0
 
     name = "dp-svrg"
     profile = Profile(
@@ -86,57 +86,45 @@ class DPSVRG(AnchoredSolver):
     def __post_init__(self) -> None:
         """Check the settings that were given."""
         super().__post_init__()
-        if self.form is not None:
-            one_of("form", self.form, ("anchored", "printed"))
-        positive("paper_constant", self.paper_constant)
+        if not isinstance(self.barzilai_borwein, bool):
+            raise InvalidParameter(f"barzilai_borwein must be True or False, got {self.barzilai_borwein!r}.")
 
     def refusal(self, problem: Problem) -> str | None:
         """Algorithm 1 needs strong convexity."""
-        return needs_strong_convexity(self.name, problem)
+        return needs_strong_convexity(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """Choose T, m, q, η and the shares."""
-        pace = pace_for(setting, guarantee, self)
-        n_epochs, step_size = pace.n_epochs, pace.step_size
-        slowness = max(1.0, 1.0 / (step_size * setting.smoothness))
-        n_inner = self.n_inner or math.ceil(_STEPS_PER_CONDITION * pace.condition * slowness)
-        inner, smallest_rate = (n_inner,) * n_epochs, sampling_rate_for(setting, pace.condition)
-        if self.form == "printed":
-            rate = self.sampling_rate or printed_rate(setting, guarantee, sum(inner), smallest_rate)
-            planned = printed_queries(setting, guarantee, rate, inner)
-            text = "as printed in the paper, each paid for in full"
-        else:
-            planned = self._anchored_queries(setting, guarantee, inner, pace.condition, smallest_rate)
-            text = "one noisy anchor an epoch, then noisy gradient differences"
-        rate = planned[-1].query.sampling_rate
-        mechanism = f"dp-svrg, T = {n_epochs} epochs of m = {n_inner} steps, {text} at sampling rate {rate:.3g}"
+        pace = pace_for(setting, guarantee, self, lambda n_steps: n_steps / _STEPS_PER_CONDITION)
+        slowness = max(1.0, 1.0 / pace.step_size / setting.smoothness)
+        inner = equal_epochs(pace.n_epochs, self.n_inner or _STEPS_PER_CONDITION * pace.condition * slowness)
+        smallest_rate = sampling_rate_for(setting, pace.condition)
+        planned, text = self._epochs(setting, guarantee, inner, pace.condition, smallest_rate)
         settings: dict[str, float | int | str] = {
-            "n_epochs": n_epochs,
-            "n_inner": n_inner,
-            "step_size": step_size,
+            "n_epochs": pace.n_epochs,
+            "n_inner": inner[0],
+            "step_size": pace.step_size,
             "form": self.form or "anchored",
         }
-        return Plan(mechanism, planned, settings)
+        return Plan(f"dp-svrg, T = {pace.n_epochs} epochs of m = {inner[0]} steps, {text}", planned, settings)
 
     def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:
         """Equation (3), σ = G sqrt(c T m ln(1/δ))/(nε), on the printed step with batches of one row on average."""
-        if self.form == "anchored":
-            raise InvalidParameter(
-                "the paper's noise is for its printed step; use form='printed' or noise='certified'."
-            )
         constants = setting.constants
-        variance = constants.lipschitz**2 * math.log(1.0 / guarantee.delta) / (setting.n * guarantee.epsilon) ** 2
         # Theorem 4.2's T, with the gap halved an epoch.
+        variance = paper_sigma(setting, guarantee, 1.0) ** 2
         ratio = constants.initial_gap * constants.strong_convexity / (constants.dimension * variance)
-        plan = replace(
-            self,
-            form="printed",
-            n_epochs=self.n_epochs or max(1, math.ceil(math.log2(max(ratio, 1.0)))),
-            n_inner=self.n_inner or math.ceil(_PAPER_INNER * setting.smoothness / constants.strong_convexity),
-            sampling_rate=self.sampling_rate or 1.0 / setting.n,
-            step_size=self.step_size or _PAPER_STEP / setting.smoothness,
-        ).plan(setting, guarantee)
-        return pay_as_printed(plan, math.sqrt(self.paper_constant * variance * plan.n_steps), guarantee.epsilon)
+        n_inner = self.n_inner or _PAPER_INNER * setting.smoothness / constants.strong_convexity
+        check_steps(n_inner)
+        plan = self._plan_as_in_the_paper(
+            setting,
+            guarantee,
+            n_epochs=max(1, math.ceil(math.log2(max(ratio, 1.0)))),
+            n_inner=math.ceil(n_inner),
+            step_size=_PAPER_STEP / setting.smoothness,
+        )
+        sigma = paper_sigma(setting, guarantee, self.paper_constant * plan.n_steps)
+        return pay_as_printed(plan, sigma, guarantee.epsilon)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
         """Algorithm 1, around anchors that are released once an epoch."""

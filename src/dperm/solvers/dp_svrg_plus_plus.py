@@ -1,18 +1,18 @@
 """DP-SVRG++, Algorithm 2 of the paper, for problems that need not be strongly convex: anchored and as printed."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from dperm.errors import InvalidParameter
 from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.plan import PaidPlan, Plan
+from dperm.privacy.plan import PaidPlan, Plan, check_steps
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
-from dperm.solvers.anchored import AnchoredSolver, anchored_epoch, sampling_rate_for
+from dperm.solvers.anchored import anchored_epoch, needs_convexity, sampling_rate_for
 from dperm.solvers.base import Array, Oracle, Profile
-from dperm.solvers.printed import pay_as_printed, printed_queries, printed_rate
-from dperm.validation import count, one_of, positive
+from dperm.solvers.paper import paper_sigma
+from dperm.solvers.printed import TwoFormSolver, pay_as_printed
+from dperm.validation import count, positive
 
 _INNER = 8
 _NOISELESS_STEPS = 8_000
@@ -22,7 +22,7 @@ _PAPER_STEP = 1.0 / 13.0
 
 
 @dataclass(frozen=True)
-class DPSVRGPlusPlus(AnchoredSolver):
+class DPSVRGPlusPlus(TwoFormSolver):
     """Variance-reduced proximal steps around anchors, in epochs that double.
 
     Epoch s has 2ˢm steps and goes on from the last iterate; its anchor is a mean of the epoch before.
@@ -38,19 +38,20 @@ class DPSVRGPlusPlus(AnchoredSolver):
     step_size : float, optional
         η, by default 1/L, or less where noise forbids even two such steps.
     anchor_share : float, optional
-        Share of the budget for anchors; the differences get the rest.
+        Share of the budget for anchors, within [1e-6, 1 − 1e-6]; the differences get the rest.
     anchor_growth : float
-        How much more of the budget every anchor gets than the one before it.
+        How much more of the budget every anchor gets than the one before it, within [1e-3, 1e3]; the first and the last
+        may differ 1e12-fold.
     averaging : float
         The share of an epoch's iterates, counted from its end, whose mean is the next anchor.
     form : {"anchored", "printed"}, optional
-        As for DPSVRG.
+        As for DPSVRG: "printed" makes no use of `anchor_share`, `anchor_growth` and `averaging`.
+    paper_constant : float
+        c in σ² = c G² 2ᵀ m ln(2/δ)/(nε)², used with noise="paper" only.
     nominal_distance : float
         A public guess at ‖w* − start‖ · R where no domain bounds it. It steers T, not privacy.
     max_steps : int
         Cap on the default number of steps, a matter of running time.
-    paper_constant : float
-        c in σ² = c G² 2ᵀ m ln(2/δ)/(nε)², used with noise="paper" only.
 
     Examples
     --------
@@ -60,10 +61,8 @@ class DPSVRGPlusPlus(AnchoredSolver):
     """
 
     anchor_growth: float = 3.0
-    form: str | None = None
     nominal_distance: float = 10.0
     max_steps: int = 10_000
-    paper_constant: float = 1.0
 
     name = "dp-svrg++"
     profile = Profile(
@@ -80,15 +79,12 @@ class DPSVRGPlusPlus(AnchoredSolver):
     def __post_init__(self) -> None:
         """Check the settings that were given."""
         super().__post_init__()
-        if self.form is not None:
-            one_of("form", self.form, ("anchored", "printed"))
         positive("nominal_distance", self.nominal_distance)
         count("max_steps", self.max_steps)
-        positive("paper_constant", self.paper_constant)
 
     def refusal(self, problem: Problem) -> str | None:
         """Algorithm 2 needs convexity."""
-        return None if problem.loss.convex else f"{self.name} needs a convex loss; use dp-gd."
+        return needs_convexity(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """Choose T, m, q, η and the shares."""
@@ -97,21 +93,12 @@ class DPSVRGPlusPlus(AnchoredSolver):
         step_size = self.step_size or min(1.0, 0.5 * steps) / setting.smoothness
         n_inner = self.n_inner or max(1, min(_INNER, int(steps / 6.0)))
         n_epochs = self.n_epochs or max(1, round(math.log2(steps / (2.0 * n_inner) + 1.0)))
+        check_steps(n_inner * 2 ** min(n_epochs, 64))  # the last epoch alone; 2⁶⁴ steps are too many as well
         inner = tuple(n_inner * 2**epoch for epoch in range(1, n_epochs + 1))
-        if self.form == "printed":
-            rate = self.sampling_rate or printed_rate(setting, guarantee, sum(inner), sampling_rate_for(setting, 1.0))
-            planned = printed_queries(setting, guarantee, rate, inner)
-            text = "as printed in the paper, each paid for in full"
-        else:
-            # A direction that is fitted at all is fitted in the last epoch, half of all steps.
-            planned = self._anchored_queries(
-                setting, guarantee, inner, sum(inner) / 4.0, sampling_rate_for(setting, 1.0)
-            )
-            text = "one noisy anchor an epoch, then noisy gradient differences"
-        rate = planned[-1].query.sampling_rate
-        mechanism = (
-            f"dp-svrg++, T = {n_epochs} epochs of {inner[0]} … {inner[-1]} steps, {text} at sampling rate {rate:.3g}"
-        )
+        # A direction that is fitted at all is fitted in the last epoch, half of all steps.
+        condition = sum(inner) / 4.0
+        planned, text = self._epochs(setting, guarantee, inner, condition, sampling_rate_for(setting, 1.0))
+        mechanism = f"dp-svrg++, T = {n_epochs} epochs of {inner[0]} … {inner[-1]} steps, {text}"
         settings: dict[str, float | int | str] = {
             "n_epochs": n_epochs,
             "n_inner": n_inner,
@@ -122,23 +109,17 @@ class DPSVRGPlusPlus(AnchoredSolver):
 
     def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:
         """Equation (6), σ = G sqrt(c 2ᵀ m ln(2/δ))/(nε), on the printed step with batches of one row on average."""
-        if self.form == "anchored":
-            raise InvalidParameter(
-                "the paper's noise is for its printed step; use form='printed' or noise='certified'."
-            )
-        constants = setting.constants
-        precision = setting.n * guarantee.epsilon / constants.lipschitz
-        ratio = precision / math.sqrt(constants.dimension * math.log(1.0 / guarantee.delta))
-        plan = replace(
-            self,
-            form="printed",
-            n_epochs=self.n_epochs or max(1, math.ceil(math.log2(max(ratio, 1.0)))),  # Theorem 4.4
-            sampling_rate=self.sampling_rate or 1.0 / setting.n,
-            step_size=self.step_size or _PAPER_STEP / setting.smoothness,
-        ).plan(setting, guarantee)
+        ratio = 1.0 / paper_sigma(setting, guarantee, setting.constants.dimension)
+        plan = self._plan_as_in_the_paper(
+            setting,
+            guarantee,
+            n_epochs=max(1, math.ceil(math.log2(max(ratio, 1.0)))),  # Theorem 4.4
+            n_inner=None,
+            step_size=_PAPER_STEP / setting.smoothness,
+        )
         steps = 2.0 ** int(plan.settings["n_epochs"]) * int(plan.settings["n_inner"])
-        log_term = self.paper_constant * steps * math.log(2.0 / guarantee.delta)
-        return pay_as_printed(plan, math.sqrt(log_term) / precision, guarantee.epsilon)
+        sigma = paper_sigma(setting, guarantee, self.paper_constant * steps, failures=2.0)
+        return pay_as_printed(plan, sigma, guarantee.epsilon)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
         """Algorithm 2, around anchors that are released once an epoch."""

@@ -1,0 +1,169 @@
+"""Settings and problems that a solver cannot serve are refused in one sentence; what it says of itself is true."""
+
+import numpy as np
+import pytest
+
+from contracts.solvers import SOLVER_EXAMPLES
+from dperm import (
+    DPGD,
+    DPSVRG,
+    L2,
+    DPKatyusha,
+    DPSVRGPlusPlus,
+    Guarantee,
+    InvalidParameter,
+    L1Ball,
+    Logistic,
+    Problem,
+    Sigmoid,
+    minimize,
+    price,
+)
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.plan import Plan, PlannedQuery
+from dperm.privacy.queries import GradientQuery
+from dperm.privacy.setting import Setting
+
+GUARANTEE = Guarantee(1.0, 1e-6)
+N, P = 1000, 5
+RIDGE = Problem(Logistic(), L2(0.01))
+SETTING = Setting(RIDGE.constants(P), N, Adjacency.REPLACE_ONE)
+
+
+def rows(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, P)) / 3.0
+    return X, np.sign(X[:, 0] + 0.1 * rng.normal(size=N))
+
+
+# --- How long a run takes ---
+
+
+def test_a_plan_of_more_steps_than_a_run_could_take_is_refused():
+    Plan("test", (PlannedQuery(GradientQuery(SETTING), 10**8),), {})
+    with pytest.raises(InvalidParameter, match="more than 100,000,000 steps"):
+        Plan("test", (PlannedQuery(GradientQuery(SETTING), 10**8 + 1),), {})
+    halves = tuple(PlannedQuery(GradientQuery(SETTING), 6 * 10**7, noise) for noise in (1.0, 2.0))
+    with pytest.raises(InvalidParameter, match="more than 100,000,000 steps"):
+        Plan("test", halves, {})
+
+
+@pytest.mark.parametrize("noise", ["certified", None])
+@pytest.mark.parametrize(
+    "solver",
+    [
+        DPSVRGPlusPlus(n_epochs=40),
+        DPSVRGPlusPlus(n_epochs=500),
+        DPSVRGPlusPlus(n_epochs=10**12, n_inner=1),
+        DPSVRG(n_epochs=10**12),
+        DPSVRG(n_inner=10**400),
+        DPSVRG(step_size=1e-300),
+        DPSVRG(step_size=5e-324),
+        DPKatyusha(n_epochs=10**12),
+        DPKatyusha(n_inner=10**9),
+        DPGD(n_steps=10**12),
+    ],
+    ids=repr,
+)
+def test_settings_that_would_take_for_ever_are_refused_before_anything_is_built(solver, noise):
+    with pytest.raises(InvalidParameter, match="more than 100,000,000 steps"):
+        price(RIDGE, N, P, guarantee=GUARANTEE, solver=solver, noise=noise)
+
+
+@pytest.mark.parametrize("strength", [1e-9, 5e-324])
+@pytest.mark.parametrize("solver", [DPSVRG(), DPSVRG(n_inner=10**400), DPSVRGPlusPlus(n_epochs=40)], ids=repr)
+def test_the_papers_number_of_steps_is_refused_where_it_would_take_for_ever(solver, strength):
+    with pytest.raises(InvalidParameter, match="more than 100,000,000 steps"):
+        price(Problem(Logistic(), L2(strength)), N, P, guarantee=GUARANTEE, solver=solver, noise="paper")
+
+
+@pytest.mark.parametrize("strength", [1e-5, 1e-9, 1e-300, 5e-324])
+@pytest.mark.parametrize(
+    "solver", [DPSVRG(), DPSVRG(n_epochs=300), DPSVRG(form="printed"), DPKatyusha(), DPGD()], ids=repr
+)
+def test_without_noise_small_penalties_do_not_make_a_run_endless(solver, strength):
+    plan = price(Problem(Logistic(), L2(strength)), N, P, guarantee=None, solver=solver, noise=None).paid.plan
+    assert plan.n_steps <= 101_000
+    if strength < 1e-8:
+        assert plan.n_steps >= 99_000
+
+
+def test_without_noise_well_conditioned_problems_get_all_their_steps():
+    """κ = 25: 2κ and 6√κ steps an epoch."""
+    assert DPSVRG().plan(SETTING, None).settings["n_inner"] == 50
+    assert DPKatyusha().plan(SETTING, None).settings["n_inner"] == 30
+
+
+# --- Shares of the budget ---
+
+
+@pytest.mark.parametrize("solver", [DPSVRG, DPKatyusha])
+@pytest.mark.parametrize(
+    ("growth", "largest"), [(6.0, 16), (1e3, 5), (1e-3, 5), (10.0, 13), (0.1, 13), (1.001, 27_000)]
+)
+def test_budgets_of_anchors_differ_1e12_fold_at_the_most(solver, growth, largest):
+    plan = solver(n_epochs=largest, anchor_growth=growth, n_inner=1).plan(SETTING, GUARANTEE)
+    noises = [item.relative_noise for item in plan.planned[:-1]]
+    assert (max(noises) / min(noises)) ** 2 <= 1.0001e12
+    with pytest.raises(InvalidParameter, match=r"budgets of .* anchors would differ more than 1e12-fold"):
+        solver(n_epochs=largest + 1000, anchor_growth=growth, n_inner=1).plan(SETTING, GUARANTEE)
+
+
+def test_defaults_never_ask_for_more_growth_than_is_allowed():
+    """Even where hardly any noise would allow anchors to differ further."""
+    for growth in (1.5, 6.0, 10.0, 1e3):
+        solver = DPSVRG(anchor_growth=growth)
+        noises = [item.relative_noise for item in solver.plan(SETTING, Guarantee(1e15, 1e-6)).planned[:-1]]
+        assert len(noises) > 1
+        assert (max(noises) / min(noises)) ** 2 <= 1.0001e12
+
+
+# --- Runs that diverge ---
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        DPGD(n_steps=40, step_size=1e308, accounting="composition"),  # refused when it asks again
+        DPGD(n_steps=1, step_size=1.7e308, accounting="composition"),  # refused at the end
+        DPSVRG(n_epochs=3, n_inner=20, step_size=1e308),
+        DPSVRG(n_epochs=3, n_inner=20, step_size=1e308, form="printed"),
+        DPSVRGPlusPlus(n_epochs=3, step_size=1e308),
+        DPKatyusha(n_epochs=3, n_inner=20, step_size=1e308),
+    ],
+    ids=repr,
+)
+def test_a_run_that_diverged_is_not_released(solver):
+    problem = Problem(Logistic(), L2(1e-320))
+    with pytest.raises(InvalidParameter, match=r"^the run diverged; use a smaller step_size\.$"):
+        minimize(problem, *rows(), guarantee=Guarantee(1e-3, 1e-6), solver=solver, random_state=0)
+
+
+# --- What a solver says ---
+
+
+@pytest.mark.parametrize("problem", [RIDGE, Problem(Logistic(), domain=L1Ball())], ids=["ridge", "l1 ball"])
+@pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
+def test_the_mechanism_says_whether_there_is_noise(solver, problem):
+    if solver.refusal(problem) is None:
+        exact = price(problem, N, P, guarantee=None, solver=solver, noise=None).statement.mechanism
+        noisy = solver.plan(Setting(problem.constants(P), N, Adjacency.REPLACE_ONE), GUARANTEE).mechanism
+        assert "without noise" in exact
+        assert "noisy" not in exact
+        assert "paid for" not in exact
+        assert "without noise" not in noisy
+        assert "noisy" in noisy or "paid for" in noisy
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [Problem(Sigmoid()), Problem(Logistic()), Problem(Sigmoid(), L2(0.1), L1Ball())],
+    ids=["sigmoid", "logistic", "all"],
+)
+@pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
+def test_a_refusal_gives_the_reason_and_names_no_solver(solver, problem):
+    reason = solver.refusal(problem)
+    if reason is not None:
+        assert reason.startswith("it ")
+        assert reason.endswith(".")
+        assert "dp-" not in reason
