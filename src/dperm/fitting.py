@@ -108,7 +108,7 @@ def price(
         paid = chosen.paper(setting, guarantee)
     else:
         paid = calibrate(chosen.plan(setting, guarantee), guarantee, accountant)
-    statement = replace(_statement(problem, setting, paid, guarantee, noise, n_features), accountant=accountant)
+    statement = replace(_statement(problem, setting, chosen, paid, guarantee, noise, n_features), accountant=accountant)
     return PricedFit(problem, setting, chosen, paid, statement)
 
 
@@ -217,8 +217,9 @@ def minimize(
 
 
 def _statement(
-    problem: Problem, setting: Setting, paid: PaidPlan, guarantee: Guarantee | None, noise: str | None, n_features: int
-) -> PrivacyStatement:
+    problem: Problem, setting: Setting, solver: Solver, paid: PaidPlan, guarantee: Guarantee | None, noise: str | None,
+    n_features: int,
+) -> PrivacyStatement:  # fmt: skip
     epsilon, delta = (math.inf, 0.0) if noise is None or guarantee is None else (guarantee.epsilon, guarantee.delta)
     event, first = paid.event(), paid.plan.planned[0]
     caveats = {
@@ -232,7 +233,7 @@ def _statement(
         certified_epsilon=epsilon_of(event, delta, setting.adjacency),
         certified_delta=delta_of(event, epsilon, setting.adjacency),
         adjacency=setting.adjacency.value,
-        mechanism=paid.plan.mechanism,
+        mechanism=f"{solver.name} without noise" if noise is None else paid.plan.mechanism,
         n_steps=paid.plan.n_steps,
         noise=noise or "none",
         noise_multiplier=(paid.noise_multiplier or 0.0) * first.relative_noise,

@@ -237,10 +237,8 @@ def equal_epochs(n_epochs: int, n_inner: float) -> tuple[int, ...]:
     return (math.ceil(n_inner),) * n_epochs
 
 
-def anchored_text(guarantee: Guarantee | None, rate: float) -> str:
+def anchored_text(rate: float) -> str:
     """What an epoch asks, for the privacy statement."""
-    if guarantee is None:
-        return f"one anchor an epoch, then gradient differences at sampling rate {rate:.3g}, all without noise"
     return f"one noisy anchor an epoch, then noisy gradient differences at sampling rate {rate:.3g}"
 
 

@@ -89,10 +89,7 @@ class DPAccMD(Solver):
         smoothness = setting.smoothness * (0.5 * setting.constants.diameter) ** 2 or 1.0
         n_steps = self.n_steps or self._default_steps(setting, guarantee, smoothness)
         planned = PlannedQuery(GradientQuery(setting), count=n_steps)
-        text = "noisy full-gradient steps, all of them paid for"
-        if guarantee is None:
-            text = "full-gradient steps without noise"
-        mechanism = f"dp-accmd, T = {n_steps} {text}"
+        mechanism = f"dp-accmd, T = {n_steps} noisy full-gradient steps, all of them paid for"
         return Plan(
             mechanism, (planned,), {"n_steps": n_steps, "smoothness": smoothness, "y_step": self.y_step or "average"}
         )

@@ -113,8 +113,6 @@ class DPGD(Solver):
             query = GradientQuery(setting)
             planned = PlannedQuery(query, count=n_steps)
             text = "noisy full-gradient steps, all of them paid for"
-        if guarantee is None:
-            text = "full-gradient steps without noise"
         choices = {"accounting": accounting, "release": release}
         mechanism = f"dp-gd, T = {n_steps} {text}"
         return Plan(mechanism, (planned,), {"n_steps": n_steps, "step_size": step_size, **choices})

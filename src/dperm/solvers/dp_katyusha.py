@@ -95,7 +95,7 @@ class DPKatyusha(AnchoredSolver):
             "towards_z": min(0.5, math.sqrt(2.0 / (_SLACK * condition))),  # τ₁
             "towards_anchor": min(0.5, 0.5 / (rate * setting.n)),  # τ₂ = 1/(2b)
         }
-        text = anchored_text(guarantee, rate)
+        text = anchored_text(rate)
         return Plan(f"dp-katyusha, T = {n_epochs} epochs of m = {inner[0]} steps, {text}", planned, settings)
 
     def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:

@@ -59,11 +59,10 @@ class TwoFormSolver(AnchoredSolver):
         """The queries of the chosen form, and a phrase for them; parameters as for `_anchored_queries`."""
         if self.form == "printed":
             rate = self.sampling_rate or printed_rate(setting, guarantee, sum(inner), smallest_rate)
-            payment = "without noise" if guarantee is None else "each paid for in full"
-            text = f"as printed in the paper, {payment} at sampling rate {rate:.3g}"
+            text = f"as printed in the paper, each paid for in full at sampling rate {rate:.3g}"
             return printed_queries(setting, guarantee, rate, inner), text
         planned = self._anchored_queries(setting, guarantee, inner, condition, smallest_rate)
-        return planned, anchored_text(guarantee, planned[-1].query.sampling_rate)
+        return planned, anchored_text(planned[-1].query.sampling_rate)
 
     def _plan_as_in_the_paper(
         self, setting: Setting, guarantee: Guarantee, *, n_epochs: int, n_inner: int | None, step_size: float
