@@ -7,6 +7,7 @@ import pytest
 
 from dperm.cli.main import run_with
 from dperm.model_file import load_model
+from dperm.solvers import SOLVERS
 
 pyarrow = pytest.importorskip("pyarrow")
 
@@ -182,8 +183,22 @@ def test_plan_needs_no_data_and_names_the_price(capsys):
 def test_solvers_are_listed_from_the_code(capsys):
     assert run_with(["solvers"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("dp-gd: ")
-    assert "utility:" in out
+    headings = ("source", "table", "utility", "gradients", "regularizers", "adjacency", "needs", "guarantee")
+    for name, solver in SOLVERS.items():
+        assert f"{name}: {solver.profile.summary}" in out
+        assert solver.profile.utility in out
+    assert all(out.count(f"  {heading}:") == len(SOLVERS) for heading in headings)
+    for row in ("Chaudhuri", "Kifer", "Bassily", "Zhang", "Talwar et al. 2014", "Talwar et al. 2015", "this paper"):
+        assert any(row in solver.profile.table for solver in SOLVERS.values())
+
+
+def test_one_solver_can_be_looked_up(capsys):
+    assert run_with(["solvers", "kifer-objective"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("kifer-objective: ")
+    assert "dp-gd" not in out
+    assert run_with(["solvers", "nothing"]) == 2
+    assert "the names are dp-gd" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [[], ["fit"], ["predict"], ["plan"], ["solvers"], ["demo"]])
