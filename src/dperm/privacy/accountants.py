@@ -12,6 +12,7 @@ import dp_accounting
 import numpy as np
 from dp_accounting import dp_event, pld, rdp
 
+from dperm.privacy.events import PureDpEvent
 from dperm.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.profiles import privacy_profile
@@ -84,6 +85,8 @@ def epsilon_of(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, poin
 
 def _smallest_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency) -> float:
     """Where the falling curve δ(ε) comes down to this δ, rounded up."""
+    if delta == 0.0 and not all(isinstance(leaf, PureDpEvent) for leaf, _ in leaves(event)):
+        return math.inf  # the curve comes near 0 and never there; that a float cannot tell is no promise
     curve = privacy_profile(_merged(event), adjacency)
     if curve(0.0) <= delta:
         return 0.0

@@ -17,7 +17,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     second = epsilon + log_ndtr(-epsilon / mu - mu / 2)
     # The difference of the logarithms is off by a few units in the last place of its larger term.
     rounding = 8.0 * 2.0**-53 * (abs(first) + abs(second) + epsilon + 1.0)
-    return float(math.exp(first) * (rounding - math.expm1(min(second - first, 0.0))))
+    return min(1.0, float(math.exp(first) * (rounding - math.expm1(min(second - first, 0.0)))))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

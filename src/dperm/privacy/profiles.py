@@ -20,7 +20,7 @@ def pure_delta(total: float, epsilon: float) -> float:
     """δ(ε) of one mechanism with pure ε = `total`: randomized response is the worst, (e^total − e^ε)/(1 + e^total)."""
     if epsilon >= total:
         return 0.0
-    return -math.expm1(epsilon - total) / (1.0 + math.exp(-total)) * (1.0 + _ROUNDING)
+    return min(1.0, -math.expm1(epsilon - total) / (1.0 + math.exp(-total)) * (1.0 + _ROUNDING))
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
@@ -31,7 +31,8 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     centre = max(epsilon / rho - 1.0, 1e-3) / 2.0 + 1.0 / math.sqrt(rho)
     less_one = centre * np.geomspace(1e-3, 1e2, 2001)  # α − 1
     alpha = 1.0 + less_one
-    log_delta = less_one * (alpha * rho - epsilon) + alpha * np.log(less_one / alpha) - np.log(less_one)
+    # log1p, since α may be so large that (α − 1)/α rounds to 1.
+    log_delta = less_one * (alpha * rho - epsilon) - alpha * np.log1p(1.0 / less_one) - np.log(less_one)
     best = float(log_delta.min())
     return min(1.0, math.exp(min(best, 0.0)) * (1.0 + _ROUNDING * (1.0 + abs(best))))
 
