@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter, PlanExceeded
+from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED
 from dperm.privacy.plan import PaidPlan, PlannedQuery
 from dperm.privacy.queries import (
     DescentOutputQuery,
@@ -200,9 +201,10 @@ class Oracle:
 
     def _exact_minimiser(self, start: Array, linear: Array, ridge: float, tolerance: float) -> Array:
         """The minimiser before output noise, solved to the tolerance or not returned at all."""
+        # Of the longest table that may come: too long a step on that one only would tell that it came.
+        smoothness = self._setting.constants.smoothness * (ROWS_ALLOWED_PER_DECLARED + 1.0 / self._setting.n)
         return minimiser(
-            self._problem, self._rows, self._setting.n, linear, ridge, self._setting.smoothness, tolerance, start,
-            self._pool,
+            self._problem, self._rows, self._setting.n, linear, ridge, smoothness, tolerance, start, self._pool
         )  # fmt: skip
 
     def _noisy_difference(self, query: DifferenceQuery, item: PlannedQuery, w: Array, anchor: Array) -> Array:
