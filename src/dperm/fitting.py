@@ -245,6 +245,7 @@ def _statement(
         classes=None,
         row_norm=problem.row_norm,
         full_row_norm=problem.full_row_norm,
+        entry_bound=problem.entry_bound,
         target_range=problem.loss.clipped_range,
         seeded=False,
         caveats=caveats[noise],

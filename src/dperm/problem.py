@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.domains import Domain, WholeSpace
-from dperm.domains.mirror import MirrorDomain
+from dperm.domains.mirror import EntropicDomain, MirrorDomain
 from dperm.errors import InvalidParameter
 from dperm.losses import Loss
 from dperm.prox import composite_prox, prox_is_exact
@@ -49,6 +49,13 @@ class Constants:
         A bound on B_w(w*, x_0) of the domain's mirror map; infinite without one.
     mirror_noise : float
         V, what standard normal noise costs a step of that map; infinite without one.
+    n_vertices : int
+        How many vertices the domain lists, 0 if it lists none.
+    vertex_lipschitz : float
+        A bound on |⟨v, ∇f(w, z)⟩| for every row, every vertex v and every w in C.
+    curvature : float
+        Γ, a bound on the curvature of f(·, z) along any segment in C: f(w + γ(v − w), z) lies at most γ²Γ/2 above its
+        tangent.
     """
 
     lipschitz: float
@@ -64,6 +71,9 @@ class Constants:
     gaussian_width: float
     divergence_bound: float
     mirror_noise: float
+    n_vertices: int
+    vertex_lipschitz: float
+    curvature: float
 
 
 @dataclass(frozen=True)
@@ -81,9 +91,12 @@ class Problem:
     row_norm : float
         R: every row is clipped to ‖x‖₂ ≤ R before anything else is done with it.
     intercept : bool
-        Append a constant column. Its value is `row_norm`, and it counts in the row norm.
+        Append a constant column. Its value is the largest that an entry may have, and it counts in the row norm.
     weight_bound : float
         The largest weight that a row can have.
+    entry_bound : float, optional
+        B: every row is also scaled so that no entry exceeds B in size. Declare it where B is much smaller than R: in
+        the geometry of the l1 ball it is the largest entry that counts. None: the row norm bounds the entries.
 
     Examples
     --------
@@ -98,21 +111,27 @@ class Problem:
     row_norm: float = 1.0
     intercept: bool = False
     weight_bound: float = 1.0
+    entry_bound: float | None = None
 
     def __post_init__(self) -> None:
         """Check types and bounds; nothing here has seen a row."""
         for name, kind in (("loss", Loss), ("regularizer", Regularizer), ("domain", Domain)):
             if not isinstance(getattr(self, name), kind):
                 raise InvalidParameter(f"{name} must be a dperm {kind.__name__}, got {getattr(self, name)!r}.")
-        for name in ("row_norm", "weight_bound"):
+        for name in ("row_norm", "weight_bound", *(("entry_bound",) if self.entry_bound is not None else ())):
             # Beyond these sizes squares leave the range of a float64.
             if not 1e-100 <= positive(name, getattr(self, name)) <= 1e100:
                 raise InvalidParameter(f"{name} must lie between 1e-100 and 1e100, got {getattr(self, name)!r}.")
 
     @property
+    def largest_entry(self) -> float:
+        """The bound on every entry of a clipped row, the constant column included."""
+        return self.row_norm if self.entry_bound is None else min(self.row_norm, self.entry_bound)
+
+    @property
     def intercept_value(self) -> float:
         """The constant column's value, 0 without one."""
-        return self.row_norm if self.intercept else 0.0
+        return self.largest_entry if self.intercept else 0.0
 
     @property
     def full_row_norm(self) -> float:
@@ -124,8 +143,10 @@ class Problem:
         return self.loss.n_outputs * (n_features + int(self.intercept))
 
     def margin_bound(self, n_features: int) -> float:
-        """The largest |⟨w, x⟩| over C and the clipped rows."""
-        return self.full_row_norm * self.domain.norm_bound(self.dimension(n_features))
+        """The largest |⟨w, x⟩| over C and the clipped rows: ‖w‖₂‖x‖₂ or ‖w‖₁‖x‖_∞, whichever is less."""
+        dimension = self.dimension(n_features)
+        in_l2 = self.full_row_norm * self.domain.norm_bound(dimension)
+        return min(in_l2, self.largest_entry * self.domain.l1_bound(dimension))
 
     def slope_bound(self, n_features: int) -> float:
         """The bound that the kernel enforces on the derivative of one row, before its weight."""
@@ -159,6 +180,8 @@ class Problem:
         lipschitz = self.slope_scale * slope
         strong_convexity = self.regularizer.strong_convexity
         mirror = self.domain if isinstance(self.domain, MirrorDomain) else None
+        diameter = self.domain.diameter(dimension)
+        span = min(self.full_row_norm * diameter, 2.0 * margin_bound)  # how far a margin moves between points of C
         start = self.start(n_features)
         gaps = [self.regularizer.value(start) + self.weight_bound * self._value_bound(start)]
         if strong_convexity > 0 and not start.any():
@@ -168,7 +191,7 @@ class Problem:
             lipschitz=lipschitz,
             smoothness=self.weight_bound * self.full_row_norm**2 * curvature,
             strong_convexity=strong_convexity if self.loss.convex else 0.0,
-            diameter=self.domain.diameter(dimension),
+            diameter=diameter,
             initial_gap=min(gaps),
             convex=self.loss.convex,
             exact_prox=prox_is_exact(self.regularizer, self.domain),
@@ -178,6 +201,10 @@ class Problem:
             gaussian_width=self.domain.gaussian_width(dimension),
             divergence_bound=mirror.divergence_bound(dimension) if mirror else math.inf,
             mirror_noise=mirror.noise_bound(dimension) if mirror else math.inf,
+            n_vertices=self.domain.n_vertices(dimension) if isinstance(self.domain, EntropicDomain) else 0,
+            # ⟨v, ∇f⟩ is a slope times a margin of v; the curvature along v − w is ℓ'' times the square of its margin.
+            vertex_lipschitz=self.weight_bound * slope * margin_bound,
+            curvature=self.weight_bound * curvature * span * span,
         )
 
     def prox(self, v: Array, step: float) -> Array:

@@ -150,6 +150,7 @@ def test_sizes_bound_every_point_and_every_pair(domain, p, points):
     u, v = (domain.project(10.0 * point) for point in points[:, :p])
     assert np.linalg.norm(u - v) <= domain.diameter(p) + 1e-9
     assert np.linalg.norm(u) <= domain.norm_bound(p) + 1e-9
+    assert np.abs(u).sum() <= domain.l1_bound(p) + 1e-9
 
 
 def furthest_pair(domain, p):

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from contracts.discovered import LOSSES
-from dperm import L2Ball, Logistic, Problem
+from dperm import L2Ball, Logistic, Problem, Softmax
 from dperm.trusted.kernels import gradient_sum, row_norms
 from dperm.trusted.rows import Rows
 
@@ -81,9 +81,11 @@ def test_norms_mark_rows_that_count_as_nothing(bad):
     X = np.ones((3, 2))
     X[1, 1] = bad
     for table in (X, sparse.csr_matrix(X)):
-        norms = row_norms(table)
+        norms, entries = row_norms(table)
         assert np.isnan(norms[1])
+        assert np.isnan(entries[1])
         np.testing.assert_allclose(norms[[0, 2]], np.sqrt(2))
+        np.testing.assert_array_equal(entries[[0, 2]], 1.0)
 
 
 def test_whole_numbers_and_truth_values_need_no_copy():
@@ -102,3 +104,27 @@ def test_dense_rows_are_not_copied_and_sparse_ones_not_densified():
     columns = np.arange(1000, dtype=np.int32)[:, None] * 7 + np.arange(3, dtype=np.int32)
     thin = sparse.csr_matrix((np.ones(3000), columns.ravel(), np.arange(0, 3001, 3)), shape=(1000, 10**7))
     assert Rows.from_table(thin, np.ones(1000), Problem(Logistic())).table is thin
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_sparse_sums_with_many_more_columns_than_entries_are_those_of_dense_rows(n_outputs, intercept):
+    rng = np.random.default_rng(0)
+    n, p = 3000, 40_000  # three blocks, each of which names a small part of the columns
+    columns = rng.integers(0, 60, size=(n, 2)) * 600 + 599  # few distinct ones, the last among them
+    X = sparse.csr_matrix((rng.normal(size=2 * n), columns.ravel(), np.arange(0, 2 * n + 1, 2)), shape=(n, p))
+    X.sum_duplicates()
+    problem = Problem(Logistic() if n_outputs == 1 else Softmax(n_outputs), intercept=intercept)
+    y = rng.integers(0, n_outputs, n).astype(float) if n_outputs > 1 else np.sign(rng.normal(size=n))
+    w = rng.normal(size=problem.dimension(p))
+    named = np.unique(X.indices)
+    dense = Rows.from_table(X[:, named].toarray(), y, problem)
+    width = p + int(intercept)
+    kept = [*named, *([p] if intercept else [])]
+    with ThreadPoolExecutor(2) as pool:
+        computed = Rows.from_table(X, y, problem).gradient_sum(problem, w, pool).reshape(n_outputs, width)
+        small = w.reshape(n_outputs, width)[:, kept].ravel()
+        expected = dense.gradient_sum(problem, small, pool).reshape(n_outputs, -1)
+    # The room that is left below the row norm for rounding grows with the number of columns.
+    np.testing.assert_allclose(computed[:, kept], expected, rtol=1e-8, atol=1e-8)
+    assert np.count_nonzero(computed) == np.count_nonzero(expected)

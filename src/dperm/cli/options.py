@@ -27,6 +27,7 @@ _OPTIONS = (
     ),
     click.option("--target-bound", type=float, default=1.0, show_default=True, help="Clip targets to ± this (linear)."),
     click.option("--row-norm", type=float, default=1.0, show_default=True, help="Clip rows to this l2 norm."),
+    click.option("--entry-bound", type=float, help="Clip rows to entries of this size as well [default: not]."),
     click.option("--penalty", default="l2:0.01", show_default=True, help="l2:λ, l1:λ, elastic-net:λ:ratio or none."),
     click.option(
         "--domain", default="none", show_default=True, help="l2-ball:r, l1-ball:r, box:low:high, simplex:total or none."
@@ -69,6 +70,7 @@ def build_estimator(
     classes: str | None,
     target_bound: float,
     row_norm: float,
+    entry_bound: float | None,
     penalty: str,
     domain: str,
     solver: str,
@@ -90,6 +92,7 @@ def build_estimator(
         penalty=_parse("--penalty", penalty, _PENALTIES),
         domain=_parse("--domain", domain, _DOMAINS),
         row_norm=row_norm,
+        entry_bound=entry_bound,
         solver=solver,
         adjacency=adjacency,
         noise=None if noise == "none" else noise,

@@ -1,5 +1,6 @@
 """What a domain is: a closed convex set C of coefficients, with the geometry the paper's section 5 needs."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
@@ -29,6 +30,10 @@ class Domain(ABC):
     @abstractmethod
     def norm_bound(self, dimension: int) -> float:
         """Max over w in C of ‖w‖₂."""
+
+    def l1_bound(self, dimension: int) -> float:
+        """A bound on ‖w‖₁ over C; where nothing better is known, √p times the l2 bound."""
+        return math.sqrt(dimension) * self.norm_bound(dimension)
 
     @abstractmethod
     def diameter(self, dimension: int) -> float:

@@ -43,6 +43,10 @@ class L1Ball(EntropicDomain):
         """The vertices lie furthest out."""
         return self.radius
 
+    def l1_bound(self, dimension: int) -> float:
+        """The radius."""
+        return self.radius
+
     def diameter(self, dimension: int) -> float:
         """From a vertex to its opposite."""
         return 2.0 * self.radius

@@ -49,6 +49,10 @@ class Simplex(EntropicDomain):
         """The vertices lie furthest out."""
         return self.total
 
+    def l1_bound(self, dimension: int) -> float:
+        """The total."""
+        return self.total
+
     def diameter(self, dimension: int) -> float:
         """Between two vertices."""
         return self.total * math.sqrt(2.0) if dimension > 1 else 0.0

@@ -36,6 +36,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     domain: Any
     solver: Any
     row_norm: float
+    entry_bound: float | None
     fit_intercept: bool
     adjacency: str
     noise: str | None
@@ -56,6 +57,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             row_norm=positive("row_norm", self.row_norm),
             intercept=bool(self.fit_intercept),
             weight_bound=weight_bound,
+            entry_bound=self.entry_bound,
         )
 
     def check_parameters(self) -> None:

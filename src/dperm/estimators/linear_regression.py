@@ -31,7 +31,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         The guarantee. δ should be well below 1/n.
     target_bound : float
         Targets are clipped to [−target_bound, target_bound]: a public number, never measured.
-    penalty, domain, solver, row_norm, fit_intercept, adjacency, noise, accountant, n, random_state, verbose
+    penalty, domain, solver, row_norm, entry_bound, fit_intercept, adjacency, noise, accountant
+        As in `PrivateLogisticRegression`.
+    n, random_state, verbose
         As in `PrivateLogisticRegression`.
 
     Attributes
@@ -64,6 +66,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         domain: Domain | None = None,
         solver: str | Solver = "auto",
         row_norm: float = 1.0,
+        entry_bound: float | None = None,
         fit_intercept: bool = True,
         adjacency: str = "replace_one",
         noise: str | None = "certified",
@@ -79,6 +82,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         self.domain = domain
         self.solver = solver
         self.row_norm = row_norm
+        self.entry_bound = entry_bound
         self.fit_intercept = fit_intercept
         self.adjacency = adjacency
         self.noise = noise

@@ -21,7 +21,7 @@ class PrivateLinearSVC(PrivateClassifier):
         The guarantee. δ should be well below 1/n.
     smoothing : float
         Width of the quadratic corner that replaces the hinge's kink; the curvature is its inverse.
-    penalty, domain, solver, row_norm, classes, class_weight, fit_intercept, adjacency, noise, accountant
+    penalty, domain, solver, row_norm, entry_bound, classes, class_weight, fit_intercept, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
     n, random_state, verbose
         As in `PrivateLogisticRegression`.
@@ -51,6 +51,7 @@ class PrivateLinearSVC(PrivateClassifier):
         domain: Domain | None = None,
         solver: str | Solver = "auto",
         row_norm: float = 1.0,
+        entry_bound: float | None = None,
         classes: Any = None,
         class_weight: dict[Any, float] | None = None,
         fit_intercept: bool = True,
@@ -68,6 +69,7 @@ class PrivateLinearSVC(PrivateClassifier):
         self.domain = domain
         self.solver = solver
         self.row_norm = row_norm
+        self.entry_bound = entry_bound
         self.classes = classes
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept

@@ -32,6 +32,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         "auto", a name that `dperm solvers` lists, or an object such as `dperm.DPGD(n_steps=100)`.
     row_norm : float
         Every row is clipped to this l2 norm. Scale the columns by public numbers so that this loses little.
+    entry_bound : float, optional
+        Every row is also scaled so that no entry is larger: worth declaring on the l1 ball with many columns.
     classes : sequence, optional
         The public labels. If absent they are read from y, and the result is not for release.
     class_weight : dict, optional
@@ -80,6 +82,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         domain: Domain | None = None,
         solver: str | Solver = "auto",
         row_norm: float = 1.0,
+        entry_bound: float | None = None,
         classes: Any = None,
         class_weight: dict[Any, float] | None = None,
         fit_intercept: bool = True,
@@ -96,6 +99,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         self.domain = domain
         self.solver = solver
         self.row_norm = row_norm
+        self.entry_bound = entry_bound
         self.classes = classes
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept

@@ -48,6 +48,8 @@ class PrivacyStatement:
         How many noise multipliers the plan has.
     distribution : str
         How the noise is distributed.
+    entry_bound : float or None
+        The bound on every entry of a row, if one was declared.
     """
 
     epsilon: float
@@ -71,6 +73,7 @@ class PrivacyStatement:
     accountant: str = "pld"
     noise_levels: int = 1
     distribution: str = "Gaussian"
+    entry_bound: float | None = None
 
     @property
     def for_release(self) -> bool:
@@ -83,6 +86,8 @@ class PrivacyStatement:
         if self.classes is not None:
             public.append(f"the classes {', '.join(map(str, self.classes))}")
         rows = f"clipped to ‖x‖₂ ≤ {self.row_norm:g}"
+        if self.entry_bound is not None:
+            rows += f" and ‖x‖_∞ ≤ {self.entry_bound:g}"
         if self.full_row_norm != self.row_norm:
             rows += f" ({self.full_row_norm:.4g} with the constant column)"
         if self.target_range is not None:
@@ -126,7 +131,9 @@ class PrivacyStatement:
     def from_dict(cls, content: dict[str, Any]) -> "PrivacyStatement":
         """Read what `to_dict` wrote."""
         # files from before there was a choice
-        earlier: dict[str, Any] = {"accountant": "pld", "noise_levels": 1, "distribution": "Gaussian"}
+        earlier: dict[str, Any] = {
+            "accountant": "pld", "noise_levels": 1, "distribution": "Gaussian", "entry_bound": None,
+        }  # fmt: skip
         content = earlier | content
         values = {field.name: content[field.name] for field in fields(cls)}
         for name in ("epsilon", "delta", "certified_epsilon", "certified_delta"):

@@ -98,14 +98,15 @@ def gradient_sum(
         )  # fmt: skip
         return out
 
-    edges = pieces_of(n, work * loss.n_outputs)
+    # Every piece has sums of its own for all coefficients: with few entries a column they cost more than they save.
+    edges = pieces_of(n, work * loss.n_outputs, most=work // (4 * table.shape[1]))
     parts = [piece(edges[0])] if len(edges) == 1 else list(pool.map(piece, edges))
-    return np.asarray(np.sum(parts, axis=0)).reshape(w.shape)
+    return functools.reduce(np.add, parts).reshape(w.shape)
 
 
-def pieces_of(n: int, work: int) -> list[tuple[int, int]]:
+def pieces_of(n: int, work: int, most: int = _PIECES) -> list[tuple[int, int]]:
     """Cut n rows into pieces for threads: as many as the work is worth, whatever the machine."""
-    pieces = min(_PIECES, max(1, math.ceil(work / _SMALLEST_PIECE)))
+    pieces = max(1, min(_PIECES, most, math.ceil(work / _SMALLEST_PIECE)))
     return list(itertools.pairwise(n * k // pieces for k in range(pieces + 1)))
 
 
@@ -119,18 +120,18 @@ def is_canonical(table: Any) -> bool:
     return bool(_csr_is_canonical(table.indices, table.indptr, table.shape[1], table.data.shape[0]))
 
 
-def row_norms(table: Any) -> Array:
-    """l2 norm of every row; NaN where an entry is not finite or larger than `LARGEST_ENTRY`."""
-    norms = np.empty(table.shape[0])
+def row_norms(table: Any) -> tuple[Array, Array]:
+    """l2 norm and largest entry of every row; NaN where an entry is not finite or larger than `LARGEST_ENTRY`."""
+    norms, entries = np.empty(table.shape[0]), np.empty(table.shape[0])
     if sparse.issparse(table):
-        _csr_norms(table.data, table.indptr, norms)
+        _csr_norms(table.data, table.indptr, norms, entries)
     else:
-        _dense_norms(table, norms)
-    return norms
+        _dense_norms(table, norms, entries)
+    return norms, entries
 
 
 @compile_kernel
-def _dense_norms(X, norms):  # type: ignore[no-untyped-def]
+def _dense_norms(X, norms, entries):  # type: ignore[no-untyped-def]
     for i in range(X.shape[0]):
         total, largest = 0.0, 0.0
         for j in range(X.shape[1]):
@@ -139,6 +140,7 @@ def _dense_norms(X, norms):  # type: ignore[no-untyped-def]
             # Written so that a NaN makes `largest` infinite as well.
             largest = max(largest, abs(entry)) if abs(entry) <= LARGEST_ENTRY else np.inf
         norms[i] = np.sqrt(total) if largest <= LARGEST_ENTRY else np.nan
+        entries[i] = largest if largest <= LARGEST_ENTRY else np.nan
 
 
 @compile_kernel
@@ -155,7 +157,7 @@ def _csr_is_canonical(indices, indptr, n_columns, n_stored):  # type: ignore[no-
 
 
 @compile_kernel
-def _csr_norms(data, indptr, norms):  # type: ignore[no-untyped-def]
+def _csr_norms(data, indptr, norms, entries):  # type: ignore[no-untyped-def]
     for i in range(norms.shape[0]):
         total, largest = 0.0, 0.0
         for k in range(indptr[i], indptr[i + 1]):
@@ -163,6 +165,7 @@ def _csr_norms(data, indptr, norms):  # type: ignore[no-untyped-def]
             total += entry * entry
             largest = max(largest, abs(entry)) if abs(entry) <= LARGEST_ENTRY else np.inf
         norms[i] = np.sqrt(total) if largest <= LARGEST_ENTRY else np.nan
+        entries[i] = largest if largest <= LARGEST_ENTRY else np.nan
 
 
 @compile_kernel
@@ -264,13 +267,32 @@ def _dense_vector(derivative, parameters, bound, X, scale, weight, target, w, in
 
 
 @compile_kernel
+def _move(part, out, indices, begin, end):  # type: ignore[no-untyped-def]
+    # Add a block's sum to the total and clear it. Where a block names few of the columns, only those are visited, so
+    # that a pass costs as much as its entries, however many columns there are.
+    last = part.shape[0] - 1
+    if 4 * (end - begin) < part.shape[0]:
+        for k in range(begin, end):
+            j = indices[k]
+            out[j] += part[j]
+            part[j] = 0.0
+        out[last] += part[last]  # the constant column, which no row names
+        part[last] = 0.0
+    else:
+        for j in range(part.shape[0]):
+            out[j] += part[j]
+            part[j] = 0.0
+
+
+@compile_kernel
 def _csr_scalar(  # type: ignore[no-untyped-def]
     derivative, parameters, bound, data, indices, indptr, scale, weight, target, w, intercept, start, stop, block, out
 ):
     last = w.shape[0] - 1
+    part = np.zeros(w.shape[0])
     for first in range(start, stop, block):
-        part = np.zeros(w.shape[0])
-        for i in range(first, min(first + block, stop)):
+        end = min(first + block, stop)
+        for i in range(first, end):
             if weight[i] == 0.0:
                 continue
             margin = 0.0
@@ -285,8 +307,7 @@ def _csr_scalar(  # type: ignore[no-untyped-def]
             slope *= scale[i]
             for k in range(indptr[i], indptr[i + 1]):
                 part[indices[k]] += slope * data[k]
-        for j in range(part.shape[0]):
-            out[j] += part[j]
+        _move(part, out, indices, indptr[first], indptr[end])
 
 
 @compile_kernel
@@ -295,9 +316,10 @@ def _csr_vector(  # type: ignore[no-untyped-def]
 ):
     n_outputs, last = w.shape[0], w.shape[1] - 1
     margin, slope = np.empty(n_outputs), np.empty(n_outputs)
+    part = np.zeros(w.shape)
     for first in range(start, stop, block):
-        part = np.zeros(w.shape)
-        for i in range(first, min(first + block, stop)):
+        end = min(first + block, stop)
+        for i in range(first, end):
             if weight[i] == 0.0:
                 continue
             for c in range(n_outputs):
@@ -317,5 +339,4 @@ def _csr_vector(  # type: ignore[no-untyped-def]
                 for k in range(indptr[i], indptr[i + 1]):
                     part[c, indices[k]] += factor * data[k]
         for c in range(n_outputs):
-            for j in range(part.shape[1]):
-                out[c, j] += part[c, j]
+            _move(part[c], out[c], indices, indptr[first], indptr[end])

@@ -176,7 +176,7 @@ class Rows:
     target : array
         Encoded and clipped targets.
     scale : array
-        min(1, R/‖x_i‖): makes the row obey the declared norm.
+        min(1, R/‖x_i‖₂, B/‖x_i‖_∞): makes the row obey the declared norm and the bound on its entries.
     weight : array
         The row's weight; 0 for a row that counts as nothing (a value that is not finite, or an unknown label).
     """
@@ -202,11 +202,14 @@ class Rows:
         table = as_table(X)
         given = _numbers(np.asarray(y))
         target = problem.loss.encode(given)
-        norms = row_norms(table)
+        norms, entries = row_norms(table)
         usable = np.isfinite(norms) & np.isfinite(given) & np.isfinite(target)
-        # A few ulp below R, so that the norm of the scaled row, recomputed, does not exceed it.
-        limit = problem.row_norm * (1.0 - 8.0 * table.shape[1] * 2.0**-53)
-        scale = limit / np.maximum(np.where(usable, norms, np.inf), limit)
+        # A few ulp below the bounds, so that the scaled row, measured again, does not exceed them.
+        room = 1.0 - 8.0 * table.shape[1] * 2.0**-53
+        scale = np.ones(target.size)
+        for size, bound in ((norms, problem.row_norm), (entries, problem.largest_entry)):
+            limit = bound * room
+            scale = np.minimum(scale, limit / np.maximum(np.where(usable, size, np.inf), limit))
         weight = np.ones(target.size)
         if weights is not None:
             weight = np.clip(np.nan_to_num(np.asarray(weights, dtype=np.float64)), 0.0, problem.weight_bound)
