@@ -96,4 +96,8 @@ def _event_to_dict(leaf: Any, count: int) -> dict[str, Any]:
         return {"mechanism": "gaussian", "noise_multiplier": leaf.event.noise_multiplier, "count": count, **sampled}
     if hasattr(leaf, "noise_multiplier"):
         return {"mechanism": "gaussian", "noise_multiplier": leaf.noise_multiplier, "count": count}
+    if hasattr(leaf, "rho"):
+        return {"mechanism": "zcdp", "rho": leaf.rho, "count": count}
+    if hasattr(leaf, "epsilon"):
+        return {"mechanism": "pure", "epsilon": leaf.epsilon, "count": count}
     return {"mechanism": "not private", "count": count}

@@ -1,7 +1,7 @@
 """Every solver of the package, found through its base class, at its defaults and with its main settings."""
 
 from contracts.discovered import concrete
-from dperm import DPGD, DPSVRG, DPAccMD, DPSVRGPlusPlus, TalwarMirror, price
+from dperm import DPGD, DPSVRG, DPAccMD, DPSVRGPlusPlus, TalwarFrankWolfe, TalwarMirror, price
 from dperm.solvers import Solver
 
 SOLVER_EXAMPLES = [
@@ -17,8 +17,10 @@ SOLVER_EXAMPLES = [
 
 def noiseless_gap(solver, problem, n, n_features):
     """How far from the optimum a run without noise may stay: nothing to speak of, or what the method's bound says."""
-    if isinstance(solver, TalwarMirror):  # a mean of iterates: B/(ηT)
-        fit = price(problem, n, n_features, guarantee=None, noise=None, solver=solver)
-        settings = fit.paid.plan.settings
-        return fit.setting.constants.divergence_bound / (settings["step_size"] * settings["n_steps"])
-    return 1e-6
+    if not isinstance(solver, TalwarMirror | TalwarFrankWolfe):
+        return 1e-6
+    fit = price(problem, n, n_features, guarantee=None, noise=None, solver=solver)
+    constants, settings = fit.setting.constants, fit.paid.plan.settings
+    if isinstance(solver, TalwarFrankWolfe):  # 2Γ/(T + 2)
+        return 2.0 * constants.curvature / (settings["n_steps"] + 2.0)
+    return constants.divergence_bound / (settings["step_size"] * settings["n_steps"])  # a mean of iterates: B/(ηT)

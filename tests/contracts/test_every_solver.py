@@ -52,6 +52,7 @@ PROBLEMS = [
     Problem(Squared(), L2(0.05), L2Ball(1.5)),
     Problem(Squared(), domain=Simplex()),
     Problem(Logistic(), domain=L1Ball(3.0)),
+    Problem(Logistic(), domain=L1Ball(3.0), intercept=True, row_norm=2.0, entry_bound=0.5),
     Problem(Logistic(), domain=L2Ball(2.0), intercept=True),
     Problem(Logistic(), domain=Box(-0.5, 2.0)),
     Problem(Logistic(), domain=GroupBall(2.0, ((0, 1), (2, 3, 4), (5,)))),
@@ -130,6 +131,7 @@ def test_without_noise_it_reaches_the_optimum(solver, problem):
     X, y = table_for(problem)
     release = minimize(problem, X, y, guarantee=None, noise=None, solver=solver)
     risk, gap = empirical_risk(problem, X, y, release.w), noiseless_gap(solver, problem, N, P)
+    assert gap < 0.01
     rng = np.random.default_rng(1)
     for size in (1e-3, 1e-2, 0.1, 1.0):
         for _ in range(25):

@@ -111,6 +111,7 @@ def test_a_seed_and_undeclared_classes_are_not_for_release(table, capsys):
         ({"more": (*GOOD, "--accountant", "advanced-composition"), "epsilon": "50"}, "needs ε' ≤ 1"),
         ({"more": (*GOOD, "--accountant", "advanced-composition", "--noise", "paper")}, "certified noise"),
         ({"more": ("--row-norm", "-1")}, "row_norm must be above 0"),
+        ({"more": ("--entry-bound", "0")}, "entry_bound must be above 0"),
         ({"more": ("--model", "linear", "--classes", "a,b"), "target": "price"}, "--classes goes with"),
         ({"more": ("--colour", "red")}, "No such option"),
     ],
@@ -219,3 +220,21 @@ def test_the_demo_prints_risk_accuracy_and_statement_and_draws(tmp_path, capsys)
     for words in ("without privacy: risk", "excess risk", "promised:", "picture:"):
         assert words in out
     assert (tmp_path / "covertype.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_frank_wolfe_is_planned_checked_and_written_with_its_events(table, capsys):
+    options = ("--solver", "talwar-frank-wolfe", "--penalty", "none", "--domain", "l1-ball:5", "--entry-bound", "0.5")
+    assert run_with(["plan", "--n", "10000", "--p", "50", "--epsilon", "1", "--delta", "1e-6", *options]) == 0
+    printed = capsys.readouterr().out
+    assert "noise:      Gumbel, multiplier" in printed
+    assert "and ‖x‖_∞ ≤ 0.5" in printed
+    assert "checked:    Rényi accounting gives ε ≤ 1" in printed
+    code, path = fit(table, *GOOD, *options)
+    assert code == 0
+    content = json.loads(path.read_text())
+    assert content["events"] == [
+        {"mechanism": "zcdp", "rho": content["events"][0]["rho"], "count": content["privacy"]["n_steps"]}
+    ]
+    assert content["privacy"]["entry_bound"] == 0.5
+    code, path = fit(table, *GOOD, *options, "--noise", "paper")
+    assert json.loads(path.read_text())["events"][0]["mechanism"] == "pure"

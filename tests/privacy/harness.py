@@ -41,9 +41,13 @@ class RecordingOracle(Oracle):
         self.exact.append(super()._exact_minimiser(*arguments))
         return self.exact[-1]
 
-    def _add_noise(self, exact, scale, n_steps=1, distribution="Gaussian"):
+    def _exact_gains(self, w):
+        self.exact.append(super()._exact_gains(w))
+        return self.exact[-1]
+
+    def _add_noise(self, exact, scale, *more, **named):
         self.sigmas.append(scale)
-        return super()._add_noise(exact, scale, n_steps, distribution)
+        return super()._add_noise(exact, scale, *more, **named)
 
 
 class WallBreach(AssertionError):
@@ -109,6 +113,10 @@ class TaintedOracle(Oracle):
         with self._opened():
             return Tainted(super()._exact_minimiser(*arguments))
 
+    def _exact_gains(self, w):
+        with self._opened():
+            return Tainted(super()._exact_gains(w))
+
     def _batches(self, rate, n_steps):
         with self._opened():
             return super()._batches(rate, n_steps)
@@ -128,14 +136,14 @@ class TaintedOracle(Oracle):
         finally:
             self._rows = tainted
 
-    def _add_noise(self, exact, scale, n_steps=1, distribution="Gaussian"):
-        return super()._add_noise(reveal(exact), scale, n_steps, distribution)
+    def _add_noise(self, exact, *more, **named):
+        return super()._add_noise(reveal(exact), *more, **named)
 
 
 class ScriptedOracle(TaintedOracle):
     """Answers from a script that knows nothing of the rows: a solver must then do the same on every table."""
 
-    def _add_noise(self, exact, scale, n_steps=1, distribution="Gaussian"):
+    def _add_noise(self, exact, *more, **named):
         return 0.01 * self._randomness.noise.standard_normal(reveal(exact).shape)
 
     def _printed_steps(self, query, batches, w, anchor, anchor_gradient, noise, step_size):

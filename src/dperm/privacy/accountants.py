@@ -271,8 +271,8 @@ def rdp_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency) -> 
     while True:
         divergences = np.zeros(orders.size)
         for leaf, count in leaves(event):
-            if adjacency is Adjacency.ADD_REMOVE:
-                divergences += _renyi(leaf, count, orders)
+            if adjacency is Adjacency.ADD_REMOVE or isinstance(leaf, dp_event.ZCDpEvent):
+                divergences += _renyi(leaf, count, orders)  # ρ is stated for the plan's adjacency
             elif isinstance(leaf, dp_event.GaussianDpEvent):
                 divergences += _renyi(dp_event.GaussianDpEvent(leaf.noise_multiplier / 2), count, orders)
             else:

@@ -12,16 +12,17 @@ def summation_block(n: int) -> int:
     return max(1024, math.ceil(n / 64))
 
 
-def summation_slack(n: int) -> float:
+def summation_slack(n: int, further: int = 0) -> float:
     """Relative padding of the sensitivity for rounding in a blocked float64 sum over n rows.
 
     A sum of N vectors of norm ≤ G along chains of k additions is off by at most k·u/(1 − k·u)·N·G
     (u = 2⁻⁵³), and two tables are compared, so the computed sums differ by at most
     (exact difference) + 2·k·u·N·G, up to the last digit. See docs/proofs/gradient.md.
+    `further` additions may follow, of numbers that are bounded like the sum.
     """
     rows = math.ceil(ROWS_ALLOWED_PER_DECLARED * n) + 1
     # One block, then at most 64 + 8 blocks, then 8 pieces; the rest is for the products of one row.
-    chain = summation_block(rows) + 128
+    chain = summation_block(rows) + 128 + further
     return 2.0 * rows * chain * 2.0**-53 * 1.01
 
 

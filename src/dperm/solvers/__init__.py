@@ -12,6 +12,7 @@ from dperm.solvers.dp_katyusha import DPKatyusha
 from dperm.solvers.dp_svrg import DPSVRG
 from dperm.solvers.dp_svrg_plus_plus import DPSVRGPlusPlus
 from dperm.solvers.kifer_objective import KiferObjective
+from dperm.solvers.talwar_frank_wolfe import TalwarFrankWolfe
 from dperm.solvers.talwar_mirror import TalwarMirror
 from dperm.solvers.talwar_objective import TalwarObjective
 from dperm.solvers.zhang_output import ZhangOutput
@@ -27,6 +28,7 @@ __all__ = [
     "DPSVRGPlusPlus",
     "KiferObjective",
     "Solver",
+    "TalwarFrankWolfe",
     "TalwarMirror",
     "TalwarObjective",
     "ZhangOutput",
@@ -46,6 +48,7 @@ _KINDS: tuple[type[Solver], ...] = (
     ZhangOutput,
     TalwarMirror,
     TalwarObjective,
+    TalwarFrankWolfe,
 )
 
 SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in _KINDS}

@@ -35,14 +35,21 @@ class Randomness:
     def unit_noise(self, distribution: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Noise of scale 1.
 
-        "Gaussian": independent standard normals. "Gamma": one vector of density ∝ exp(−‖b‖₂), which has a uniformly
-        random direction and a Gamma-distributed length.
+        "Gaussian", "Laplace" and "Gumbel" are independent numbers. "Gamma" is one vector of density ∝ exp(−‖b‖₂), which
+        has a uniformly random direction and a Gamma-distributed length.
         """
-        normal = self.noise.standard_normal(shape)
         if distribution == "Gaussian":
-            return normal
+            return self.noise.standard_normal(shape)
         if distribution == "Gamma":
+            normal = self.noise.standard_normal(shape)
             return np.asarray(normal * (self.noise.standard_gamma(normal.size) / np.linalg.norm(normal)))
+        if distribution == "Laplace":
+            return self.noise.laplace(size=shape)
+        if distribution == "Gumbel":
+            # P(G > 37) = 2⁻⁵³, and one of 2p draws in T steps decides: 53 random bits would cut the tail off too
+            # early. 106 bits reach 73.
+            uniform = self.noise.random(shape) + 2.0**-53 * (1.0 - self.noise.random(shape))
+            return np.asarray(-np.log(-np.log1p(-np.minimum(uniform, 1.0 - 2.0**-53))))
         raise InvalidParameter(f"there is no noise of the distribution {distribution!r}.")
 
     @classmethod

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dperm.domains.mirror import EntropicDomain
 from dperm.errors import InvalidParameter, PlanExceeded
 from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED
 from dperm.privacy.plan import PaidPlan, PlannedQuery
@@ -21,6 +22,7 @@ from dperm.privacy.queries import (
     ObjectivePerturbationQuery,
     OutputPerturbationQuery,
     PrintedEpochQuery,
+    VertexQuery,
 )
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
@@ -110,7 +112,7 @@ class Oracle:
         item : PlannedQuery
             One of the plan's own.
         *points : arrays
-            w for a gradient or a descent, w and the anchor for a difference, the start and the anchor for a
+            w for a gradient, a vertex or a descent, w and the anchor for a difference, the start and the anchor for a
             printed epoch.
         step_size : float, optional
             η of a printed epoch: public, and of no weight for privacy since every step is paid for.
@@ -144,6 +146,8 @@ class Oracle:
                 return self._noisy_minimiser(item.query, item, *released)
             case ObjectivePerturbationQuery():
                 return self._perturbed_minimiser(item.query, item, *released)
+            case VertexQuery():
+                return self._noisy_vertex(item.query, item, *released)
             case _:
                 raise PlanExceeded("the oracle has no answer to this kind of query.")
 
@@ -169,6 +173,23 @@ class Oracle:
         rows = self._rows if whole else self._rows.take(self._batches(query.sampling_rate, 1).rows)
         exact = self._exact_gradient(rows, w, query.sampling_rate * self._setting.n)
         return self._add_noise(exact, self._paid.sigma(item))
+
+    def _noisy_vertex(self, query: VertexQuery, item: PlannedQuery, w: Array) -> Array:
+        noisy = self._add_noise(self._exact_gains(w), self._paid.sigma(item), distribution=query.distribution)
+        # Only the winner leaves. What it and the others scored is not paid for.
+        chosen = np.zeros(noisy.size)
+        chosen[noisy.argmax()] = 1.0
+        return self._vertices.coefficients(chosen)
+
+    def _exact_gains(self, w: Array) -> Array:
+        """Before noise: how steeply the mean risk falls towards every vertex, −⟨v, ∇F(w)⟩."""
+        return -self._vertices.pull_back(self._rows.gradient_sum(self._problem, w, self._pool) / self._setting.n)
+
+    @property
+    def _vertices(self) -> EntropicDomain:
+        if not isinstance(self._problem.domain, EntropicDomain):
+            raise InvalidParameter(f"the domain {self._problem.domain.name} does not list its vertices.")
+        return self._problem.domain
 
     def _descend(self, query: LastIterateQuery, item: PlannedQuery, w: Array) -> Array:
         # Algorithm 4 with a proximal step, run behind the wall: only the last iterate leaves.
