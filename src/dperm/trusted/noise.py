@@ -46,10 +46,11 @@ class Randomness:
         if distribution == "Laplace":
             return self.noise.laplace(size=shape)
         if distribution == "Gumbel":
-            # P(G > 37) = 2⁻⁵³, and one of 2p draws in T steps decides: 53 random bits would cut the tail off too
-            # early. 106 bits reach 73.
-            uniform = self.noise.random(shape) + 2.0**-53 * (1.0 - self.noise.random(shape))
-            return np.asarray(-np.log(-np.log1p(-np.minimum(uniform, 1.0 - 2.0**-53))))
+            exponential = -np.log(1.0 - self.noise.random(shape))
+            # Small ones win. 53 random bits end at 2⁻⁵³, where G = 37, which is not rare among 2p draws in T steps.
+            small = exponential < 2.0**-20
+            exponential[small] += 2.0**-53 * (1.0 - self.noise.random(np.count_nonzero(small)))
+            return np.asarray(-np.log(exponential))
         raise InvalidParameter(f"there is no noise of the distribution {distribution!r}.")
 
     @classmethod
