@@ -39,6 +39,7 @@ bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/accmd.py
 	$(BIN)/python benchmarks/frank_wolfe.py
 	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python benchmarks/sgd.py
 
 clean: ## Remove what was made here
 	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -22,7 +22,10 @@ from dperm.problem import Problem
 from dperm.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer
 from dperm.solvers import (
     DPGD,
+    DPSGD,
     DPSVRG,
+    RRPSGD,
+    BassilySGD,
     ChaudhuriObjective,
     ChaudhuriOutput,
     DPAccMD,
@@ -40,9 +43,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DPGD",
+    "DPSGD",
     "DPSVRG",
     "L1",
     "L2",
+    "RRPSGD",
+    "BassilySGD",
     "Box",
     "ChaudhuriObjective",
     "ChaudhuriOutput",

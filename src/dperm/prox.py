@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dperm.domains import Box, Domain, GroupBall, L1Ball, Simplex, WholeSpace
+from dperm.domains import Box, Domain, GroupBall, L1Ball, L2Ball, Simplex, WholeSpace
 from dperm.regularizers import L1, GroupL2, Regularizer
 
 Array = NDArray[np.float64]
@@ -33,22 +33,28 @@ def composite_prox(regularizer: Regularizer, domain: Domain, v: Array, step: flo
 
 @dataclass(frozen=True)
 class CoordinateProx:
-    """A proximal step that works coordinate by coordinate: shrink(v_j, step, *parameters), then clip to [low, high]."""
+    """A proximal step that works coordinate by coordinate: shrink(v_j, step, *parameters), then clip to [low, high].
+
+    What comes out longer than `radius` is shortened to it.
+    """
 
     shrink: Callable[..., Any]
     parameters: tuple[float, ...]
     low: float | tuple[float, ...]
     high: float | tuple[float, ...]
+    radius: float = np.inf
 
 
 def coordinate_prox(regularizer: Regularizer, domain: Domain) -> CoordinateProx | None:
-    """The proximal step of this pair in a form that can be compiled, or None if its coordinates do not separate."""
+    """The proximal step of this pair in a form that can be compiled, or None if there is none."""
     if regularizer.shrink is None or domain.name not in regularizer.projects_exactly_onto:
         return None
     if isinstance(domain, Box):
         return CoordinateProx(regularizer.shrink, regularizer.parameters, domain.low, domain.high)
     if isinstance(domain, WholeSpace):
         return CoordinateProx(regularizer.shrink, regularizer.parameters, -np.inf, np.inf)
+    if isinstance(domain, L2Ball):
+        return CoordinateProx(regularizer.shrink, regularizer.parameters, -np.inf, np.inf, domain.radius)
     return None
 
 

@@ -9,7 +9,7 @@ from dperm import Guarantee, Loss, Problem
 from dperm.privacy.calibrate import calibrate
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.queries import DifferenceQuery, GradientQuery, PrintedEpochQuery
+from dperm.privacy.queries import DifferenceQuery, GradientQuery, PrintedEpochQuery, StochasticStepsQuery
 from dperm.privacy.setting import Setting
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
@@ -32,6 +32,11 @@ class RecordingOracle(Oracle):
     def _exact_difference(self, *arguments):
         self.exact.append(super()._exact_difference(*arguments))
         return self.exact[-1]
+
+    def _gradient_steps(self, query, batches, w, noise, step_sizes):
+        iterates, directions = super()._gradient_steps(query, batches, w, noise, step_sizes)
+        self.exact.extend(directions - noise)
+        return iterates, directions
 
     def _exact_descent(self, query, w):
         self.exact.append(super()._exact_descent(query, w))
@@ -128,6 +133,10 @@ class TaintedOracle(Oracle):
     def _printed_steps(self, query, batches, w, anchor, anchor_gradient, noise, step_size):
         return super()._printed_steps(query, batches, w, anchor, reveal(anchor_gradient), noise, step_size)
 
+    def _stochastic_steps(self, *arguments):
+        with self._opened():
+            return super()._stochastic_steps(*arguments)
+
     @contextmanager
     def _opened(self):
         tainted, self._rows = self._rows, reveal(self._rows)
@@ -148,6 +157,9 @@ class ScriptedOracle(TaintedOracle):
 
     def _printed_steps(self, query, batches, w, anchor, anchor_gradient, noise, step_size):
         return w - np.cumsum(step_size * noise, axis=0), noise
+
+    def _gradient_steps(self, query, batches, w, noise, step_sizes):
+        return w - np.cumsum(step_sizes[:, None] * noise, axis=0), noise
 
 
 @dataclass
@@ -203,7 +215,10 @@ def setting_of(problem, adjacency, n=N, n_features=P):
     return Setting(problem.constants(n_features), n, adjacency)
 
 
-def replay(problem, table, adjacency, query, questions, paid=1.0, relative_noise=1.0, seed=3, as_rows=None, **more):
+def replay(
+    problem, table, adjacency, query, questions, paid=1.0, relative_noise=1.0, seed=3, as_rows=None,
+    oracle_type=RecordingOracle, **more,
+):  # fmt: skip
     """Ask the query at every tuple of points; return the oracle with its answers and what it computed before noise.
 
     `paid` is the noise multiplier, None for no noise, or what makes a paid plan of a plan.
@@ -213,7 +228,7 @@ def replay(problem, table, adjacency, query, questions, paid=1.0, relative_noise
     X = table.X if as_rows is None else as_rows(table.X)
     rows = Rows.from_table(X, table.y, problem, table.weights)
     paid = paid(plan) if callable(paid) else PaidPlan(plan, paid)
-    with RecordingOracle(rows, problem, query.setting, paid, Randomness.from_random_state(seed)) as oracle:
+    with oracle_type(rows, problem, query.setting, paid, Randomness.from_random_state(seed)) as oracle:
         oracle.answers = [oracle.ask(item, *points, **more) for points in questions]
     return oracle
 
@@ -236,6 +251,13 @@ def record_epochs(problem, table, adjacency, pairs, rate=1.0, n_steps=1, share=0
     """The same for printed epochs from every pair (start, anchor)."""
     query = PrintedEpochQuery(setting_of(problem, adjacency), rate, n_steps, share)
     return replay(problem, table, adjacency, query, pairs, step_size=step_size, **more), query
+
+
+def record_steps(problem, table, adjacency, starts, rate=1.0, step_sizes=(1.0,), n_steps=None, **more):
+    """The same for stochastic steps from every start; `exact` has the mean of every step."""
+    query = StochasticStepsQuery(setting_of(problem, adjacency), rate, n_steps or len(step_sizes))
+    questions = [(start,) for start in starts]
+    return replay(problem, table, adjacency, query, questions, step_size=np.array(step_sizes), **more), query
 
 
 def void_table(n=N):

@@ -10,7 +10,7 @@ from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 from scipy.optimize import brentq
 
 from contracts.discovered import LOSSES
-from contracts.solvers import SOLVER_EXAMPLES
+from contracts.solvers import SOLVER_EXAMPLES, STEADY_EXAMPLES
 from dperm import (
     DPSVRG,
     L2,
@@ -447,9 +447,7 @@ def run_counted(solver, oracle_type=RecordingOracle, table=None, multiplier=1.0)
         return solver.run(oracle, problem, paid.plan, problem.start(P)), oracle, done
 
 
-@pytest.mark.parametrize(
-    "solver", [solver for solver in SOLVER_EXAMPLES if getattr(solver, "release", None) != "uniform"], ids=repr
-)
+@pytest.mark.parametrize("solver", STEADY_EXAMPLES, ids=repr)
 def test_a_run_asks_all_that_was_paid_for_and_nothing_else(solver):
     _, oracle, done = run_counted(solver)
     assert set(oracle._left.values()) == {0}

@@ -118,7 +118,9 @@ def plain_epoch(problem, rows, bound, divisor, batches, start, anchor, anchor_gr
     return np.array(iterates), np.array(directions)
 
 
-@pytest.mark.parametrize("domain", [WholeSpace(), Box(-0.3, 0.2), Box((-0.1, -1, -0.2, -3, 0), 0.4)], ids=repr)
+@pytest.mark.parametrize(
+    "domain", [WholeSpace(), L2Ball(0.4), Box(-0.3, 0.2), Box((-0.1, -1, -0.2, -3, 0), 0.4)], ids=repr
+)
 @pytest.mark.parametrize("regularizer", [NoRegularizer(), L2(0.7), L1(0.2), ElasticNet(0.6, 0.4)], ids=repr)
 def test_a_compiled_epoch_is_the_printed_algorithm(regularizer, domain):
     problem = Problem(Logistic(), regularizer, domain, row_norm=0.8, weight_bound=2.0, intercept=True)

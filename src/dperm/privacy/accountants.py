@@ -194,6 +194,13 @@ def central_limit_multiplier(rate: float, precision: float, adjacency: Adjacency
     return 1.0 / math.sqrt(4.0 * math.asinh(precision / (4.0 * rate**2)))
 
 
+def central_limit_rate(multiplier: float, precision: float, adjacency: Adjacency) -> float:
+    """The sampling rate at which this multiplier has that `central_limit_precision`; above 1 if none has."""
+    some_rate = 0.5  # the precision is c·q², c the same for every q < 1
+    c = central_limit_precision(some_rate, multiplier, adjacency) / some_rate**2
+    return math.sqrt(precision / c)
+
+
 def pld_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, points: int = FINE_GRID) -> float:
     """ε by privacy loss distributions, rounded up at every step.
 

@@ -4,14 +4,17 @@ from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Solver
+from dperm.solvers.bassily_sgd import BassilySGD
 from dperm.solvers.chaudhuri_objective import ChaudhuriObjective
 from dperm.solvers.chaudhuri_output import ChaudhuriOutput
 from dperm.solvers.dp_accmd import DPAccMD
 from dperm.solvers.dp_gd import DPGD
 from dperm.solvers.dp_katyusha import DPKatyusha
+from dperm.solvers.dp_sgd import DPSGD
 from dperm.solvers.dp_svrg import DPSVRG
 from dperm.solvers.dp_svrg_plus_plus import DPSVRGPlusPlus
 from dperm.solvers.kifer_objective import KiferObjective
+from dperm.solvers.rrpsgd import RRPSGD
 from dperm.solvers.talwar_frank_wolfe import TalwarFrankWolfe
 from dperm.solvers.talwar_mirror import TalwarMirror
 from dperm.solvers.talwar_objective import TalwarObjective
@@ -19,8 +22,11 @@ from dperm.solvers.zhang_output import ZhangOutput
 
 __all__ = [
     "DPGD",
+    "DPSGD",
     "DPSVRG",
+    "RRPSGD",
     "SOLVERS",
+    "BassilySGD",
     "ChaudhuriObjective",
     "ChaudhuriOutput",
     "DPAccMD",
@@ -45,7 +51,10 @@ _KINDS: tuple[type[Solver], ...] = (
     ChaudhuriOutput,
     ChaudhuriObjective,
     KiferObjective,
+    BassilySGD,
+    DPSGD,
     ZhangOutput,
+    RRPSGD,
     TalwarMirror,
     TalwarObjective,
     TalwarFrankWolfe,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.errors import InvalidParameter
-from dperm.privacy.accountants import central_limit_multiplier, central_limit_precision
+from dperm.privacy.accountants import central_limit_multiplier, central_limit_rate
 from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.plan import PlannedQuery, check_steps
@@ -124,7 +124,8 @@ class AnchoredSolver(Solver):
         budget = (1.0 - share) * mu**2
         # By the central limit theorem the noise of the mean does not depend on the rate, until the multiplier comes
         # below about 1; smaller rates would only add noise.
-        rate = self.sampling_rate or min(1.0, max(smallest_rate, _rate_at_multiplier_one(setting, budget / steps)))
+        lowest = central_limit_rate(1.0, budget / steps, setting.adjacency)
+        rate = self.sampling_rate or min(1.0, max(smallest_rate, lowest))
         shares = _growing_shares(self.anchor_growth, len(inner))
         anchors = tuple(
             PlannedQuery(GradientQuery(setting), 1, 1.0 / math.sqrt(share * mu**2 * part)) for part in shares
@@ -144,13 +145,6 @@ def _growing_shares(growth: float, n_epochs: int) -> list[float]:
     parts = [growth ** (epoch - n_epochs) for epoch in range(n_epochs)]
     total = sum(parts)
     return [part / total for part in parts]
-
-
-def _rate_at_multiplier_one(setting: Setting, precision: float) -> float:
-    """The sampling rate q with which a step of noise multiplier 1 costs this much: cq², c the same for every q < 1."""
-    some_rate = 0.5
-    c = central_limit_precision(some_rate, 1.0, setting.adjacency) / some_rate**2
-    return math.sqrt(precision / c)
 
 
 def sampling_rate_for(setting: Setting, condition: float) -> float:

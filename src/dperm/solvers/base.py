@@ -23,7 +23,7 @@ class Oracle(Protocol):
         """Randomness for public choices."""
         ...
 
-    def ask(self, item: PlannedQuery, *points: Array, step_size: float | None = None) -> Array:
+    def ask(self, item: PlannedQuery, *points: Array, step_size: float | Array | None = None) -> Array:
         """Answer a query of the plan at released points, with noise."""
         ...
 

@@ -1,8 +1,9 @@
-"""Compiled gradient differences: Σ [∇f(w, z_i) − ∇f(anchor, z_i)] over a batch, and the paper's printed inner loop.
+"""Compiled gradient differences: Σ [∇f(w, z_i) − ∇f(anchor, z_i)] over a batch, and compiled loops of noisy steps.
 
 A row's part is weight · scale · clip(ℓ'(margin at w) − ℓ'(margin at the anchor)) · x, so its size does not depend on
-what the rows hold, nor on whether a loss keeps the bounds that it declares. One kernel serves every storage and
-loss: how a row is read (dense or CSR) and how its slope is taken (one output or several) are compiled into it.
+what the rows hold, nor on whether a loss keeps the bounds that it declares. In stochastic gradient steps it is
+weight · scale · clip(ℓ'(margin at w)) · x. One kernel serves every storage and loss: how a row is read (dense or CSR),
+how its slope is taken (one output or several) and what its part is are compiled into it.
 """
 
 from collections.abc import Callable
@@ -79,7 +80,8 @@ def difference_sum(rows: BoundedRows, bound: float, chosen: Indices, w: Array, a
 
     def piece(edges: tuple[int, int]) -> Array:
         out = np.zeros(here.shape)
-        _difference_sum(*arguments, bound, chosen, *edges, summation_block(chosen.size), here, there, out)
+        block = summation_block(chosen.size)
+        _batch_sum(_add_difference, *arguments, bound, chosen, *edges, block, here, there, out)
         return out
 
     edges = pieces_of(chosen.size, chosen.size * w.size)
@@ -120,21 +122,61 @@ def printed_steps(
     prox : CoordinateProx or callable
         The proximal step: compiled with the loop where it works coordinate by coordinate.
     """
+    step_sizes = np.full(noise.shape[0], step_size)
+    return _steps(
+        rows, _add_difference, bound, divisor, batches, start, anchor, anchor_gradient, noise, step_sizes, prox
+    )  # fmt: skip
+
+
+def stochastic_steps(
+    rows: BoundedRows,
+    bound: float,
+    divisor: float,
+    batches: Batches,
+    start: Array,
+    noise: Array,
+    step_sizes: Array,
+    prox: CoordinateProx | Callable[[Array, float], Array],
+) -> tuple[Array, Array]:
+    """Noisy proximal SGD steps, one per row of `noise`: iterates w_1 … w_k and directions v_1 … v_k.
+
+    v_t is the batch's sum of gradients at w_{t−1} over the divisor, plus the noise; w_t = prox(w_{t−1} − η_t v_t, η_t).
+
+    Parameters
+    ----------
+    rows, divisor, batches, start, noise, prox
+        As for `printed_steps`.
+    bound : float
+        Every row's slope is clipped to this size (norm, if it is a vector).
+    step_sizes : array of shape (k,)
+        η_1 … η_k.
+    """
+    no_anchor = np.zeros(start.size)
+    return _steps(
+        rows, _add_gradient, bound, divisor, batches, start, no_anchor, no_anchor, noise, step_sizes, prox
+    )  # fmt: skip
+
+
+def _steps(
+    rows: BoundedRows, part: Any, bound: float, divisor: float, batches: Batches, start: Array, anchor: Array,
+    anchor_gradient: Array, noise: Array, step_sizes: Array, prox: CoordinateProx | Callable[[Array, float], Array],
+) -> tuple[Array, Array]:  # fmt: skip
     arguments, there, mean = rows.arguments(), rows.shaped(anchor), rows.shaped(anchor_gradient)
     shape = (noise.shape[0], *there.shape)
     iterates, directions = np.empty(shape), noise.reshape(shape).copy()
     block = summation_block(rows.target.size)
-    fixed = (*arguments, bound, divisor, batches.rows, batches.edges, block, there, mean)
+    fixed = (part, *arguments, bound, divisor, batches.rows, batches.edges, block, there, mean)
     if isinstance(prox, CoordinateProx):
         low, high = (np.broadcast_to(side, start.shape).reshape(there.shape) for side in (prox.low, prox.high))
-        _printed_steps(
-            *fixed, rows.shaped(start), step_size, compiled(prox.shrink), prox.parameters,
-            np.ascontiguousarray(low), np.ascontiguousarray(high), iterates, directions,
+        _compiled_steps(
+            *fixed, rows.shaped(start), np.ascontiguousarray(step_sizes), compiled(prox.shrink), prox.parameters,
+            np.ascontiguousarray(low), np.ascontiguousarray(high), prox.radius, iterates, directions,
         )  # fmt: skip
     else:
         w = start
         for t in range(noise.shape[0]):
-            _printed_direction(*fixed, rows.shaped(w), t, directions[t])
+            _direction(*fixed, rows.shaped(w), t, directions[t])
+            step_size = float(step_sizes[t])
             w = prox(w - step_size * directions[t].reshape(w.shape), step_size)
             iterates[t] = rows.shaped(w)
     return iterates.reshape(noise.shape), directions.reshape(noise.shape)
@@ -184,60 +226,78 @@ def _several_slopes(derivative, parameters, margin, target, slope):  # type: ign
 
 
 @compile_kernel
+def _take_slopes(  # type: ignore[no-untyped-def]
+    dot, slopes, derivative, parameters, columns, scale, target, intercept, i, w, margin, slope
+):
+    for c in range(w.shape[0]):
+        margin[c] = dot(columns, i, w[c]) * scale[i]
+        if intercept != 0.0:
+            margin[c] += intercept * w[c, w.shape[1] - 1]
+    slopes(derivative, parameters, margin, target[i], slope)
+
+
+@compile_kernel
+def _add_bounded(add, columns, scale, weight, intercept, bound, i, slope, out):  # type: ignore[no-untyped-def]
+    clip_vector(slope, bound)
+    for c in range(out.shape[0]):
+        if intercept != 0.0:
+            out[c, out.shape[1] - 1] += intercept * weight[i] * slope[c]
+        add(columns, i, weight[i] * slope[c] * scale[i], out[c])
+
+
+@compile_kernel
+def _add_gradient(  # type: ignore[no-untyped-def]
+    dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
+    bound, i, w, anchor, margin, slope, slope_there, out,
+):  # fmt: skip
+    if weight[i] == 0.0:
+        return
+    _take_slopes(dot, slopes, derivative, parameters, columns, scale, target, intercept, i, w, margin, slope)
+    _add_bounded(add, columns, scale, weight, intercept, bound, i, slope, out)
+
+
+@compile_kernel
 def _add_difference(  # type: ignore[no-untyped-def]
     dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
     bound, i, w, anchor, margin, slope, slope_there, out,
 ):  # fmt: skip
     if weight[i] == 0.0:
         return
-    n_outputs, last = w.shape[0], w.shape[1] - 1
-    for c in range(n_outputs):
-        margin[c] = dot(columns, i, w[c]) * scale[i]
-        if intercept != 0.0:
-            margin[c] += intercept * w[c, last]
-    slopes(derivative, parameters, margin, target[i], slope)
-    for c in range(n_outputs):
-        margin[c] = dot(columns, i, anchor[c]) * scale[i]
-        if intercept != 0.0:
-            margin[c] += intercept * anchor[c, last]
-    slopes(derivative, parameters, margin, target[i], slope_there)
-    for c in range(n_outputs):
+    _take_slopes(dot, slopes, derivative, parameters, columns, scale, target, intercept, i, w, margin, slope)
+    _take_slopes(dot, slopes, derivative, parameters, columns, scale, target, intercept, i, anchor, margin, slope_there)
+    for c in range(slope.shape[0]):
         slope[c] -= slope_there[c]
-    clip_vector(slope, bound)
-    for c in range(n_outputs):
-        if intercept != 0.0:
-            out[c, last] += intercept * weight[i] * slope[c]
-        add(columns, i, weight[i] * slope[c] * scale[i], out[c])
+    _add_bounded(add, columns, scale, weight, intercept, bound, i, slope, out)
 
 
 @compile_kernel
-def _difference_sum(  # type: ignore[no-untyped-def]
-    dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
+def _batch_sum(  # type: ignore[no-untyped-def]
+    part, dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
     bound, chosen, start, stop, block, w, anchor, out,
 ):  # fmt: skip
     n_outputs = w.shape[0]
     margin, slope, slope_there = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
     for first in range(start, stop, block):
-        part = np.zeros(w.shape)
+        total = np.zeros(w.shape)
         for k in range(first, min(first + block, stop)):
-            _add_difference(
+            part(
                 dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
-                bound, chosen[k], w, anchor, margin, slope, slope_there, part,
+                bound, chosen[k], w, anchor, margin, slope, slope_there, total,
             )  # fmt: skip
         for c in range(n_outputs):
-            for j in range(part.shape[1]):
-                out[c, j] += part[c, j]
+            for j in range(total.shape[1]):
+                out[c, j] += total[c, j]
 
 
 @compile_kernel
-def _printed_direction(  # type: ignore[no-untyped-def]
-    dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
+def _direction(  # type: ignore[no-untyped-def]
+    part, dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
     bound, divisor, rows, edges, block, anchor, anchor_gradient, w, t, direction,
 ):  # fmt: skip
-    # v_t: the noise is there already; the batch's difference and the anchor's gradient are added.
+    # v_t: the noise is there already; the batch's mean and the anchor's gradient are added.
     total = np.zeros(w.shape)
-    _difference_sum(
-        dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
+    _batch_sum(
+        part, dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
         bound, rows, edges[t], edges[t + 1], block, w, anchor, total,
     )  # fmt: skip
     for c in range(w.shape[0]):
@@ -246,19 +306,21 @@ def _printed_direction(  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _printed_steps(  # type: ignore[no-untyped-def]
-    dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
+def _compiled_steps(  # type: ignore[no-untyped-def]
+    part, dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
     bound, divisor, rows, edges, block, anchor, anchor_gradient, start,
-    step_size, shrink, shrink_parameters, low, high, iterates, directions,
+    step_sizes, shrink, shrink_parameters, low, high, radius, iterates, directions,
 ):  # fmt: skip
     w = start
     for t in range(iterates.shape[0]):  # line 5
-        _printed_direction(
-            dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
+        _direction(
+            part, dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
             bound, divisor, rows, edges, block, anchor, anchor_gradient, w, t, directions[t],
         )  # fmt: skip  # lines 6, 7
         for c in range(w.shape[0]):
             for j in range(w.shape[1]):
-                moved = shrink(w[c, j] - step_size * directions[t, c, j], step_size, *shrink_parameters)
+                moved = shrink(w[c, j] - step_sizes[t] * directions[t, c, j], step_sizes[t], *shrink_parameters)
                 iterates[t, c, j] = min(max(moved, low[c, j]), high[c, j])  # line 8
+        if radius < np.inf:
+            clip_vector(iterates[t].reshape(-1), radius)
         w = iterates[t]

@@ -22,6 +22,7 @@ from dperm.privacy.queries import (
     ObjectivePerturbationQuery,
     OutputPerturbationQuery,
     PrintedEpochQuery,
+    StochasticStepsQuery,
     VertexQuery,
 )
 from dperm.privacy.setting import Setting
@@ -36,7 +37,7 @@ from dperm.validation import check_not_diverged, positive
 
 Array = NDArray[np.float64]
 
-# Numbers that one piece of a printed epoch may hold, drawn beforehand.
+# Numbers that one piece of many steps may hold, drawn beforehand.
 _CHUNK = 1_000_000
 
 
@@ -104,7 +105,7 @@ class Oracle:
         """Randomness for public choices, independent of the noise."""
         return self._randomness.public_coin
 
-    def ask(self, item: PlannedQuery, *points: Array, step_size: float | None = None) -> Array:
+    def ask(self, item: PlannedQuery, *points: Array, step_size: float | Array | None = None) -> Array:
         """Answer a query of the plan at released points.
 
         Parameters
@@ -113,9 +114,10 @@ class Oracle:
             One of the plan's own.
         *points : arrays
             w for a gradient, a vertex or a descent, w and the anchor for a difference, the start and the anchor for a
-            printed epoch.
-        step_size : float, optional
-            η of a printed epoch: public, and of no weight for privacy since every step is paid for.
+            printed epoch, the start for stochastic steps.
+        step_size : float or array, optional
+            η of a printed epoch, η_1 … η_k of k stochastic steps: public, and of no weight for privacy since every step
+            is paid for.
 
         Raises
         ------
@@ -128,8 +130,8 @@ class Oracle:
         n_points = 2 if isinstance(item.query, DifferenceQuery | PrintedEpochQuery) else 1
         if len(points) != n_points:
             raise InvalidParameter(f"this query is asked at {n_points} point(s), got {len(points)}.")
-        if step_size is not None and not isinstance(item.query, PrintedEpochQuery):
-            raise InvalidParameter("only a printed epoch is asked with a step_size.")
+        if step_size is not None and not isinstance(item.query, PrintedEpochQuery | StochasticStepsQuery):
+            raise InvalidParameter("only a printed epoch or stochastic steps are asked with a step_size.")
         released = [self._check_point(point) for point in points]
         match item.query:
             case LastIterateQuery():
@@ -138,6 +140,8 @@ class Oracle:
                 return self._noisy_difference(item.query, item, *released)
             case PrintedEpochQuery():
                 return self._printed_epoch(item.query, item, positive("step_size", step_size), *released)
+            case StochasticStepsQuery():
+                return self._stochastic_steps(item.query, item, step_size, *released)
             case GradientQuery():
                 return self._noisy_gradient(item.query, item, *released)
             case DescentOutputQuery():
@@ -262,13 +266,39 @@ class Oracle:
             batches, w, anchor, anchor_gradient, noise, step_size, prox,
         )  # fmt: skip
 
+    def _stochastic_steps(self, query: StochasticStepsQuery, item: PlannedQuery, schedule: object, w: Array) -> Array:
+        # As many noisy SGD steps as there are step sizes. Leaves: the last iterate and the mean iterate.
+        step_sizes = np.asarray(schedule, dtype=np.float64)
+        if step_sizes.ndim != 1 or not step_sizes.size or not (np.isfinite(step_sizes) & (step_sizes > 0.0)).all():
+            raise InvalidParameter("step_size must be one finite number above 0 for every stochastic step.")
+        if step_sizes.size > query.n_steps:
+            raise PlanExceeded(f"the plan paid for {query.n_steps} stochastic steps, not for {step_sizes.size}.")
+        sigma, total, first = self._paid.sigma(item), np.zeros(w.size), 0
+        # Cut by the public n, as in a printed epoch.
+        for steps in _chunks(step_sizes.size, max(query.sampling_rate * self._setting.n, w.size)):
+            batches = self._batches(query.sampling_rate, steps)
+            noise = self._add_noise(np.zeros((steps, w.size)), sigma, steps)
+            iterates, _ = self._gradient_steps(query, batches, w, noise, step_sizes[first : first + steps])
+            w, total, first = iterates[-1], total + iterates.sum(axis=0), first + steps
+        return np.stack([w, total / step_sizes.size])
+
+    def _gradient_steps(
+        self, query: StochasticStepsQuery, batches: Batches, w: Array, noise: Array, step_sizes: Array
+    ) -> tuple[Array, Array]:
+        prox = coordinate_prox(self._problem.regularizer, self._problem.domain) or self._problem.prox
+        divisor = query.sampling_rate * self._setting.n
+        return self._rows.stochastic_steps(self._problem, divisor, batches, w, noise, step_sizes, prox)
+
     def _batches(self, rate: float, n_steps: int) -> Batches:
         # Poisson sampling of every row at every step: a binomial number of (step, row) cells, then a uniformly
         # random set of that size. Sorted, so that equal batches are added up in the same order.
         n = len(self._rows)
         cells = n_steps * n
-        size = self._randomness.sampling.binomial(cells, rate)
-        chosen = np.sort(self._randomness.sampling.choice(cells, size, replace=False, shuffle=False))
+        if rate == 1.0:
+            chosen = np.arange(cells)
+        else:
+            size = self._randomness.sampling.binomial(cells, rate)
+            chosen = np.sort(self._randomness.sampling.choice(cells, size, replace=False, shuffle=False))
         return Batches(chosen % n, np.searchsorted(chosen, n * np.arange(n_steps + 1)))
 
     def _exact_difference(

@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
 from dperm.problem import Problem
-from dperm.trusted.differences import BoundedRows, difference_sum, printed_steps
+from dperm.trusted.differences import BoundedRows, difference_sum, printed_steps, stochastic_steps
 from dperm.trusted.kernels import gradient_sum, is_canonical, row_norms
 
 Array = NDArray[np.float64]
@@ -236,6 +236,10 @@ class Rows:
     def printed_steps(self, problem: Problem, bound: float, *more: Any) -> tuple[Array, Array]:
         """The printed inner loop, every row's difference at most `bound` long."""
         return printed_steps(self._bounded(problem), bound / problem.slope_scale, *more)
+
+    def stochastic_steps(self, problem: Problem, *more: Any) -> tuple[Array, Array]:
+        """Noisy SGD steps, every row's gradient at most `lipschitz` long."""
+        return stochastic_steps(self._bounded(problem), problem.slope_bound(self.table.shape[1]), *more)
 
     def _bounded(self, problem: Problem) -> BoundedRows:
         return BoundedRows(

@@ -8,6 +8,7 @@ from dperm.privacy.queries.last_iterate import LastIterateQuery
 from dperm.privacy.queries.objective_perturbation import ObjectivePerturbationQuery
 from dperm.privacy.queries.output_perturbation import OutputPerturbationQuery
 from dperm.privacy.queries.printed_epoch import PrintedEpochQuery
+from dperm.privacy.queries.stochastic_steps import StochasticStepsQuery
 from dperm.privacy.queries.vertex import VertexQuery
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "OutputPerturbationQuery",
     "PrintedEpochQuery",
     "Query",
+    "StochasticStepsQuery",
     "VertexQuery",
     "check_sampling_rate",
 ]
