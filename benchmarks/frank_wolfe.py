@@ -9,6 +9,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.linalg import svds
 
 from dperm import DPAccMD, Guarantee, L1Ball, Logistic, Problem, TalwarFrankWolfe, empirical_risk, minimize
 from dperm.solvers import Solver
@@ -59,11 +60,26 @@ def seconds_an_iteration(n: int, p: int, n_steps: int = 20, rounds: int = 5) -> 
 
 
 def least_risk(problem: Problem, X: sparse.csr_matrix, y: Array) -> tuple[float, float]:
-    """The least risk on the ball, by a long run without noise, and the duality gap that says how far off it may be."""
-    w = minimize(problem, X, y, guarantee=None, noise=None, solver=DPAccMD(n_steps=1000)).w
-    scale = 1.0 / np.maximum(1.0, abs(X).max(axis=1).toarray().ravel())  # as the rows are clipped
-    gradient = X.T @ (-y * scale / (1.0 + np.exp(y * scale * (X @ w)))) / y.size
-    return empirical_risk(problem, X, y, w), float(gradient @ w + problem.domain.dual_norm(gradient))
+    """The least risk on the ball, by accelerated projected gradient, and the duality gap that proves it."""
+    rows = sparse.diags_array(1.0 / np.maximum(1.0, abs(X).max(axis=1).toarray().ravel())) @ X  # as they are clipped
+    columns = rows.T.tocsr()
+    step = 4.0 * y.size / float(svds(rows, k=1, return_singular_vectors=False)[0]) ** 2
+
+    def gradient(w: Array) -> Array:
+        return np.asarray(columns @ (-y / (1.0 + np.exp(y * (rows @ w)))) / y.size)
+
+    w = ahead = np.zeros(X.shape[1])
+    momentum, gap = 1.0, math.inf
+    while gap > 1e-5:
+        for _ in range(20):
+            new = problem.domain.project(ahead - step * gradient(ahead))
+            if (ahead - new) @ (new - w) > 0:
+                momentum = 1.0  # restart: the momentum points uphill
+            grown = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+            ahead, w, momentum = new + (momentum - 1.0) / grown * (new - w), new, grown
+        slope = gradient(w)
+        gap = float(slope @ w + problem.domain.dual_norm(slope))
+    return empirical_risk(problem, X, y, w), gap
 
 
 def compare(n: int, p: int, per_row: int) -> None:

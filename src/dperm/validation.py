@@ -18,6 +18,14 @@ def positive(name: str, value: object) -> float:
     return number
 
 
+def size(name: str, value: object) -> float:
+    """Return `value` as a float if it is above 0 and its square is far from overflowing, else raise."""
+    number = positive(name, value)
+    if number > 1e100:
+        raise InvalidParameter(f"{name} must be at most 1e100, got {value!r}.")
+    return number
+
+
 def nonnegative(name: str, value: object) -> float:
     """Return `value` as a float if it is a finite number and not negative, else raise."""
     number = finite(name, value)

@@ -137,7 +137,7 @@ def mechanism(
     n, ridge = 4, known.largest_curvature * row_norm**2 / curvature
     problem = Problem(known.loss, regularizer or L2(0.5 * ridge / n), domain or WholeSpace(), row_norm=row_norm)
     added = (1.0 if regularizer else 0.5) * ridge / n
-    query = ObjectivePerturbationQuery(setting_of(problem, adjacency, n, 1), added, 1e-12, 1e-13, distribution)
+    query = ObjectivePerturbationQuery(setting_of(problem, adjacency, n, 1), added, 1e-6, 1e-13, distribution)
     paid = paid_for(query, 1.0 / (mu * moved_by(adjacency)))
     # What b is drawn with is read off the plan; that the oracle draws b so is tested further down.
     return Mechanism(known, row_norm, paid.sigma(paid.plan.planned[0]), ridge, paid.event(), adjacency)
@@ -613,7 +613,8 @@ def test_a_search_that_does_not_end_releases_nothing_and_says_nothing(monkeypatc
     if geometry == "lasso" and isinstance(solver, ChaudhuriOutput):
         geometry = "elastic net"
     monkeypatch.setattr(minimiser_module, "_NEWTON_STEPS", 1)
-    monkeypatch.setattr(minimiser_module, "_FIRST_ORDER_STEPS", 3)
+    monkeypatch.setattr(minimiser_module, "_HOPEFUL_STEPS", 3)
+    monkeypatch.setattr(minimiser_module, "_STEPS_PER_ROOT_CONDITION", 0.01)
     regularizer, domain = GEOMETRIES[geometry]
     table = base_table()
     progress = []
@@ -621,7 +622,7 @@ def test_a_search_that_does_not_end_releases_nothing_and_says_nothing(monkeypatc
         minimize(
             Problem(Logistic(), regularizer, domain), table.X, table.y,
             guarantee=Guarantee(20.0, 1e-6 if isinstance(solver, KiferObjective) else 0.0), solver=solver,
-            progress=lambda *steps: progress.append(steps),
+            progress=lambda *steps: progress.append(steps), random_state=1,  # with some b a lasso ends at 0, at once
         )  # fmt: skip
     assert not any(character.isdigit() for character in str(caught.value))
     assert caught.value.__cause__ is caught.value.__context__ is None
@@ -629,7 +630,8 @@ def test_a_search_that_does_not_end_releases_nothing_and_says_nothing(monkeypatc
 
 
 def test_a_search_that_does_not_end_is_spent(monkeypatch):
-    monkeypatch.setattr(minimiser_module, "_FIRST_ORDER_STEPS", 1)
+    monkeypatch.setattr(minimiser_module, "_HOPEFUL_STEPS", 1)
+    monkeypatch.setattr(minimiser_module, "_STEPS_PER_ROOT_CONDITION", 0.01)
     problem = Problem(Logistic(), L1(0.01))
     query = ObjectivePerturbationQuery(setting_of(problem, ADD), 0.02, 1e-9, 0.01, "Gaussian")
     paid = paid_for(query, 1.0)
@@ -891,7 +893,7 @@ def test_a_ridge_that_cannot_do_is_refused_in_one_sentence():
             price(free, 1000, 3, guarantee=guarantee, solver=solver)
         with pytest.raises(InvalidParameter, match=r"^no amount of noise gives epsilon = 0\.1[^.]*\.$"):
             price(little, 1000, 3, guarantee=replace(guarantee, epsilon=0.1), solver=solver)
-    with pytest.raises(InvalidParameter, match="ridge must not be negative"):
+    with pytest.raises(InvalidParameter, match="ridge must be 0 or above"):
         KiferObjective(ridge=-1.0)
 
 
@@ -985,8 +987,8 @@ def test_kifers_pure_noise_is_valid_up_to_the_remainder_for_one_record_more_or_l
 def test_pure_events_add_up():
     one, two = PureDpEvent(0.3), PureDpEvent(0.5)
     for adjacency in ADJACENCIES:
-        assert epsilon_of(ComposedDpEvent([one, two]), 0.0, adjacency) == pytest.approx(0.8, rel=1e-12)
-        assert epsilon_of(SelfComposedDpEvent(one, 5), 0.0, adjacency) == pytest.approx(1.5, rel=1e-12)
+        assert epsilon_of(ComposedDpEvent([one, two]), 0.0, adjacency) == pytest.approx(0.8, rel=1e-11)
+        assert epsilon_of(SelfComposedDpEvent(one, 5), 0.0, adjacency) == pytest.approx(1.5, rel=1e-11)
         # Many of them are better off by Rényi accounting, never below the Gaussian that they resemble.
         many = epsilon_of(SelfComposedDpEvent(PureDpEvent(0.01), 10_000), 1e-6, adjacency)
         assert gaussian_epsilon(0.99, 1e-6) < many < 10.0

@@ -8,6 +8,7 @@ from dperm import (
     DPGD,
     DPSVRG,
     L2,
+    Box,
     DPKatyusha,
     DPSVRGPlusPlus,
     Guarantee,
@@ -16,12 +17,14 @@ from dperm import (
     Logistic,
     Problem,
     Sigmoid,
+    SmoothedHinge,
     minimize,
     price,
 )
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.plan import Plan, PlannedQuery
-from dperm.privacy.queries import GradientQuery
+from dperm.privacy.queries import GradientQuery, ObjectivePerturbationQuery, OutputPerturbationQuery
+from dperm.privacy.queries.base import smallest_tolerance
 from dperm.privacy.setting import Setting
 
 GUARANTEE = Guarantee(1.0, 1e-6)
@@ -165,3 +168,62 @@ def test_a_refusal_gives_the_reason_and_names_no_solver(solver, problem):
         assert reason.startswith("it ")
         assert reason.endswith(".")
         assert "dp-" not in reason
+
+
+# --- Exact minimisation ---
+
+
+def test_a_minimisation_that_might_fail_on_some_table_is_refused_before_a_row_is_read():
+    """With one usable row it would be solved and with two not: the release itself would tell which it was."""
+    hinge = Problem(SmoothedHinge(0.01), L2(1e-8))
+    with pytest.raises(InvalidParameter, match="cannot be solved for exactly on every table"):
+        price(hinge, N, P, guarantee=Guarantee(1.0, 0.0), solver="chaudhuri-output")
+    assert price(hinge, N, P, guarantee=GUARANTEE, solver="kifer-objective").paid.plan.settings["ridge"] > 1e-6
+
+
+@pytest.mark.parametrize("usable", [0, 1, 2, N])
+def test_a_minimisation_at_the_largest_condition_is_solved_whatever_the_rows(usable):
+    X, y = rows()
+    X = X.copy()
+    X[usable:] = np.nan
+    problem = Problem(SmoothedHinge(0.01), L2(2e-4))
+    assert np.isfinite(minimize(problem, X, y, guarantee=Guarantee(1.0, 0.0), solver="chaudhuri-output").w).all()
+
+
+@pytest.mark.parametrize("share", [0.5, 1e-10])
+def test_a_query_refuses_a_tolerance_below_what_rounding_allows(share):
+    setting = Setting(RIDGE.constants(P), N, Adjacency.ADD_REMOVE)
+    tolerance = share * smallest_tolerance(setting)
+    with pytest.raises(InvalidParameter, match="below what rounding allows"):
+        OutputPerturbationQuery(setting, tolerance)
+    with pytest.raises(InvalidParameter, match="below what rounding allows"):
+        ObjectivePerturbationQuery(setting, 0.1, tolerance, 0.005, "Gaussian")
+
+
+def test_a_box_with_a_bound_per_coefficient_is_refused_in_words():
+    box = Problem(Logistic(), L2(0.1), Box((-1.0,) * P, (2.0,) * P))
+    with pytest.raises(InvalidParameter, match="without a regularizer"):
+        price(box, N, P, guarantee=GUARANTEE, solver="talwar-objective")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: L1Ball(1e300),
+        lambda: Guarantee(1e7, 1e-6),
+        lambda: price(BALL, N, P, guarantee=Guarantee(1.0, 1e-30), solver="talwar-frank-wolfe"),
+        lambda: Problem(Logistic(), domain=UnderstatedBall()).constants(P),
+    ],
+    ids=["radius", "epsilon", "delta", "vertices"],
+)
+def test_numbers_that_would_overflow_or_void_a_bound_are_refused(make):
+    with pytest.raises(InvalidParameter):
+        make()
+
+
+class UnderstatedBall(L1Ball):
+    def norm_bound(self, dimension):
+        return 0.5 * self.radius
+
+
+BALL = Problem(Logistic(), domain=L1Ball())

@@ -16,7 +16,7 @@ from dperm.domains.base import Array
 from dperm.domains.mirror import MirrorDomain
 from dperm.domains.simplex import project_onto_simplex
 from dperm.errors import InvalidParameter
-from dperm.validation import disjoint_groups, positive
+from dperm.validation import disjoint_groups, size
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class GroupBall(MirrorDomain):
 
     def __post_init__(self) -> None:
         """Check the radius and that the groups hold 0, 1, 2, … without a gap."""
-        positive("radius", self.radius)
+        size("radius", self.radius)
         groups = disjoint_groups(self.groups)
         indices = [i for group in groups for i in group]
         if max(indices) + 1 != len(indices):

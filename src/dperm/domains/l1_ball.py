@@ -10,7 +10,7 @@ from scipy.special import log_ndtr
 from dperm.domains.base import Array
 from dperm.domains.mirror import EntropicDomain
 from dperm.domains.simplex import project_onto_simplex
-from dperm.validation import positive
+from dperm.validation import size
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class L1Ball(EntropicDomain):
 
     def __post_init__(self) -> None:
         """Check the radius."""
-        positive("radius", self.radius)
+        size("radius", self.radius)
 
     def project(self, w: Array) -> Array:
         """Project the sizes onto the simplex and give the signs back."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from dperm.domains.base import Array
 from dperm.domains.mirror import MirrorDomain
-from dperm.validation import positive
+from dperm.validation import size
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class L2Ball(MirrorDomain):
 
     def __post_init__(self) -> None:
         """Check the radius."""
-        positive("radius", self.radius)
+        size("radius", self.radius)
 
     def project(self, w: Array) -> Array:
         """Scale back to the sphere if outside."""

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import rel_entr
 
 from dperm.domains.base import Array, Domain
+from dperm.errors import InvalidParameter
 
 
 class MirrorDomain(Domain):
@@ -71,6 +72,17 @@ class EntropicDomain(MirrorDomain):
     @abstractmethod
     def n_vertices(self, dimension: int) -> int:
         """Number of vertices that weights are put on."""
+
+    def check_dimension(self, dimension: int) -> None:
+        """Raise if a vertex lies outside the declared norm bound, looking at a few of them.
+
+        The sensitivity of choosing a vertex rests on that bound. This catches slips and is not a proof.
+        """
+        count = self.n_vertices(dimension)
+        for index in {0, 1, count // 3, count // 2, count - 2, count - 1} & set(range(count)):
+            vertex = self.coefficients(np.eye(1, count, index)[0])
+            if not float(np.linalg.norm(vertex)) <= self.norm_bound(dimension) * (1.0 + 1e-9):
+                raise InvalidParameter(f"a vertex of {self.name} is longer than its declared norm bound.")
 
     def centre(self, dimension: int) -> Array:
         """Equal weights."""

@@ -9,7 +9,7 @@ from scipy.special import log_ndtr
 
 from dperm.domains.base import Array
 from dperm.domains.mirror import EntropicDomain
-from dperm.validation import positive
+from dperm.validation import size
 
 
 def project_onto_simplex(w: Array, total: float) -> Array:
@@ -31,7 +31,7 @@ class Simplex(EntropicDomain):
 
     def __post_init__(self) -> None:
         """Check the sum."""
-        positive("total", self.total)
+        size("total", self.total)
 
     def project(self, w: Array) -> Array:
         """Sort, then subtract the threshold that makes the sum right."""

@@ -261,8 +261,9 @@ def _loss_range(leaf: dp_event.DpEvent, adjacency: Adjacency) -> float:
 
 
 def has_renyi_price(event: dp_event.DpEvent) -> bool:
-    """Whether `rdp_epsilon` knows all that ran: Gaussians, sampled or not."""
-    return all(isinstance(leaf, dp_event.GaussianDpEvent | dp_event.PoissonSampledDpEvent) for leaf, _ in leaves(event))
+    """Whether `rdp_epsilon` knows all that ran."""
+    known = dp_event.GaussianDpEvent | dp_event.PoissonSampledDpEvent | dp_event.ZCDpEvent
+    return all(isinstance(leaf, known) for leaf, _ in leaves(event))
 
 
 def rdp_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency) -> float:

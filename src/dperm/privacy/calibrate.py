@@ -64,7 +64,9 @@ def calibrate(plan: Plan, guarantee: Guarantee, accountant: str = "pld") -> Paid
     else:
         multiplier, stride = _calibrate_sampled(plan, guarantee), 1e-3
     for _ in range(60):
-        if price(plan.event(multiplier), guarantee.delta, plan.adjacency) <= guarantee.epsilon:
+        event = plan.event(multiplier)
+        kept = price(event, guarantee.delta, plan.adjacency) <= guarantee.epsilon
+        if kept and delta_of(event, guarantee.epsilon, plan.adjacency) <= guarantee.delta:
             return PaidPlan(plan, multiplier)
         multiplier *= 1.0 + stride
         stride *= 1.5

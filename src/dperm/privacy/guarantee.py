@@ -12,6 +12,8 @@ ROWS_ALLOWED_PER_DECLARED = 1.05
 
 # Below these the accountants' rounding, though padded, would no longer be small beside the promise.
 SMALLEST_EPSILON, SMALLEST_DELTA = 1e-5, 1e-60
+# Beyond this ε promises nothing at all.
+LARGEST_EPSILON = 1e6
 
 
 class Adjacency(enum.StrEnum):
@@ -38,7 +40,7 @@ class Guarantee:
     Parameters
     ----------
     epsilon : float
-        At least 1e-5 and finite.
+        At least 1e-5 and at most 1e6.
     delta : float
         Below 0.1. From 1/n on it would allow publishing a whole row, and a fit warns. 0 is a pure-ε guarantee, which
         only some solvers can give.
@@ -56,6 +58,8 @@ class Guarantee:
         """Refuse anything that is not a promise."""
         if positive("epsilon", self.epsilon) < SMALLEST_EPSILON:
             raise InvalidParameter(f"epsilon must be at least {SMALLEST_EPSILON:g}, got {self.epsilon!r}.")
+        if self.epsilon > LARGEST_EPSILON:
+            raise InvalidParameter(f"epsilon must be at most {LARGEST_EPSILON:g}, got {self.epsilon!r}.")
         if not 0.0 <= finite("delta", self.delta) < 0.1:
             raise InvalidParameter(f"delta must be 0 (pure ε) or lie strictly between 0 and 0.1, got {self.delta!r}.")
         if 0.0 < self.delta < SMALLEST_DELTA:

@@ -100,7 +100,7 @@ class PaidPlan:
             positive("noise multiplier", self.noise_multiplier)
 
     def sigma(self, item: PlannedQuery, sensitivity: float | None = None) -> float:
-        """Standard deviation of the noise of a planned query, at its largest sensitivity if none is given."""
+        """Scale of a planned query's noise (a Gaussian's is its σ), at its largest sensitivity if none is given."""
         if self.noise_multiplier is None:
             return 0.0
         largest = item.query.sensitivity if sensitivity is None else sensitivity

@@ -84,6 +84,8 @@ def privacy_profile(parts: list[tuple[dp_event.DpEvent, int]], adjacency: Adjace
     if not all(isinstance(leaf, PureDpEvent) for leaf, _ in parts):
         return lambda epsilon: zcdp_delta(rho, epsilon)
     total = math.fsum(count * leaf.epsilon for leaf, count in parts)
+    if len(parts) > 1 or parts[0][1] > 1:
+        total *= 1.0 + _ROUNDING
 
     def of_pure(epsilon: float) -> float:
         # Grouped together they are one mechanism with the total ε; Rényi accounting does better for many.

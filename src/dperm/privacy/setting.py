@@ -26,6 +26,12 @@ def summation_slack(n: int, further: int = 0) -> float:
     return 2.0 * rows * chain * 2.0**-53 * 1.01
 
 
+def margin_rounding(setting: "Setting", norm: float) -> float:
+    """How far rounding in the margins, and in a step, can move the computed mean gradient at a point of this norm."""
+    rows = ROWS_ALLOWED_PER_DECLARED + 1.0 / setting.n
+    return 2.0 * (setting.constants.dimension + 8.0) * 2.0**-53 * rows * setting.constants.smoothness * norm
+
+
 @dataclass(frozen=True)
 class Setting:
     """A problem's constants, the public number of rows and the adjacency.

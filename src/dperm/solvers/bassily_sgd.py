@@ -10,6 +10,7 @@ from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import StochasticStepsQuery, check_sampling_rate
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
+from dperm.solvers.anchored import needs_convexity
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.stochastic import distance_bound, expected_sigma, falling, published_sigma, rate_for, step_variance
 from dperm.validation import count, positive
@@ -78,7 +79,7 @@ class BassilySGD(Solver):
 
     def refusal(self, problem: Problem) -> str | None:
         """The last iterate of falling steps needs convexity."""
-        return None if problem.loss.convex else "it needs a convex loss."
+        return needs_convexity(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """Choose T, q and the step sizes."""

@@ -45,11 +45,13 @@ class ChaudhuriObjective(ObjectiveSolver):
     def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:
         """Algorithm 2, with β = sup ℓ''‖x‖² for its c and G for its 1."""
         constants, epsilon = setting.constants, guarantee.epsilon
-        ridge = 0.0
-        curvature = constants.smoothness / (setting.n * constants.strong_convexity or math.nan)
-        left = epsilon - 2.0 * math.log1p(curvature)  # ε' = ε − ln(1 + 2c/(nΛ) + c²/(nΛ)²)
-        if not left > 0.0:
+        ridge = self.ridge or 0.0
+        total = constants.strong_convexity + ridge
+        left = 0.0
+        if total > 0.0:  # ε' = ε − ln(1 + 2c/(nΛ) + c²/(nΛ)²)
+            left = epsilon - 2.0 * math.log1p(constants.smoothness / (setting.n * total))
+        if left <= 0.0:
             ridge = self._jacobian_ridge(setting, epsilon / 4.0) - constants.strong_convexity
             left = epsilon / 2.0
-        plan = self._plan_with(setting, guarantee, ridge if self.ridge is None else self.ridge)
+        plan = self._plan_with(setting, guarantee, ridge)
         return PaidPlan(plan, 2.0 * constants.lipschitz / left / plan.planned[0].query.sensitivity)

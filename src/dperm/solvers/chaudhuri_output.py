@@ -44,7 +44,7 @@ class ChaudhuriOutput(Solver):
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """One minimisation."""
-        query = OutputPerturbationQuery(setting, tolerance_for(setting))
+        query = OutputPerturbationQuery(setting, tolerance_for(setting, setting.constants.strong_convexity))
         mechanism = "chaudhuri-output, the exact minimiser plus noise of density ∝ exp(−‖b‖/scale)"
         return Plan(mechanism, (PlannedQuery(query),), {"tolerance": query.tolerance})
 

@@ -11,6 +11,7 @@ from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import StochasticStepsQuery, check_sampling_rate
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
+from dperm.solvers.anchored import needs_convexity
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.stochastic import SAMPLING_TO_NOISE, check_decay, distance_bound, falling, noise_floor, rate_for
 from dperm.validation import count, finite, positive
@@ -90,7 +91,7 @@ class DPSGD(Solver):
 
     def refusal(self, problem: Problem) -> str | None:
         """A mean of iterates is good only where the objective is convex."""
-        return None if problem.loss.convex else "a mean of iterates needs a convex loss."
+        return needs_convexity(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """Choose T, q and η."""

@@ -4,16 +4,16 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dperm.errors import InvalidParameter
 from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.plan import Plan, PlannedQuery
 from dperm.privacy.queries import ObjectivePerturbationQuery
+from dperm.privacy.queries.base import LARGEST_CONDITION
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Solver
 from dperm.solvers.perturbation import needs_a_stable_minimiser, remainder_for, tolerance_for
-from dperm.validation import finite, positive
+from dperm.validation import nonnegative, positive
 
 # The share of ε that the change of variables may cost at the default ridge.
 _JACOBIAN_SHARE = 1.0 / 3.0
@@ -42,8 +42,8 @@ class ObjectiveSolver(Solver):
 
     def __post_init__(self) -> None:
         """Check the settings that were given."""
-        if self.ridge is not None and finite("ridge", self.ridge) < 0.0:
-            raise InvalidParameter(f"ridge must not be negative, got {self.ridge!r}.")
+        if self.ridge is not None:
+            nonnegative("ridge", self.ridge)
         positive("nominal_distance", self.nominal_distance)
 
     def refusal(self, problem: Problem) -> str | None:
@@ -66,9 +66,8 @@ class ObjectiveSolver(Solver):
 
     def _plan_with(self, setting: Setting, guarantee: Guarantee | None, ridge: float) -> Plan:
         distribution = "Gaussian" if self._is_gaussian(guarantee) else "Gamma"
-        query = ObjectivePerturbationQuery(
-            setting, ridge, tolerance_for(setting), remainder_for(guarantee), distribution
-        )  # fmt: skip
+        tolerance = tolerance_for(setting, setting.constants.strong_convexity + ridge)
+        query = ObjectivePerturbationQuery(setting, ridge, tolerance, remainder_for(guarantee), distribution)
         mechanism = f"{self.name}, the minimiser with a random linear term and a further ridge of {ridge:.3g}"
         return Plan(mechanism, (PlannedQuery(query),), {"ridge": ridge, "tolerance": query.tolerance})
 
@@ -82,7 +81,8 @@ class ObjectiveSolver(Solver):
         # In units in which logistic regression has rows of norm 1.
         distance = min(constants.diameter, self.nominal_distance * math.sqrt(0.25 / constants.smoothness))
         balanced = noise_norm / (setting.n * distance) if distance > 0.0 else 0.0
-        total = max(balanced, self._jacobian_ridge(setting, _JACOBIAN_SHARE * guarantee.epsilon))
+        solvable = 2.0 * setting.smoothness / LARGEST_CONDITION
+        total = max(balanced, solvable, self._jacobian_ridge(setting, _JACOBIAN_SHARE * guarantee.epsilon))
         return max(0.0, total - constants.strong_convexity)
 
     def _is_gaussian(self, guarantee: Guarantee | None) -> bool:

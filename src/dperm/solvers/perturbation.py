@@ -1,7 +1,10 @@
 """What output and objective perturbation share: how exactly the minimiser is solved for, and what else they need."""
 
+import math
+
 from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.setting import Setting, summation_slack
+from dperm.privacy.queries.base import smallest_tolerance
+from dperm.privacy.setting import Setting, margin_rounding
 from dperm.problem import Problem
 from dperm.prox import prox_is_exact
 
@@ -12,11 +15,14 @@ REMAINDER_SHARE = 0.005
 _TOLERANCE_SHARE = 1e-7
 
 
-def tolerance_for(setting: Setting) -> float:
+def tolerance_for(setting: Setting, strong_convexity: float) -> float:
     """Length of a subgradient at which a minimisation may end: far below the noise, and above what rounding can do."""
-    moved = setting.adjacency.records_moved * setting.constants.lipschitz / setting.n
-    # Rounding moves the mean gradient by at most half of slack · G/n.
-    return moved * max(_TOLERANCE_SHARE, 4.0 * summation_slack(setting.n))
+    constants = setting.constants
+    moved = setting.adjacency.records_moved * constants.lipschitz / setting.n
+    # Margins of a minimiser of norm W are off by p·u·W·R. (μ/2)W² is at most the initial gap; b may make it longer.
+    norm = 3.0 * math.sqrt(2.0 * constants.initial_gap / strong_convexity) if strong_convexity > 0.0 else 0.0
+    norm = min(constants.diameter, norm)
+    return max(_TOLERANCE_SHARE * moved, 2.0 * smallest_tolerance(setting)) + 4.0 * margin_rounding(setting, norm)
 
 
 def remainder_for(guarantee: Guarantee | None) -> float:

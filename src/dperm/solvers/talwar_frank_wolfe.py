@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.domains.mirror import EntropicDomain
+from dperm.errors import InvalidParameter
 from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
@@ -15,6 +16,8 @@ from dperm.problem import Problem
 from dperm.regularizers import NoRegularizer
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.validation import count, positive
+
+_SMALLEST_DELTA = 1e-25
 
 # What a run without noise aims at, and how long it may take.
 _NOISELESS_GAP = 1e-8
@@ -82,6 +85,11 @@ class TalwarFrankWolfe(Solver):
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """Choose T."""
+        if guarantee is not None and guarantee.delta < _SMALLEST_DELTA:
+            raise InvalidParameter(
+                f"talwar-frank-wolfe needs delta ≥ {_SMALLEST_DELTA:g}, got {guarantee.delta:g}: its noise is drawn "
+                "from 106 random bits, which cannot hide rarer events."
+            )
         return self._plan(VertexQuery(setting), self.n_steps or self._default_steps(setting, guarantee))
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
@@ -116,5 +124,5 @@ class TalwarFrankWolfe(Solver):
         noise = VertexQuery(setting).sensitivity * math.log(constants.n_vertices) / gaussian_mu(guarantee)
         # Γ is that of rows which all line up with one vertex, and F has no more to fall than F(start) − F*.
         nominal = min(constants.curvature, math.sqrt(constants.curvature * constants.initial_gap) / 3.0)
-        steps = np.arange(1, self.max_steps + 1)
+        steps = np.unique(np.geomspace(1, self.max_steps, 1000).astype(int))
         return int(steps[np.argmin(2.0 * nominal / (steps + 2.0) + noise * np.sqrt(steps))])

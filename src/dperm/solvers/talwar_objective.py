@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dperm.domains import WholeSpace
 from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import SMALLEST_EPSILON, Guarantee
+from dperm.privacy.queries.base import LARGEST_CONDITION
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.regularizers import NoRegularizer
@@ -51,7 +53,7 @@ class TalwarObjective(KiferObjective):
         """Bounded sets, without a regularizer."""
         if not isinstance(problem.regularizer, NoRegularizer):
             return f"it minimises over a domain without a regularizer, and got {problem.regularizer.name}."
-        if not math.isfinite(problem.domain.diameter(1)):
+        if isinstance(problem.domain, WholeSpace):
             return f"it needs a bounded domain, which {problem.domain.name} is not."
         return super().refusal(problem)
 
@@ -70,4 +72,5 @@ class TalwarObjective(KiferObjective):
             return 2.0 * noise / setting.n + 0.5 * self._jacobian_ridge(setting, cost) * reach**2
 
         costs = guarantee.epsilon * np.linspace(0.02, 0.9, 45)
-        return self._jacobian_ridge(setting, float(min(costs, key=bound)))
+        ridge = self._jacobian_ridge(setting, float(min(costs, key=bound)))
+        return max(ridge, 2.0 * setting.smoothness / LARGEST_CONDITION)

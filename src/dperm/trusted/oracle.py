@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dperm.domains.mirror import EntropicDomain
 from dperm.errors import InvalidParameter, PlanExceeded
-from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED
 from dperm.privacy.plan import PaidPlan, PlannedQuery
 from dperm.privacy.queries import (
     DescentOutputQuery,
@@ -226,11 +225,7 @@ class Oracle:
 
     def _exact_minimiser(self, start: Array, linear: Array, ridge: float, tolerance: float) -> Array:
         """The minimiser before output noise, solved to the tolerance or not returned at all."""
-        # Of the longest table that may come: too long a step on that one only would tell that it came.
-        smoothness = self._setting.constants.smoothness * (ROWS_ALLOWED_PER_DECLARED + 1.0 / self._setting.n)
-        return minimiser(
-            self._problem, self._rows, self._setting.n, linear, ridge, smoothness, tolerance, start, self._pool
-        )  # fmt: skip
+        return minimiser(self._problem, self._rows, self._setting, linear, ridge, tolerance, start, self._pool)
 
     def _noisy_difference(self, query: DifferenceQuery, item: PlannedQuery, w: Array, anchor: Array) -> Array:
         distance = float(np.linalg.norm(w - anchor))

@@ -5,7 +5,7 @@ from typing import Protocol
 from dp_accounting import dp_event
 
 from dperm.errors import InvalidParameter
-from dperm.privacy.setting import Setting
+from dperm.privacy.setting import Setting, summation_slack
 from dperm.validation import finite, positive
 
 
@@ -64,6 +64,31 @@ def sampled_gaussian(setting: Setting, rate: float, noise_multiplier: float) -> 
         positive("noise multiplier", noise_multiplier) * setting.adjacency.records_moved
     )  # fmt: skip
     return gaussian if rate == 1.0 else dp_event.PoissonSampledDpEvent(rate, gaussian)
+
+
+# What a minimisation behind the wall can be relied on to solve within its steps (trusted/minimiser.py).
+LARGEST_CONDITION = 1e7
+
+
+def smallest_tolerance(setting: Setting) -> float:
+    """The shortest subgradient that a minimisation may be asked for: eight times what rounding does to a mean gradient.
+
+    A sum of gradients is off by at most half of slack · G (docs/proofs/gradient.md).
+    """
+    return 4.0 * summation_slack(setting.n) * setting.constants.lipschitz / setting.n
+
+
+def check_solvable(setting: Setting, tolerance: float, strong_convexity: float) -> None:
+    """Refuse a minimisation that might fail on one table and not on the next: that it failed would show."""
+    if not positive("tolerance", tolerance) >= smallest_tolerance(setting):
+        raise InvalidParameter(
+            f"a tolerance of {tolerance:g} is below what rounding allows here, {smallest_tolerance(setting):.3g}."
+        )
+    if setting.smoothness + strong_convexity > LARGEST_CONDITION * strong_convexity:
+        raise InvalidParameter(
+            f"with a strong convexity of {strong_convexity:.3g} and L = {setting.smoothness:.3g} the minimiser cannot "
+            f"be solved for exactly on every table; it takes at least {setting.smoothness / LARGEST_CONDITION:.3g}."
+        )
 
 
 def check_minimiser(method: str, setting: Setting) -> None:

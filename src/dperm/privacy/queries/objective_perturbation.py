@@ -8,9 +8,9 @@ from dp_accounting import dp_event
 
 from dperm.errors import InvalidParameter
 from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent
-from dperm.privacy.queries.base import check_minimiser
+from dperm.privacy.queries.base import check_minimiser, check_solvable
 from dperm.privacy.setting import Setting
-from dperm.validation import finite, one_of, positive
+from dperm.validation import nonnegative, one_of, positive
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class ObjectivePerturbationQuery:
         check_minimiser("objective perturbation", self.setting)
         if self.setting.constants.n_outputs != 1:
             raise InvalidParameter("objective perturbation needs a loss of one margin: its proof moves along one row.")
-        if finite("ridge", self.ridge) < 0.0:
-            raise InvalidParameter(f"ridge must not be negative, got {self.ridge!r}.")
-        positive("tolerance", self.tolerance)
+        nonnegative("ridge", self.ridge)
         positive("remainder", self.remainder)
+        if self.strong_convexity > 0.0:  # without it only a run without noise is planned
+            check_solvable(self.setting, self.tolerance, self.strong_convexity)
         one_of("distribution", self.distribution, ("Gaussian", "Gamma"))
 
     @property
@@ -69,7 +69,10 @@ class ObjectivePerturbationQuery:
         """Two answers that were solved for lie within tolerance/(μ + ridge) of their minimisers."""
         if self.strong_convexity == 0.0:
             return math.inf  # only a run without noise, whose events have no price, goes that far
-        return 2.0 * self.tolerance / self.strong_convexity / self.remainder * (1.0 + 1e-12)
+        return positive(
+            "the noise for the remainder",
+            2.0 * self.tolerance / self.strong_convexity / self.remainder * (1.0 + 1e-12),
+        )
 
     def event(self, noise_multiplier: float) -> dp_event.DpEvent:
         """What the answer costs, remainder included."""

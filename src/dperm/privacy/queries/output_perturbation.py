@@ -7,7 +7,7 @@ from typing import ClassVar
 from dp_accounting import dp_event
 
 from dperm.privacy.events import PureDpEvent
-from dperm.privacy.queries.base import check_minimiser
+from dperm.privacy.queries.base import check_minimiser, check_solvable
 from dperm.privacy.setting import Setting
 from dperm.validation import positive
 
@@ -36,8 +36,8 @@ class OutputPerturbationQuery:
     def __post_init__(self) -> None:
         """Check what the proof needs."""
         check_minimiser("output perturbation", self.setting)
-        positive("strong convexity", self.setting.constants.strong_convexity)
-        positive("tolerance", self.tolerance)
+        strong_convexity = positive("strong convexity", self.setting.constants.strong_convexity)
+        check_solvable(self.setting, self.tolerance, strong_convexity)
 
     @property
     def sensitivity(self) -> float:

@@ -53,5 +53,5 @@ class VertexQuery:
         """What one answer costs; the multiplier is g/Δ or b/Δ."""
         multiplier = positive("noise multiplier", noise_multiplier)
         if self.noise == "gumbel":
-            return dp_event.ZCDpEvent(0.5 / multiplier**2)
-        return PureDpEvent(2.0 / multiplier)
+            return dp_event.ZCDpEvent(0.5 / multiplier**2 * (1.0 + 1e-15))
+        return PureDpEvent(2.0 / multiplier * (1.0 + 1e-15))
