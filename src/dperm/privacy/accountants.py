@@ -232,8 +232,8 @@ def _pld(event: dp_event.DpEvent, adjacency: Adjacency, points: int) -> pld.PLDA
     return _composed_pld(parts, adjacency, points)
 
 
-# Kept, because a calibrated plan is asked for its ε and its δ again by whoever states them.
-@functools.lru_cache(maxsize=8)
+# Kept, because a calibrated plan is asked for its ε and its δ again by whoever states them, and planned again by a fit.
+@functools.lru_cache(maxsize=32)
 def _composed_pld(
     parts: tuple[tuple[dp_event.DpEvent, int], ...], adjacency: Adjacency, points: int
 ) -> pld.PLDAccountant:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -76,6 +77,11 @@ class BassilySGD(Solver):
         positive("nominal_distance", self.nominal_distance)
         count("max_steps", self.max_steps)
         positive("max_passes", self.max_passes)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Few steps: pricing millions of them takes a while."""
+        return cls(max_steps=2_000, max_passes=20.0)
 
     def refusal(self, problem: Problem) -> str | None:
         """The last iterate of falling steps needs convexity."""

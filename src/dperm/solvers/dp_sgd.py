@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -88,6 +89,11 @@ class DPSGD(Solver):
         check_decay(self.decay)
         if not 0.0 < finite("averaging", self.averaging) <= 1.0:
             raise InvalidParameter(f"averaging must lie in (0, 1], got {self.averaging!r}.")
+
+    @classmethod
+    def example(cls) -> Self:
+        """Few steps: pricing millions of them takes a while."""
+        return cls(max_steps=2_000, max_passes=20.0)
 
     def refusal(self, problem: Problem) -> str | None:
         """A mean of iterates is good only where the objective is convex."""

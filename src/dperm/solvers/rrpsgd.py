@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -93,6 +94,11 @@ class RRPSGD(Solver):
             positive("step_size", self.step_size)
         check_decay(self.decay)
         positive("max_passes", self.max_passes)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Few steps: pricing millions of them takes a while."""
+        return cls(max_steps=2_000, max_passes=20.0)
 
     def refusal(self, problem: Problem) -> str | None:
         """Every problem that dperm can state is smooth."""
