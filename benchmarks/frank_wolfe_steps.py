@@ -22,7 +22,7 @@ from dperm import (
 Array = NDArray[np.float64]
 
 SEEDS, EPSILONS = 5, (0.3, 1.0, 5.0)
-STEPS = tuple(2**k for k in range(10))
+STEPS = tuple(2**k for k in range(8))
 
 
 def dense(n: int, p: int, relevant: int, radius: float, squared: bool) -> tuple[Problem, Array, Array]:

@@ -47,7 +47,7 @@ class TalwarFrankWolfe(Solver):
     >>> from dperm import Guarantee, L1Ball, Logistic, Problem, TalwarFrankWolfe, price
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0), row_norm=100.0, entry_bound=1.0)
     >>> price(problem, 10_000, 100_000, guarantee=Guarantee(1.0, 1e-6), solver=TalwarFrankWolfe()).privacy.n_steps
-    20
+    23
     """
 
     n_steps: int | None = None
@@ -120,9 +120,9 @@ class TalwarFrankWolfe(Solver):
         constants = setting.constants
         if guarantee is None:
             return int(min(max(1.0, 2.0 * constants.curvature / _NOISELESS_GAP), _NOISELESS_MAX_STEPS))
-        # E F(w_T) − F* ≤ 2Γ/(T + 2) + g ln V, and T answers are μ²/2-zCDP for g = Δ √T/μ.
+        # E F(w_T) − F* ≤ 2Γ/T + g ln V, and T answers are μ²/2-zCDP for g = Δ √T/μ.
         noise = VertexQuery(setting).sensitivity * math.log(constants.n_vertices) / gaussian_mu(guarantee)
         # Γ is that of rows which all line up with one vertex, and F has no more to fall than F(start) − F*.
         nominal = min(constants.curvature, math.sqrt(constants.curvature * constants.initial_gap) / 3.0)
         steps = np.unique(np.geomspace(1, self.max_steps, 1000).astype(int))
-        return int(steps[np.argmin(2.0 * nominal / (steps + 2.0) + noise * np.sqrt(steps))])
+        return int(steps[np.argmin(2.0 * nominal / steps + noise * np.sqrt(steps))])
