@@ -210,3 +210,9 @@ def test_epsilon_and_delta_of_a_gaussian_are_inverse_to_each_other(mu, delta):
 def test_more_noise_never_costs_more(noise, more, delta):
     event, noisier = gaussian(noise), gaussian(noise + more)
     assert epsilon_of(noisier, delta, ADD) <= epsilon_of(event, delta, ADD) * (1 + 1e-12)
+
+
+def test_a_plan_whose_grid_overflows_has_no_price_rather_than_a_wrong_one():
+    event = sampled(0.1, 1.2e10, 10**6)
+    assert pld_epsilon(event, 1e-5, REPLACE) == math.inf
+    assert delta_of(event, 1.0, REPLACE) == draw_delta(event, 1.0, REPLACE)

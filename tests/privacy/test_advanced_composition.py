@@ -137,7 +137,7 @@ def test_the_error_names_the_smallest_sampling_rate_at_which_the_recipe_holds():
         advanced_composition_noise(plan_of(ADD, (float(rate) * 0.99, count)), guarantee)
 
 
-@pytest.mark.parametrize("epsilon", [20.0, 1e4, 1e9])
+@pytest.mark.parametrize("epsilon", [20.0, 1e4, 1e6])
 @pytest.mark.parametrize("rate", [1e-3, 0.7, 1.0])
 def test_where_no_sampling_rate_helps_the_error_says_so(rate, epsilon):
     with pytest.raises(InvalidParameter, match="ask for a smaller epsilon, or use accountant='pld'"):

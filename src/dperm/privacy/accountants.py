@@ -112,7 +112,10 @@ def delta_of(event: dp_event.DpEvent, epsilon: float, adjacency: Adjacency) -> f
     by_draw = draw_delta(event, epsilon, adjacency)
     if _has_hardly_any_noise(event):
         return by_draw
-    by_pld = float(_pld(event, adjacency, FINE_GRID).get_delta(epsilon)) + _pld_rounding(event)
+    try:
+        by_pld = float(_pld(event, adjacency, FINE_GRID).get_delta(epsilon)) + _pld_rounding(event)
+    except FloatingPointError:
+        return by_draw
     return min(by_draw, max(0.0, by_pld))
 
 
@@ -216,7 +219,12 @@ def pld_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, poi
         About how many points discretise the narrowest privacy loss at the most. Fewer are faster and round up more.
     """
     left = delta - _pld_rounding(event)
-    return float(_pld(event, adjacency, points).get_epsilon(left)) if left > 0.0 else math.inf
+    if left <= 0.0:
+        return math.inf
+    try:
+        return float(_pld(event, adjacency, points).get_epsilon(left))
+    except FloatingPointError:  # the grid overflowed: no price is known, so none is promised
+        return math.inf
 
 
 def _pld_rounding(event: dp_event.DpEvent) -> float:
@@ -240,8 +248,11 @@ def _composed_pld(
     widest = max(_loss_range(leaf, adjacency) for leaf, _ in parts)
     interval = max(min(_interval(leaf, count, adjacency, points) for leaf, count in parts), widest / _LARGEST_GRID)
     accountant = pld.PLDAccountant(_RELATION[adjacency], value_discretization_interval=interval)
-    for leaf, count in parts:
-        accountant.compose(leaf, count)
+    # Powers of a discretised loss may overflow where it is repeated millions of times: an error, never a nan that
+    # compares as it likes.
+    with np.errstate(over="raise", invalid="raise"):
+        for leaf, count in parts:
+            accountant.compose(leaf, count)
     return accountant
 
 

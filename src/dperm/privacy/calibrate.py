@@ -66,7 +66,9 @@ def calibrate(plan: Plan, guarantee: Guarantee, accountant: str = "pld") -> Paid
     for _ in range(60):
         event = plan.event(multiplier)
         kept = price(event, guarantee.delta, plan.adjacency) <= guarantee.epsilon
-        if kept and delta_of(event, guarantee.epsilon, plan.adjacency) <= guarantee.delta:
+        if kept and price is epsilon_of:  # its inverse is other code, rounded otherwise
+            kept = delta_of(event, guarantee.epsilon, plan.adjacency) <= guarantee.delta
+        if kept:
             return PaidPlan(plan, multiplier)
         multiplier *= 1.0 + stride
         stride *= 1.5
