@@ -39,6 +39,8 @@ class Constants:
         Whether the proximal step of r on C is computed exactly, hence does not expand distances.
     monotone : bool
         Whether every row's slope ∂ℓ/∂margin keeps its sign.
+    sigmoidal : bool
+        Whether a row's ℓ''‖x‖² is at most 4L t(1 − t) where its gradient is t times the largest.
     n_outputs : int
         Margins per row; 1 for a generalized linear model in the strict sense.
     dimension : int
@@ -66,6 +68,7 @@ class Constants:
     convex: bool
     exact_prox: bool
     monotone: bool
+    sigmoidal: bool
     n_outputs: int
     dimension: int
     gaussian_width: float
@@ -196,6 +199,8 @@ class Problem:
             convex=self.loss.convex,
             exact_prox=prox_is_exact(self.regularizer, self.domain),
             monotone=self.loss.monotone,
+            # Where the domain keeps margins from the sigmoid's end, t would be a share of less than that.
+            sigmoidal=self.loss.sigmoidal and slope == self.loss.slope_bound(math.inf),
             n_outputs=self.loss.n_outputs,
             dimension=dimension,
             gaussian_width=self.domain.gaussian_width(dimension),

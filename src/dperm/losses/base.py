@@ -30,6 +30,9 @@ class Loss(ABC):
     # Whether ∂ℓ/∂margin keeps its sign for every target, as it does for logistic and hinge losses: objective
     # perturbation then needs less noise.
     monotone: ClassVar[bool] = False
+    # Whether ∂ℓ/∂margin is a sigmoid: monotone, with a curvature of at most 4 · curvature bound · t(1 − t) where the
+    # slope is t times its bound. A row is then steep or curved, never both, and steep only if it is predicted badly.
+    sigmoidal: ClassVar[bool] = False
 
     @property
     def n_outputs(self) -> int:
@@ -111,8 +114,16 @@ class Loss(ABC):
                 raise InvalidParameter(f"the {self.name} loss exceeds its declared curvature bound {curvature:g}.")
             if self.convex and not rises.min() >= -rounding:
                 raise InvalidParameter(f"the {self.name} loss declares itself convex, but its derivative falls.")
+            if self.sigmoidal and not self._is_sigmoid(slopes, width, rounding):
+                raise InvalidParameter(f"the {self.name} loss declares its slope a sigmoid, but it bends where steep.")
             if self.monotone and slopes.min() < 0.0 < slopes.max():
                 raise InvalidParameter(f"the {self.name} loss declares itself monotone, but its derivative turns.")
+
+    def _is_sigmoid(self, slopes: Array, width: float, rounding: float) -> bool:
+        share = np.abs(slopes) / self.slope_bound(math.inf)
+        bend = 4.0 * self.curvature_bound(math.inf) * share * (1.0 - share)
+        allowed = np.maximum(bend[1:], bend[:-1]) + width  # t(1 − t) changes by less than that within a step
+        return self.monotone and bool((np.abs(np.diff(slopes)) <= allowed * width + rounding).all())
 
     def _check_vector_slope(self, margin_bound: float) -> None:
         """The same for a vector of margins, at fixed pseudo-random places."""

@@ -16,6 +16,7 @@ class Logistic(SignLoss):
     name = "logistic"
     convex = True
     monotone = True
+    sigmoidal = True
 
     @staticmethod
     def value(margin: Any, target: Any) -> Any:

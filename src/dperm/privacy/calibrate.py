@@ -100,7 +100,7 @@ def _calibrate_by_delta(plan: Plan, guarantee: Guarantee) -> float:
     low = 0.5 * high
     while keeps(low):
         low, high = 0.5 * low, low
-    while high > low * (1.0 + 1e-12):
+    while high > low * (1.0 + 1e-10):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if keeps(middle) else (middle, high)
     return high

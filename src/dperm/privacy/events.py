@@ -32,9 +32,15 @@ class ObjectivePerturbationDpEvent(dp_event.DpEvent):  # type: ignore[misc]
         Whether every row's slope keeps its sign.
     remainder : float
         ε of the output noise that hides how far the minimisation was from done.
+    sigmoidal : bool
+        Whether a row's ℓ''‖x‖² is at most 4β t(1 − t) where its gradient is t times the largest, before slopes are cut.
+    slope_share : float
+        The share of their bound that slopes are cut to; the noise multiplier is relative to what is left.
     """
 
     noise_multiplier: float
     log_jacobian: float
     monotone: bool
     remainder: float
+    sigmoidal: bool = False
+    slope_share: float = 1.0

@@ -5,15 +5,21 @@ from collections.abc import Callable
 
 import numpy as np
 from dp_accounting import dp_event
-from scipy.special import log_ndtr
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr
 
 from dperm.errors import InvalidParameter
 from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent
 from dperm.privacy.gaussian import gaussian_delta
 from dperm.privacy.guarantee import Adjacency
 
+Array = NDArray[np.float64]
+
 # Relative padding of what is computed by exponentials and logarithms of moderate size.
 _ROUNDING = 1e-12
+
+# Tangents that are tried for the determinant of a sigmoidal loss, and cells that a privacy loss is rounded up to.
+_TANGENTS, _GRID = 32, 2000
 
 
 def pure_delta(total: float, epsilon: float) -> float:
@@ -49,17 +55,95 @@ def two_sided_delta(mu: float, epsilon: float) -> float:
 
 def objective_delta(event: ObjectivePerturbationDpEvent, epsilon: float, adjacency: Adjacency) -> float:
     """δ(ε) of objective perturbation for a generalized linear loss; proof in docs/proofs/objective_perturbation.md."""
-    left = (epsilon - event.remainder - event.log_jacobian) * (1.0 - _ROUNDING)
-    if left < 0.0:
-        return 1.0
-    mu = (1.0 + _ROUNDING) / event.noise_multiplier
-    if adjacency is Adjacency.ADD_REMOVE:
-        return gaussian_delta(mu, left) if event.monotone else two_sided_delta(mu, left)
-    if event.monotone:
-        # The corners of [0, G] × [0, G]: both rows' gradients together, and each of them alone.
-        return min(1.0, gaussian_delta(2.0 * mu, left) + 2.0 * gaussian_delta(mu, left))
-    # The corners of [−G, G] × [−G, G] are two pairs ±v with ‖v₁‖² + ‖v₂‖² = 4G².
-    return min(1.0, two_sided_delta(2.0 * mu, left) + two_sided_delta(math.sqrt(2.0) * mu, left))
+    mu, best = (1.0 + _ROUNDING) / event.noise_multiplier, 1.0
+    for at_none, at_all in _determinant_costs(event):
+        flat, steep = ((epsilon - event.remainder - cost) * (1.0 - _ROUNDING) for cost in (at_none, at_all))
+        if flat < 0.0 or steep < 0.0:
+            continue
+        if adjacency is Adjacency.ADD_REMOVE:
+            delta = gaussian_delta(mu, steep) if event.monotone else two_sided_delta(mu, steep)
+        elif event.monotone:
+            # The corners of [0, G] × [0, G]: both rows' gradients together, and each of them alone.
+            delta = gaussian_delta(2.0 * mu, steep) + gaussian_delta(mu, steep) + gaussian_delta(mu, flat)
+        else:
+            # The corners of [−G, G] × [−G, G] are two pairs ±v with ‖v₁‖² + ‖v₂‖² = 4G².
+            delta = two_sided_delta(2.0 * mu, steep) + two_sided_delta(math.sqrt(2.0) * mu, steep)
+        best = min(best, delta)
+    return best
+
+
+def _determinant_costs(event: ObjectivePerturbationDpEvent) -> list[tuple[float, float]]:
+    """What the change of variables costs where the row's slope is 0, and where it is at its bound; every pair will do.
+
+    For a sigmoidal loss the cost is at most ln(1 + 4(β/Λ) t(1 − t)) at t times the largest gradient, concave in t, and
+    every tangent of it is a bound that keeps the proof's convexity (theorem 4).
+    """
+    if not event.sigmoidal:
+        return [(event.log_jacobian, event.log_jacobian)]
+    ratio, pairs = 4.0 * math.expm1(event.log_jacobian), []
+    for touching in event.slope_share * np.linspace(0.0, 1.0, _TANGENTS + 1)[1:]:
+        inside = ratio * touching * (1.0 - touching)
+        height, slope = math.log1p(inside), ratio * (1.0 - 2.0 * touching) / (1.0 + inside)
+        padding = _ROUNDING * (1.0 + height + abs(slope))
+        pairs.append(
+            (height - touching * slope + padding, height + (event.slope_share - touching) * slope + padding)
+        )  # fmt: skip
+    return pairs
+
+
+def composed_objective_profile(
+    events: list[ObjectivePerturbationDpEvent], adjacency: Adjacency
+) -> Callable[[float], float]:
+    """δ(ε) of several objective perturbations, each of which may depend on what those before it released.
+
+    Given the past, the privacy loss of each is at most a random variable whose tail is known (theorem 5). Their
+    distributions are rounded up to a grid and convolved.
+    """
+    tails = [_loss_tail(event, adjacency) for event in events]
+    width = max(_reach(event, adjacency) for event in events) / _GRID
+    losses = np.arange(_GRID + 1) * np.float64(width)
+    total, beyond = np.ones(1), 0.0
+    for tail in tails:
+        above = np.minimum.accumulate(tail(losses))  # P(loss > m)
+        mass = -np.diff(above, prepend=1.0)  # of (m − width, m], counted at m
+        total, beyond = np.convolve(total, mass), beyond + float(above[-1])
+    sums = width * np.arange(total.size)
+    remainder = math.fsum(event.remainder for event in events) * (1.0 + _ROUNDING)
+
+    def delta(epsilon: float) -> float:
+        above = sums > epsilon - remainder
+        inside = float(total[above] @ -np.expm1(epsilon - remainder - sums[above]))
+        return min(1.0, (inside + beyond) * (1.0 + 1e-9) + 1e-18)
+
+    return delta
+
+
+def _loss_tail(event: ObjectivePerturbationDpEvent, adjacency: Adjacency) -> Callable[[Array], Array]:
+    """P(loss > m), as the least of the bounds that the determinant's costs give."""
+    mu, costs = (1.0 + _ROUNDING) / event.noise_multiplier, _determinant_costs(event)
+
+    def shifted(m: Array, cost: float, shift: float) -> Array:
+        return np.asarray(ndtr(0.5 * shift - (m - cost) / shift))
+
+    def tail(m: Array) -> Array:
+        least = np.ones(m.size)
+        for flat, steep in costs:
+            if adjacency is Adjacency.ADD_REMOVE:
+                bound = shifted(m, steep, mu) * (1.0 if event.monotone else 2.0)
+            elif event.monotone:
+                bound = shifted(m, steep, 2.0 * mu) + shifted(m, steep, mu) + shifted(m, flat, mu)
+            else:
+                bound = 2.0 * (shifted(m, steep, 2.0 * mu) + shifted(m, steep, math.sqrt(2.0) * mu))
+            least = np.where(m >= flat, np.minimum(least, bound), least)
+        return least * (1.0 + 1e-9)
+
+    return tail
+
+
+def _reach(event: ObjectivePerturbationDpEvent, adjacency: Adjacency) -> float:
+    """A loss that is hardly ever exceeded."""
+    shift = adjacency.records_moved / event.noise_multiplier
+    return min(max(costs) for costs in _determinant_costs(event)) + 0.5 * shift**2 + 10.0 * shift
 
 
 def privacy_profile(parts: list[tuple[dp_event.DpEvent, int]], adjacency: Adjacency) -> Callable[[float], float]:
@@ -77,9 +161,15 @@ def privacy_profile(parts: list[tuple[dp_event.DpEvent, int]], adjacency: Adjace
     InvalidParameter
         If these mechanisms cannot be priced together.
     """
-    if len(parts) == 1 and parts[0][1] == 1 and isinstance(parts[0][0], ObjectivePerturbationDpEvent):
-        event = parts[0][0]
-        return lambda epsilon: objective_delta(event, epsilon, adjacency)
+    objectives = [leaf for leaf, count in parts if isinstance(leaf, ObjectivePerturbationDpEvent) for _ in range(count)]
+    if len(objectives) == sum(count for _, count in parts):
+        if len(objectives) == 1 and not objectives[0].sigmoidal:
+            return lambda epsilon: objective_delta(objectives[0], epsilon, adjacency)
+        composed = composed_objective_profile(objectives, adjacency)
+        if len(objectives) > 1:
+            return composed
+        # One tangent for all losses, in closed form; or for every loss its own, on a grid.
+        return lambda epsilon: min(objective_delta(objectives[0], epsilon, adjacency), composed(epsilon))
     rho = sum(count * _rho(leaf, adjacency) for leaf, count in parts) * (1.0 + _ROUNDING)
     if not all(isinstance(leaf, PureDpEvent) for leaf, _ in parts):
         return lambda epsilon: zcdp_delta(rho, epsilon)

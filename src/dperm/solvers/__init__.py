@@ -10,6 +10,7 @@ from dperm.solvers.chaudhuri_output import ChaudhuriOutput
 from dperm.solvers.dp_accmd import DPAccMD
 from dperm.solvers.dp_gd import DPGD
 from dperm.solvers.dp_katyusha import DPKatyusha
+from dperm.solvers.dp_objective import DPObjective
 from dperm.solvers.dp_sgd import DPSGD
 from dperm.solvers.dp_svrg import DPSVRG
 from dperm.solvers.dp_svrg_plus_plus import DPSVRGPlusPlus
@@ -31,6 +32,7 @@ __all__ = [
     "ChaudhuriOutput",
     "DPAccMD",
     "DPKatyusha",
+    "DPObjective",
     "DPSVRGPlusPlus",
     "KiferObjective",
     "Solver",
@@ -48,6 +50,7 @@ _KINDS: tuple[type[Solver], ...] = (
     DPSVRGPlusPlus,
     DPKatyusha,
     DPAccMD,
+    DPObjective,
     ChaudhuriOutput,
     ChaudhuriObjective,
     KiferObjective,

@@ -64,26 +64,32 @@ class ObjectiveSolver(Solver):
         """Ask once; projecting what the little output noise moved is post-processing."""
         return problem.domain.project(oracle.ask(plan.planned[0], start))
 
-    def _plan_with(self, setting: Setting, guarantee: Guarantee | None, ridge: float) -> Plan:
+    def _plan_with(self, setting: Setting, guarantee: Guarantee | None, ridge: float, slope_share: float = 1.0) -> Plan:
         distribution = "Gaussian" if self._is_gaussian(guarantee) else "Gamma"
         tolerance = tolerance_for(setting, setting.constants.strong_convexity + ridge)
-        query = ObjectivePerturbationQuery(setting, ridge, tolerance, remainder_for(guarantee), distribution)
+        remainder = remainder_for(guarantee)
+        query = ObjectivePerturbationQuery(setting, ridge, tolerance, remainder, distribution, slope_share)
         mechanism = f"{self.name}, the minimiser with a random linear term and a further ridge of {ridge:.3g}"
         return Plan(mechanism, (PlannedQuery(query),), {"ridge": ridge, "tolerance": query.tolerance})
 
     def _default_ridge(self, setting: Setting, guarantee: Guarantee) -> float:
-        constants, p = setting.constants, setting.constants.dimension
-        moved = setting.adjacency.records_moved * constants.lipschitz
-        if self._is_gaussian(guarantee):
-            noise_norm = moved * math.sqrt(p) / gaussian_mu(guarantee)
-        else:
-            noise_norm = moved * math.sqrt(p * (p + 1.0)) / guarantee.epsilon
+        constants = setting.constants
         # In units in which logistic regression has rows of norm 1.
         distance = min(constants.diameter, self.nominal_distance * math.sqrt(0.25 / constants.smoothness))
-        balanced = noise_norm / (setting.n * distance) if distance > 0.0 else 0.0
+        balanced = self._noise_length(setting, guarantee) / distance if distance > 0.0 else 0.0
+        return max(0.0, max(balanced, self._least_total(setting, guarantee)) - constants.strong_convexity)
+
+    def _noise_length(self, setting: Setting, guarantee: Guarantee) -> float:
+        """√(E‖b‖²)/n, if nothing but b were to be paid for."""
+        p, moved = setting.constants.dimension, setting.adjacency.records_moved * setting.constants.lipschitz
+        if self._is_gaussian(guarantee):
+            return moved * math.sqrt(p) / gaussian_mu(guarantee) / setting.n
+        return moved * math.sqrt(p * (p + 1.0)) / guarantee.epsilon / setting.n
+
+    def _least_total(self, setting: Setting, guarantee: Guarantee) -> float:
+        """The strong convexity that the search needs, and the change of variables if it may cost a third of ε."""
         solvable = 2.0 * setting.smoothness / LARGEST_CONDITION
-        total = max(balanced, solvable, self._jacobian_ridge(setting, _JACOBIAN_SHARE * guarantee.epsilon))
-        return max(0.0, total - constants.strong_convexity)
+        return max(solvable, self._jacobian_ridge(setting, _JACOBIAN_SHARE * guarantee.epsilon))
 
     def _is_gaussian(self, guarantee: Guarantee | None) -> bool:
         return self.gaussian and (guarantee is None or guarantee.delta > 0.0)

@@ -49,6 +49,7 @@ def minimiser(
     tolerance: float,
     start: Array,
     pool: Executor,
+    slope_share: float = 1.0,
 ) -> Array:
     """A point of C where the objective has a subgradient of at most half the tolerance, rounding of margins included.
 
@@ -72,6 +73,8 @@ def minimiser(
         Where to begin.
     pool : Executor
         Threads.
+    slope_share : float
+        Every row's slope is cut to this share of its bound.
 
     Raises
     ------
@@ -88,7 +91,7 @@ def minimiser(
     kept = 1.0 - step_size * decay
 
     def gradient(w: Array) -> Array:
-        return rows.gradient_sum(problem, w, pool) / setting.n + linear / setting.n + strong_convexity * w
+        return rows.gradient_sum(problem, w, pool, slope_share) / setting.n + linear / setting.n + strong_convexity * w
 
     def prox(v: Array) -> Array:
         # Of r without its strong convexity: argmin ½‖w − v‖² + η(r(w) − (μ/2)‖w‖²).
@@ -103,7 +106,8 @@ def minimiser(
     if plain and problem.loss.n_outputs == 1 and w.size <= _LARGEST_HESSIAN:
 
         def hessian(w: Array, stride: int) -> Array:
-            return _mean_hessian(problem, rows, setting.n, w, stride) + strong_convexity * np.eye(w.size)
+            curvature = _mean_hessian(problem, rows, setting.n, w, stride, slope_share)
+            return curvature + strong_convexity * np.eye(w.size)
 
         # Matrices are small here, and waiting for a second thread of BLAS can take longer than the product.
         with threadpool_limits(1, "blas"):
@@ -196,9 +200,10 @@ def _accelerated(
     return None
 
 
-def _mean_hessian(problem: Problem, rows: Rows, n: int, w: Array, stride: int) -> Array:
+def _mean_hessian(problem: Problem, rows: Rows, n: int, w: Array, stride: int, slope_share: float) -> Array:
     """Σ ℓ''(margin) x xᵀ/n with ℓ'' by differences of ℓ': good for a direction, and used for nothing else."""
     width, loss = rows.table.shape[1], problem.loss
+    bound = slope_share * problem.slope_bound(width)
     total = np.zeros((w.size, w.size))
     for first in range(0, len(rows), _ROWS_AT_ONCE * stride):
         part = slice(first, first + _ROWS_AT_ONCE * stride, stride)
@@ -208,7 +213,10 @@ def _mean_hessian(problem: Problem, rows: Rows, n: int, w: Array, stride: int) -
         margin = scale * (table @ w[:width])
         if problem.intercept:
             margin = margin + problem.intercept_value * w[width]
-        up, down = (loss.derivative(margin + h, target, *loss.parameters) for h in (_MARGIN_STEP, -_MARGIN_STEP))
+        up, down = (
+            np.clip(loss.derivative(margin + h, target, *loss.parameters), -bound, bound)
+            for h in (_MARGIN_STEP, -_MARGIN_STEP)
+        )
         root = np.sqrt(np.maximum(weight * (up - down) / (2.0 * _MARGIN_STEP), 0.0))
         if sparse.issparse(table):
             weighted = (sparse.diags_array(root * scale) @ table).tocsr()

@@ -220,12 +220,18 @@ class Oracle:
         linear = self._add_noise(
             np.zeros(start.size), self._paid.sigma(item), n_steps=0, distribution=query.distribution
         )  # fmt: skip
-        exact = self._exact_minimiser(start, linear, query.ridge, query.tolerance)
+        # (ridge/2)‖w − start‖² is (ridge/2)‖w‖² − ridge⟨start, w⟩ up to a constant.
+        linear = linear - self._setting.n * query.ridge * start
+        exact = self._exact_minimiser(start, linear, query.ridge, query.tolerance, query.slope_share)
         return self._add_noise(exact, query.remainder_scale, distribution="Gamma")
 
-    def _exact_minimiser(self, start: Array, linear: Array, ridge: float, tolerance: float) -> Array:
+    def _exact_minimiser(
+        self, start: Array, linear: Array, ridge: float, tolerance: float, slope_share: float = 1.0
+    ) -> Array:
         """The minimiser before output noise, solved to the tolerance or not returned at all."""
-        return minimiser(self._problem, self._rows, self._setting, linear, ridge, tolerance, start, self._pool)
+        return minimiser(
+            self._problem, self._rows, self._setting, linear, ridge, tolerance, start, self._pool, slope_share
+        )  # fmt: skip
 
     def _noisy_difference(self, query: DifferenceQuery, item: PlannedQuery, w: Array, anchor: Array) -> Array:
         distance = float(np.linalg.norm(w - anchor))

@@ -246,9 +246,9 @@ class Rows:
             problem.loss, self.table, self.scale, self.weight, self.target, problem.intercept_value
         )  # fmt: skip
 
-    def gradient_sum(self, problem: Problem, w: Array, pool: Executor) -> Array:
-        """Σ ∇f(w, z_i), every row's part at most `lipschitz` long."""
-        slope_bound = problem.slope_bound(self.table.shape[1])
+    def gradient_sum(self, problem: Problem, w: Array, pool: Executor, slope_share: float = 1.0) -> Array:
+        """Σ ∇f(w, z_i), every row's part at most `slope_share · lipschitz` long."""
+        slope_bound = slope_share * problem.slope_bound(self.table.shape[1])
         return gradient_sum(
             problem.loss, slope_bound, self.table, self.scale, self.weight, self.target,
             w, problem.intercept_value, pool,

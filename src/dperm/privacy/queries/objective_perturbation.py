@@ -10,16 +10,20 @@ from dperm.errors import InvalidParameter
 from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent
 from dperm.privacy.queries.base import check_minimiser, check_solvable
 from dperm.privacy.setting import Setting
-from dperm.validation import nonnegative, one_of, positive
+from dperm.validation import finite, nonnegative, one_of, positive
 
 
 @dataclass(frozen=True)
 class ObjectivePerturbationQuery:
-    """argmin over C of F^r(w) + (ridge/2)‖w‖² + ⟨b, w⟩/n, with b random, plus a little noise for what was not solved.
+    """argmin over C of F^r(w) + (ridge/2)‖w − v‖² + ⟨b, w⟩/n at a released v, plus a little noise for the remainder.
 
     `distribution` "Gaussian" takes b ~ N(0, scale² I), "Gamma" a density ∝ exp(−‖b‖/scale), which makes it pure. The
     minimisation ends where a subgradient is at most `tolerance` long; noise of density ∝ exp(−‖e‖/remainder_scale) on
     the answer hides the rest, and costs `remainder` of ε. Proof: docs/proofs/objective_perturbation.md.
+
+    A `slope_share` below 1 cuts every row's slope ℓ' to that share of its bound. That is objective perturbation of
+    another convex loss, which continues ℓ by straight lines where it is steep: less noise, and a bias where many rows
+    are steep.
 
     Guarantees
     ----------
@@ -32,6 +36,7 @@ class ObjectivePerturbationQuery:
     tolerance: float
     remainder: float
     distribution: str
+    slope_share: float = 1.0
 
     sampling_rate: ClassVar[float] = 1.0
     n_steps: ClassVar[int] = 1
@@ -47,6 +52,8 @@ class ObjectivePerturbationQuery:
         if self.strong_convexity > 0.0:  # without it only a run without noise is planned
             check_solvable(self.setting, self.tolerance, self.strong_convexity)
         one_of("distribution", self.distribution, ("Gaussian", "Gamma"))
+        if not 0.0 < finite("slope_share", self.slope_share) <= 1.0:
+            raise InvalidParameter(f"slope_share must lie in (0, 1], got {self.slope_share!r}.")
 
     @property
     def strong_convexity(self) -> float:
@@ -56,7 +63,7 @@ class ObjectivePerturbationQuery:
     @property
     def sensitivity(self) -> float:
         """How far the linear term that belongs to a minimiser moves: by the gradients of the rows that differ."""
-        return self.setting.adjacency.records_moved * self.setting.constants.lipschitz
+        return self.setting.adjacency.records_moved * self.setting.constants.lipschitz * self.slope_share
 
     @property
     def log_jacobian(self) -> float:
@@ -81,5 +88,10 @@ class ObjectivePerturbationQuery:
             return PureDpEvent((1.0 / multiplier + self.log_jacobian + self.remainder) * (1.0 + 1e-12))
         per_record = multiplier * self.setting.adjacency.records_moved
         return ObjectivePerturbationDpEvent(
-            per_record, self.log_jacobian, self.setting.constants.monotone, self.remainder
+            per_record,
+            self.log_jacobian,
+            self.setting.constants.monotone,
+            self.remainder,
+            self.setting.constants.sigmoidal,
+            self.slope_share,
         )
