@@ -66,8 +66,8 @@ def hessian_sum(
             continue
         if not counted.all():
             part = part[counted]  # rows that count as nothing may hold what is not a number
-        own = (values[chosen][counted] for values in (scale, weight, target))
-        roots, factors = _roots(loss, curvature_bound, part, *own, w, intercept)
+        scales, weights, targets = (values[chosen][counted] for values in (scale, weight, target))
+        roots, factors = _roots(loss, curvature_bound, part, scales, weights, targets, w, intercept)
         if sparse.issparse(part):
             weighted = (sparse.diags_array(factors) @ part).tocsr()
             total[:width, :width] += (weighted.T @ weighted).toarray()

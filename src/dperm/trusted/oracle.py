@@ -117,8 +117,8 @@ class Oracle:
         item : PlannedQuery
             One of the plan's own.
         *points : arrays
-            w for a gradient, a Hessian, a vertex or a descent, w and the anchor for a difference, the start and the anchor for a
-            printed epoch, the start for stochastic steps.
+            w for a gradient, a Hessian, a vertex or a descent, w and the anchor for a difference, the start and the
+            anchor for a printed epoch, the start for stochastic steps.
         step_size : float or array, optional
             η of a printed epoch, η_1 … η_k of k stochastic steps: public, and of no weight for privacy since every step
             is paid for.
@@ -206,7 +206,8 @@ class Oracle:
     def _exact_eigenvalue(self, w: Array) -> Array:
         """The smallest eigenvalue of the mean Hessian before noise."""
         with threadpool_limits(1, "blas"):
-            return np.linalg.eigvalsh(self._rows.hessian_sum(self._problem, w) / self._setting.n)[:1]
+            matrix = self._rows.hessian_sum(self._problem, w) / self._setting.n
+            return np.asarray(np.linalg.eigvalsh(matrix)[:1], dtype=np.float64)
 
     def _noisy_vertex(self, query: VertexQuery, item: PlannedQuery, w: Array) -> Array:
         noisy = self._add_noise(self._exact_gains(w), self._paid.sigma(item), distribution=query.distribution)

@@ -258,6 +258,6 @@ class Rows:
     def hessian_sum(self, problem: Problem, w: Array, stride: int = 1) -> Array:
         """Σ ℓ''(⟨w, x_i⟩, y_i) x_i x_iᵀ over every stride-th row, every row's part at most `smoothness` long."""
         return hessian_sum(
-            problem.loss, problem.curvature_bound(self.table.shape[1]), self.table, self.scale, self.weight, self.target,
-            w, problem.intercept_value, stride,
+            problem.loss, problem.curvature_bound(self.table.shape[1]), self.table, self.scale, self.weight,
+            self.target, w, problem.intercept_value, stride,
         )  # fmt: skip

@@ -17,8 +17,8 @@ _SMALLEST_BOUND = 1e-12
 class LocalGradientQuery:
     """The mean gradient at a released point w: (1/n) Σ ∇f(w, z_i) + N(0, σ² I), σ ∝ min(G, G₀ + L‖w‖).
 
-    G bounds gradients everywhere in C, G₀ those at 0. For squared loss on a wide ball G₀ + L‖w‖ is much less than G; for
-    logistic loss both are the same. Proof: docs/proofs/hessian.md.
+    G bounds gradients everywhere in C, G₀ those at 0. For squared loss on a wide ball G₀ + L‖w‖ is much less than G;
+    for logistic loss it never is. Proof: docs/proofs/hessian.md.
 
     Guarantees
     ----------
