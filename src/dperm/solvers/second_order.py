@@ -160,15 +160,16 @@ class Curvature:
         """Clean a released matrix of its noise, which is N(0, σ²) on symmetric matrices.
 
         Eigenvalues are drawn towards their mean, which is known well: by as much of their spread as the noise explains.
-        Then they are kept above σ√(p/2), half the largest eigenvalue of such noise, in proportion to what was kept.
+        Then they are kept above σ√(p/2), half the largest eigenvalue of such noise, in proportion to what was kept, and
+        above twice the noise of their mean, 2σ/√p.
         """
         values, basis = np.linalg.eigh(matrix)
         p, mean = values.size, max(float(values.mean()), 0.0)
         spread, from_noise = float(((values - mean) ** 2).sum()), 0.5 * sigma**2 * (p - 1) * (p + 2)
         kept = max(0.0, 1.0 - from_noise / spread) if spread > 0.0 else 0.0
         values = mean + kept * (values - mean)
-        smallest = max(kept * _noise_radius(sigma, p), _FLATTEST * float(values.max()), 1e-300)
-        return cls(np.maximum(values, smallest), basis)
+        smallest = max(kept * _noise_radius(sigma, p), 2.0 * sigma / math.sqrt(p), _FLATTEST * float(values.max()))
+        return cls(np.maximum(values, max(smallest, 1e-100)), basis)
 
     def minimiser(self, w: Array, gradient: Array, ridge: float, sigma: float, domain: Domain) -> Array:
         """Where the model ⟨g, u⟩ + ½‖u − w‖²_H + (ridge/2)‖u‖² is least over C, shrunk by what noise explains.

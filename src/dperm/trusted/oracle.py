@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from dperm.domains.mirror import EntropicDomain
 from dperm.errors import InvalidParameter, PlanExceeded
@@ -43,6 +43,9 @@ Array = NDArray[np.float64]
 
 # Numbers that one piece of many steps may hold, drawn beforehand.
 _CHUNK = 1_000_000
+
+# Hessians are added up by one thread: a seeded result does not depend on the machine's number of them.
+_BLAS = ThreadpoolController()
 
 
 class Oracle:
@@ -199,13 +202,12 @@ class Oracle:
 
     def _exact_hessian(self, w: Array) -> Array:
         """The mean Hessian before noise, as a vector."""
-        # Matrices are small here, and waiting for a second thread of BLAS can take longer than the product.
-        with threadpool_limits(1, "blas"):
+        with _BLAS.limit(limits=1, user_api="blas"):
             return to_vector(self._rows.hessian_sum(self._problem, w) / self._setting.n)
 
     def _exact_eigenvalue(self, w: Array) -> Array:
         """The smallest eigenvalue of the mean Hessian before noise."""
-        with threadpool_limits(1, "blas"):
+        with _BLAS.limit(limits=1, user_api="blas"):
             matrix = self._rows.hessian_sum(self._problem, w) / self._setting.n
             return np.asarray(np.linalg.eigvalsh(matrix)[:1], dtype=np.float64)
 
