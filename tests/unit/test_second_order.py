@@ -22,7 +22,7 @@ from dperm import (
     price,
 )
 from dperm.domains import WholeSpace
-from dperm.solvers.second_order import Curvature, shrunk
+from dperm.solvers.second_order import Curvature, Slope, pooled, shrunk
 
 P = 6
 
@@ -51,6 +51,29 @@ def test_a_hessian_that_stands_out_is_kept_and_its_flat_directions_are_kept_abov
     curvature = Curvature.of(np.diag(true) + noise_matrix(rng, 20, 0.001), 0.001)
     np.testing.assert_allclose(np.sort(curvature.values)[-2:], [0.5, 1.0], rtol=0.02)
     assert curvature.values.min() >= 0.99 * 0.001 * math.sqrt(10.0)
+
+
+def test_an_outlier_is_not_taken_for_less_than_it_is_where_noise_hides_the_rest():
+    """Noise has most of the spread here; a step by a fraction of the outlier's curvature would overshoot."""
+    rng = np.random.default_rng(5)
+    matrix = noise_matrix(rng, 120, 0.002)
+    matrix[0, 0] += 0.08
+    curvature = Curvature.of(matrix, 0.002)
+    assert curvature.basis[0] ** 2 @ curvature.values > 0.05
+    assert np.sort(curvature.values)[-2] < 0.02
+
+
+def test_gradients_are_pooled_by_their_noise_and_moved_by_the_hessian():
+    matrix, w, away = np.diag([2.0, 1.0]), np.array([1.0, 1.0]), np.array([0.0, 1.0])
+    near, far = Slope(w, np.array([4.0, 4.0]), 1.0), Slope(away, np.array([3.0, 0.0]), 1.0)
+    gradient, sigma = pooled([near, far], w, matrix, 0.0, 0.0)
+    np.testing.assert_allclose(gradient, [4.5, 2.0])
+    assert sigma == pytest.approx(math.sqrt(0.5))
+    gradient, sigma = pooled([near, far], w, matrix, 2.0, 0.0)  # the way of length 1 adds ½ · 2² to the variance
+    np.testing.assert_allclose(gradient, [4.0 + 1.0 / 4.0, 4.0 - 4.0 / 4.0])
+    assert sigma == pytest.approx(math.sqrt(0.75))
+    _, sigma = pooled([near, far], w, matrix, 0.0, 0.5)  # half of an effect of length 2 is 1, over two coordinates
+    assert sigma == pytest.approx(1.0 / math.sqrt(1.0 + 1.0 / 1.5))
 
 
 @pytest.mark.parametrize("mean", [-1.0, 0.0])
@@ -153,12 +176,22 @@ def test_adassp_is_better_than_as_published():
 
     def excess(noise):
         fits = (
-            minimize(problem, X, y, guarantee=Guarantee(0.5, 1e-6), solver="adassp", noise=noise, random_state=s)
+            minimize(
+                problem,
+                X,
+                y,
+                guarantee=Guarantee(0.5, 1e-6),
+                solver="adassp",
+                noise=noise,
+                adjacency="add_remove",
+                n=20_000,
+                random_state=s,
+            )
             for s in range(8)
         )
         return np.median([empirical_risk(problem, X, y, fit.w) - best for fit in fits])
 
-    assert excess("certified") < 0.5 * excess("paper")
+    assert excess("certified") < 0.6 * excess("paper")
 
 
 @pytest.mark.parametrize("solver", [DPNewton(), AdaSSP()], ids=repr)

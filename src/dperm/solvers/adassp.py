@@ -23,8 +23,8 @@ _PUBLISHED_FAILURE = 0.05
 class AdaSSP(SecondOrderSolver):
     """Least squares from a released XᵀX, then corrections by noisy gradients: w ← w − (Ĥ + λI)⁻¹(g̃ + λw).
 
-    The first gradient, at w = 0, is −Xᵀy/n. The later ones are asked where residuals are small, with a larger part of
-    the budget, so that the noise of XᵀX is no longer what limits the answer. Eigenvalues of XᵀX are kept above its
+    The first gradient, at w = 0, is −Xᵀy/n. The later ones are asked nearer to the answer, where the noise of XᵀX
+    matters less, with a larger part of the budget; all are pooled by their noise. Eigenvalues of XᵀX are kept above its
     noise, and what is found is shrunk by empirical Bayes; both are free. noise="paper" is AdaSSP as published.
 
     Parameters
@@ -38,7 +38,7 @@ class AdaSSP(SecondOrderSolver):
     gradient_growth : float
         How much more of the budget every gradient gets than the one before it, within [1e-3, 1e3]: the last decides.
     nominal_distance : float
-        No step is longer, in units of 1/R. It has no weight for privacy.
+        No step is longer, in units of G/(4L). It has no weight for privacy.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class AdaSSP(SecondOrderSolver):
     n_steps: int = 3
     n_hessians: int = 1
     hessian_share: float = 0.2
-    gradient_growth: float = 6.0
+    gradient_growth: float = 3.0
     nominal_distance: float = 20.0
 
     noiseless_steps: ClassVar[int] = 3

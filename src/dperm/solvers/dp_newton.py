@@ -14,8 +14,9 @@ from dperm.solvers.second_order import SecondOrderSolver
 class DPNewton(SecondOrderSolver):
     """K noisy gradients, the last with most of the budget, each followed by a step to the least of a quadratic model.
 
-    The model's Hessian is released a few times, and cleaned of its noise by what is public about it. Every step is
-    limited in length, and shrunk by as much as its noise explains (empirical Bayes), which costs no privacy.
+    The model's Hessian is released a few times, and cleaned of its noise by what is public about it; its gradient is
+    pooled from all that were released so far. Every step is limited in length, and shrunk by as much as its noise
+    explains (empirical Bayes). All of that is free.
 
     Parameters
     ----------
@@ -28,7 +29,8 @@ class DPNewton(SecondOrderSolver):
     gradient_growth : float
         How much more of the budget every gradient gets than the one before it, within [1e-3, 1e3]: the last decides.
     nominal_distance : float
-        A public guess at ‖w*‖ · R where the domain does not bound it: no step is longer. It has no weight for privacy.
+        No step is longer, in units of G/(4L), which is 1/R for logistic loss; half of it is the guess at ‖w*‖ of
+        `expected_risk`. It has no weight for privacy.
 
     Examples
     --------

@@ -4,6 +4,7 @@ All that happens to an answer here is post-processing. The noise of every answer
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ from scipy.optimize import brentq
 
 from dperm.domains import Domain, L2Ball, WholeSpace
 from dperm.errors import InvalidParameter
+from dperm.losses import Squared
 from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.plan import Plan, PlannedQuery
@@ -44,7 +46,8 @@ class SecondOrderSolver(Solver):
     gradient_growth : float
         How much more of the budget every gradient gets than the one before it, within [1e-3, 1e3]: the last decides.
     nominal_distance : float
-        A public guess at ‖w*‖ · R where the domain does not bound it: no step is longer. It has no weight for privacy.
+        No step is longer, in units of G/(4L), which is 1/R for logistic loss; half of it is the guess at ‖w*‖ of
+        `expected_risk`. It has no weight for privacy.
     """
 
     n_steps: int = 6
@@ -112,13 +115,19 @@ class SecondOrderSolver(Solver):
         else:
             hessians, gradients = plan.planned[:1] * n_steps, plan.planned[1:] * n_steps
         fresh = {step * n_steps // len(hessians): item for step, item in enumerate(hessians)}
-        w = start
+        # How fast Hessians change: by a share R‖d‖ over a way d, as at the most in logistic regression.
+        bend = 0.0 if isinstance(problem.loss, Squared) else self.nominal_distance / longest
+        w, asked = start, []
         for step, item in enumerate(gradients):
             if step in fresh:
-                sigma = fresh[step].relative_noise * fresh[step].query.sensitivity if noisy else 0.0
-                curvature = Curvature.of(oracle.ask(fresh[step], w), sigma)
-            sigma = _gradient_noise(item, w) if noisy else 0.0
-            ahead = curvature.minimiser(w, oracle.ask(item, w), ridge, sigma, problem.domain)
+                matrix = oracle.ask(fresh[step], w)
+                blur = fresh[step].relative_noise * fresh[step].query.sensitivity if noisy else 0.0
+                curvature = Curvature.of(matrix, blur)
+            gradient, sigma = oracle.ask(item, w), 0.0
+            if noisy:
+                asked.append(Slope(w, gradient, _gradient_noise(item, w)))
+                gradient, sigma = pooled(asked, w, matrix, blur, bend)
+            ahead = curvature.minimiser(w, gradient, ridge, sigma, problem.domain)
             length = float(np.linalg.norm(ahead - w))
             # On the ball too: it is convex, so a shorter step stays within.
             w = problem.domain.project(w + min(1.0, longest / max(length, 1e-300)) * (ahead - w))
@@ -132,7 +141,7 @@ class SecondOrderSolver(Solver):
         that is less. The Hessian's noise has spectral radius s√2; a step leaves about s/(s + h + λ) of an error.
         """
         constants, p = setting.constants, setting.constants.dimension
-        distance = min(constants.diameter / 2.0, self.nominal_distance * math.sqrt(0.25 / constants.smoothness) / 2.0)
+        distance = min(constants.diameter / 2.0, self._limits(setting)["longest_step"] / 2.0)
         planned = self.plan(setting, guarantee).planned
         last, hessian = planned[-1], planned[self.n_hessians - 1]
         curvature = constants.smoothness / (2.0 * p) + constants.strong_convexity
@@ -144,8 +153,35 @@ class SecondOrderSolver(Solver):
         return min(noise * start / (noise + start) + left, start + noise)
 
     def _limits(self, setting: Setting) -> dict[str, float]:
-        # In units in which logistic regression has rows of norm 1.
-        return {"longest_step": self.nominal_distance * math.sqrt(0.25 / setting.constants.smoothness)}
+        # In units of G/(4L), which is 1/R for logistic loss. Over a way G/L a slope can change from 0 to its largest, so a
+        # Hessian says little about what lies further away.
+        constants = setting.constants
+        return {"longest_step": self.nominal_distance * constants.lipschitz / (4.0 * constants.smoothness)}
+
+
+@dataclass(frozen=True, eq=False)
+class Slope:
+    """A released gradient: where, what, and its noise."""
+
+    w: Array
+    gradient: Array
+    sigma: float
+
+
+def pooled(asked: Sequence[Slope], w: Array, matrix: Array, blur: float, bend: float) -> tuple[Array, float]:
+    """The gradient at w from all that were released, moved there by the released Hessian, and its noise.
+
+    A gradient that comes a way d has, in every coordinate, its own variance, that of the Hessian's noise times d, which
+    is ½ blur²‖d‖², and a share bend·‖d‖ of the way's effect, for a Hessian that changes. Each counts by the inverse.
+    """
+    moved, precision = [], []
+    for slope in asked:
+        way = w - slope.w
+        effect, length = matrix @ way, float(np.linalg.norm(way))
+        changed = min(1.0, bend * length) * float(np.linalg.norm(effect))
+        moved.append(slope.gradient + effect)
+        precision.append(1.0 / (slope.sigma**2 + 0.5 * (blur * length) ** 2 + changed**2 / w.size))
+    return np.average(moved, axis=0, weights=precision), 1.0 / math.sqrt(sum(precision))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,14 +196,17 @@ class Curvature:
         """Clean a released matrix of its noise, which is N(0, σ²) on symmetric matrices.
 
         Eigenvalues are drawn towards their mean, which is known well: by as much of their spread as the noise explains.
-        Then they are kept above σ√(p/2), half the largest eigenvalue of such noise, in proportion to what was kept, and
-        above twice the noise of their mean, 2σ/√p.
+        One that lies d above it, beyond the edge of the noise, 2s = σ√(2p), stays at least √(d² − 4s²) above: taken for
+        less, its direction would be overshot. Then all are kept above s, half that edge, in proportion to what was kept
+        of the spread, and above twice the noise of their mean, 2σ/√p.
         """
         values, basis = np.linalg.eigh(matrix)
         p, mean = values.size, max(float(values.mean()), 0.0)
         spread, from_noise = float(((values - mean) ** 2).sum()), 0.5 * sigma**2 * (p - 1) * (p + 2)
         kept = max(0.0, 1.0 - from_noise / spread) if spread > 0.0 else 0.0
-        values = mean + kept * (values - mean)
+        above = np.maximum(values - mean, 0.0)
+        outlying = np.sqrt(np.maximum(above**2 - 4.0 * _noise_radius(sigma, p) ** 2, 0.0))
+        values = mean + np.maximum(kept * (values - mean), np.where(outlying > 0.0, outlying, -np.inf))
         smallest = max(kept * _noise_radius(sigma, p), 2.0 * sigma / math.sqrt(p), _FLATTEST * float(values.max()))
         return cls(np.maximum(values, max(smallest, 1e-100)), basis)
 
