@@ -153,8 +153,8 @@ class SecondOrderSolver(Solver):
         return min(noise * start / (noise + start) + left, start + noise)
 
     def _limits(self, setting: Setting) -> dict[str, float]:
-        # In units of G/(4L), which is 1/R for logistic loss. Over a way G/L a slope can change from 0 to its largest, so a
-        # Hessian says little about what lies further away.
+        # In units of G/(4L), which is 1/R for logistic loss. Over a way G/L a slope can change from 0 to its largest,
+        # so a Hessian says little about what lies further away.
         constants = setting.constants
         return {"longest_step": self.nominal_distance * constants.lipschitz / (4.0 * constants.smoothness)}
 
