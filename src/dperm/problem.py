@@ -25,6 +25,8 @@ class Constants:
     ----------
     lipschitz : float
         G, a bound on ‖∇f(w, z)‖₂ for every row and every w in C.
+    lipschitz_at_zero : float
+        G₀, a bound on ‖∇f(0, z)‖₂ for every row.
     smoothness : float
         L, the smoothness of one f(·, z).
     strong_convexity : float
@@ -61,6 +63,7 @@ class Constants:
     """
 
     lipschitz: float
+    lipschitz_at_zero: float
     smoothness: float
     strong_convexity: float
     diameter: float
@@ -155,6 +158,10 @@ class Problem:
         """The bound that the kernel enforces on the derivative of one row, before its weight."""
         return self.loss.slope_bound(self.margin_bound(n_features))
 
+    def curvature_bound(self, n_features: int) -> float:
+        """The bound on the second derivative of one row, before its weight."""
+        return self.loss.curvature_bound(self.margin_bound(n_features))
+
     @property
     def slope_scale(self) -> float:
         """The largest gradient that a slope of 1 can give one row: weight times norm."""
@@ -192,6 +199,7 @@ class Problem:
             gaps.append(lipschitz**2 / (2 * strong_convexity))
         return Constants(
             lipschitz=lipschitz,
+            lipschitz_at_zero=self.slope_scale * self.loss.slope_bound(0.0),
             smoothness=self.weight_bound * self.full_row_norm**2 * curvature,
             strong_convexity=strong_convexity if self.loss.convex else 0.0,
             diameter=diameter,

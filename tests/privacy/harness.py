@@ -25,8 +25,16 @@ class RecordingOracle(Oracle):
         super().__init__(*arguments, **more)
         self.exact, self.sigmas = [], []
 
-    def _exact_gradient(self, rows, w, divisor):
-        self.exact.append(super()._exact_gradient(rows, w, divisor))
+    def _exact_gradient(self, *arguments):
+        self.exact.append(super()._exact_gradient(*arguments))
+        return self.exact[-1]
+
+    def _exact_hessian(self, w):
+        self.exact.append(super()._exact_hessian(w))
+        return self.exact[-1]
+
+    def _exact_eigenvalue(self, w):
+        self.exact.append(super()._exact_eigenvalue(w))
         return self.exact[-1]
 
     def _exact_difference(self, *arguments):
@@ -103,8 +111,16 @@ class TaintedOracle(Oracle):
         self.asked += 1
         super()._spend(item)
 
-    def _exact_gradient(self, rows, w, divisor):
-        return Tainted(super()._exact_gradient(reveal(rows), w, divisor))
+    def _exact_gradient(self, rows, *arguments):
+        return Tainted(super()._exact_gradient(reveal(rows), *arguments))
+
+    def _exact_hessian(self, w):
+        with self._opened():
+            return Tainted(super()._exact_hessian(w))
+
+    def _exact_eigenvalue(self, w):
+        with self._opened():
+            return Tainted(super()._exact_eigenvalue(w))
 
     def _exact_difference(self, *arguments):
         with self._opened():

@@ -875,7 +875,9 @@ def test_random_plans_keep_their_promise_and_waste_less_than_a_percent_of_noise(
                 assert by_hand(0.99 * sigma, epsilon, fit.setting, ridge, monotone) > delta
             elif adjacency is ADD:
                 ratio = row_norm**2 / (n * ridge)  # 4β/Λ
-                assert steep_or_curved(row_norm / sigma, ratio, 0.995 * epsilon) <= delta * (1 + 1e-4)  # of the integral
+                assert steep_or_curved(row_norm / sigma, ratio, 0.995 * epsilon) <= delta * (
+                    1 + 1e-4
+                )  # of the integral
                 assert steep_or_curved(row_norm / sigma * 1.02, ratio, 0.995 * epsilon) > delta
 
 

@@ -3,6 +3,7 @@
 from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
+from dperm.solvers.adassp import AdaSSP
 from dperm.solvers.base import Solver
 from dperm.solvers.bassily_sgd import BassilySGD
 from dperm.solvers.chaudhuri_objective import ChaudhuriObjective
@@ -10,6 +11,7 @@ from dperm.solvers.chaudhuri_output import ChaudhuriOutput
 from dperm.solvers.dp_accmd import DPAccMD
 from dperm.solvers.dp_gd import DPGD
 from dperm.solvers.dp_katyusha import DPKatyusha
+from dperm.solvers.dp_newton import DPNewton
 from dperm.solvers.dp_objective import DPObjective
 from dperm.solvers.dp_sgd import DPSGD
 from dperm.solvers.dp_svrg import DPSVRG
@@ -27,11 +29,13 @@ __all__ = [
     "DPSVRG",
     "RRPSGD",
     "SOLVERS",
+    "AdaSSP",
     "BassilySGD",
     "ChaudhuriObjective",
     "ChaudhuriOutput",
     "DPAccMD",
     "DPKatyusha",
+    "DPNewton",
     "DPObjective",
     "DPSVRGPlusPlus",
     "KiferObjective",
@@ -43,7 +47,7 @@ __all__ = [
     "choose_solver",
 ]
 
-# The paper's own, then the rows that its tables compare them with, in their order.
+# The paper's own, then the rows that its tables compare them with, in their order, then second-order methods.
 _KINDS: tuple[type[Solver], ...] = (
     DPGD,
     DPSVRG,
@@ -61,6 +65,8 @@ _KINDS: tuple[type[Solver], ...] = (
     TalwarMirror,
     TalwarObjective,
     TalwarFrankWolfe,
+    DPNewton,
+    AdaSSP,
 )
 
 SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in _KINDS}

@@ -9,7 +9,6 @@ from concurrent.futures import Executor
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
@@ -26,7 +25,6 @@ Array = NDArray[np.float64]
 # Beyond this many coefficients a Hessian costs more than the steps that it saves.
 _LARGEST_HESSIAN = 1000
 _NEWTON_STEPS = 100
-_ROWS_AT_ONCE = 16_384
 _ROWS_FOR_HESSIAN = 16_384
 # A step that leaves more than this of the gradient was slow.
 _SLOW = 0.2
@@ -36,8 +34,6 @@ _HOPEFUL_STEPS = 20_000
 # With it the gap shrinks by e^−1 in √κ steps: by 1e65 in these, whatever the rows.
 _STEPS_PER_ROOT_CONDITION = 150.0
 _CHECK_EVERY = 10
-
-_MARGIN_STEP = 1e-5
 
 
 def minimiser(
@@ -89,9 +85,10 @@ def minimiser(
     smoothness = setting.constants.smoothness * longest + strong_convexity
     step_size = 1.0 / smoothness
     kept = 1.0 - step_size * decay
+    bound = slope_share * setting.constants.lipschitz
 
     def gradient(w: Array) -> Array:
-        return rows.gradient_sum(problem, w, pool, slope_share) / setting.n + linear / setting.n + strong_convexity * w
+        return rows.gradient_sum(problem, w, pool, bound) / setting.n + linear / setting.n + strong_convexity * w
 
     def prox(v: Array) -> Array:
         # Of r without its strong convexity: argmin ½‖w − v‖² + η(r(w) − (μ/2)‖w‖²).
@@ -106,7 +103,7 @@ def minimiser(
     if plain and problem.loss.n_outputs == 1 and w.size <= _LARGEST_HESSIAN:
 
         def hessian(w: Array, stride: int) -> Array:
-            curvature = _mean_hessian(problem, rows, setting.n, w, stride, slope_share)
+            curvature = rows.hessian_sum(problem, w, stride, bound) * (stride / setting.n)
             return curvature + strong_convexity * np.eye(w.size)
 
         # Matrices are small here, and waiting for a second thread of BLAS can take longer than the product.
@@ -198,36 +195,3 @@ def _accelerated(
             point, weight = moved + (weight - 1.0) / following * (moved - w), following
         w = moved
     return None
-
-
-def _mean_hessian(problem: Problem, rows: Rows, n: int, w: Array, stride: int, slope_share: float) -> Array:
-    """Σ ℓ''(margin) x xᵀ/n with ℓ'' by differences of ℓ': good for a direction, and used for nothing else."""
-    width, loss = rows.table.shape[1], problem.loss
-    bound = slope_share * problem.slope_bound(width)
-    total = np.zeros((w.size, w.size))
-    for first in range(0, len(rows), _ROWS_AT_ONCE * stride):
-        part = slice(first, first + _ROWS_AT_ONCE * stride, stride)
-        counted = rows.weight[part] != 0.0
-        table = rows.table[part][counted]
-        scale, target, weight = (values[part][counted] for values in (rows.scale, rows.target, rows.weight))
-        margin = scale * (table @ w[:width])
-        if problem.intercept:
-            margin = margin + problem.intercept_value * w[width]
-        up, down = (
-            np.clip(loss.derivative(margin + h, target, *loss.parameters), -bound, bound)
-            for h in (_MARGIN_STEP, -_MARGIN_STEP)
-        )
-        root = np.sqrt(np.maximum(weight * (up - down) / (2.0 * _MARGIN_STEP), 0.0))
-        if sparse.issparse(table):
-            weighted = (sparse.diags_array(root * scale) @ table).tocsr()
-            total[:width, :width] += (weighted.T @ weighted).toarray()
-        else:
-            weighted = (root * scale)[:, None] * table
-            total[:width, :width] += weighted.T @ weighted
-        if problem.intercept:
-            constant = root * problem.intercept_value
-            cross = weighted.T @ constant
-            total[:width, width] += cross
-            total[width, :width] += cross
-            total[width, width] += constant @ constant
-    return total * (stride / n)

@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from dperm.domains.mirror import EntropicDomain
 from dperm.errors import InvalidParameter, PlanExceeded
@@ -17,10 +18,13 @@ from dperm.privacy.queries import (
     DescentOutputQuery,
     DifferenceQuery,
     GradientQuery,
+    HessianQuery,
     LastIterateQuery,
+    LocalGradientQuery,
     ObjectivePerturbationQuery,
     OutputPerturbationQuery,
     PrintedEpochQuery,
+    SmallestEigenvalueQuery,
     StochasticStepsQuery,
     VertexQuery,
 )
@@ -28,6 +32,7 @@ from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.prox import coordinate_prox
 from dperm.trusted.differences import Batches
+from dperm.trusted.hessians import to_matrix, to_vector
 from dperm.trusted.kernels import n_threads
 from dperm.trusted.minimiser import minimiser
 from dperm.trusted.noise import Randomness
@@ -38,6 +43,9 @@ Array = NDArray[np.float64]
 
 # Numbers that one piece of many steps may hold, drawn beforehand.
 _CHUNK = 1_000_000
+
+# Hessians are added up by one thread: a seeded result does not depend on the machine's number of them.
+_BLAS = ThreadpoolController()
 
 
 class Oracle:
@@ -112,8 +120,8 @@ class Oracle:
         item : PlannedQuery
             One of the plan's own.
         *points : arrays
-            w for a gradient, a vertex or a descent, w and the anchor for a difference, the start and the anchor for a
-            printed epoch, the start for stochastic steps.
+            w for a gradient, a Hessian, a vertex or a descent, w and the anchor for a difference, the start and the
+            anchor for a printed epoch, the start for stochastic steps.
         step_size : float or array, optional
             η of a printed epoch, η_1 … η_k of k stochastic steps: public, and of no weight for privacy since every step
             is paid for.
@@ -143,6 +151,12 @@ class Oracle:
                 return self._stochastic_steps(item.query, item, step_size, *released)
             case GradientQuery():
                 return self._noisy_gradient(item.query, item, *released)
+            case LocalGradientQuery():
+                return self._noisy_local_gradient(item.query, item, *released)
+            case HessianQuery():
+                return self._noisy_hessian(item, *released)
+            case SmallestEigenvalueQuery():
+                return self._add_noise(self._exact_eigenvalue(*released), self._paid.sigma(item))
             case DescentOutputQuery():
                 return self._noisy_descent(item.query, item, *released)
             case OutputPerturbationQuery():
@@ -176,6 +190,26 @@ class Oracle:
         rows = self._rows if whole else self._rows.take(self._batches(query.sampling_rate, 1).rows)
         exact = self._exact_gradient(rows, w, query.sampling_rate * self._setting.n)
         return self._add_noise(exact, self._paid.sigma(item))
+
+    def _noisy_local_gradient(self, query: LocalGradientQuery, item: PlannedQuery, w: Array) -> Array:
+        norm = float(np.linalg.norm(w))
+        exact = self._exact_gradient(self._rows, w, self._setting.n, query.record_bound(norm))
+        return self._add_noise(exact, self._paid.sigma(item, query.sensitivity_at(norm)))
+
+    def _noisy_hessian(self, item: PlannedQuery, w: Array) -> Array:
+        # Noise on a vector of the same Frobenius norm is noise on the space of symmetric matrices.
+        return to_matrix(self._add_noise(self._exact_hessian(w), self._paid.sigma(item)), w.size)
+
+    def _exact_hessian(self, w: Array) -> Array:
+        """The mean Hessian before noise, as a vector."""
+        with _BLAS.limit(limits=1, user_api="blas"):
+            return to_vector(self._rows.hessian_sum(self._problem, w) / self._setting.n)
+
+    def _exact_eigenvalue(self, w: Array) -> Array:
+        """The smallest eigenvalue of the mean Hessian before noise."""
+        with _BLAS.limit(limits=1, user_api="blas"):
+            matrix = self._rows.hessian_sum(self._problem, w) / self._setting.n
+            return np.asarray(np.linalg.eigvalsh(matrix)[:1], dtype=np.float64)
 
     def _noisy_vertex(self, query: VertexQuery, item: PlannedQuery, w: Array) -> Array:
         noisy = self._add_noise(self._exact_gains(w), self._paid.sigma(item), distribution=query.distribution)
@@ -309,9 +343,9 @@ class Oracle:
         total = self._rows.difference_sum(self._problem, bound, chosen, w, anchor, self._pool)
         return total / (query.sampling_rate * self._setting.n)
 
-    def _exact_gradient(self, rows: Rows, w: Array, divisor: float) -> Array:
+    def _exact_gradient(self, rows: Rows, w: Array, divisor: float, bound: float | None = None) -> Array:
         """The mean before noise. An empty batch gives zeros, and still gets noise."""
-        return rows.gradient_sum(self._problem, w, self._pool) / divisor
+        return rows.gradient_sum(self._problem, w, self._pool, bound) / divisor
 
     def _add_noise(
         self, exact: Array, scale: float, n_steps: int = 1, distribution: str = "Gaussian"

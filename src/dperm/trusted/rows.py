@@ -1,5 +1,6 @@
 """Rows behind the wall: clipped to the declared bounds, never copied, never measured for anybody outside."""
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
 from dperm.problem import Problem
 from dperm.trusted.differences import BoundedRows, difference_sum, printed_steps, stochastic_steps
+from dperm.trusted.hessians import hessian_sum
 from dperm.trusted.kernels import gradient_sum, is_canonical, row_norms
 
 Array = NDArray[np.float64]
@@ -246,10 +248,20 @@ class Rows:
             problem.loss, self.table, self.scale, self.weight, self.target, problem.intercept_value
         )  # fmt: skip
 
-    def gradient_sum(self, problem: Problem, w: Array, pool: Executor, slope_share: float = 1.0) -> Array:
-        """Σ ∇f(w, z_i), every row's part at most `slope_share · lipschitz` long."""
-        slope_bound = slope_share * problem.slope_bound(self.table.shape[1])
+    def gradient_sum(self, problem: Problem, w: Array, pool: Executor, bound: float | None = None) -> Array:
+        """Σ ∇f(w, z_i), every row's part at most `lipschitz` long, or `bound` if that is given."""
+        slope_bound = problem.slope_bound(self.table.shape[1]) if bound is None else bound / problem.slope_scale
         return gradient_sum(
             problem.loss, slope_bound, self.table, self.scale, self.weight, self.target,
             w, problem.intercept_value, pool,
+        )  # fmt: skip
+
+    def hessian_sum(self, problem: Problem, w: Array, stride: int = 1, bound: float = math.inf) -> Array:
+        """Σ ℓ''(⟨w, x_i⟩, y_i) x_i x_iᵀ over every stride-th row, every row's part at most `smoothness` long.
+
+        Rows whose gradient is cut to `bound` have no curvature.
+        """
+        return hessian_sum(
+            problem.loss, bound / problem.slope_scale, problem.curvature_bound(self.table.shape[1]), self.table,
+            self.scale, self.weight, self.target, w, problem.intercept_value, stride,
         )  # fmt: skip

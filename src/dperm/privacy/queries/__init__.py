@@ -4,7 +4,9 @@ from dperm.privacy.queries.base import Query, check_sampling_rate
 from dperm.privacy.queries.descent_output import DescentOutputQuery
 from dperm.privacy.queries.difference import DifferenceQuery
 from dperm.privacy.queries.gradient import GradientQuery
+from dperm.privacy.queries.hessian import HessianQuery, SmallestEigenvalueQuery
 from dperm.privacy.queries.last_iterate import LastIterateQuery
+from dperm.privacy.queries.local_gradient import LocalGradientQuery
 from dperm.privacy.queries.objective_perturbation import ObjectivePerturbationQuery
 from dperm.privacy.queries.output_perturbation import OutputPerturbationQuery
 from dperm.privacy.queries.printed_epoch import PrintedEpochQuery
@@ -15,11 +17,14 @@ __all__ = [
     "DescentOutputQuery",
     "DifferenceQuery",
     "GradientQuery",
+    "HessianQuery",
     "LastIterateQuery",
+    "LocalGradientQuery",
     "ObjectivePerturbationQuery",
     "OutputPerturbationQuery",
     "PrintedEpochQuery",
     "Query",
+    "SmallestEigenvalueQuery",
     "StochasticStepsQuery",
     "VertexQuery",
     "check_sampling_rate",

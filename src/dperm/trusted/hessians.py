@@ -1,0 +1,155 @@
+"""The sum of Hessians over rows of a loss of one margin, every row's part bounded.
+
+A row's part is weight · clip(ℓ'') · scale² · x xᵀ, the constant column included, with ℓ'' clipped to [0, bound]. It
+depends on that row alone, bit for bit: ℓ'' may jump, and a margin that was rounded by where a row stands would then
+move more than that row. The products are left to BLAS, whose rounding is paid for (docs/proofs/hessian.md).
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dperm.losses import Loss
+from dperm.privacy.setting import summation_block
+from dperm.trusted.kernels import compile_kernel, compiled
+
+Array = NDArray[np.float64]
+
+# Half the distance at which ℓ' is compared to find ℓ''.
+_MARGIN_STEP = 1e-5
+
+# Rows that are held a second time while they are multiplied.
+_ROWS_AT_ONCE = 16_384
+
+_ROOT_TWO = float(np.sqrt(2.0))
+
+
+def hessian_sum(
+    loss: Loss,
+    slope_bound: float,
+    curvature_bound: float,
+    table: Any,
+    scale: Array,
+    weight: Array,
+    target: Array,
+    w: Array,
+    intercept: float,
+    stride: int = 1,
+) -> Array:
+    """Σ_i weight_i ℓ''_i x_i x_iᵀ over every stride-th row.
+
+    Parameters
+    ----------
+    loss : Loss
+        Gives the derivative; ℓ'' is the slope of its chord over 2e-5.
+    slope_bound : float
+        ℓ' is clipped to [−slope_bound, slope_bound].
+    curvature_bound : float
+        ℓ'' is clipped to [0, curvature_bound].
+    table : array or CSR matrix of shape (n, p)
+        Never copied as a whole.
+    scale, weight, target : arrays of shape (n,)
+        As in kernels.py.
+    w : array of shape (p,), or (p + 1,) with an intercept
+        Where ℓ'' is taken.
+    intercept : float
+        Value of the constant column, 0 for none.
+    stride : int
+        1 for the sum over all rows.
+    """
+    width = table.shape[1]
+    total = np.zeros((w.size, w.size))
+    rows_at_once = min(summation_block(target.size), _ROWS_AT_ONCE) * stride
+    for first in range(0, target.size, rows_at_once):
+        chosen = slice(first, first + rows_at_once, stride)
+        part, counted = table[chosen], weight[chosen] != 0.0
+        if not counted.any():
+            continue
+        if not counted.all():
+            part = part[counted]  # rows that count as nothing may hold what is not a number
+        scales, weights, targets = (values[chosen][counted] for values in (scale, weight, target))
+        roots, factors = _roots(loss, slope_bound, curvature_bound, part, scales, weights, targets, w, intercept)
+        if sparse.issparse(part):
+            weighted = (sparse.diags_array(factors) @ part).tocsr()
+            total[:width, :width] += (weighted.T @ weighted).toarray()
+        else:
+            weighted = factors[:, None] * part
+            total[:width, :width] += weighted.T @ weighted
+        if intercept != 0.0:
+            constant = intercept * roots
+            total[:width, width] += weighted.T @ constant
+            total[width, width] += constant @ constant
+    if intercept != 0.0:
+        total[width, :width] = total[:width, width]
+    return total
+
+
+def to_vector(matrix: Array) -> Array:
+    """The upper triangle with √2 on what is off the diagonal: as long as the matrix in Frobenius norm."""
+    above = np.triu_indices(matrix.shape[0], 1)
+    return np.concatenate([np.diagonal(matrix), _ROOT_TWO * matrix[above]])
+
+
+def to_matrix(vector: Array, size: int) -> Array:
+    """Undo `to_vector`."""
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size, 1)] = vector[size:] / _ROOT_TWO
+    return matrix + matrix.T + np.diag(vector[:size])
+
+
+def _roots(
+    loss: Loss,
+    slope_bound: float,
+    bound: float,
+    table: Any,
+    scale: Array,
+    weight: Array,
+    target: Array,
+    w: Array,
+    intercept: float,
+) -> tuple[Array, Array]:
+    """√(weight · ℓ'') of every row, and the same times its scale."""
+    margins = np.empty(target.size)
+    if sparse.issparse(table):
+        _csr_margins(table.data, table.indices, table.indptr, w, margins)
+    else:
+        _dense_margins(table, w, margins)
+    constant = intercept * w[-1] if intercept != 0.0 else 0.0
+    _curvatures(compiled(loss.derivative), loss.parameters, slope_bound, bound, scale, target, constant, margins)
+    roots = np.sqrt(weight * margins)
+    return roots, roots * scale
+
+
+@compile_kernel
+def _dense_margins(X, w, out):  # type: ignore[no-untyped-def]
+    for i in range(X.shape[0]):
+        margin = 0.0
+        for j in range(X.shape[1]):
+            margin += X[i, j] * w[j]
+        out[i] = margin
+
+
+@compile_kernel
+def _csr_margins(data, indices, indptr, w, out):  # type: ignore[no-untyped-def]
+    for i in range(out.shape[0]):
+        margin = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            margin += data[k] * w[indices[k]]
+        out[i] = margin
+
+
+@compile_kernel
+def _curvatures(derivative, parameters, slope_bound, bound, scale, target, constant, margins):  # type: ignore[no-untyped-def]
+    # Turns unscaled margins into curvatures, in place.
+    for i in range(margins.shape[0]):
+        margin = margins[i] * scale[i] + constant
+        up = derivative(margin + _MARGIN_STEP, target[i], *parameters)
+        down = derivative(margin - _MARGIN_STEP, target[i], *parameters)
+        up, down = min(max(up, -slope_bound), slope_bound), min(max(down, -slope_bound), slope_bound)
+        curvature = (up - down) / (2.0 * _MARGIN_STEP)
+        # Written so that a NaN ends at the bound instead of passing through.
+        if not curvature <= bound:
+            curvature = bound
+        margins[i] = max(curvature, 0.0)
