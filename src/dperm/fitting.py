@@ -101,7 +101,9 @@ def price(
     check_noise(noise, guarantee, accountant)
     kind = Adjacency.parse(adjacency)
     setting = Setting(problem.constants(count("n_features", n_features)), count("n", n), kind)
-    chosen = choose_solver(solver, problem, None if noise is None else guarantee)
+    if noise == "paper" and solver == "auto":
+        solver = "dp-gd"  # the published formulae are those of the paper's methods
+    chosen = choose_solver(solver, problem, setting, None if noise is None else guarantee)
     if noise is None or guarantee is None:
         paid = PaidPlan(chosen.plan(setting, None), None)
     elif noise == "paper":

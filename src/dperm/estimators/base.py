@@ -19,7 +19,7 @@ from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import Problem
 from dperm.progress import ProgressBar
 from dperm.regularizers import NoRegularizer
-from dperm.solvers import choose_solver
+from dperm.solvers import check_solver
 from dperm.trusted.noise import check_random_state
 from dperm.trusted.rows import read_table
 from dperm.validation import count, positive
@@ -64,7 +64,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         """Raise if a parameter is wrong: the first line of a fit, before any row is read."""
         check_noise(self.noise, self._guarantee(), self.accountant)
         Adjacency.parse(self.adjacency)
-        choose_solver(self.solver, self._planned_problem(), self._guarantee())
+        check_solver(self.solver, self._planned_problem(), self._guarantee())
         if self.n is not None:
             count("n", self.n)
         check_random_state(self.random_state)

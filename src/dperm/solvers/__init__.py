@@ -1,7 +1,10 @@
 """Solvers: one file each. To add one, write its file and import it here; the contract tests find it."""
 
+from typing import NamedTuple
+
 from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import Guarantee
+from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.adassp import AdaSSP
 from dperm.solvers.base import Solver
@@ -39,12 +42,15 @@ __all__ = [
     "DPObjective",
     "DPSVRGPlusPlus",
     "KiferObjective",
+    "Prediction",
     "Solver",
     "TalwarFrankWolfe",
     "TalwarMirror",
     "TalwarObjective",
     "ZhangOutput",
+    "check_solver",
     "choose_solver",
+    "predictions",
 ]
 
 # The paper's own, then the rows that its tables compare them with, in their order, then second-order methods.
@@ -54,7 +60,6 @@ _KINDS: tuple[type[Solver], ...] = (
     DPSVRGPlusPlus,
     DPKatyusha,
     DPAccMD,
-    DPObjective,
     ChaudhuriOutput,
     ChaudhuriObjective,
     KiferObjective,
@@ -65,6 +70,7 @@ _KINDS: tuple[type[Solver], ...] = (
     TalwarMirror,
     TalwarObjective,
     TalwarFrankWolfe,
+    DPObjective,
     DPNewton,
     AdaSSP,
 )
@@ -72,8 +78,46 @@ _KINDS: tuple[type[Solver], ...] = (
 SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in _KINDS}
 
 
-def choose_solver(solver: object, problem: Problem, guarantee: Guarantee | None) -> Solver:
-    """Turn a name, "auto" or a solver object into a solver that takes this problem, or raise.
+class Prediction(NamedTuple):
+    """What one solver is expected to do on a problem, from public numbers.
+
+    Attributes
+    ----------
+    solver : Solver
+        With its default settings.
+    risk : float
+        About E[F^r(w) − min F^r]; infinite where its authors' bound is all that is known.
+    """
+
+    solver: Solver
+    risk: float
+
+
+def predictions(problem: Problem, setting: Setting, guarantee: Guarantee) -> list[Prediction]:
+    """Every solver that takes the problem, the smallest expected risk first; no data is touched.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be minimised.
+    setting : Setting
+        Its constants, the public n and the adjacency.
+    guarantee : Guarantee
+        What must hold.
+    """
+    found = []
+    for kind in SOLVERS.values():
+        solver = kind()
+        if solver.refusal(problem) is None and (kind.pure or guarantee.delta > 0.0):
+            try:
+                found.append(Prediction(solver, solver.expected_risk(setting, guarantee)))
+            except InvalidParameter:  # it takes the problem, but not at this size or guarantee
+                continue
+    return sorted(found, key=lambda prediction: prediction.risk)
+
+
+def check_solver(solver: object, problem: Problem, guarantee: Guarantee | None) -> Solver | None:
+    """Turn a name or a solver object into a solver that takes this problem, or raise; None stands for "auto".
 
     Parameters
     ----------
@@ -84,11 +128,11 @@ def choose_solver(solver: object, problem: Problem, guarantee: Guarantee | None)
     guarantee : Guarantee or None
         What must hold; None for a run without noise.
     """
-    pure = guarantee is not None and guarantee.delta == 0.0
     if isinstance(solver, str) and solver == "auto":
-        chosen: Solver = DPGD()
-    elif isinstance(solver, str) and solver in SOLVERS:
-        chosen = SOLVERS[solver]()
+        return None
+    pure = guarantee is not None and guarantee.delta == 0.0
+    if isinstance(solver, str) and solver in SOLVERS:
+        chosen: Solver = SOLVERS[solver]()
     elif isinstance(solver, Solver):
         chosen = solver
     else:
@@ -100,6 +144,32 @@ def choose_solver(solver: object, problem: Problem, guarantee: Guarantee | None)
     if reason is not None:
         raise InvalidParameter(f"{chosen.name} cannot take this problem: {reason} {_who_takes(problem, pure)}")
     return chosen
+
+
+def choose_solver(solver: object, problem: Problem, setting: Setting, guarantee: Guarantee | None) -> Solver:
+    """Turn a name, "auto" or a solver object into a solver that takes this problem, or raise.
+
+    Parameters
+    ----------
+    solver : str or Solver
+        What was asked for. "auto" is the one with the smallest expected risk; without a guarantee, for a run without
+        noise, one that finds the exact minimiser if there is one.
+    problem, guarantee
+        As for `check_solver`.
+    setting : Setting
+        The problem's constants, the public n and the adjacency.
+    """
+    return check_solver(solver, problem, guarantee) or _automatic(problem, setting, guarantee)
+
+
+def _automatic(problem: Problem, setting: Setting, guarantee: Guarantee | None) -> Solver:
+    if guarantee is None:
+        exact = DPObjective()
+        return exact if exact.refusal(problem) is None else DPGD()
+    ranked = predictions(problem, setting, guarantee)
+    if not ranked:
+        raise InvalidParameter(f"no solver takes this problem with this guarantee. {_who_takes(problem, False)}")
+    return ranked[0].solver
 
 
 def _who_takes(problem: Problem, pure: bool) -> str:

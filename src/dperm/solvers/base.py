@@ -1,5 +1,6 @@
 """What a solver is: a plan from public numbers, then a loop over released answers."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
@@ -85,6 +86,10 @@ class Solver(ABC):
     @abstractmethod
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
         """Follow the plan and return the released coefficients."""
+
+    def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
+        """About E[F^r(w) − min F^r] from public numbers; infinite where no prediction is made, and "auto" passes by."""
+        return math.inf
 
     @classmethod
     def example(cls) -> Self:

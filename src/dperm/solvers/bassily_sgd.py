@@ -13,6 +13,7 @@ from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.anchored import needs_convexity
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.expected import rate_risk
 from dperm.solvers.stochastic import distance_bound, expected_sigma, falling, published_sigma, rate_for, step_variance
 from dperm.validation import count, positive
 
@@ -102,6 +103,10 @@ class BassilySGD(Solver):
         sigma = published_sigma(setting, guarantee, rate, n_steps)
         plan = self._plan(setting, n_steps, rate, sigma)
         return PaidPlan(plan, sigma / plan.planned[0].query.sensitivity)
+
+    def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
+        """As measured on Covertype, in far fewer than the published n² steps."""
+        return rate_risk(setting, guarantee, 5.0, 5.0)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
         """Algorithm 1; its loop runs behind the wall (trusted/differences.py)."""

@@ -8,6 +8,7 @@ from dperm.privacy.queries import OutputPerturbationQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.expected import moved_risk
 from dperm.solvers.perturbation import needs_a_stable_minimiser, tolerance_for
 
 
@@ -54,6 +55,12 @@ class ChaudhuriOutput(Solver):
         constants = setting.constants
         scale = 2.0 * constants.lipschitz / (setting.n * constants.strong_convexity * guarantee.epsilon)
         return PaidPlan(plan, scale / plan.planned[0].query.sensitivity)
+
+    def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
+        """What Gamma noise does, E‖noise‖² = p(p + 1) scale²."""
+        p = setting.constants.dimension
+        scale = self.plan(setting, guarantee).planned[0].query.sensitivity / guarantee.epsilon
+        return moved_risk(setting, p * (p + 1.0) * scale**2)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
         """Ask once; the projection is post-processing."""

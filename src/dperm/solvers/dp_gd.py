@@ -14,6 +14,7 @@ from dperm.privacy.queries import GradientQuery, LastIterateQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.expected import release_square, typical_length
 from dperm.solvers.paper import paper_sigma
 from dperm.validation import count, one_of, positive
 
@@ -135,6 +136,25 @@ class DPGD(Solver):
         plan = self.plan(setting, guarantee)
         sigma = paper_sigma(setting, guarantee, self.paper_constant * int(plan.settings["n_steps"]))
         return PaidPlan(plan, sigma / plan.planned[0].query.sensitivity)
+
+    def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
+        """What T steps leave of the gap, and pησ²/4 for noise: σ² is what T steps make of the noise of one."""
+        plan, constants = self.plan(setting, guarantee), setting.constants
+        n_steps, step_size = int(plan.settings["n_steps"]), float(plan.settings["step_size"])
+        square = release_square(setting, guarantee)
+        distance = typical_length(setting, guarantee)
+        if not constants.convex:  # as if F were convex around what is found: ‖w − w*‖ times the bound of Theorem 6.3
+            return distance * math.sqrt(2.0 * constants.initial_gap / (step_size * n_steps) + n_steps * square)
+        price = float(n_steps)
+        if plan.settings["accounting"] == "last-iterate":
+            shift = step_size * setting.sum_sensitivity / setting.n
+            contraction = 1.0 / (1.0 + step_size * constants.strong_convexity)
+            price = last_iterate_amplification(n_steps, contraction, constants.diameter / shift) ** 2
+        noise = 0.25 * step_size * square * price
+        if constants.strong_convexity > 0.0:
+            rate = math.log1p(step_size * constants.strong_convexity)
+            return noise + constants.initial_gap * math.exp(-rate * n_steps)
+        return noise + distance**2 / (2.0 * step_size * n_steps)
 
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float, accounting: str) -> int:
         constants = setting.constants

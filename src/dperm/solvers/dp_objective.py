@@ -13,6 +13,7 @@ from dperm.privacy.queries.base import LARGEST_CONDITION
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile
+from dperm.solvers.expected import noise_risk, ridge_bias, typical_length
 from dperm.solvers.objective import ObjectiveSolver
 from dperm.validation import finite
 
@@ -26,12 +27,8 @@ _CUT_OFFSET, _CUT_RATE, _CUT_MARGIN, _CUT_SHARE = 5.0, 4.0, 8.0, 0.1
 # the spectrum of Covertype, and flat around it.
 _LAST_BUDGET, _FIRST_STAGE, _ONLY_STAGE, _FREE_FOR_TWO_ROWS = 0.75, 1.6, 0.6, 5.0 / 3.0
 
-# The guess at ‖w*‖ grows with the root of nμ/√p beyond this: the directions that make a minimiser long are those that
-# only many rows can tell from noise.
-_DISTANCE_GROWS_FROM = 300.0
-
-# Of the longest minimiser that the strong convexity allows, √(2 (F^r(0) − min F^r)/μ), what is found in practice.
-_TYPICAL_LENGTH = 0.25
+# Of the bias of a ridge, what a first stage was found to leave.
+_LEFT_BY_A_STAGE = 0.25
 
 
 class _Stage(NamedTuple):
@@ -128,6 +125,22 @@ class DPObjective(ObjectiveSolver):
             return w  # 0 is not in C, or there is no noise
         return w * max(0.0, 1.0 - (noise / length) ** 2) if length > 0.0 else w
 
+    def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
+        """Noise of the last stage, a tenth of it for what was cut, and the bias of the ridge that the stages leave.
+
+        Shrinkage makes N·P/(N + P) of noise N that stands against what w = 0 costs, P.
+        """
+        noise = self._noise_length(setting, guarantee)
+        share = self._default_share(setting, guarantee, noise) if self.slope_share is None else self.slope_share
+        stages = self._stages(setting, guarantee, share * noise)
+        square = (share * noise) ** 2 / stages[-1].budget
+        total = setting.constants.strong_convexity + stages[-1].ridge
+        from_noise = (1.0 + _CUT_SHARE * (share < 1.0)) * noise_risk(setting, square, total)
+        bias = ridge_bias(stages[-1].ridge, total, typical_length(setting, guarantee, self.nominal_distance))
+        bias *= _LEFT_BY_A_STAGE ** (len(stages) - 1)
+        gap = setting.constants.initial_gap
+        return from_noise * gap / (from_noise + gap) + bias
+
     def _stages(self, setting: Setting, guarantee: Guarantee, noise: float) -> list[_Stage]:
         """One minimisation; two where the ridge that balances noise and bias is less than what the determinant asks."""
         mu, balanced = setting.constants.strong_convexity, self._balanced_total(setting, guarantee, noise)
@@ -147,25 +160,19 @@ class DPObjective(ObjectiveSolver):
 
     def _balanced_total(self, setting: Setting, guarantee: Guarantee, noise: float) -> float:
         """μ + ridge that balances noise of this length with the bias on a minimiser of norm D."""
-        mu, balanced = setting.constants.strong_convexity, noise / self._distance(setting, guarantee)
+        mu, balanced = (
+            setting.constants.strong_convexity,
+            noise / typical_length(setting, guarantee, self.nominal_distance),
+        )
         return mu + balanced * math.sqrt(balanced / (mu + balanced))
-
-    def _distance(self, setting: Setting, guarantee: Guarantee) -> float:
-        """D, in units in which logistic regression has rows of norm 1."""
-        constants = setting.constants
-        signal = constants.lipschitz / self._noise_length(setting, guarantee)  # nμ/√p
-        growth = math.sqrt(max(1.0, signal / _DISTANCE_GROWS_FROM))
-        distance = min(constants.diameter, self.nominal_distance * math.sqrt(0.25 / constants.smoothness) * growth)
-        if constants.strong_convexity > 0.0:
-            longest = math.sqrt(2.0 * constants.initial_gap / constants.strong_convexity)
-            distance = min(distance, _TYPICAL_LENGTH * longest)
-        return distance
 
     def _default_share(self, setting: Setting, guarantee: Guarantee, noise: float) -> float:
         if not setting.constants.sigmoidal:
             return 1.0
         noise_risk = 0.25 * noise**2 / self._balanced_total(setting, guarantee, noise)
-        margin = self._distance(setting, guarantee) * math.sqrt(setting.constants.smoothness / 0.25)
+        margin = typical_length(setting, guarantee, self.nominal_distance) * math.sqrt(
+            setting.constants.smoothness / 0.25
+        )
         rate = _CUT_RATE * min(1.0, math.sqrt(_CUT_MARGIN / margin))
         steepness = (math.log(1.0 / (_CUT_SHARE * noise_risk)) - _CUT_OFFSET) / rate
         return 1.0 / (1.0 + math.exp(-max(0.0, steepness)))

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dperm.privacy.gaussian import gaussian_mu
-from dperm.privacy.guarantee import Guarantee
+from dperm.privacy.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.privacy.plan import Plan, PlannedQuery
 from dperm.privacy.queries import ObjectivePerturbationQuery
 from dperm.privacy.queries.base import LARGEST_CONDITION
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Solver
+from dperm.solvers.expected import noise_risk, ridge_bias, typical_length
 from dperm.solvers.perturbation import needs_a_stable_minimiser, remainder_for, tolerance_for
 from dperm.validation import nonnegative, positive
 
@@ -59,6 +60,17 @@ class ObjectiveSolver(Solver):
         return self._plan_with(
             setting, guarantee, 0.0 if guarantee is None else self._default_ridge(setting, guarantee)
         )
+
+    def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
+        """Noise on what is minimised, what the determinant leaves of ε being spent on it, and the bias of the ridge."""
+        ridge = self._default_ridge(setting, guarantee) if self.ridge is None else self.ridge
+        total = setting.constants.strong_convexity + ridge
+        if total == 0.0:
+            return math.inf
+        cost = math.log1p(setting.constants.smoothness / (setting.n * total))
+        left = Guarantee(max(guarantee.epsilon - cost, 0.1 * guarantee.epsilon, SMALLEST_EPSILON), guarantee.delta)
+        bias = ridge_bias(ridge, total, typical_length(setting, guarantee))
+        return noise_risk(setting, self._noise_length(setting, left) ** 2, total) + bias
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
         """Ask once; projecting what the little output noise moved is post-processing."""

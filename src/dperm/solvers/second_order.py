@@ -22,6 +22,7 @@ from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.regularizers import L2, NoRegularizer
 from dperm.solvers.base import Array, Oracle, Solver
+from dperm.solvers.expected import noise_risk, ridge_bias, typical_length
 from dperm.validation import count, finite, positive
 
 # Directions flatter than this share of the steepest are not told apart from it without noise.
@@ -136,7 +137,8 @@ class SecondOrderSolver(Solver):
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """Noise of the last gradient, and what the steps before it leave, on a flat spectrum of half the largest trace.
 
-        With curvature h + λ in all p directions a gradient of noise σ costs N = pσ²/(2(h + λ)). Shrinkage by the right
+        With curvature h + λ in all p directions a gradient of noise σ costs N = pσ²/(2(h + λ)), more where curvature is
+        uneven, down to what the Hessian's own noise leaves visible. Shrinkage by the right
         prior makes that N·P/(N + P), P = what w = 0 costs: (h + λ)D²/2 for ‖w*‖ = D, or the bound on the initial gap if
         that is less. The Hessian's noise has spectral radius s√2; a step leaves about s/(s + h + λ) of an error.
         """
@@ -146,11 +148,15 @@ class SecondOrderSolver(Solver):
         last, hessian = planned[-1], planned[self.n_hessians - 1]
         curvature = constants.smoothness / (2.0 * p) + constants.strong_convexity
         sigma = last.relative_noise * LocalGradientQuery(setting).sensitivity_at(distance)
-        noise = p * sigma**2 / (2.0 * curvature)
-        start = min(0.5 * curvature * distance**2, constants.initial_gap)
         spread = _noise_radius(hessian.relative_noise * hessian.query.sensitivity, p)
+        visible = constants.strong_convexity + spread
+        noise = max(p * sigma**2 / (2.0 * curvature), noise_risk(setting, p * sigma**2, visible))
+        start = min(0.5 * curvature * distance**2, constants.initial_gap)
         left = start * (spread / (spread + curvature)) ** (2 * (self.n_steps - 1))
-        return min(noise * start / (noise + start) + left, start + noise)
+        # K steps see of directions that are flatter than this noise what a ridge of a K-th of it leaves.
+        hidden = spread / self.n_steps
+        unseen = ridge_bias(hidden, constants.strong_convexity + hidden, typical_length(setting, guarantee))
+        return min(noise * start / (noise + start) + left + unseen, start + noise)
 
     def _limits(self, setting: Setting) -> dict[str, float]:
         # In units of G/(4L), which is 1/R for logistic loss. Over a way G/L a slope can change from 0 to its largest,

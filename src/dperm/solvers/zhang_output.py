@@ -12,6 +12,7 @@ from dperm.privacy.queries import DescentOutputQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.expected import moved_risk, typical_length
 from dperm.solvers.perturbation import needs_a_stable_minimiser
 from dperm.validation import count, positive
 
@@ -96,6 +97,16 @@ class ZhangOutput(Solver):
         sensitivity = moved * constants.lipschitz / setting.n
         sigma = sensitivity * math.sqrt(2.0 * math.log(1.25 / guarantee.delta)) / guarantee.epsilon
         return PaidPlan(plan, sigma / plan.planned[0].query.sensitivity)
+
+    def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
+        """What noise on the last iterate does, and without strong convexity what descent leaves, D²/(2ηT)."""
+        plan = self.plan(setting, guarantee)
+        sigma = plan.planned[0].query.sensitivity / gaussian_mu(guarantee)
+        noise = moved_risk(setting, setting.constants.dimension * sigma**2)
+        if setting.constants.strong_convexity > 0.0:
+            return noise
+        time = float(plan.settings["n_steps"]) * float(plan.settings["step_size"])
+        return noise + typical_length(setting, guarantee) ** 2 / (2.0 * time)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
         """The descent runs behind the wall (trusted/oracle.py); projecting what the noise moved is post-processing."""

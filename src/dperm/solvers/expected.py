@@ -1,0 +1,80 @@
+"""What the predictions of excess risk share: a public model of noise and bias, for choosing and never for privacy.
+
+They are estimates, not bounds: they have to rank solvers on one problem, and are within a factor of about five of what
+was measured (docs/choosing_a_solver.md).
+"""
+
+import math
+
+from dperm.privacy.gaussian import gaussian_mu
+from dperm.privacy.guarantee import Guarantee
+from dperm.privacy.setting import Setting
+
+# Of the worst case, ridge²‖w*‖²/(2(μ + ridge)), what a ridge was found to add: w* is long where it matters little.
+_FOUND_BIAS = 0.25
+
+# ‖w*‖ for rows of norm 1 is taken for this, growing with the root of nμ/√p beyond so many: the directions that make a
+# minimiser long are those that only many rows can tell from noise.
+_LENGTH, _LENGTH_GROWS_FROM = 8.0, 300.0
+
+# Of the longest minimiser that the strong convexity allows, √(2 (F^r(0) − min F^r)/μ), what is found in practice.
+_FOUND_LENGTH = 0.25
+
+
+def typical_length(setting: Setting, guarantee: Guarantee, nominal_distance: float = _LENGTH) -> float:
+    """A guess at ‖w*‖ from public numbers, in units in which logistic regression has rows of norm 1.
+
+    It counts what can be told from noise: with μ-Gaussian DP, and no δ without it, nμ/√p or nε/p.
+    """
+    constants = setting.constants
+    p, moved = constants.dimension, setting.adjacency.records_moved
+    spread = math.sqrt(p) / gaussian_mu(guarantee) if guarantee.delta > 0.0 else p / guarantee.epsilon
+    growth = math.sqrt(max(1.0, setting.n / (moved * spread * _LENGTH_GROWS_FROM)))
+    length = nominal_length(setting, nominal_distance * growth)
+    if constants.strong_convexity > 0.0:
+        longest = math.sqrt(2.0 * constants.initial_gap / constants.strong_convexity)
+        length = min(length, _FOUND_LENGTH * longest)
+    return length
+
+
+def release_square(setting: Setting, guarantee: Guarantee) -> float:
+    """E‖noise‖² of the mean gradient if the whole budget went into one Gaussian release of it."""
+    sigma = setting.sum_sensitivity / (setting.n * gaussian_mu(guarantee))
+    return setting.constants.dimension * sigma**2
+
+
+def noise_risk(setting: Setting, square: float, strong_convexity: float) -> float:
+    """The excess risk of a minimiser whose gradient is off by noise with E‖noise‖² = square.
+
+    ½ tr(H⁻¹) square/p: between H = Λ, the worst case, and all curvature L spread evenly, H = Λ + L/p, take the
+    geometric mean. On a bounded domain noise does no more than ⟨noise, w − w*⟩, twice its Gaussian width.
+    """
+    constants = setting.constants
+    on_a_domain = 2.0 * math.sqrt(square / constants.dimension) * constants.gaussian_width
+    if strong_convexity == 0.0:
+        return on_a_domain
+    even = strong_convexity + setting.smoothness / constants.dimension
+    return min(on_a_domain, 0.5 * square / math.sqrt(strong_convexity * even))
+
+
+def ridge_bias(ridge: float, total: float, distance: float) -> float:
+    """What a ridge that brings the strong convexity to `total` adds to the risk of a minimiser of norm `distance`."""
+    return _FOUND_BIAS * 0.5 * ridge**2 / total * distance**2
+
+
+def moved_risk(setting: Setting, square: float) -> float:
+    """The excess risk of a minimiser that was itself moved by noise with E‖noise‖² = square: ½ tr(H) square/p."""
+    return 0.5 * (setting.smoothness / setting.constants.dimension + setting.constants.strong_convexity) * square
+
+
+def nominal_length(setting: Setting, nominal_distance: float) -> float:
+    """A guess at ‖w*‖, in units in which logistic regression has rows of norm 1, within what the domain allows."""
+    return min(setting.constants.diameter, nominal_distance * math.sqrt(0.25 / setting.constants.smoothness))
+
+
+def rate_risk(setting: Setting, guarantee: Guarantee, of_one_release: float, of_the_rate: float) -> float:
+    """The risk in multiples, as measured, of one exact release's; or of √(E‖noise‖²)·‖w*‖ without strong convexity."""
+    square, mu = release_square(setting, guarantee), setting.constants.strong_convexity
+    if mu > 0.0:
+        return of_one_release * noise_risk(setting, square, mu)
+    return of_the_rate * math.sqrt(square) * typical_length(setting, guarantee)
