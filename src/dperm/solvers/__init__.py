@@ -15,6 +15,7 @@ from dperm.solvers.dp_svrg import DPSVRG
 from dperm.solvers.dp_svrg_plus_plus import DPSVRGPlusPlus
 from dperm.solvers.kifer_objective import KiferObjective
 from dperm.solvers.rrpsgd import RRPSGD
+from dperm.solvers.support_descent import SupportDescent
 from dperm.solvers.talwar_frank_wolfe import TalwarFrankWolfe
 from dperm.solvers.talwar_mirror import TalwarMirror
 from dperm.solvers.talwar_objective import TalwarObjective
@@ -34,6 +35,7 @@ __all__ = [
     "DPSVRGPlusPlus",
     "KiferObjective",
     "Solver",
+    "SupportDescent",
     "TalwarFrankWolfe",
     "TalwarMirror",
     "TalwarObjective",
@@ -58,6 +60,7 @@ _KINDS: tuple[type[Solver], ...] = (
     TalwarMirror,
     TalwarObjective,
     TalwarFrankWolfe,
+    SupportDescent,
 )
 
 SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in _KINDS}
