@@ -18,6 +18,7 @@ from dperm import (
     BassilySGD,
     Box,
     DPKatyusha,
+    DPSpider,
     ElasticNet,
     GroupBall,
     GroupL2,
@@ -195,7 +196,7 @@ def test_the_uniform_iterate_is_drawn_from_the_start_to_the_last_but_one():
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
 def test_the_paper_noise_is_never_for_release(solver):
     problem = first_taken_by(solver)
-    if isinstance(solver, (DPKatyusha, DPSGD, SupportDescent)):  # no formula was ever given for them
+    if isinstance(solver, (DPKatyusha, DPSGD, DPSpider, SupportDescent)):  # no formula was ever given for them
         with pytest.raises(InvalidParameter, match="noise='certified'"):
             price(problem, 500, P, guarantee=GUARANTEE, solver=solver, noise="paper")
         return

@@ -11,6 +11,7 @@ from dperm.solvers.dp_accmd import DPAccMD
 from dperm.solvers.dp_gd import DPGD
 from dperm.solvers.dp_katyusha import DPKatyusha
 from dperm.solvers.dp_sgd import DPSGD
+from dperm.solvers.dp_spider import DPSpider
 from dperm.solvers.dp_svrg import DPSVRG
 from dperm.solvers.dp_svrg_plus_plus import DPSVRGPlusPlus
 from dperm.solvers.kifer_objective import KiferObjective
@@ -33,6 +34,7 @@ __all__ = [
     "DPAccMD",
     "DPKatyusha",
     "DPSVRGPlusPlus",
+    "DPSpider",
     "KiferObjective",
     "Solver",
     "SupportDescent",
@@ -61,6 +63,7 @@ _KINDS: tuple[type[Solver], ...] = (
     TalwarObjective,
     TalwarFrankWolfe,
     SupportDescent,
+    DPSpider,
 )
 
 SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in _KINDS}
