@@ -70,6 +70,20 @@ def signs(n: int, p: int, per_row: int, radius: float) -> tuple[sparse.csr_matri
     return X, np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-(X @ truth))), 1.0, -1.0)
 
 
+def unequal(n: int, p: int, per_row: int, n_signals: int, seed: int) -> tuple[sparse.csr_matrix, Array]:
+    """±1 in some columns of a row, ten of them among those that matter, which do so unequally. No default saw these."""
+    rng = np.random.default_rng(seed)
+    signals = np.argsort(rng.random((n, n_signals)), axis=1)[:, :10]
+    columns = np.hstack([signals, n_signals + rng.integers(0, p - n_signals, (n, per_row - 10))])
+    entries, edges = rng.choice([-1.0, 1.0], columns.size), np.arange(0, n * per_row + 1, per_row)
+    X = sparse.csr_matrix((entries, columns.ravel(), edges), shape=(n, p))
+    X.sum_duplicates()
+    truth = np.zeros(p)
+    truth[:n_signals] = rng.laplace(size=n_signals)
+    truth *= 10.0 / np.abs(truth).sum()
+    return X, np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-(X @ truth))), 1.0, -1.0)
+
+
 def compare(title: str, problem: Problem, X: sparse.csr_matrix, y: Array, left_out: Set[str] = frozenset()) -> None:
     """Excess risks on one table."""
     best, gap = least_risk(problem, X, y)
@@ -110,6 +124,12 @@ def main() -> None:
         problem = Problem(Logistic(), domain=L1Ball(radius), row_norm=math.sqrt(per_row), entry_bound=1.0)
         compare(f"±1 in {per_row} columns of a row, ten matter, radius {radius:g}", problem,
                 *signs(n, p, per_row, radius), SLOW if per_row > 100 else set())  # fmt: skip
+
+    for n, p, per_row, n_signals, seed in ((5_000, 20_000, 30, 25, 11), (8_000, 50_000, 15, 12, 12),
+                                           (10_000, 20_000, 400, 15, 13)):  # fmt: skip
+        problem = Problem(Logistic(), domain=L1Ball(10.0), row_norm=math.sqrt(per_row), entry_bound=1.0)
+        compare(f"held out: ±1 in {per_row} columns of a row, {n_signals} matter unequally, radius 10", problem,
+                *unequal(n, p, per_row, n_signals, seed), SLOW)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -196,9 +196,10 @@ class SupportDescent(Solver):
         wanted = self._choosing_risk(setting, mu, 2 * self.nominal_support) / _nominal_fall(setting)
         share = self.selection_share or _share(wanted**2)
         if self.n_vertices is None and self.n_steps is None and self.selection_share is None:
-            # Where the descent would add more than Frank–Wolfe leaves, all of the budget goes to Frank–Wolfe.
+            # Where the descent would add more than Frank–Wolfe leaves, or more than twice what there is to gain, all of
+            # the budget goes to Frank–Wolfe.
             alone = frank_wolfe_bound(setting, mu, frank_wolfe_steps(setting, mu, self.max_steps))
-            if self._descent_bound(setting, mu * math.sqrt(1.0 - share)) > alone:
+            if self._descent_bound(setting, mu * math.sqrt(1.0 - share)) > min(alone, 2.0 * _nominal_fall(setting)):
                 share = 1.0
         n_vertices = self.n_vertices or frank_wolfe_steps(setting, mu * math.sqrt(share), self.max_steps)
         chosen = PlannedQuery(VertexQuery(setting), n_vertices, math.sqrt(n_vertices / share) / mu)
