@@ -17,10 +17,12 @@ from dperm.solvers.dp_katyusha import DPKatyusha
 from dperm.solvers.dp_newton import DPNewton
 from dperm.solvers.dp_objective import DPObjective
 from dperm.solvers.dp_sgd import DPSGD
+from dperm.solvers.dp_spider import DPSpider
 from dperm.solvers.dp_svrg import DPSVRG
 from dperm.solvers.dp_svrg_plus_plus import DPSVRGPlusPlus
 from dperm.solvers.kifer_objective import KiferObjective
 from dperm.solvers.rrpsgd import RRPSGD
+from dperm.solvers.support_descent import SupportDescent
 from dperm.solvers.talwar_frank_wolfe import TalwarFrankWolfe
 from dperm.solvers.talwar_mirror import TalwarMirror
 from dperm.solvers.talwar_objective import TalwarObjective
@@ -41,9 +43,11 @@ __all__ = [
     "DPNewton",
     "DPObjective",
     "DPSVRGPlusPlus",
+    "DPSpider",
     "KiferObjective",
     "Prediction",
     "Solver",
+    "SupportDescent",
     "TalwarFrankWolfe",
     "TalwarMirror",
     "TalwarObjective",
@@ -73,6 +77,8 @@ _KINDS: tuple[type[Solver], ...] = (
     DPObjective,
     DPNewton,
     AdaSSP,
+    SupportDescent,
+    DPSpider,
 )
 
 SOLVERS: dict[str, type[Solver]] = {kind.name: kind for kind in _KINDS}

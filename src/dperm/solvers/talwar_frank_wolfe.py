@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dperm.domains.mirror import EntropicDomain
 from dperm.errors import InvalidParameter
@@ -16,6 +18,8 @@ from dperm.problem import Problem
 from dperm.regularizers import NoRegularizer
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.validation import count, positive
+
+Mask = NDArray[np.bool_]
 
 _SMALLEST_DELTA = 1e-25
 
@@ -85,21 +89,13 @@ class TalwarFrankWolfe(Solver):
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """Choose T."""
-        if guarantee is not None and guarantee.delta < _SMALLEST_DELTA:
-            raise InvalidParameter(
-                f"talwar-frank-wolfe needs delta ≥ {_SMALLEST_DELTA:g}, got {guarantee.delta:g}: its noise is drawn "
-                "from 106 random bits, which cannot hide rarer events."
-            )
+        if guarantee is not None:
+            check_delta(self.name, guarantee)
         return self._plan(VertexQuery(setting), self.n_steps or self._default_steps(setting, guarantee))
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
         """Algorithm 2, counted from t = 0 so that the first step forgets the start."""
-        w, item = start, plan.planned[0]
-        for t in range(item.count):
-            vertex = oracle.ask(item, w)  # lines 3 and 4
-            step = 2.0 / (t + 2.0)
-            w = (1.0 - step) * w + step * vertex  # line 5
-        return w
+        return frank_wolfe_walk(oracle, plan.planned[0], start)[0]
 
     def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:
         """Their Algorithm 2: Laplace noise of scale L₁‖C‖₁ sqrt(8 T ln(1/δ))/(nε)."""
@@ -112,6 +108,11 @@ class TalwarFrankWolfe(Solver):
         query = VertexQuery(setting, noise="laplace")
         return PaidPlan(self._plan(query, n_steps), scale / query.sensitivity)
 
+    def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
+        """The bound with a curvature as it is found in practice."""
+        mu = gaussian_mu(guarantee)
+        return frank_wolfe_bound(setting, mu, self.n_steps or frank_wolfe_steps(setting, mu, self.max_steps))
+
     def _plan(self, query: VertexQuery, n_steps: int) -> Plan:
         mechanism = f"{self.name}, T = {n_steps} noisy choices of a vertex, all of them paid for"
         return Plan(mechanism, (PlannedQuery(query, count=n_steps),), {"n_steps": n_steps})
@@ -120,9 +121,39 @@ class TalwarFrankWolfe(Solver):
         constants = setting.constants
         if guarantee is None:
             return int(min(max(1.0, 2.0 * constants.curvature / _NOISELESS_GAP), _NOISELESS_MAX_STEPS))
-        # E F(w_T) − F* ≤ 2Γ/T + g ln V, and T answers are μ²/2-zCDP for g = Δ √T/μ.
-        noise = VertexQuery(setting).sensitivity * math.log(constants.n_vertices) / gaussian_mu(guarantee)
-        # Γ is that of rows which all line up with one vertex, and F has no more to fall than F(start) − F*.
-        nominal = min(constants.curvature, math.sqrt(constants.curvature * constants.initial_gap) / 3.0)
-        steps = np.unique(np.geomspace(1, self.max_steps, 1000).astype(int))
-        return int(steps[np.argmin(2.0 * nominal / steps + noise * np.sqrt(steps))])
+        return frank_wolfe_steps(setting, gaussian_mu(guarantee), self.max_steps)
+
+
+def check_delta(name: str, guarantee: Guarantee) -> None:
+    """Refuse a δ that the noise of a choice cannot keep."""
+    if guarantee.delta < _SMALLEST_DELTA:
+        raise InvalidParameter(
+            f"{name} needs delta ≥ {_SMALLEST_DELTA:g}, got {guarantee.delta:g}: its noise is drawn "
+            "from 106 random bits, which cannot hide rarer events."
+        )
+
+
+def frank_wolfe_walk(oracle: Oracle, item: PlannedQuery, start: Array) -> tuple[Array, Mask]:
+    """All steps of a planned vertex query: the last iterate, and which coefficients a chosen vertex has."""
+    w, chosen = start, np.zeros(start.size, dtype=bool)
+    for t in range(item.count):
+        vertex = oracle.ask(item, w)  # lines 3 and 4
+        step = 2.0 / (t + 2.0)
+        w = (1.0 - step) * w + step * vertex  # line 5
+        chosen |= vertex != 0.0
+    return w, chosen
+
+
+def frank_wolfe_bound(setting: Setting, mu: float, n_steps: Any) -> Any:
+    """E F(w_T) − F* ≤ 2Γ/T + g ln V, where T answers are μ²/2-zCDP for g = Δ √T/μ."""
+    constants = setting.constants
+    noise = VertexQuery(setting).sensitivity * math.log(constants.n_vertices) / mu
+    # Γ is that of rows which all line up with one vertex, and F has no more to fall than F(start) − F*.
+    nominal = min(constants.curvature, math.sqrt(constants.curvature * constants.initial_gap) / 3.0)
+    return 2.0 * nominal / n_steps + noise * np.sqrt(n_steps)
+
+
+def frank_wolfe_steps(setting: Setting, mu: float, max_steps: int) -> int:
+    """The T at which that bound is least."""
+    steps = np.unique(np.geomspace(1, max_steps, 1000).astype(int))
+    return int(steps[np.argmin(frank_wolfe_bound(setting, mu, steps))])
