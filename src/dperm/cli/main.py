@@ -1,5 +1,6 @@
 """The command line: fit, predict, plan, solvers, demo."""
 
+import math
 import os
 import sys
 import warnings
@@ -17,7 +18,8 @@ from dperm.errors import DpermError, InvalidParameter
 from dperm.fitting import PricedFit
 from dperm.model_file import load_model, save_model, write_whole
 from dperm.privacy.accountants import has_renyi_price, rdp_epsilon
-from dperm.solvers import SOLVERS
+from dperm.privacy.guarantee import Guarantee
+from dperm.solvers import SOLVERS, predictions
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
@@ -95,12 +97,15 @@ def predict(model_path: Path, table: Path, output: Path | None) -> None:
 @app.command(context_settings=_CONTEXT)
 @click.option("--n", type=int, required=True, help="Number of rows, public.")
 @click.option("--p", "n_features", type=int, required=True, help="Number of feature columns, public.")
+@click.option("--explain", is_flag=True, help="What every solver is expected to do: how auto chooses.")
 @fit_options
-def plan(n: int, n_features: int, **options: Any) -> None:
+def plan(n: int, n_features: int, explain: bool, **options: Any) -> None:
     """The price and the noise of a fit from public numbers alone; no data is touched.
 
-    Example: dperm plan --n 200000 --p 54 --epsilon 1 --delta 1e-6
+    Example: dperm plan --n 200000 --p 54 --epsilon 1 --delta 1e-6 --explain
     """
+    if explain and options["noise"] != "certified":
+        raise InvalidParameter("--explain compares solvers with certified noise; leave --noise out.")
     priced = build_estimator(**options).plan(n, n_features)
     constants, settings = priced.setting.constants, priced.paid.plan.settings
     click.echo(str(priced.privacy))
@@ -114,6 +119,8 @@ def plan(n: int, n_features: int, **options: Any) -> None:
     click.echo(f"cost:       {_passes(priced.paid.plan.passes)}")
     if priced.privacy.noise == "certified":
         click.echo(f"checked:    {_cross_check(priced)}")
+    if explain:
+        _explain(priced)
 
 
 @app.command(context_settings=_CONTEXT)
@@ -190,6 +197,18 @@ def _fail(message: str) -> int:
 
 def _show_warning(message: Warning | str, *_details: Any, **_more: Any) -> None:
     click.echo(f"dperm: warning: {message}", err=True)
+
+
+def _explain(priced: PricedFit) -> None:
+    """Every solver that takes the problem, the smallest expected risk first."""
+    guarantee = Guarantee(priced.privacy.epsilon, priced.privacy.delta)
+    click.echo("\nexpected excess risk of every solver that takes this problem, and its passes over the rows:")
+    for solver, risk in predictions(priced.problem, priced.setting, guarantee):
+        passes = solver.plan(priced.setting, guarantee).passes
+        expected = f"{risk:.1e}" if math.isfinite(risk) else "unknown"
+        cost = f"{passes:.3g}" if math.isfinite(passes) else "until solved"
+        click.echo(f"  {solver.name:<22}{expected:>9}  {cost:>12}")
+    click.echo("These are estimates from public numbers: they rank the solvers and may be off by a factor of several.")
 
 
 def _field(value: object) -> str:

@@ -109,7 +109,10 @@ class DPObjective(ObjectiveSolver):
         curvature = constants.strong_convexity + stages[-1].ridge + setting.smoothness / constants.dimension
         length = share * noise / math.sqrt(stages[-1].budget) / curvature
         chosen = {"n_stages": len(stages), "slope_share": share, "noise_length": length}
-        return replace(plans[-1], planned=planned, settings={**plans[-1].settings, **chosen})
+        steps = "the minimiser" if len(stages) == 1 else "the minimiser, twice, the second time around the first,"
+        cut = "" if share == 1.0 else f", steep rows cut to {share:.0%}"
+        mechanism = f"dp-objective, {steps} with a random linear term, a further ridge of {stages[-1].ridge:.3g}{cut}"
+        return Plan(mechanism, planned, {**plans[-1].settings, **chosen})
 
     def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:
         """The paper does not have this method."""

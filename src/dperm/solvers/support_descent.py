@@ -139,8 +139,11 @@ class SupportDescent(Solver):
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """What the support misses, and what noise does on it, for the nominal support (docs/proofs/support.md).
 
-        Nothing is predicted worse than not to move.
+        Nothing is predicted worse than not to move, and nothing at all for more rows than coefficients: what a nominal
+        support says then is far from what is found.
         """
+        if setting.constants.dimension <= setting.n:
+            return math.inf
         plan, mu = self.plan(setting, guarantee), gaussian_mu(guarantee)
         fall, share = _nominal_fall(setting), float(plan.settings["selection_share"])
         part = mu * math.sqrt(share)

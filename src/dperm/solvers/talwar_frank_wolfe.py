@@ -111,7 +111,7 @@ class TalwarFrankWolfe(Solver):
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """The bound with a curvature as it is found in practice."""
         mu = gaussian_mu(guarantee)
-        return frank_wolfe_bound(setting, mu, self.n_steps or frank_wolfe_steps(setting, mu, self.max_steps))
+        return float(frank_wolfe_bound(setting, mu, self.n_steps or frank_wolfe_steps(setting, mu, self.max_steps)))
 
     def _plan(self, query: VertexQuery, n_steps: int) -> Plan:
         mechanism = f"{self.name}, T = {n_steps} noisy choices of a vertex, all of them paid for"
