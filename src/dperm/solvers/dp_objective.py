@@ -13,7 +13,7 @@ from dperm.privacy.queries.base import LARGEST_CONDITION
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile
-from dperm.solvers.expected import noise_risk, ridge_bias, typical_length
+from dperm.solvers.expected import noise_risk, ridge_bias, risk_at_zero, typical_length
 from dperm.solvers.objective import ObjectiveSolver
 from dperm.validation import finite
 
@@ -27,8 +27,8 @@ _CUT_OFFSET, _CUT_RATE, _CUT_MARGIN, _CUT_SHARE = 5.0, 4.0, 8.0, 0.1
 # the spectrum of Covertype, and flat around it.
 _LAST_BUDGET, _FIRST_STAGE, _ONLY_STAGE, _FREE_FOR_TWO_ROWS = 0.75, 1.6, 0.6, 5.0 / 3.0
 
-# Of the bias of a ridge, what a first stage was found to leave.
-_LEFT_BY_A_STAGE = 0.25
+# What the cut was found to add to the noise's part, and what a first stage was found to leave of the bias of a ridge.
+_FOUND_CUT, _LEFT_BY_A_STAGE = 0.05, 0.25
 
 
 class _Stage(NamedTuple):
@@ -129,7 +129,7 @@ class DPObjective(ObjectiveSolver):
         return w * max(0.0, 1.0 - (noise / length) ** 2) if length > 0.0 else w
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
-        """Noise of the last stage, a tenth of it for what was cut, and the bias of the ridge that the stages leave.
+        """Noise of the last stage, a little more for what was cut, and the bias of the ridge that the stages leave.
 
         Shrinkage makes N·P/(N + P) of noise N that stands against what w = 0 costs, P.
         """
@@ -138,11 +138,11 @@ class DPObjective(ObjectiveSolver):
         stages = self._stages(setting, guarantee, share * noise)
         square = (share * noise) ** 2 / stages[-1].budget
         total = setting.constants.strong_convexity + stages[-1].ridge
-        from_noise = (1.0 + _CUT_SHARE * (share < 1.0)) * noise_risk(setting, square, total)
-        bias = ridge_bias(stages[-1].ridge, total, typical_length(setting, guarantee, self.nominal_distance))
+        from_noise = (1.0 + _FOUND_CUT * (share < 1.0)) * noise_risk(setting, square, total)
+        bias = ridge_bias(setting, stages[-1].ridge, typical_length(setting, guarantee, self.nominal_distance))
         bias *= _LEFT_BY_A_STAGE ** (len(stages) - 1)
-        gap = setting.constants.initial_gap
-        return from_noise * gap / (from_noise + gap) + bias
+        at_zero = risk_at_zero(setting, guarantee)
+        return from_noise * at_zero / (from_noise + at_zero) + bias
 
     def _stages(self, setting: Setting, guarantee: Guarantee, noise: float) -> list[_Stage]:
         """One minimisation; two where the ridge that balances noise and bias is less than what the determinant asks."""

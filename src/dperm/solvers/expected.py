@@ -57,9 +57,21 @@ def noise_risk(setting: Setting, square: float, strong_convexity: float) -> floa
     return min(on_a_domain, 0.5 * square / math.sqrt(strong_convexity * even))
 
 
-def ridge_bias(ridge: float, total: float, distance: float) -> float:
-    """What a ridge that brings the strong convexity to `total` adds to the risk of a minimiser of norm `distance`."""
-    return _FOUND_BIAS * 0.5 * ridge**2 / total * distance**2
+def ridge_bias(setting: Setting, ridge: float, distance: float) -> float:
+    """What a further ridge adds to the risk of a minimiser of norm `distance`.
+
+    A strongly convex regularizer has already shortened it in flat directions, so there curvature counts as for noise.
+    """
+    mu = setting.constants.strong_convexity
+    even = mu + ridge + (setting.smoothness / setting.constants.dimension if mu > 0.0 else 0.0)
+    return _FOUND_BIAS * 0.5 * (ridge * distance) ** 2 / math.sqrt((mu + ridge) * even) if ridge > 0.0 else 0.0
+
+
+def risk_at_zero(setting: Setting, guarantee: Guarantee) -> float:
+    """What w = 0 costs: half the largest curvature, spread evenly, and a minimiser of typical length."""
+    constants = setting.constants
+    curvature = constants.strong_convexity + setting.smoothness / (2.0 * constants.dimension)
+    return min(constants.initial_gap, 0.5 * curvature * typical_length(setting, guarantee) ** 2)
 
 
 def moved_risk(setting: Setting, square: float) -> float:

@@ -69,7 +69,7 @@ class ObjectiveSolver(Solver):
             return math.inf
         cost = math.log1p(setting.constants.smoothness / (setting.n * total))
         left = Guarantee(max(guarantee.epsilon - cost, 0.1 * guarantee.epsilon, SMALLEST_EPSILON), guarantee.delta)
-        bias = ridge_bias(ridge, total, typical_length(setting, guarantee))
+        bias = ridge_bias(setting, ridge, typical_length(setting, guarantee))
         return noise_risk(setting, self._noise_length(setting, left) ** 2, total) + bias
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:

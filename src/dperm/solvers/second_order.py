@@ -155,7 +155,7 @@ class SecondOrderSolver(Solver):
         left = start * (spread / (spread + curvature)) ** (2 * (self.n_steps - 1))
         # K steps see of directions that are flatter than this noise what a ridge of a K-th of it leaves.
         hidden = spread / self.n_steps
-        unseen = ridge_bias(hidden, constants.strong_convexity + hidden, typical_length(setting, guarantee))
+        unseen = ridge_bias(setting, hidden, typical_length(setting, guarantee))
         return min(noise * start / (noise + start) + left + unseen, start + noise)
 
     def _limits(self, setting: Setting) -> dict[str, float]:
