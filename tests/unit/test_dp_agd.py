@@ -156,7 +156,7 @@ def test_the_default_number_of_steps_minimises_the_bound_and_follows_public_numb
         return price(problem, n, 20, guarantee=Guarantee(epsilon, 1e-6), solver=solver or DPAGD()).privacy.n_steps
 
     assert steps(n=80_000) == pytest.approx(2.0 * steps(), rel=0.1)  # T ∝ √(D nμ)
-    assert steps(DPAGD(nominal_distance=200.0)) == pytest.approx(2.0 * steps(DPAGD(nominal_distance=50.0)), rel=0.1)
+    assert steps(DPAGD(nominal_distance=160.0)) == pytest.approx(2.0 * steps(DPAGD(nominal_distance=40.0)), rel=0.1)
     assert steps(problem=Problem(Logistic(), domain=L2Ball(1.0))) < steps()
     assert steps(DPAGD(max_steps=17)) == 17
     assert steps(DPAGD(n_steps=5)) == 5

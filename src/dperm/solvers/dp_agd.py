@@ -51,12 +51,12 @@ class DPAGD(Solver):
     >>> from dperm import DPAGD, Guarantee, L2, Logistic, Problem, price
     >>> problem = Problem(Logistic(), L2(1e-4))
     >>> price(problem, 200_000, 54, guarantee=Guarantee(1.0, 1e-6), solver=DPAGD()).privacy.n_steps
-    719
+    633
     """
 
     n_steps: int | None = None
     step_size: float | None = None
-    nominal_distance: float = 50.0
+    nominal_distance: float = 40.0
     max_steps: int = 2_000
 
     name = "dp-agd"
@@ -150,7 +150,7 @@ class DPAGD(Solver):
 
 def _release_variance(setting: Setting, guarantee: Guarantee) -> float:
     """Variance of one coordinate of the mean gradient if it were the only release."""
-    return (setting.sum_sensitivity / (setting.n * gaussian_mu(guarantee))) ** 2
+    return (setting.domain_sensitivity / (setting.n * gaussian_mu(guarantee))) ** 2
 
 
 def _tried(largest: int) -> list[int]:
