@@ -21,6 +21,7 @@ from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import Problem
 from dperm.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer
 from dperm.solvers import (
+    DPAGD,
     DPGD,
     DPSGD,
     DPSVRG,
@@ -47,6 +48,7 @@ from dperm.trusted.risk import empirical_risk
 __version__ = "0.1.0"
 
 __all__ = [
+    "DPAGD",
     "DPGD",
     "DPSGD",
     "DPSVRG",

@@ -107,7 +107,7 @@ def price(
     if noise is None or guarantee is None:
         paid = PaidPlan(chosen.plan(setting, None), None)
     elif noise == "paper":
-        paid = chosen.paper(setting, guarantee)
+        paid = replace(chosen.paper(setting, guarantee), constant=True)
     else:
         paid = calibrate(chosen.plan(setting, guarantee), guarantee, accountant)
     statement = replace(_statement(problem, setting, chosen, paid, guarantee, noise, n_features), accountant=accountant)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dperm.domains import Domain, WholeSpace
 from dperm.domains.mirror import EntropicDomain, MirrorDomain
 from dperm.errors import InvalidParameter
-from dperm.losses import Loss
+from dperm.losses import Logistic, Loss
 from dperm.prox import composite_prox, prox_is_exact
 from dperm.regularizers import NoRegularizer, Regularizer
 from dperm.validation import positive
@@ -60,6 +60,11 @@ class Constants:
     curvature : float
         Γ, a bound on the curvature of f(·, z) along any segment in C: f(w + γ(v − w), z) lies at most γ²Γ/2 above its
         tangent.
+    norm_bound : float
+        A bound on ‖w‖₂ over C, possibly infinite.
+    sigmoid_norm : float
+        The bound on a row's norm, the constant column included, if a row's slope is known to be the sigmoid of its
+        margin, and infinite otherwise. Then the gradient sum moves less at small w.
     """
 
     lipschitz: float
@@ -80,6 +85,8 @@ class Constants:
     n_vertices: int
     vertex_lipschitz: float
     curvature: float
+    norm_bound: float = math.inf
+    sigmoid_norm: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -218,6 +225,9 @@ class Problem:
             # ⟨v, ∇f⟩ is a slope times a margin of v; the curvature along v − w is ℓ'' times the square of its margin.
             vertex_lipschitz=self.weight_bound * slope * margin_bound,
             curvature=self.weight_bound * curvature * span * span,
+            norm_bound=self.domain.norm_bound(dimension),
+            # Nothing enforces the form of a slope, so it is taken from this very class and from no subclass of it.
+            sigmoid_norm=self.full_row_norm if type(self.loss) is Logistic else math.inf,
         )
 
     def prox(self, v: Array, step: float) -> Array:

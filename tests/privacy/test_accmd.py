@@ -40,16 +40,29 @@ class LiteralAccMD(DPAccMD):
         return domain.coefficients(y)
 
 
+def sigma_at(paid, w):
+    """The noise that was paid for, at this point."""
+    item = paid.plan.planned[0]
+    return paid.sigma(item, item.query.sensitivity_at(np.linalg.norm(w)))
+
+
 def outputs(solver, problem, table, seeds=20):
     """What leaves, over many draws of the noise."""
     setting = setting_of(problem, Adjacency.REPLACE_ONE)
     paid = calibrate(solver.plan(setting, GUARANTEE), GUARANTEE)
     rows = Rows.from_table(table.X, table.y, problem)
     answers = []
+
+    class Watched(RecordingOracle):
+        def ask(self, item, *points):
+            answer = super().ask(item, *points)
+            assert self.sigmas[-1] == sigma_at(paid, *points)
+            return answer
+
     for seed in range(seeds):
-        with RecordingOracle(rows, problem, setting, paid, Randomness.from_random_state(seed)) as oracle:
+        with Watched(rows, problem, setting, paid, Randomness.from_random_state(seed)) as oracle:
             answers.append(solver.run(oracle, problem, paid.plan, problem.start(P)))
-        assert oracle.sigmas == [paid.sigma(paid.plan.planned[0])] * paid.plan.n_steps
+        assert len(oracle.sigmas) == paid.plan.n_steps
     return np.array(answers)
 
 
@@ -106,13 +119,12 @@ def test_the_noise_that_enters_is_the_noise_that_was_paid_for(n_steps):
     class Watched(RecordingOracle):
         def ask(self, item, *points):
             answer = super().ask(item, *points)
-            noises.append(answer - self.exact[-1])
+            noises.append((answer - self.exact[-1]) / sigma_at(paid, *points))
             return answer
 
     for seed in range(400):
         with Watched(rows, problem, setting, paid, Randomness.from_random_state(seed)) as oracle:
             solver.run(oracle, problem, paid.plan, problem.start(P))
     assert len(noises) == 400 * n_steps
-    sigma = paid.sigma(paid.plan.planned[0])
     # The sample deviation of N normals is off by 1/√(2N) relatively; five of those.
-    assert np.std(noises) == pytest.approx(sigma, rel=5.0 / np.sqrt(2.0 * np.size(noises)))
+    assert np.std(noises) == pytest.approx(1.0, rel=5.0 / np.sqrt(2.0 * np.size(noises)))

@@ -109,7 +109,7 @@ def test_one_step_contracts_as_declared_and_moves_between_tables_as_declared(adj
             return oracle.ask(plan.planned[0], w)
 
     for _ in range(30):
-        a, b = rng.normal(size=(2, P)) * 2
+        a, b = (problem.domain.project(w) for w in rng.normal(size=(2, P)) * 2)
         assert np.linalg.norm(step(table, a) - step(table, b)) <= query.contraction * np.linalg.norm(a - b) * (1 + 1e-9)
         assert np.linalg.norm(step(table, a) - step(other, a)) <= query.step_size * query.sensitivity
 

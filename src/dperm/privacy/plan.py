@@ -89,10 +89,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class PaidPlan:
-    """A plan with its noise. `noise_multiplier` None is the explicit way to run without noise or privacy."""
+    """A plan with its noise. `noise_multiplier` None is the explicit way to run without noise or privacy.
+
+    With `constant` every answer has the noise for its query's largest sensitivity, as published formulas have it.
+    """
 
     plan: Plan
     noise_multiplier: float | None
+    constant: bool = False
 
     def __post_init__(self) -> None:
         """Zero or NaN is never a way to say "no noise"."""
@@ -100,11 +104,11 @@ class PaidPlan:
             positive("noise multiplier", self.noise_multiplier)
 
     def sigma(self, item: PlannedQuery, sensitivity: float | None = None) -> float:
-        """Scale of a planned query's noise (a Gaussian's is its σ), at its largest sensitivity if none is given."""
+        """Scale of a planned query's noise (a Gaussian's is its σ): at this sensitivity, or at its largest."""
         if self.noise_multiplier is None:
             return 0.0
-        largest = item.query.sensitivity if sensitivity is None else sensitivity
-        sigma = self.noise_multiplier * item.relative_noise * largest
+        moved = item.query.sensitivity if sensitivity is None or self.constant else sensitivity
+        sigma = self.noise_multiplier * item.relative_noise * moved
         if not (sigma > 0.0 and math.isfinite(sigma)):
             raise InvalidParameter("the noise of a query is not a positive finite number; the bounds are degenerate.")
         return sigma

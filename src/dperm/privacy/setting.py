@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
+from dperm.privacy.sigmoid_width import sigmoid, sigmoid_width
 from dperm.problem import Constants
 
 
@@ -53,6 +54,25 @@ class Setting:
     def sum_sensitivity(self) -> float:
         """How far the gradient sum moves between adjacent tables."""
         return self.adjacency.records_moved * self.record_bound
+
+    def sum_sensitivity_at(self, norm: float) -> float:
+        """How far the full gradient sum moves between adjacent tables at a point of this norm.
+
+        Less than anywhere where slopes are known to be sigmoids: docs/proofs/ball_sensitivity.md.
+        """
+        constants = self.constants
+        margin = norm * constants.sigmoid_norm * (1.0 + 1e-9)
+        if not margin < math.inf:  # unbounded, or nothing known (0 · ∞ included)
+            return self.sum_sensitivity
+        width = sigmoid_width(margin) if self.adjacency is Adjacency.REPLACE_ONE else sigmoid(margin)
+        rounding = 1.0 + (constants.dimension + 8.0) * 2.0**-52 * margin + 1e-12  # of margins, and of the sigmoid
+        slack = self.adjacency.records_moved * summation_slack(self.n)
+        return min(constants.lipschitz * (width * rounding + slack), self.sum_sensitivity)
+
+    @property
+    def domain_sensitivity(self) -> float:
+        """How far the full gradient sum moves between adjacent tables at any point of C."""
+        return self.sum_sensitivity_at(self.constants.norm_bound * (1.0 + 1e-9))
 
     @property
     def smoothness(self) -> float:

@@ -12,6 +12,7 @@ from dperm.solvers.bassily_sgd import BassilySGD
 from dperm.solvers.chaudhuri_objective import ChaudhuriObjective
 from dperm.solvers.chaudhuri_output import ChaudhuriOutput
 from dperm.solvers.dp_accmd import DPAccMD
+from dperm.solvers.dp_agd import DPAGD
 from dperm.solvers.dp_gd import DPGD
 from dperm.solvers.dp_katyusha import DPKatyusha
 from dperm.solvers.dp_newton import DPNewton
@@ -29,6 +30,7 @@ from dperm.solvers.talwar_objective import TalwarObjective
 from dperm.solvers.zhang_output import ZhangOutput
 
 __all__ = [
+    "DPAGD",
     "DPGD",
     "DPSGD",
     "DPSVRG",
@@ -64,6 +66,7 @@ _KINDS: tuple[type[Solver], ...] = (
     DPSVRGPlusPlus,
     DPKatyusha,
     DPAccMD,
+    DPAGD,
     ChaudhuriOutput,
     ChaudhuriObjective,
     KiferObjective,

@@ -161,13 +161,13 @@ class DPGD(Solver):
         if guarantee is None:
             return _noiseless_steps(setting, step_size)
         # Variance of one coordinate of the mean gradient if it were the only release.
-        variance = (setting.sum_sensitivity / (setting.n * gaussian_mu(guarantee))) ** 2
+        variance = (setting.domain_sensitivity / (setting.n * gaussian_mu(guarantee))) ** 2
         if not constants.convex:
             # Theorem 6.3: E‖∇F(w_m)‖² ≤ 2(F(w_0) − F*)/(ηT) + pTv, smallest at T = sqrt(2(F(w_0) − F*)/(ηpv)).
             best = math.sqrt(2.0 * constants.initial_gap / (step_size * constants.dimension * variance))
             return int(min(max(1.0, best), self.max_steps))
         steps = np.unique(np.geomspace(1, self.max_steps, 400).astype(int))
-        shift = step_size * setting.sum_sensitivity / setting.n
+        shift = step_size * setting.domain_sensitivity / setting.n
         contraction = 1.0 / (1.0 + step_size * constants.strong_convexity)
         if accounting == "last-iterate":
             price = [last_iterate_amplification(int(t), contraction, constants.diameter / shift) ** 2 for t in steps]

@@ -189,7 +189,7 @@ class Oracle:
         whole = query.sampling_rate == 1.0
         rows = self._rows if whole else self._rows.take(self._batches(query.sampling_rate, 1).rows)
         exact = self._exact_gradient(rows, w, query.sampling_rate * self._setting.n)
-        return self._add_noise(exact, self._paid.sigma(item))
+        return self._add_noise(exact, self._paid.sigma(item, query.sensitivity_at(float(np.linalg.norm(w)))))
 
     def _noisy_local_gradient(self, query: LocalGradientQuery, item: PlannedQuery, w: Array) -> Array:
         norm = float(np.linalg.norm(w))
@@ -230,6 +230,8 @@ class Oracle:
 
     def _descend(self, query: LastIterateQuery, item: PlannedQuery, w: Array) -> Array:
         # Algorithm 4 with a proximal step, run behind the wall: only the last iterate leaves.
+        if float(np.linalg.norm(w)) > self._setting.constants.norm_bound * (1.0 + 1e-9):
+            raise InvalidParameter("a path of which only the end leaves must start in the domain.")
         sigma = self._paid.sigma(item)
         for _ in range(query.n_steps):
             gradient = self._add_noise(self._exact_gradient(self._rows, w, self._setting.n), sigma)

@@ -14,11 +14,13 @@ class GradientQuery:
     """The mean gradient at a released point: (1/(qn)) Σ_{i∈B} ∇f(w, z_i) + N(0, σ² I).
 
     With `sampling_rate` q < 1 every row is in B independently with probability q (Poisson sampling).
-    Proofs: docs/proofs/gradient.md and docs/proofs/sampled_gradient.md.
+    The point is released, so σ may depend on its norm: for logistic loss it is smaller near 0.
+    Proofs: docs/proofs/gradient.md, docs/proofs/ball_sensitivity.md and docs/proofs/sampled_gradient.md.
 
     Guarantees
     ----------
-    Moving to an adjacent table moves the sum by at most `setting.sum_sensitivity`, whatever the rows hold.
+    Moving to an adjacent table moves the sum by at most `setting.sum_sensitivity`, whatever the rows hold, and the sum
+    over all rows at w by at most `setting.sum_sensitivity_at(‖w‖)`.
     """
 
     setting: Setting
@@ -32,8 +34,12 @@ class GradientQuery:
 
     @property
     def sensitivity(self) -> float:
-        """l2 sensitivity of the answer, given the batch."""
+        """l2 sensitivity of the answer at any point, given the batch."""
         return self.setting.sum_sensitivity / (self.sampling_rate * self.setting.n)
+
+    def sensitivity_at(self, norm: float) -> float:
+        """The same at a point of this norm. A sampled answer is priced for what one row adds wherever it is asked."""
+        return self.setting.sum_sensitivity_at(norm) / self.setting.n if self.sampling_rate == 1.0 else self.sensitivity
 
     @property
     def n_steps(self) -> int:

@@ -65,8 +65,8 @@ class LastIterateQuery:
 
     @property
     def sensitivity(self) -> float:
-        """l2 sensitivity of one step's mean gradient."""
-        return self.setting.sum_sensitivity / self.setting.n
+        """l2 sensitivity of one step's mean gradient at any point of C, where the whole path lies."""
+        return self.setting.domain_sensitivity / self.setting.n
 
     @property
     def gradients_per_row(self) -> float:
