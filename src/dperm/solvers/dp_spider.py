@@ -125,11 +125,12 @@ class DPSpider(Solver):
         return w if self.release == "uniform" else best
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
-        """D √(bound), for F(w) − F* ≤ ‖∇F(w)‖ ‖w − w*‖ if F is convex, and never above the gap at the start.
+        """D √(bound), as if F were convex around what is found, and never above the gap at the start.
 
-        D is the domain's diameter or the nominal distance. Nothing can be said of a loss that is not convex: there it
-        is a guess, as if F were convex around the minimiser that is found.
+        D is the domain's diameter or the nominal distance. For convex losses others do far better.
         """
+        if setting.constants.convex:
+            return math.inf
         bound = self._pace(setting, gaussian_mu(guarantee)).bound
         distance = distance_bound(setting, self.nominal_distance)
         return min(setting.constants.initial_gap, distance * math.sqrt(bound))
