@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo check test bench clean
+.PHONY: help setup demo check test bench bench-auto clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,14 @@ bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/frank_wolfe.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/sgd.py
+	$(BIN)/python benchmarks/nonconvex.py
+	$(BIN)/python benchmarks/support.py
+	$(BIN)/python benchmarks/regression.py
+	$(BIN)/python benchmarks/auto.py cells
+	$(BIN)/python benchmarks/auto.py speed
+
+bench-auto: $(READY) ## auto against every other solver in 144 cells (hours); DPERM_DATA names a folder with a9a.npz
+	$(BIN)/python benchmarks/auto.py grid --seeds 3
 
 clean: ## Remove what was made here
 	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

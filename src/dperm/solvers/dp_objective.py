@@ -98,8 +98,7 @@ class DPObjective(ObjectiveSolver):
         if guarantee is None:
             return self._plan_with(setting, None, self.ridge or 0.0)
         constants, noise = setting.constants, self._noise_length(setting, guarantee)
-        share = self._default_share(setting, guarantee, noise) if self.slope_share is None else self.slope_share
-        stages = self._stages(setting, guarantee, share * noise)
+        share, stages = self._choose(setting, guarantee, noise)
         plans = [self._plan_with(setting, guarantee, stage.ridge, share) for stage in stages]
         planned = tuple(
             replace(plan.planned[0], relative_noise=1.0 / math.sqrt(stage.budget))
@@ -134,8 +133,7 @@ class DPObjective(ObjectiveSolver):
         Shrinkage makes N·P/(N + P) of noise N that stands against what w = 0 costs, P.
         """
         noise = self._noise_length(setting, guarantee)
-        share = self._default_share(setting, guarantee, noise) if self.slope_share is None else self.slope_share
-        stages = self._stages(setting, guarantee, share * noise)
+        share, stages = self._choose(setting, guarantee, noise)
         square = (share * noise) ** 2 / stages[-1].budget
         total = setting.constants.strong_convexity + stages[-1].ridge
         from_noise = (1.0 + _FOUND_CUT * (share < 1.0)) * noise_risk(setting, square, total)
@@ -144,38 +142,43 @@ class DPObjective(ObjectiveSolver):
         at_zero = risk_at_zero(setting, guarantee)
         return from_noise * at_zero / (from_noise + at_zero) + bias
 
-    def _stages(self, setting: Setting, guarantee: Guarantee, noise: float) -> list[_Stage]:
-        """One minimisation; two where the ridge that balances noise and bias is less than what the determinant asks."""
-        mu, balanced = setting.constants.strong_convexity, self._balanced_total(setting, guarantee, noise)
-        least = [self._jacobian_ridge(setting, guarantee.epsilon / 3.0)]
-        if setting.constants.sigmoidal and self._is_gaussian(guarantee):
-            # Here the determinant costs nothing in one of two rows that differ (theorem 4).
-            free = 4.0 * setting.constants.smoothness / (setting.n * guarantee.epsilon)
-            free *= _FREE_FOR_TWO_ROWS if setting.adjacency is Adjacency.REPLACE_ONE else 1.0
-            n_stages = self.n_stages or (2 if balanced < free else 1)
-            least = [_ONLY_STAGE * free] if n_stages == 1 else [_FIRST_STAGE * free, free]
-        solvable = 2.0 * setting.smoothness / LARGEST_CONDITION
-        ridges = [max(0.0, max(total, balanced, solvable) - mu) for total in least]
-        if self.ridge is not None:
-            ridges = [self.ridge] * len(ridges)
-        budgets = [1.0] if len(ridges) == 1 else [1.0 - _LAST_BUDGET, _LAST_BUDGET]
-        return [_Stage(*both) for both in zip(ridges, budgets, strict=True)]
+    def _choose(self, setting: Setting, guarantee: Guarantee, noise: float) -> tuple[float, list[_Stage]]:
+        """How far slopes are cut, and the minimisations: two where the determinant asks for more than the balance."""
+        joint = setting.constants.sigmoidal and self._is_gaussian(guarantee)
+        least = self._jacobian_ridge(setting, guarantee.epsilon / 3.0)
+        if joint:  # from here on the determinant costs nothing (theorem 4)
+            least = 4.0 * setting.constants.smoothness / (setting.n * guarantee.epsilon)
+            least *= _FREE_FOR_TWO_ROWS if setting.adjacency is Adjacency.REPLACE_ONE else 1.0
+        n_stages = self.n_stages or (2 if joint and self._balanced_total(setting, guarantee, noise) < least else 1)
+        if self.slope_share is not None:
+            share = self.slope_share
+        else:  # in two stages the determinant counts where slopes end, so that cutting them gains nothing
+            share = self._default_share(setting, guarantee, noise) if joint and n_stages == 1 else 1.0
+        ridges = [least] if not joint else [_ONLY_STAGE * least]
+        if n_stages == 2:
+            ridges = [_FIRST_STAGE * least, least]
+        if self.ridge is None:
+            wanted = max(
+                self._balanced_total(setting, guarantee, share * noise), 2.0 * setting.smoothness / LARGEST_CONDITION
+            )
+            ridges = [max(0.0, max(total, wanted) - setting.constants.strong_convexity) for total in ridges]
+        else:
+            ridges = [self.ridge] * n_stages
+        budgets = [1.0] if n_stages == 1 else [1.0 - _LAST_BUDGET, _LAST_BUDGET]
+        return share, [_Stage(*both) for both in zip(ridges, budgets, strict=True)]
 
     def _balanced_total(self, setting: Setting, guarantee: Guarantee, noise: float) -> float:
         """μ + ridge that balances noise of this length with the bias on a minimiser of norm D."""
-        mu, balanced = (
-            setting.constants.strong_convexity,
-            noise / typical_length(setting, guarantee, self.nominal_distance),
-        )
-        return mu + balanced * math.sqrt(balanced / (mu + balanced))
+        mu, distance = setting.constants.strong_convexity, typical_length(setting, guarantee, self.nominal_distance)
+        balanced = noise / distance if distance > 0.0 else 0.0
+        return mu + balanced * math.sqrt(balanced / (mu + balanced)) if balanced > 0.0 else mu
 
     def _default_share(self, setting: Setting, guarantee: Guarantee, noise: float) -> float:
-        if not setting.constants.sigmoidal:
-            return 1.0
-        noise_risk = 0.25 * noise**2 / self._balanced_total(setting, guarantee, noise)
-        margin = typical_length(setting, guarantee, self.nominal_distance) * math.sqrt(
-            setting.constants.smoothness / 0.25
-        )
+        length = typical_length(setting, guarantee, self.nominal_distance)
+        margin = length * math.sqrt(setting.constants.smoothness / 0.25)
+        if margin == 0.0:
+            return 1.0  # C is a point
+        from_noise = 0.25 * noise**2 / self._balanced_total(setting, guarantee, noise)
         rate = _CUT_RATE * min(1.0, math.sqrt(_CUT_MARGIN / margin))
-        steepness = (math.log(1.0 / (_CUT_SHARE * noise_risk)) - _CUT_OFFSET) / rate
+        steepness = (math.log(1.0 / (_CUT_SHARE * from_noise)) - _CUT_OFFSET) / rate
         return 1.0 / (1.0 + math.exp(-max(0.0, steepness)))
