@@ -47,7 +47,7 @@ def main() -> None:
     """Print one block per adjacency and ε."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("DPERM_DATA", ""))
     if not (folder / "california_housing.npz").is_file():
-        print("California housing is left out: name the folder with california_housing.npz as an argument or DPERM_DATA.")
+        print("California housing is left out: name the folder with california_housing.npz, here or as DPERM_DATA.")
         return
     warnings.simplefilter("ignore", LargeDeltaWarning)
     X, y = california(folder)
