@@ -457,18 +457,24 @@ def test_a_run_asks_all_that_was_paid_for_and_nothing_else(solver):
 
 @pytest.mark.parametrize("solver", SVRG, ids=repr)
 def test_every_answer_of_a_run_gets_the_noise_of_its_own_item(solver):
-    _, oracle, _ = run_counted(solver, multiplier=3.0)
+    expected = []
+
+    class Watched(RecordingOracle):
+        def ask(self, item, *points, **more):
+            if isinstance(item.query, GradientQuery):
+                expected.append(3.0 * item.relative_noise * item.query.sensitivity_at(np.linalg.norm(points[0])))
+            elif isinstance(item.query, DifferenceQuery):
+                distance = np.linalg.norm(points[0] - points[1])
+                expected.append(3.0 * item.relative_noise * item.query.sensitivity_at(distance))
+            return super().ask(item, *points, **more)
+
+    _, oracle, _ = run_counted(solver, Watched, multiplier=3.0)
     planned = oracle._paid.plan.planned
     if isinstance(planned[0].query, PrintedEpochQuery):
         assert set(oracle.sigmas) == {3.0 * planned[0].query.sensitivity}
         return
-    *anchors, differences = planned
-    expected = [3.0 * item.relative_noise * item.query.sensitivity for item in anchors]
-    largest = 3.0 * differences.relative_noise * differences.query.sensitivity
-    at_anchors = [sigma for sigma in oracle.sigmas if np.isclose(sigma, expected, rtol=1e-12, atol=0.0).any()]
-    assert at_anchors == pytest.approx(expected, rel=1e-12)
-    assert len(oracle.sigmas) == len(anchors) + differences.count
-    assert all(0 < sigma <= largest for sigma in oracle.sigmas if sigma not in at_anchors)
+    assert oracle.sigmas == pytest.approx(expected, rel=1e-12)
+    assert len(oracle.sigmas) == sum(item.count for item in planned)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

@@ -38,7 +38,7 @@ def test_zero_gradients_show_the_planned_noise(rate, adjacency):
     draws = 4000
     oracle, query = record(problem, void, adjacency, [np.zeros(P)] * draws, rate, seed=11)
     answers = np.array(oracle.answers)
-    planned = oracle._paid.noise_multiplier * query.sensitivity
+    planned = oracle._paid.noise_multiplier * query.sensitivity_at(0.0)
     assert set(oracle.sigmas) == {planned}
     # The standard error of an estimated standard deviation is σ/√(2m); three of them: false alarm 0.3 %, fixed seed.
     spread = answers.std()

@@ -61,8 +61,10 @@ class Setting:
         Less than anywhere where slopes are known to be sigmoids: docs/proofs/ball_sensitivity.md.
         """
         constants = self.constants
-        margin = norm * constants.sigmoid_norm * (1.0 + 1e-9)
-        if not margin < math.inf:  # unbounded, or nothing known (0 · ∞ included)
+        if constants.sigmoid_norm == math.inf:
+            return self.sum_sensitivity
+        margin = float(norm) * constants.sigmoid_norm * (1.0 + 1e-9)
+        if not margin < math.inf:
             return self.sum_sensitivity
         width = sigmoid_width(margin) if self.adjacency is Adjacency.REPLACE_ONE else sigmoid(margin)
         rounding = 1.0 + (constants.dimension + 8.0) * 2.0**-52 * margin + 1e-12  # of margins, and of the sigmoid
