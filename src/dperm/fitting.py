@@ -101,8 +101,8 @@ def price(
     check_noise(noise, guarantee, accountant)
     kind = Adjacency.parse(adjacency)
     setting = Setting(problem.constants(count("n_features", n_features)), count("n", n), kind)
-    if noise == "paper" and solver == "auto":
-        solver = "dp-gd"  # the published formulae are those of the paper's methods
+    if solver == "auto" and (noise == "paper" or accountant != "pld"):
+        solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
     chosen = choose_solver(solver, problem, setting, None if noise is None else guarantee)
     if noise is None or guarantee is None:
         paid = PaidPlan(chosen.plan(setting, None), None)

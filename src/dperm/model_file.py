@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dperm.errors import InvalidParameter
 from dperm.estimators import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
 from dperm.estimators.base import PrivateLinearModel
 from dperm.privacy.accountants import leaves
+from dperm.privacy.events import ObjectivePerturbationDpEvent
 from dperm.privacy.statement import PrivacyStatement
 
 ESTIMATORS: dict[str, type[PrivateLinearModel]] = {
@@ -91,6 +93,8 @@ def load_model(path: Path) -> tuple[PrivateLinearModel, list[str], str]:
 
 
 def _event_to_dict(leaf: Any, count: int) -> dict[str, Any]:
+    if isinstance(leaf, ObjectivePerturbationDpEvent):
+        return {"mechanism": "objective perturbation", **asdict(leaf), "count": count}
     if hasattr(leaf, "event"):
         sampled = {"sampling_probability": leaf.sampling_probability}
         return {"mechanism": "gaussian", "noise_multiplier": leaf.event.noise_multiplier, "count": count, **sampled}

@@ -43,7 +43,7 @@ def test_fit_writes_a_model_and_prints_the_statement(table, capsys):
     assert content["columns"] == ["a", "b", "c"]
     assert content["classes"] == ["low", "high"]
     assert content["privacy"]["for_release"] is True
-    assert content["events"][0]["mechanism"] == "gaussian"
+    assert [event["mechanism"] for event in content["events"]] == ["pure"]  # three columns: Gamma noise is shorter
 
 
 def test_predict_reads_the_model_and_writes_one_column(table, capsys):
@@ -174,7 +174,9 @@ def test_the_accountant_of_the_appendix_is_named_in_the_statement_and_kept_in_th
 
 
 def test_plan_needs_no_data_and_names_the_price(capsys):
-    assert run_with(["plan", "--n", "200000", "--p", "54", "--epsilon", "1", "--delta", "1e-6"]) == 0
+    assert (
+        run_with(["plan", "--n", "200000", "--p", "54", "--epsilon", "1", "--delta", "1e-6", "--solver", "dp-gd"]) == 0
+    )
     out = capsys.readouterr().out
     for words in ("noise:", "multiplier", "G = 1.41421", "step_size", "passes over the rows", "Rényi accounting gives"):
         assert words in out
@@ -238,3 +240,24 @@ def test_frank_wolfe_is_planned_checked_and_written_with_its_events(table, capsy
     assert content["privacy"]["entry_bound"] == 0.5
     code, path = fit(table, *GOOD, *options, "--noise", "paper")
     assert json.loads(path.read_text())["events"][0]["mechanism"] == "pure"
+
+
+def test_plan_explains_how_auto_chooses(capsys):
+    public = ["plan", "--n", "200000", "--p", "54", "--epsilon", "1", "--delta", "1e-6", "--explain"]
+    assert run_with(public) == 0
+    table = capsys.readouterr().out.split("expected excess risk")[1].splitlines()[1:-1]
+    risks = [float(line.split()[1].replace("unknown", "inf")) for line in table]
+    assert table[0].split()[0] == "dp-objective"
+    assert risks == sorted(risks)
+    assert len(table) > 10
+    assert run_with([*public, "--noise", "paper"]) == 2
+    assert "--explain" in capsys.readouterr().err
+
+
+def test_the_file_of_a_model_says_all_that_its_price_needs(table, capsys):
+    code, path = fit(table, *GOOD, "--solver", "kifer-objective")
+    capsys.readouterr()
+    (event,) = json.loads(path.read_text())["events"]
+    assert code == 0
+    assert event["mechanism"] == "objective perturbation"
+    assert {"noise_multiplier", "log_jacobian", "monotone", "remainder", "sigmoidal", "slope_share"} < event.keys()

@@ -19,9 +19,11 @@ from dperm import (
     Guarantee,
     InvalidParameter,
     L1Ball,
+    L2Ball,
     Logistic,
     Problem,
     Sigmoid,
+    Squared,
     price,
 )
 from dperm.privacy.accountants import delta_of, epsilon_of, leaves
@@ -433,9 +435,10 @@ def test_plans_count_every_step_and_every_gradient(solver):
 
 
 def run_counted(solver, oracle_type=RecordingOracle, table=None, multiplier=1.0):
-    """Run a solver on the first of two problems that it takes; the price does not matter here, so it is not found."""
+    """Run a solver on the first of three problems that it takes; the price does not matter here, so it is not found."""
     table = table or base_table()
-    problems = (logistic_problem(), Problem(Logistic(), domain=L1Ball(3.0)))
+    ball = Problem(Squared(), domain=L2Ball(2.0))
+    problems = (logistic_problem(), Problem(Logistic(), domain=L1Ball(3.0)), ball)
     problem = next(problem for problem in problems if solver.refusal(problem) is None)
     setting = setting_of(problem, Adjacency.REPLACE_ONE, n=len(table.y))
     paid = PaidPlan(solver.plan(setting, GUARANTEE), multiplier)

@@ -91,7 +91,8 @@ class Plan:
 class PaidPlan:
     """A plan with its noise. `noise_multiplier` None is the explicit way to run without noise or privacy.
 
-    With `constant` every answer has the noise for its query's largest sensitivity, as published formulas have it.
+    With `constant` full gradients have the noise for their largest sensitivity wherever they are asked for, as
+    published formulas have it.
     """
 
     plan: Plan
@@ -107,7 +108,7 @@ class PaidPlan:
         """Scale of a planned query's noise (a Gaussian's is its σ): at this sensitivity, or at its largest."""
         if self.noise_multiplier is None:
             return 0.0
-        moved = item.query.sensitivity if sensitivity is None or self.constant else sensitivity
+        moved = item.query.sensitivity if sensitivity is None else sensitivity
         sigma = self.noise_multiplier * item.relative_noise * moved
         if not (sigma > 0.0 and math.isfinite(sigma)):
             raise InvalidParameter("the noise of a query is not a positive finite number; the bounds are degenerate.")

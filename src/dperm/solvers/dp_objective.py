@@ -121,7 +121,7 @@ class DPObjective(ObjectiveSolver):
         """Minimise, around what was released before; then shrink as James and Stein do, which needs no rows."""
         w = start
         for item in plan.planned:
-            w = problem.domain.project(oracle.ask(item, w))
+            w = self._without_specks(problem, plan, problem.domain.project(oracle.ask(item, w)))
         noise, length = float(plan.settings.get("noise_length", 0.0)), float(np.linalg.norm(w))
         if start.any() or noise == 0.0:
             return w  # 0 is not in C, or there is no noise

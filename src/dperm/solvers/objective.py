@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.privacy.plan import Plan, PlannedQuery
@@ -11,6 +13,7 @@ from dperm.privacy.queries import ObjectivePerturbationQuery
 from dperm.privacy.queries.base import LARGEST_CONDITION
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
+from dperm.regularizers import L2, NoRegularizer
 from dperm.solvers.base import Array, Oracle, Solver
 from dperm.solvers.expected import noise_risk, ridge_bias, typical_length
 from dperm.solvers.perturbation import needs_a_stable_minimiser, remainder_for, tolerance_for
@@ -74,7 +77,14 @@ class ObjectiveSolver(Solver):
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
         """Ask once; projecting what the little output noise moved is post-processing."""
-        return problem.domain.project(oracle.ask(plan.planned[0], start))
+        return self._without_specks(problem, plan, problem.domain.project(oracle.ask(plan.planned[0], start)))
+
+    @staticmethod
+    def _without_specks(problem: Problem, plan: Plan, w: Array) -> Array:
+        """Exact zeros where a non-smooth regularizer made them and the noise for the remainder covered them."""
+        if isinstance(problem.regularizer, NoRegularizer | L2):
+            return w
+        return problem.domain.project(np.where(np.abs(w) > float(plan.settings["speck"]), w, 0.0))
 
     def _plan_with(self, setting: Setting, guarantee: Guarantee | None, ridge: float, slope_share: float = 1.0) -> Plan:
         distribution = "Gaussian" if self._is_gaussian(guarantee) else "Gamma"
@@ -82,7 +92,9 @@ class ObjectiveSolver(Solver):
         remainder = remainder_for(guarantee)
         query = ObjectivePerturbationQuery(setting, ridge, tolerance, remainder, distribution, slope_share)
         mechanism = f"{self.name}, the minimiser with a random linear term and a further ridge of {ridge:.3g}"
-        return Plan(mechanism, (PlannedQuery(query),), {"ridge": ridge, "tolerance": query.tolerance})
+        # A coordinate of that noise is as long as this about once in a million.
+        speck = 0.0 if guarantee is None else 8.0 * math.sqrt(setting.constants.dimension + 1.0) * query.remainder_scale
+        return Plan(mechanism, (PlannedQuery(query),), {"ridge": ridge, "tolerance": query.tolerance, "speck": speck})
 
     def _default_ridge(self, setting: Setting, guarantee: Guarantee) -> float:
         constants = setting.constants

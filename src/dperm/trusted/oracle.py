@@ -189,7 +189,8 @@ class Oracle:
         whole = query.sampling_rate == 1.0
         rows = self._rows if whole else self._rows.take(self._batches(query.sampling_rate, 1).rows)
         exact = self._exact_gradient(rows, w, query.sampling_rate * self._setting.n)
-        return self._add_noise(exact, self._paid.sigma(item, query.sensitivity_at(float(np.linalg.norm(w)))))
+        here = None if self._paid.constant else query.sensitivity_at(float(np.linalg.norm(w)))
+        return self._add_noise(exact, self._paid.sigma(item, here))
 
     def _noisy_local_gradient(self, query: LocalGradientQuery, item: PlannedQuery, w: Array) -> Array:
         norm = float(np.linalg.norm(w))

@@ -1,0 +1,177 @@
+"""How "auto" chooses, and the rules of DP-Objective, from public numbers."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from dperm import (
+    L1,
+    L2,
+    DPObjective,
+    Guarantee,
+    Huber,
+    InvalidParameter,
+    L1Ball,
+    L2Ball,
+    Logistic,
+    Problem,
+    Sigmoid,
+    SmoothedHinge,
+    Softmax,
+    Squared,
+    empirical_risk,
+    minimize,
+    price,
+)
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.setting import Setting
+from dperm.solvers import predictions
+
+GUARANTEE = Guarantee(1.0, 1e-6)
+PROBLEMS = [
+    Problem(Logistic(), L2(1e-2)),
+    Problem(Logistic()),
+    Problem(Logistic(), L1(1e-3)),
+    Problem(Softmax(3), L2(1e-2)),
+    Problem(Squared(), domain=L2Ball(2.0)),
+    Problem(Huber(), L2(1e-2)),
+    Problem(SmoothedHinge(), L2(1e-3)),
+    Problem(Sigmoid(), L2(1e-2)),
+]
+
+
+def setting_for(problem, n=20_000, p=30, adjacency=Adjacency.ADD_REMOVE):
+    return Setting(problem.constants(p), n, adjacency)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: f"{problem.loss.name}-{problem.regularizer.name}")
+def test_auto_is_the_solver_with_the_smallest_prediction(problem):
+    for adjacency, epsilon in itertools.product(Adjacency, (0.1, 2.0)):
+        guarantee = Guarantee(epsilon, 1e-6)
+        ranked = predictions(problem, setting_for(problem, adjacency=adjacency), guarantee)
+        risks = [risk for _, risk in ranked]
+        assert risks == sorted(risks)
+        assert 0.0 < risks[0] < math.inf
+        assert all(solver.refusal(problem) is None for solver, _ in ranked)
+        fit = price(problem, 20_000, 30, guarantee=guarantee, adjacency=adjacency.value)
+        assert fit.solver == ranked[0].solver
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: f"{problem.loss.name}-{problem.regularizer.name}")
+def test_more_rows_or_budget_never_raise_the_smallest_prediction(problem):
+    def least(n, epsilon):
+        return predictions(problem, setting_for(problem, n), Guarantee(epsilon, 1e-6))[0].risk
+
+    by_rows = [least(n, 1.0) for n in (1_000, 10_000, 100_000)]
+    by_budget = [least(20_000, epsilon) for epsilon in (0.1, 0.5, 2.0, 8.0)]
+    assert by_rows == sorted(by_rows, reverse=True)
+    assert by_budget == sorted(by_budget, reverse=True)
+
+
+def test_without_noise_auto_finds_the_exact_minimiser_where_it_can():
+    assert price(PROBLEMS[0], 100, 3, guarantee=None, noise=None).solver.name == "dp-objective"
+    assert price(PROBLEMS[3], 100, 3, guarantee=None, noise=None).solver.name == "dp-gd"
+
+
+def test_pure_guarantees_get_solvers_that_keep_them():
+    names = {solver.name for solver, _ in predictions(PROBLEMS[0], setting_for(PROBLEMS[0]), Guarantee(1.0, 0.0))}
+    assert names == {"dp-objective", "kifer-objective", "chaudhuri-objective", "chaudhuri-output"}
+    with pytest.raises(InvalidParameter, match="no solver"):
+        price(PROBLEMS[7], 1000, 5, guarantee=Guarantee(1.0, 0.0))
+
+
+def test_published_noise_and_the_papers_accountant_keep_the_papers_method():
+    assert price(PROBLEMS[0], 1000, 5, guarantee=GUARANTEE, noise="paper").solver.name == "dp-gd"
+    appendix = price(PROBLEMS[0], 1000, 5, guarantee=GUARANTEE, accountant="advanced-composition")
+    assert appendix.solver.name == "dp-gd"
+
+
+# DP-Objective
+
+
+def settings_of(problem, n, epsilon, adjacency="add_remove", **options):
+    fit = price(
+        problem, n, 54, guarantee=Guarantee(epsilon, 1e-5), solver=DPObjective(**options), adjacency=adjacency
+    )  # fmt: skip
+    return fit.paid.plan.settings
+
+
+def test_slopes_are_cut_the_more_the_more_noise_there_is():
+    shares = [settings_of(PROBLEMS[0], 30_000, epsilon)["slope_share"] for epsilon in (0.05, 0.2, 1.0, 5.0)]
+    assert shares == sorted(shares)
+    assert 0.5 <= shares[0] < 0.7
+    assert 0.8 < shares[-1] < 1.0
+    assert settings_of(PROBLEMS[6], 30_000, 0.05)["slope_share"] == 1.0  # a hinge is as steep in all active rows
+
+
+def test_a_second_stage_comes_where_the_determinant_asks_for_more_ridge_than_the_balance():
+    many, few = settings_of(Problem(Logistic()), 200_000, 1.0), settings_of(Problem(Logistic()), 5_000, 0.2)
+    assert (many["n_stages"], many["slope_share"], few["n_stages"]) == (2, 1.0, 1)
+    assert many["ridge"] == pytest.approx(1.0 / 200_000)  # 4β/(nε) for rows of norm 1
+    assert settings_of(PROBLEMS[0], 200_000, 1.0)["n_stages"] == 1
+    assert settings_of(PROBLEMS[0], 200_000, 1.0, n_stages=2)["n_stages"] == 2
+
+
+NONSENSE = [
+    {"n_stages": 3},
+    {"n_stages": 0},
+    {"slope_share": 0.0},
+    {"slope_share": 1.5},
+    {"slope_share": math.nan},
+    {"ridge": -1.0},
+    {"nominal_distance": 0.0},
+]
+
+
+@pytest.mark.parametrize("options", NONSENSE, ids=str)
+def test_settings_that_mean_nothing_are_refused(options):
+    with pytest.raises(InvalidParameter):
+        DPObjective(**options)
+
+
+def test_where_there_is_no_signal_shrinkage_keeps_the_answer_near_zero():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3000, 100)) / 10.0, rng.choice([-1.0, 1.0], 3000)
+    problem = Problem(Logistic(), L2(1e-2))
+    guarantee = Guarantee(0.1, 1e-6)
+    zero = empirical_risk(problem, X, y, np.zeros(100))
+    shrunk, plain = (
+        np.mean(
+            [
+                empirical_risk(problem, X, y, minimize(problem, X, y, guarantee=guarantee, solver=s, random_state=i).w)
+                for i in range(5)
+            ]
+        )
+        - zero
+        for s in ("dp-objective", "kifer-objective")
+    )
+    assert shrunk < 0.2 * plain
+
+
+def test_two_stages_come_nearer_to_a_far_minimiser_than_one_with_the_same_ridge():
+    """Without noise to speak of: what is left of the ridge's bias is squared."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(4000, 4)) / 4.0
+    y = np.where(rng.uniform(size=4000) < 1.0 / (1.0 + np.exp(-X @ np.array([9.0, -7.0, 5.0, 3.0]))), 1.0, -1.0)
+    problem = Problem(Logistic())
+    best = empirical_risk(problem, X, y, minimize(problem, X, y, guarantee=None, noise=None).w)
+    one, two = (
+        empirical_risk(
+            problem, X, y,
+            minimize(problem, X, y, guarantee=Guarantee(1000.0, 1e-6), random_state=0,
+                     solver=DPObjective(ridge=0.003, slope_share=1.0, n_stages=n_stages)).w,
+        ) - best
+        for n_stages in (1, 2)
+    )  # fmt: skip
+    assert 0.0 < two < 0.3 * one
+
+
+def test_a_lasso_keeps_its_exact_zeros():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 12)) / 5.0
+    y = np.sign(X[:, 0] + X[:, 1])
+    w = minimize(Problem(Logistic(), L1(0.02), L1Ball(20.0)), X, y, guarantee=Guarantee(4.0, 1e-6)).w
+    assert (w[2:] == 0.0).sum() >= 6
+    assert (w[:2] > 0.1).all()
