@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo check test bench bench-auto clean
+.PHONY: help setup demo check test test-slow bench bench-auto clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,9 @@ check: $(READY) ## Format, lint, types and the wall
 
 test: check ## All checks and tests, on all cores
 	$(BIN)/python -m pytest -n auto
+
+test-slow: $(READY) ## Every solver on every problem: what `make test` takes a sample of
+	$(BIN)/python -m pytest -n auto -m slow
 
 bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/gradient.py

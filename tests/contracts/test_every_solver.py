@@ -15,14 +15,11 @@ from dperm import (
     DPSGD,
     L1,
     L2,
-    RRPSGD,
-    BassilySGD,
     Box,
     DPKatyusha,
     DPNewton,
     DPObjective,
     DPSpider,
-    DPSVRGPlusPlus,
     ElasticNet,
     GroupBall,
     GroupL2,
@@ -40,9 +37,7 @@ from dperm import (
     Softmax,
     Squared,
     SupportDescent,
-    TalwarMirror,
     Welsch,
-    ZhangOutput,
     empirical_risk,
     minimize,
     price,
@@ -73,9 +68,6 @@ PROBLEMS = [
     Problem(Huber(0.5), L2(0.05)),
     Problem(Poisson(target_bound=4.0), L2(0.1)),
 ]
-# Without noise these take tens of thousands of steps; a few problems of every kind will do for them.
-TAKES_MANY_STEPS = (BassilySGD, DPSGD, DPSpider, DPSVRGPlusPlus, TalwarMirror, ZhangOutput)
-SOME_PROBLEMS = [PROBLEMS[i] for i in (0, 2, 5, 9, 10)]
 NON_CONVEX = [Problem(Sigmoid(), L2(0.05)), Problem(Welsch(), domain=L2Ball(2.0))]
 
 
@@ -107,6 +99,21 @@ def takes(solver, problem):
     return solver.refusal(problem) is None
 
 
+# A problem of every kind for all solvers; `make test-slow` takes the others as well.
+SOME_PROBLEMS = [*(PROBLEMS[i] for i in (0, 2, 5, 7, 10)), NON_CONVEX[0]]
+
+
+def pairs(solvers, problems):
+    """Every solver with every problem that it takes."""
+    sample = {True: [], False: [pytest.mark.slow]}
+    return [
+        pytest.param(solver, problem, id=f"{solver!r}-{names(problem)}", marks=sample[problem in SOME_PROBLEMS])
+        for solver in solvers
+        for problem in problems
+        if takes(solver, problem)
+    ]
+
+
 def first_taken_by(solver, intercept=False):
     """A problem that the solver takes, logistic if it takes one."""
     taken = [p for p in PROBLEMS if takes(solver, p) and p.intercept == intercept]
@@ -120,13 +127,8 @@ def test_every_solver_is_listed_by_its_name():
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
-@pytest.mark.parametrize("problem", PROBLEMS + NON_CONVEX, ids=names)
-@pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
+@pytest.mark.parametrize(("solver", "problem"), pairs(SOLVER_EXAMPLES, PROBLEMS + NON_CONVEX))
 def test_the_plan_is_public_priced_and_keeps_the_guarantee(solver, problem, adjacency):
-    if not takes(solver, problem):
-        return
-    if isinstance(solver, BassilySGD | DPSGD | RRPSGD) and problem not in (*PROBLEMS[:3], NON_CONVEX[0]):
-        return  # their price depends on the rate and the number of steps alone, and takes a second
     first, second = (price(problem, 5000, P, guarantee=GUARANTEE, solver=solver, adjacency=adjacency) for _ in range(2))
     assert first.paid == second.paid
     assert epsilon_of(first.paid.event(), GUARANTEE.delta, adjacency) <= GUARANTEE.epsilon
@@ -134,11 +136,8 @@ def test_the_plan_is_public_priced_and_keeps_the_guarantee(solver, problem, adja
     assert first.privacy.caveats == ("this is a plan, nothing was fitted",)
 
 
-@pytest.mark.parametrize("problem", PROBLEMS + NON_CONVEX, ids=names)
-@pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
+@pytest.mark.parametrize(("solver", "problem"), pairs(SOLVER_EXAMPLES, PROBLEMS + NON_CONVEX))
 def test_the_answer_is_finite_and_in_the_domain(solver, problem):
-    if not takes(solver, problem):
-        return
     X, y = table_for(problem)
     w = minimize(problem, X, y, guarantee=GUARANTEE, solver=solver).w
     assert w.shape == (problem.dimension(P),)
@@ -146,14 +145,9 @@ def test_the_answer_is_finite_and_in_the_domain(solver, problem):
     np.testing.assert_allclose(problem.domain.project(w), w, atol=1e-9)
 
 
-@pytest.mark.parametrize("problem", PROBLEMS, ids=names)
-@pytest.mark.parametrize("solver", STEADY_EXAMPLES, ids=repr)
+@pytest.mark.parametrize(("solver", "problem"), pairs(STEADY_EXAMPLES, PROBLEMS))
 def test_without_noise_it_reaches_the_optimum(solver, problem):
     """No point near the answer, and none on the way to a long independent run, has a lower risk."""
-    if not takes(solver, problem):
-        return
-    if isinstance(solver, TAKES_MANY_STEPS) and problem not in SOME_PROBLEMS:
-        return
     X, y = table_for(problem)
     release = minimize(problem, X, y, guarantee=None, noise=None, solver=solver)
     risk, gap = empirical_risk(problem, X, y, release.w), noiseless_gap(solver, problem, N, P)
