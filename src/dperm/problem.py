@@ -214,8 +214,9 @@ class Problem:
             convex=self.loss.convex,
             exact_prox=prox_is_exact(self.regularizer, self.domain),
             monotone=self.loss.monotone,
-            # Where the domain keeps margins from the sigmoid's end, t would be a share of less than that.
-            sigmoidal=self.loss.sigmoidal and slope == self.loss.slope_bound(math.inf),
+            # Where the domain keeps margins from the sigmoid's end or its middle, its form would be another.
+            sigmoidal=self.loss.sigmoidal
+            and (slope, curvature) == (self.loss.slope_bound(math.inf), self.loss.curvature_bound(math.inf)),
             n_outputs=self.loss.n_outputs,
             dimension=dimension,
             gaussian_width=self.domain.gaussian_width(dimension),

@@ -36,6 +36,7 @@ from dperm import (
     NoRegularizer,
     NotSolved,
     Problem,
+    Simplex,
     SmoothedHinge,
     Softmax,
     Squared,
@@ -989,6 +990,67 @@ def test_the_curvature_of_a_sigmoid_is_checked():
 
     with pytest.raises(InvalidParameter, match="sigmoid"):
         Problem(Kinked(), L2(0.1)).constants(3)
+
+
+@dataclass(frozen=True)
+class Scaled(SmoothedHinge):
+    """A hinge a hundredth as steep and curved, which bends where it is steep."""
+
+    smoothing: float = 1.0
+    sigmoidal = True
+    name = "scaled"
+
+    @staticmethod
+    def derivative(margin, target, smoothing):
+        return -0.01 * target * np.minimum(np.maximum(1.0 - target * margin, 0.0), 1.0)
+
+    def slope_bound(self, margin_bound):
+        return 0.01
+
+    def curvature_bound(self, margin_bound):
+        return 0.01
+
+
+@dataclass(frozen=True)
+class Shifted(Logistic):
+    """A sigmoid whose middle lies beyond the domain, with the smaller curvature that it has there."""
+
+    name = "shifted"
+
+    @staticmethod
+    def value(margin, target):
+        return np.logaddexp(0.0, 12.0 - target * margin)
+
+    @staticmethod
+    def derivative(margin, target):
+        return -target / (1.0 + np.exp(target * margin - 12.0))
+
+    def curvature_bound(self, margin_bound):
+        middle = max(0.0, 12.0 - margin_bound)
+        return float(sigmoid(middle) * sigmoid(-middle)) * (1.0 + 1e-9)
+
+
+def test_losses_of_any_scale_are_checked_for_their_form():
+    with pytest.raises(InvalidParameter, match="sigmoid"):
+        Problem(Scaled(), L2(0.1)).constants(3)
+
+
+def test_a_sigmoid_that_the_domain_shows_a_part_of_is_priced_as_any_monotone_loss():
+    assert Problem(Shifted(), L2(0.1)).constants(1).sigmoidal
+    assert not Problem(Shifted(), L2(0.1), L2Ball(10.0)).constants(1).sigmoidal
+    assert Problem(Logistic(), domain=L2Ball(1.0)).constants(1).sigmoidal
+
+
+@pytest.mark.parametrize("ridge", [1e3, 1e6, 2e7])
+def test_a_strong_ridge_around_a_point_is_solved_for_and_a_stronger_one_refused(ridge):
+    X, y = np.ones((10, 2)) / 2.0, np.ones(10)
+    problem, guarantee = Problem(Logistic(), domain=Simplex(2.0)), Guarantee(1.0, 1e-6)
+    for seed in range(5):
+        solver = KiferObjective(ridge=ridge)
+        w = minimize(problem, X, y, guarantee=guarantee, solver=solver, random_state=seed).w
+        np.testing.assert_allclose(w, 1.0, atol=100.0 / ridge)
+    with pytest.raises(InvalidParameter, match="rounds the loss away"):
+        price(problem, 10, 2, guarantee=guarantee, solver=KiferObjective(ridge=1e9))
 
 
 # Theorem 5: one after the other.

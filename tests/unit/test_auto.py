@@ -10,6 +10,7 @@ from dperm import (
     L1,
     L2,
     DPObjective,
+    ElasticNet,
     Guarantee,
     Huber,
     InvalidParameter,
@@ -18,6 +19,7 @@ from dperm import (
     Logistic,
     Problem,
     Sigmoid,
+    Simplex,
     SmoothedHinge,
     Softmax,
     Squared,
@@ -86,6 +88,23 @@ def test_published_noise_and_the_papers_accountant_keep_the_papers_method():
     assert price(PROBLEMS[0], 1000, 5, guarantee=GUARANTEE, noise="paper").solver.name == "dp-gd"
     appendix = price(PROBLEMS[0], 1000, 5, guarantee=GUARANTEE, accountant="advanced-composition")
     assert appendix.solver.name == "dp-gd"
+
+
+ENDS_OF_THE_SCALE = [
+    (Problem(Logistic(), domain=Simplex(1.0)), 100, 1, Guarantee(1.0, 1e-6)),  # C is a point
+    (Problem(Softmax(3), ElasticNet(0.01, 0.01), row_norm=1e10), 10**6, 1, Guarantee(1e-5, 1e-6)),
+    (Problem(Logistic(), L2(1e-8), row_norm=1e50), 100, 5, Guarantee(1e6, 1e-60)),
+    (Problem(Logistic()), 10**6, 5, Guarantee(1.0, 1e-20)),
+    (Problem(Logistic()), 1, 1, Guarantee(1e-5, 1e-60)),
+    (Problem(Logistic()), 1, 1, Guarantee(1e6, 0.0)),
+]
+
+
+@pytest.mark.parametrize(("problem", "n", "p", "guarantee"), ENDS_OF_THE_SCALE)
+def test_auto_prices_the_ends_of_the_scale(problem, n, p, guarantee):
+    for adjacency in ("add_remove", "replace_one"):
+        fit = price(problem, n, p, guarantee=guarantee, adjacency=adjacency)
+        assert fit.privacy.certified_epsilon <= guarantee.epsilon
 
 
 # DP-Objective

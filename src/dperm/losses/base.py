@@ -120,9 +120,11 @@ class Loss(ABC):
                 raise InvalidParameter(f"the {self.name} loss declares itself monotone, but its derivative turns.")
 
     def _is_sigmoid(self, slopes: Array, width: float, rounding: float) -> bool:
-        share = np.abs(slopes) / self.slope_bound(math.inf)
-        bend = 4.0 * self.curvature_bound(math.inf) * share * (1.0 - share)
-        allowed = np.maximum(bend[1:], bend[:-1]) + width  # t(1 − t) changes by less than that within a step
+        steepest, curvature = self.slope_bound(math.inf), self.curvature_bound(math.inf)
+        share = np.abs(slopes) / steepest
+        bend = 4.0 * curvature * share * (1.0 - share)
+        # Within a step t changes by curvature · width/steepest at the most, and 4t(1 − t) by four times that.
+        allowed = np.maximum(bend[1:], bend[:-1]) + 4.0 * curvature**2 / steepest * width
         return self.monotone and bool((np.abs(np.diff(slopes)) <= allowed * width + rounding).all())
 
     def _check_vector_slope(self, margin_bound: float) -> None:

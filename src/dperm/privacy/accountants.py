@@ -57,6 +57,10 @@ def composed_mu(event: dp_event.DpEvent, adjacency: Adjacency) -> float:
     return adjacency.records_moved * math.sqrt(precision)
 
 
+# What a grid of privacy losses raises that overflows, or that would need numbers beyond those of a float.
+_NO_GRID = (ArithmeticError, ValueError)
+
+
 def is_sampled(event: dp_event.DpEvent) -> bool:
     """Whether some answers are given from a sample, so that PLD is needed."""
     return any(isinstance(leaf, dp_event.PoissonSampledDpEvent) for leaf, _ in leaves(event))
@@ -114,7 +118,7 @@ def delta_of(event: dp_event.DpEvent, epsilon: float, adjacency: Adjacency) -> f
         return by_draw
     try:
         by_pld = float(_pld(event, adjacency, FINE_GRID).get_delta(epsilon)) + _pld_rounding(event)
-    except FloatingPointError:
+    except _NO_GRID:
         return by_draw
     return min(by_draw, max(0.0, by_pld))
 
@@ -223,7 +227,7 @@ def pld_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, poi
         return math.inf
     try:
         return float(_pld(event, adjacency, points).get_epsilon(left))
-    except FloatingPointError:  # the grid overflowed: no price is known, so none is promised
+    except _NO_GRID:  # no price is known, so none is promised
         return math.inf
 
 

@@ -33,6 +33,11 @@ def margin_rounding(setting: "Setting", norm: float) -> float:
     return 2.0 * (setting.constants.dimension + 8.0) * 2.0**-53 * rows * setting.constants.smoothness * norm
 
 
+def pull_rounding(pull: float) -> float:
+    """How far rounding moves a mean gradient to which the ridges add vectors of this length in all."""
+    return 8.0 * 2.0**-53 * pull
+
+
 @dataclass(frozen=True)
 class Setting:
     """A problem's constants, the public number of rows and the adjacency.

@@ -1,6 +1,9 @@
 """Solvers: one file each. To add one, write its file and import it here; the contract tests find it."""
 
+import math
 from typing import NamedTuple
+
+import numpy as np
 
 from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import Guarantee
@@ -119,9 +122,13 @@ def predictions(problem: Problem, setting: Setting, guarantee: Guarantee) -> lis
         solver = kind()
         if solver.refusal(problem) is None and (kind.pure or guarantee.delta > 0.0):
             try:
-                found.append(Prediction(solver, solver.expected_risk(setting, guarantee)))
+                with np.errstate(all="ignore"):
+                    risk = solver.expected_risk(setting, guarantee)
             except InvalidParameter:  # it takes the problem, but not at this size or guarantee
                 continue
+            except (ArithmeticError, IndexError, ValueError):  # numbers at the end of what a float can hold
+                risk = math.inf
+            found.append(Prediction(solver, math.inf if math.isnan(risk) else risk))
     return sorted(found, key=lambda prediction: prediction.risk)
 
 

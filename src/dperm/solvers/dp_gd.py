@@ -177,7 +177,8 @@ class DPGD(Solver):
         if constants.strong_convexity > 0:
             # Theorem 6.2 with the geometric series summed (errata 4): cᵀ gap + (ησ²p/2)(1 − cᵀ)/(1 − c).
             bias = contraction ** steps.astype(float)
-            bound = bias * constants.initial_gap + one_step * (1.0 - bias) / (1.0 - contraction)
+            lost = step_size * constants.strong_convexity * contraction  # 1 − c
+            bound = bias * constants.initial_gap + one_step * (1.0 - bias) / lost
         else:
             # Gradient descent on a convex function: D²/(2ηT) + ησ²p/2.
             nominal = self.nominal_distance * math.sqrt(0.25 / constants.smoothness)

@@ -9,7 +9,7 @@ import numpy as np
 from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.plan import PaidPlan, Plan
-from dperm.privacy.queries.base import LARGEST_CONDITION
+from dperm.privacy.queries.base import LARGEST_CONDITION, LARGEST_PULL
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile
@@ -26,6 +26,9 @@ _CUT_OFFSET, _CUT_RATE, _CUT_MARGIN, _CUT_SHARE = 5.0, 4.0, 8.0, 0.1
 # nothing. One alone does best with less. Under replace_one each takes more. All four are best within a few per cent on
 # the spectrum of Covertype, and flat around it.
 _LAST_BUDGET, _FIRST_STAGE, _ONLY_STAGE, _FREE_FOR_TWO_ROWS = 0.75, 1.6, 0.6, 5.0 / 3.0
+
+# The grid that two stages are priced on does not see smaller δ.
+_SMALLEST_COMPOSED = 1e-15
 
 # What the cut was found to add to the noise's part, and what a first stage was found to leave of the bias of a ridge.
 _FOUND_CUT, _LEFT_BY_A_STAGE = 0.05, 0.25
@@ -140,7 +143,7 @@ class DPObjective(ObjectiveSolver):
         bias = ridge_bias(setting, stages[-1].ridge, typical_length(setting, guarantee, self.nominal_distance))
         bias *= _LEFT_BY_A_STAGE ** (len(stages) - 1)
         at_zero = risk_at_zero(setting, guarantee)
-        return from_noise * at_zero / (from_noise + at_zero) + bias
+        return bias + (from_noise * at_zero / (from_noise + at_zero) if at_zero > 0.0 else 0.0)
 
     def _choose(self, setting: Setting, guarantee: Guarantee, noise: float) -> tuple[float, list[_Stage]]:
         """How far slopes are cut, and the minimisations: two where the determinant asks for more than the balance."""
@@ -149,7 +152,10 @@ class DPObjective(ObjectiveSolver):
         if joint:  # from here on the determinant costs nothing (theorem 4)
             least = 4.0 * setting.constants.smoothness / (setting.n * guarantee.epsilon)
             least *= _FREE_FOR_TWO_ROWS if setting.adjacency is Adjacency.REPLACE_ONE else 1.0
-        n_stages = self.n_stages or (2 if joint and self._balanced_total(setting, guarantee, noise) < least else 1)
+        two = (
+            joint and guarantee.delta >= _SMALLEST_COMPOSED and self._balanced_total(setting, guarantee, noise) < least
+        )
+        n_stages = self.n_stages or (2 if two else 1)
         if self.slope_share is not None:
             share = self.slope_share
         else:  # in two stages the determinant counts where slopes end, so that cutting them gains nothing
@@ -161,7 +167,8 @@ class DPObjective(ObjectiveSolver):
             wanted = max(
                 self._balanced_total(setting, guarantee, share * noise), 2.0 * setting.smoothness / LARGEST_CONDITION
             )
-            ridges = [max(0.0, max(total, wanted) - setting.constants.strong_convexity) for total in ridges]
+            most = LARGEST_PULL * setting.smoothness
+            ridges = [max(0.0, min(max(total, wanted), most) - setting.constants.strong_convexity) for total in ridges]
         else:
             ridges = [self.ridge] * n_stages
         budgets = [1.0] if n_stages == 1 else [1.0 - _LAST_BUDGET, _LAST_BUDGET]

@@ -10,7 +10,7 @@ from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.privacy.plan import Plan, PlannedQuery
 from dperm.privacy.queries import ObjectivePerturbationQuery
-from dperm.privacy.queries.base import LARGEST_CONDITION
+from dperm.privacy.queries.base import LARGEST_CONDITION, LARGEST_PULL
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.regularizers import L2, NoRegularizer
@@ -101,7 +101,8 @@ class ObjectiveSolver(Solver):
         # In units in which logistic regression has rows of norm 1.
         distance = min(constants.diameter, self.nominal_distance * math.sqrt(0.25 / constants.smoothness))
         balanced = self._noise_length(setting, guarantee) / distance if distance > 0.0 else 0.0
-        return max(0.0, max(balanced, self._least_total(setting, guarantee)) - constants.strong_convexity)
+        total = min(max(balanced, self._least_total(setting, guarantee)), LARGEST_PULL * setting.smoothness)
+        return max(0.0, total - constants.strong_convexity)
 
     def _noise_length(self, setting: Setting, guarantee: Guarantee) -> float:
         """√(E‖b‖²)/n, if nothing but b were to be paid for."""

@@ -4,7 +4,7 @@ import math
 
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.queries.base import smallest_tolerance
-from dperm.privacy.setting import Setting, margin_rounding
+from dperm.privacy.setting import Setting, margin_rounding, pull_rounding
 from dperm.problem import Problem
 from dperm.prox import prox_is_exact
 
@@ -21,8 +21,10 @@ def tolerance_for(setting: Setting, strong_convexity: float) -> float:
     moved = setting.adjacency.records_moved * constants.lipschitz / setting.n
     # Margins of a minimiser of norm W are off by p·u·W·R. (μ/2)W² is at most the initial gap; b may make it longer.
     norm = 3.0 * math.sqrt(2.0 * constants.initial_gap / strong_convexity) if strong_convexity > 0.0 else 0.0
+    reach = constants.norm_bound if constants.norm_bound < math.inf else norm  # 0 need not lie in C
     norm = min(constants.diameter, norm)
-    return max(_TOLERANCE_SHARE * moved, 2.0 * smallest_tolerance(setting)) + 4.0 * margin_rounding(setting, norm)
+    rounding = margin_rounding(setting, norm) + pull_rounding(2.0 * strong_convexity * reach)
+    return max(_TOLERANCE_SHARE * moved, 2.0 * smallest_tolerance(setting)) + 4.0 * rounding
 
 
 def remainder_for(guarantee: Guarantee | None) -> float:

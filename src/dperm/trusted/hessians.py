@@ -69,6 +69,8 @@ def hessian_sum(
             continue
         if not counted.all():
             part = part[counted]  # rows that count as nothing may hold what is not a number
+        if not sparse.issparse(part):
+            part = np.ascontiguousarray(part)  # sums in one order, whether or not a row was left out
         scales, weights, targets = (values[chosen][counted] for values in (scale, weight, target))
         roots, factors = _roots(loss, slope_bound, curvature_bound, part, scales, weights, targets, w, intercept)
         if sparse.issparse(part):

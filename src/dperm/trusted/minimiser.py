@@ -1,4 +1,4 @@
-"""Exact minimisation behind the wall: (1/n) Σ f(w, z_i) + r(w) + (ridge/2)‖w‖² + ⟨b, w⟩/n over C.
+"""Exact minimisation behind the wall: (1/n) Σ f(w, z_i) + r(w) + (ridge/2)‖w − start‖² + ⟨b, w⟩/n over C.
 
 The guarantee of what uses it rests on two things: the length of a subgradient at the point that is returned, and that
 such a point is found on every table. How it was found does not matter.
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from dperm.domains import WholeSpace
 from dperm.errors import NotSolved
 from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED
-from dperm.privacy.setting import Setting, margin_rounding
+from dperm.privacy.setting import Setting, margin_rounding, pull_rounding
 from dperm.problem import Problem
 from dperm.regularizers import L2, NoRegularizer
 from dperm.trusted.rows import Rows
@@ -66,7 +66,7 @@ def minimiser(
     tolerance : float
         Length of a subgradient.
     start : array
-        Where to begin.
+        Where to begin, and the centre of the added ridge.
     pool : Executor
         Threads.
     slope_share : float
@@ -82,13 +82,14 @@ def minimiser(
     strong_convexity = ridge + decay
     # Of the longest table that may come, with all strong convexity counted in the smooth part.
     longest = ROWS_ALLOWED_PER_DECLARED + 1.0 / setting.n
-    smoothness = setting.constants.smoothness * longest + strong_convexity
-    step_size = 1.0 / smoothness
-    kept = 1.0 - step_size * decay
+    bending = setting.constants.smoothness * longest
+    step_size = 1.0 / (bending + strong_convexity)
+    kept = step_size * (bending + ridge)  # 1 − ημ, of which rounding would leave nothing where μ is much larger
     bound = slope_share * setting.constants.lipschitz
 
     def gradient(w: Array) -> Array:
-        return rows.gradient_sum(problem, w, pool, bound) / setting.n + linear / setting.n + strong_convexity * w
+        pulled = decay * w + ridge * (w - start)
+        return rows.gradient_sum(problem, w, pool, bound) / setting.n + linear / setting.n + pulled
 
     def prox(v: Array) -> Array:
         # Of r without its strong convexity: argmin ½‖w − v‖² + η(r(w) − (μ/2)‖w‖²).
@@ -96,6 +97,7 @@ def minimiser(
 
     def is_short(w: Array, subgradient: Array) -> bool:
         rounding = margin_rounding(setting, float(np.linalg.norm(w)))
+        rounding += pull_rounding(decay * float(np.linalg.norm(w)) + ridge * float(np.linalg.norm(w - start)))
         return float(np.linalg.norm(subgradient)) + rounding <= 0.5 * tolerance
 
     w = start

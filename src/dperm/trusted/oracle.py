@@ -257,8 +257,6 @@ class Oracle:
         linear = self._add_noise(
             np.zeros(start.size), self._paid.sigma(item), n_steps=0, distribution=query.distribution
         )  # fmt: skip
-        # (ridge/2)‖w − start‖² is (ridge/2)‖w‖² − ridge⟨start, w⟩ up to a constant.
-        linear = linear - self._setting.n * query.ridge * start
         exact = self._exact_minimiser(start, linear, query.ridge, query.tolerance, query.slope_share)
         return self._add_noise(exact, query.remainder_scale, distribution="Gamma")
 

@@ -69,6 +69,9 @@ def sampled_gaussian(setting: Setting, rate: float, noise_multiplier: float) -> 
 # What a minimisation behind the wall can be relied on to solve within its steps (trusted/minimiser.py).
 LARGEST_CONDITION = 1e7
 
+# A strong convexity that is more times L than this rounds the loss, and the noise with it, away.
+LARGEST_PULL = 1e8
+
 
 def smallest_tolerance(setting: Setting) -> float:
     """The shortest subgradient that a minimisation may be asked for: eight times what rounding does to a mean gradient.
@@ -83,6 +86,11 @@ def check_solvable(setting: Setting, tolerance: float, strong_convexity: float) 
     if not positive("tolerance", tolerance) >= smallest_tolerance(setting):
         raise InvalidParameter(
             f"a tolerance of {tolerance:g} is below what rounding allows here, {smallest_tolerance(setting):.3g}."
+        )
+    if strong_convexity > LARGEST_PULL * setting.smoothness:
+        raise InvalidParameter(
+            f"a strong convexity of {strong_convexity:.3g} with L = {setting.smoothness:.3g} rounds the loss away; "
+            f"take at most {LARGEST_PULL * setting.smoothness:.3g}."
         )
     if setting.smoothness + strong_convexity > LARGEST_CONDITION * strong_convexity:
         raise InvalidParameter(
