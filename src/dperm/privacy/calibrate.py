@@ -84,7 +84,7 @@ def _calibrate_gaussians(plan: Plan, guarantee: Guarantee) -> float:
 
 
 def _calibrate_by_delta(plan: Plan, guarantee: Guarantee) -> float:
-    """Halve the range of multipliers, on a logarithmic scale, between one that does and one that does not."""
+    """Where δ comes down to its target, between a multiplier that keeps it and one that does not."""
 
     def keeps(multiplier: float) -> bool:
         return delta_of(plan.event(multiplier), guarantee.epsilon, plan.adjacency) <= guarantee.delta
@@ -100,10 +100,18 @@ def _calibrate_by_delta(plan: Plan, guarantee: Guarantee) -> float:
     low = 0.5 * high
     while keeps(low):
         low, high = 0.5 * low, low
-    while high > low * (1.0 + 1e-10):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return high
+    if guarantee.delta == 0.0:
+        while high > low * (1.0 + 1e-12):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if keeps(middle) else (middle, high)
+        return high
+
+    def too_much(log_multiplier: float) -> float:
+        delta = delta_of(plan.event(math.exp(log_multiplier)), guarantee.epsilon, plan.adjacency)
+        return math.log(max(delta, 1e-300) / guarantee.delta)
+
+    # A little more than where the curve comes down to δ; the caller evaluates it again.
+    return math.exp(brentq(too_much, math.log(low), math.log(high), xtol=1e-11)) * (1.0 + 2e-11)
 
 
 def _calibrate_sampled(plan: Plan, guarantee: Guarantee) -> float:

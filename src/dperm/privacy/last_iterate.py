@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def last_iterate_amplification(n_steps: int, contraction: float, diameter: float) -> float:
@@ -30,13 +31,19 @@ def last_iterate_amplification(n_steps: int, contraction: float, diameter: float
     float
         A, rounded up; never more than √T, the price under composition.
     """
+    return float(last_iterate_amplifications(n_steps, contraction, diameter)[-1])
+
+
+def last_iterate_amplifications(n_steps: int, contraction: float, diameter: float) -> NDArray[np.float64]:
+    """The same for T = 1 … n_steps."""
     if not (n_steps >= 1 and 0.0 <= contraction <= 1.0 and diameter >= 0.0):
         raise ValueError("last-iterate accounting needs T ≥ 1, a contraction in [0, 1] and a diameter.")
     powers = contraction ** np.arange(n_steps, dtype=np.float64)
-    sums, squares = np.cumsum(powers), np.cumsum(powers**2)
-    best = float(sums[-1] / math.sqrt(squares[-1]))
-    if math.isfinite(diameter) and n_steps > 1:
-        tails = powers[:-1] * diameter
-        best = min(best, float(np.min((tails + sums[:-1]) / np.sqrt(squares[:-1]))))
+    sums, roots = np.cumsum(powers), np.sqrt(np.cumsum(powers**2))
+    best = sums / roots
+    if math.isfinite(diameter):
+        forgotten = np.minimum.accumulate((powers * diameter + sums) / roots)
+        best[1:] = np.minimum(best[1:], forgotten[:-1])
     # The sums carry at most T relative rounding errors of 2⁻⁵³ each.
-    return min(best * (1.0 + 4.0 * n_steps * 2.0**-53), math.sqrt(n_steps))
+    steps = np.arange(1.0, n_steps + 1.0)
+    return np.asarray(np.minimum(best * (1.0 + 4.0 * steps * 2.0**-53), np.sqrt(steps)))

@@ -20,6 +20,7 @@ _ROUNDING = 1e-12
 
 # Tangents that are tried for the determinant of a sigmoidal loss, and cells that a privacy loss is rounded up to.
 _TANGENTS, _GRID = 32, 2000
+_FAINT = 1e-12
 
 
 def pure_delta(total: float, epsilon: float) -> float:
@@ -168,8 +169,13 @@ def privacy_profile(parts: list[tuple[dp_event.DpEvent, int]], adjacency: Adjace
         composed = composed_objective_profile(objectives, adjacency)
         if len(objectives) > 1:
             return composed
-        # One tangent for all losses, in closed form; or for every loss its own, on a grid.
-        return lambda epsilon: min(objective_delta(objectives[0], epsilon, adjacency), composed(epsilon))
+
+        def of_one(epsilon: float) -> float:
+            # For every loss its own tangent, on a grid; below what that can tell, one for all losses in closed form.
+            on_grid = composed(epsilon)
+            return on_grid if on_grid > _FAINT else min(on_grid, objective_delta(objectives[0], epsilon, adjacency))
+
+        return of_one
     rho = sum(count * _rho(leaf, adjacency) for leaf, count in parts) * (1.0 + _ROUNDING)
     if not all(isinstance(leaf, PureDpEvent) for leaf, _ in parts):
         return lambda epsilon: zcdp_delta(rho, epsilon)

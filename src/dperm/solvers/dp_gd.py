@@ -8,7 +8,7 @@ import numpy as np
 from dperm.errors import InvalidParameter
 from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.last_iterate import last_iterate_amplification
+from dperm.privacy.last_iterate import last_iterate_amplification, last_iterate_amplifications
 from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import GradientQuery, LastIterateQuery
 from dperm.privacy.setting import Setting
@@ -170,10 +170,10 @@ class DPGD(Solver):
         shift = step_size * setting.domain_sensitivity / setting.n
         contraction = 1.0 / (1.0 + step_size * constants.strong_convexity)
         if accounting == "last-iterate":
-            price = [last_iterate_amplification(int(t), contraction, constants.diameter / shift) ** 2 for t in steps]
+            price = last_iterate_amplifications(int(steps[-1]), contraction, constants.diameter / shift)[steps - 1] ** 2
         else:
-            price = [float(t) for t in steps]
-        one_step = 0.5 * step_size * constants.dimension * variance * np.asarray(price)
+            price = steps.astype(np.float64)
+        one_step = 0.5 * step_size * constants.dimension * variance * price
         if constants.strong_convexity > 0:
             # Theorem 6.2 with the geometric series summed (errata 4): cᵀ gap + (ησ²p/2)(1 − cᵀ)/(1 − c).
             bias = contraction ** steps.astype(float)
