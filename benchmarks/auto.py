@@ -139,6 +139,7 @@ def cells(seeds: int) -> None:
             risks = cell.excess("auto", epsilon, "add_remove", seeds)
             low, middle, high = (float(x) for x in np.quantile(risks, [0.25, 0.5, 0.75]))
             single, oracle = cell.yardsticks(epsilon, "add_remove")
+            single = single if strength else math.nan  # tr(H⁻¹) says nothing of a Hessian that is nearly singular
             guarantee = Guarantee(epsilon, cell.delta)
             chosen = price(cell.problem, *cell.X.shape, guarantee=guarantee, adjacency="add_remove").solver.name
             print(
