@@ -112,7 +112,7 @@ def _accuracy(data: Covertype, w: Array) -> float:
 
 
 def _table(lines: list[Line]) -> Table:
-    table = Table(title=f"(ε, δ = {DELTA:g}), adjacency replace_one, dp-gd, median of {FITS_EACH} fits")
+    table = Table(title=f"(ε, δ = {DELTA:g}), adjacency replace_one, solver auto, median of {FITS_EACH} fits")
     for heading in ("ε", "excess risk", "lowest … highest", "over E*", "accuracy", "seconds"):
         table.add_column(heading, justify="right", no_wrap=True)
     for line in lines:
@@ -136,11 +136,11 @@ def _draw(lines: list[Line], best_accuracy: float, path: Path) -> Path:
     figure, (risk, accuracy) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
     spread = ([line.excess - line.lowest for line in lines], [line.highest - line.excess for line in lines])
     risk.errorbar(epsilons, [line.excess for line in lines], yerr=spread, color="black", marker="o", capsize=3,
-                  label=f"dp-gd, median and range of {FITS_EACH} fits")  # fmt: skip
+                  label=f"auto, median and range of {FITS_EACH} fits")  # fmt: skip
     risk.plot(epsilons, [line.yardstick for line in lines], color="0.5", linestyle="--",
               label="E*: one release at the optimum")  # fmt: skip
     risk.set(xscale="log", yscale="log", xlabel="ε", ylabel="excess empirical risk", title="Risk above the optimum")
-    accuracy.plot(epsilons, [line.accuracy for line in lines], color="black", marker="o", label="dp-gd")
+    accuracy.plot(epsilons, [line.accuracy for line in lines], color="black", marker="o", label="auto")
     accuracy.axhline(best_accuracy, color="0.5", linestyle="--", label="without privacy")
     accuracy.set(xscale="log", xlabel="ε", ylabel="accuracy on held-out rows", title="Test accuracy")
     low, high = accuracy.get_ylim()
