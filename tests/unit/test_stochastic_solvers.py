@@ -24,7 +24,8 @@ from dperm.privacy.accountants import central_limit_precision
 from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.setting import Setting
-from dperm.solvers.stochastic import expected_sigma, noise_floor, rate_for, step_variance
+from dperm.solvers.expected import noise_floor
+from dperm.solvers.stochastic import expected_sigma, rate_for, step_variance
 
 N, P = 300, 4
 GUARANTEE = Guarantee(1.0, 1e-6)

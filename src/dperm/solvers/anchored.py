@@ -236,19 +236,6 @@ def anchored_text(rate: float) -> str:
     return f"one noisy anchor an epoch, then noisy gradient differences at sampling rate {rate:.3g}"
 
 
-def needs_convexity(problem: Problem) -> str | None:
-    """Why a method for convex problems cannot take this one, or None."""
-    return None if problem.loss.convex else f"it needs a convex loss, which {problem.loss.name} is not."
-
-
-def needs_strong_convexity(problem: Problem) -> str | None:
-    """Why a method for strongly convex problems cannot take this one, or None."""
-    reason = needs_convexity(problem)
-    if reason is None and problem.regularizer.strong_convexity == 0.0:
-        reason = "it needs a strongly convex regularizer, such as L2 or an elastic net."
-    return reason
-
-
 def anchored_epoch(
     oracle: Oracle, problem: Problem, difference: PlannedQuery, anchor_gradient: Array, anchor: Array, start: Array,
     n_steps: int, step_size: float, averaging: float,

@@ -11,9 +11,9 @@ from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import StochasticStepsQuery, check_sampling_rate
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
-from dperm.solvers.anchored import needs_convexity
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.expected import rate_risk
+from dperm.solvers.refusals import needs_convexity
 from dperm.solvers.stochastic import distance_bound, expected_sigma, falling, published_sigma, rate_for, step_variance
 from dperm.validation import count, positive
 

@@ -10,6 +10,7 @@ from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.expected import moved_risk
 from dperm.solvers.perturbation import needs_a_stable_minimiser, tolerance_for
+from dperm.solvers.refusals import needs_strong_convexity
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,7 @@ class ChaudhuriOutput(Solver):
 
     def refusal(self, problem: Problem) -> str | None:
         """The minimiser must not move far when a row does."""
-        if problem.loss.convex and problem.regularizer.strong_convexity == 0.0:
-            return "it needs a strongly convex regularizer, such as L2 or an elastic net."
-        return needs_a_stable_minimiser(problem)
+        return needs_strong_convexity(problem) or needs_a_stable_minimiser(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """One minimisation."""

@@ -14,6 +14,7 @@ from dperm.privacy.queries import GradientQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.refusals import needs_convexity
 from dperm.validation import count, positive
 
 # What a run without noise aims at, and how long it may take.
@@ -82,7 +83,7 @@ class DPAGD(Solver):
 
     def refusal(self, problem: Problem) -> str | None:
         """Momentum needs convexity."""
-        return None if problem.loss.convex else f"it needs a convex loss, which {problem.loss.name} is not."
+        return needs_convexity(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """Choose T; momentum and the shares of the budget follow from it."""

@@ -14,7 +14,7 @@ from dperm.privacy.queries import GradientQuery, LastIterateQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
-from dperm.solvers.expected import release_square, typical_length
+from dperm.solvers.expected import noise_floor, typical_length
 from dperm.solvers.paper import paper_sigma
 from dperm.validation import count, one_of, positive
 
@@ -141,7 +141,7 @@ class DPGD(Solver):
         """What T steps leave of the gap, and pησ²/4 for noise: σ² is what T steps make of the noise of one."""
         plan, constants = self.plan(setting, guarantee), setting.constants
         n_steps, step_size = int(plan.settings["n_steps"]), float(plan.settings["step_size"])
-        square = release_square(setting, guarantee)
+        square = noise_floor(setting, guarantee)
         distance = typical_length(setting, guarantee)
         if not constants.convex:  # as if F were convex around what is found: ‖w − w*‖ times the bound of Theorem 6.3
             return distance * math.sqrt(2.0 * constants.initial_gap / (step_size * n_steps) + n_steps * square)

@@ -14,12 +14,12 @@ from dperm.solvers.anchored import (
     AnchoredSolver,
     anchored_text,
     equal_epochs,
-    needs_strong_convexity,
     pace_for,
     sampling_rate_for,
 )
 from dperm.solvers.base import Array, Oracle, Profile
 from dperm.solvers.expected import rate_risk
+from dperm.solvers.refusals import needs_strong_convexity
 
 # Katyusha has 3L where this is 1.5 L: with batches of hundreds of rows most of that slack is not needed.
 _SLACK = 1.5

@@ -12,10 +12,10 @@ from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import StochasticStepsQuery, check_sampling_rate
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
-from dperm.solvers.anchored import needs_convexity
 from dperm.solvers.base import Array, Oracle, Profile, Solver
-from dperm.solvers.expected import rate_risk
-from dperm.solvers.stochastic import SAMPLING_TO_NOISE, check_decay, distance_bound, falling, noise_floor, rate_for
+from dperm.solvers.expected import noise_floor, rate_risk
+from dperm.solvers.refusals import needs_convexity
+from dperm.solvers.stochastic import SAMPLING_TO_NOISE, check_decay, distance_bound, falling, rate_for
 from dperm.validation import count, finite, positive
 
 # What a run without noise aims at.

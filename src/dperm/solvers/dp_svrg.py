@@ -11,7 +11,6 @@ from dperm.problem import Problem
 from dperm.solvers.anchored import (
     anchored_epoch,
     equal_epochs,
-    needs_strong_convexity,
     pace_for,
     sampling_rate_for,
 )
@@ -19,6 +18,7 @@ from dperm.solvers.base import Array, Oracle, Profile
 from dperm.solvers.expected import rate_risk
 from dperm.solvers.paper import paper_sigma
 from dperm.solvers.printed import TwoFormSolver, pay_as_printed
+from dperm.solvers.refusals import needs_strong_convexity
 
 # With η = 1/L, 2κ steps reduce the error in the slowest direction e²-fold.
 _STEPS_PER_CONDITION = 2.0

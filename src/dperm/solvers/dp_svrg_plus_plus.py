@@ -8,11 +8,12 @@ from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.plan import PaidPlan, Plan, check_steps
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
-from dperm.solvers.anchored import anchored_epoch, needs_convexity, sampling_rate_for
+from dperm.solvers.anchored import anchored_epoch, sampling_rate_for
 from dperm.solvers.base import Array, Oracle, Profile
 from dperm.solvers.expected import rate_risk
 from dperm.solvers.paper import paper_sigma
 from dperm.solvers.printed import TwoFormSolver, pay_as_printed
+from dperm.solvers.refusals import needs_convexity
 from dperm.validation import count, positive
 
 _INNER = 8

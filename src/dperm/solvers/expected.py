@@ -37,10 +37,9 @@ def typical_length(setting: Setting, guarantee: Guarantee, nominal_distance: flo
     return length
 
 
-def release_square(setting: Setting, guarantee: Guarantee) -> float:
-    """E‖noise‖² of the mean gradient if the whole budget went into one Gaussian release of it."""
-    sigma = setting.sum_sensitivity / (setting.n * gaussian_mu(guarantee))
-    return setting.constants.dimension * sigma**2
+def noise_floor(setting: Setting, guarantee: Guarantee) -> float:
+    """E‖noise‖² = p v of one full gradient that gets the whole budget, v = (Δ/(nμ))²."""
+    return setting.constants.dimension * (setting.sum_sensitivity / (setting.n * gaussian_mu(guarantee))) ** 2
 
 
 def noise_risk(setting: Setting, square: float, strong_convexity: float) -> float:
@@ -86,7 +85,7 @@ def nominal_length(setting: Setting, nominal_distance: float) -> float:
 
 def rate_risk(setting: Setting, guarantee: Guarantee, of_one_release: float, of_the_rate: float) -> float:
     """The risk in multiples, as measured, of one exact release's; or of √(E‖noise‖²)·‖w*‖ without strong convexity."""
-    square, mu = release_square(setting, guarantee), setting.constants.strong_convexity
+    square, mu = noise_floor(setting, guarantee), setting.constants.strong_convexity
     if mu > 0.0:
         return of_one_release * noise_risk(setting, square, mu)
     return of_the_rate * math.sqrt(square) * typical_length(setting, guarantee)

@@ -17,6 +17,7 @@ from dperm.regularizers import L2, NoRegularizer
 from dperm.solvers.base import Array, Oracle, Solver
 from dperm.solvers.expected import noise_risk, ridge_bias, typical_length
 from dperm.solvers.perturbation import needs_a_stable_minimiser, remainder_for, tolerance_for
+from dperm.solvers.refusals import needs_one_margin
 from dperm.validation import nonnegative, positive
 
 # The share of ε that the change of variables may cost at the default ridge.
@@ -52,9 +53,7 @@ class ObjectiveSolver(Solver):
 
     def refusal(self, problem: Problem) -> str | None:
         """The proof moves the linear term along one row's direction."""
-        if problem.loss.n_outputs != 1:
-            return f"it needs a loss of one margin, and {problem.loss.name} has {problem.loss.n_outputs}."
-        return needs_a_stable_minimiser(problem)
+        return needs_one_margin(problem) or needs_a_stable_minimiser(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """One minimisation. Without noise no ridge is added."""

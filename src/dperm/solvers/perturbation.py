@@ -7,6 +7,7 @@ from dperm.privacy.queries.base import smallest_tolerance
 from dperm.privacy.setting import Setting, margin_rounding, pull_rounding
 from dperm.problem import Problem
 from dperm.prox import prox_is_exact
+from dperm.solvers.refusals import needs_convexity
 
 # The share of ε that hides how far a minimisation was from done.
 REMAINDER_SHARE = 0.005
@@ -34,10 +35,9 @@ def remainder_for(guarantee: Guarantee | None) -> float:
 
 def needs_a_stable_minimiser(problem: Problem) -> str | None:
     """Why the minimiser of this problem cannot be perturbed, or None."""
-    if not problem.loss.convex:
-        return f"it needs a convex loss, which {problem.loss.name} is not."
-    if not prox_is_exact(problem.regularizer, problem.domain):
-        return (
+    reason = needs_convexity(problem)
+    if reason is None and not prox_is_exact(problem.regularizer, problem.domain):
+        reason = (
             f"it needs an exact proximal step, which {problem.regularizer.name} does not have on {problem.domain.name}."
         )
-    return None
+    return reason

@@ -13,12 +13,12 @@ from dperm.privacy.queries import StochasticStepsQuery, check_sampling_rate
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.expected import noise_floor
 from dperm.solvers.stochastic import (
     SAMPLING_TO_NOISE,
     check_decay,
     expected_sigma,
     falling,
-    noise_floor,
     published_sigma,
     rate_for,
     step_variance,

@@ -23,6 +23,7 @@ from dperm.problem import Problem
 from dperm.regularizers import L2, NoRegularizer
 from dperm.solvers.base import Array, Oracle, Solver
 from dperm.solvers.expected import noise_risk, ridge_bias, typical_length
+from dperm.solvers.refusals import needs_convexity, needs_one_margin
 from dperm.validation import count, finite, positive
 
 # Directions flatter than this share of the steepest are not told apart from it without noise.
@@ -78,15 +79,12 @@ class SecondOrderSolver(Solver):
 
     def refusal(self, problem: Problem) -> str | None:
         """A convex loss of one margin, and what the quadratic model can be minimised with in closed form."""
-        if problem.loss.n_outputs != 1:
-            return f"it needs a loss of one margin, and {problem.loss.name} has {problem.loss.n_outputs}."
-        if not problem.loss.convex:
-            return f"it needs a convex loss, which {problem.loss.name} is not."
-        if not isinstance(problem.regularizer, NoRegularizer | L2):
-            return f"it takes the ridge L2 or no regularizer, not {problem.regularizer.name}."
-        if not isinstance(problem.domain, WholeSpace | L2Ball):
-            return f"it takes the whole space or an l2 ball, not {problem.domain.name}."
-        return None
+        reason = needs_one_margin(problem) or needs_convexity(problem)
+        if reason is None and not isinstance(problem.regularizer, NoRegularizer | L2):
+            reason = f"it takes the ridge L2 or no regularizer, not {problem.regularizer.name}."
+        if reason is None and not isinstance(problem.domain, WholeSpace | L2Ball):
+            reason = f"it takes the whole space or an l2 ball, not {problem.domain.name}."
+        return reason
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """Divide μ² of Gaussian DP exactly: answers with multipliers ν_j cost Σ 1/ν_j²."""

@@ -14,15 +14,11 @@ from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.queries import StochasticStepsQuery
 from dperm.privacy.setting import Setting
 from dperm.solvers.base import Array
+from dperm.solvers.expected import noise_floor
 from dperm.validation import finite
 
 # A batch's variance, G²/(qn) at the most and in practice several times smaller, may be this multiple of the noise's.
 SAMPLING_TO_NOISE = 3.0
-
-
-def noise_floor(setting: Setting, guarantee: Guarantee) -> float:
-    """The variance p v of one full gradient that gets the whole budget, v = (Δ/(nμ))²."""
-    return setting.constants.dimension * (setting.sum_sensitivity / (setting.n * gaussian_mu(guarantee))) ** 2
 
 
 def rate_for(setting: Setting, guarantee: Guarantee, n_steps: int, max_passes: float) -> float:

@@ -14,8 +14,8 @@ from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import GradientQuery, VertexQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
-from dperm.regularizers import NoRegularizer
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
 from dperm.solvers.talwar_frank_wolfe import Mask, check_delta, frank_wolfe_bound, frank_wolfe_steps, frank_wolfe_walk
 from dperm.validation import count, finite, one_of, positive
 
@@ -106,13 +106,10 @@ class SupportDescent(Solver):
 
     def refusal(self, problem: Problem) -> str | None:
         """Convex losses, no regularizer, the l1 ball."""
-        if not problem.loss.convex:
-            return f"it needs a convex loss, which {problem.loss.name} is not."
-        if not isinstance(problem.regularizer, NoRegularizer):
-            return f"it minimises over a domain without a regularizer, and got {problem.regularizer.name}."
-        if not isinstance(problem.domain, L1Ball):
-            return f"it chooses coordinates of the l1 ball, and got {problem.domain.name}."
-        return None
+        reason = needs_convexity(problem) or needs_no_regularizer(problem)
+        if reason is None and not isinstance(problem.domain, L1Ball):
+            reason = f"it chooses coordinates of the l1 ball, and got {problem.domain.name}."
+        return reason
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """Choose how to select, the shares, k and T."""

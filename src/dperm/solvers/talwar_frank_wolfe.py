@@ -15,8 +15,8 @@ from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import VertexQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
-from dperm.regularizers import NoRegularizer
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
 from dperm.validation import count, positive
 
 Mask = NDArray[np.bool_]
@@ -79,13 +79,10 @@ class TalwarFrankWolfe(Solver):
 
     def refusal(self, problem: Problem) -> str | None:
         """Convex losses, no regularizer, domains that list their vertices."""
-        if not problem.loss.convex:
-            return f"it needs a convex loss, which {problem.loss.name} is not."
-        if not isinstance(problem.regularizer, NoRegularizer):
-            return f"it minimises over a domain without a regularizer, and got {problem.regularizer.name}."
-        if not isinstance(problem.domain, EntropicDomain):
-            return f"it needs a domain that lists its vertices, which {problem.domain.name} does not."
-        return None
+        reason = needs_convexity(problem) or needs_no_regularizer(problem)
+        if reason is None and not isinstance(problem.domain, EntropicDomain):
+            reason = f"it needs a domain that lists its vertices, which {problem.domain.name} does not."
+        return reason
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """Choose T."""

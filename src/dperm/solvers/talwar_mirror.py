@@ -13,8 +13,8 @@ from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import GradientQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
-from dperm.regularizers import NoRegularizer
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
 from dperm.validation import count, positive
 
 _NOISELESS_STEPS = 20_000
@@ -70,13 +70,10 @@ class TalwarMirror(Solver):
 
     def refusal(self, problem: Problem) -> str | None:
         """Convex losses, no regularizer, domains with a mirror map."""
-        if not problem.loss.convex:
-            return f"it needs a convex loss, which {problem.loss.name} is not."
-        if not isinstance(problem.regularizer, NoRegularizer):
-            return f"it minimises over a domain without a regularizer, and got {problem.regularizer.name}."
-        if not isinstance(problem.domain, MirrorDomain):
-            return f"it needs a bounded domain with a mirror map, which {problem.domain.name} is not."
-        return None
+        reason = needs_convexity(problem) or needs_no_regularizer(problem)
+        if reason is None and not isinstance(problem.domain, MirrorDomain):
+            reason = f"it needs a bounded domain with a mirror map, which {problem.domain.name} is not."
+        return reason
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
         """Choose T and η from the bound."""

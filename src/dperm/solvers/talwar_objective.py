@@ -11,9 +11,9 @@ from dperm.privacy.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.privacy.queries.base import LARGEST_CONDITION
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
-from dperm.regularizers import NoRegularizer
 from dperm.solvers.base import Profile
 from dperm.solvers.kifer_objective import KiferObjective
+from dperm.solvers.refusals import needs_no_regularizer
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,10 @@ class TalwarObjective(KiferObjective):
 
     def refusal(self, problem: Problem) -> str | None:
         """Bounded sets, without a regularizer."""
-        if not isinstance(problem.regularizer, NoRegularizer):
-            return f"it minimises over a domain without a regularizer, and got {problem.regularizer.name}."
-        if isinstance(problem.domain, WholeSpace):
-            return f"it needs a bounded domain, which {problem.domain.name} is not."
-        return super().refusal(problem)
+        reason = needs_no_regularizer(problem)
+        if reason is None and isinstance(problem.domain, WholeSpace):
+            reason = f"it needs a bounded domain, which {problem.domain.name} is not."
+        return reason or super().refusal(problem)
 
     def _default_ridge(self, setting: Setting, guarantee: Guarantee) -> float:
         constants = setting.constants
