@@ -14,6 +14,7 @@ from dperm.privacy.queries import GradientQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.expected import nominal_length
 from dperm.solvers.refusals import needs_convexity
 from dperm.validation import count, positive
 
@@ -142,7 +143,7 @@ class DPAGD(Solver):
     def _distance(self, setting: Setting) -> float:
         """What is taken for ‖w* − start‖: the least that the domain, strong convexity and the guess allow."""
         constants = setting.constants
-        distances = [constants.diameter, self.nominal_distance * math.sqrt(0.25 / constants.smoothness)]
+        distances = [nominal_length(setting, self.nominal_distance)]
         if constants.strong_convexity > 0.0:
             # (μ/2)‖w* − start‖² ≤ F^r(start) − F^r(w*).
             distances.append(math.sqrt(2.0 * constants.initial_gap / constants.strong_convexity))

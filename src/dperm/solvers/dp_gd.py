@@ -14,7 +14,7 @@ from dperm.privacy.queries import GradientQuery, LastIterateQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
-from dperm.solvers.expected import noise_floor, typical_length
+from dperm.solvers.expected import noise_floor, nominal_length, typical_length
 from dperm.solvers.paper import paper_sigma
 from dperm.validation import count, one_of, positive
 
@@ -181,8 +181,7 @@ class DPGD(Solver):
             bound = bias * constants.initial_gap + one_step * (1.0 - bias) / lost
         else:
             # Gradient descent on a convex function: D²/(2ηT) + ησ²p/2.
-            nominal = self.nominal_distance * math.sqrt(0.25 / constants.smoothness)
-            distance = min(constants.diameter, nominal)
+            distance = nominal_length(setting, self.nominal_distance)
             bound = distance**2 / (2.0 * step_size * steps) + one_step
         # Where the price saturates the bound only flattens out: the first T within 1 % of the best will do.
         return int(steps[np.flatnonzero(bound <= 1.01 * bound.min())[0]])

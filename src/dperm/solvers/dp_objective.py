@@ -9,12 +9,11 @@ import numpy as np
 from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.plan import PaidPlan, Plan
-from dperm.privacy.queries.base import LARGEST_CONDITION, LARGEST_PULL
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile
 from dperm.solvers.expected import noise_risk, ridge_bias, risk_at_zero, typical_length
-from dperm.solvers.objective import ObjectiveSolver
+from dperm.solvers.objective import JACOBIAN_SHARE, ObjectiveSolver
 from dperm.validation import finite
 
 # Measured on four data sets (docs/choosing_ridge.md): cutting logistic slopes at the sigmoid of t moved the risk of the
@@ -148,7 +147,7 @@ class DPObjective(ObjectiveSolver):
     def _choose(self, setting: Setting, guarantee: Guarantee, noise: float) -> tuple[float, list[_Stage]]:
         """How far slopes are cut, and the minimisations: two where the determinant asks for more than the balance."""
         joint = setting.constants.sigmoidal and self._is_gaussian(guarantee)
-        least = self._jacobian_ridge(setting, guarantee.epsilon / 3.0)
+        least = self._jacobian_ridge(setting, JACOBIAN_SHARE * guarantee.epsilon)
         if joint:  # from here on the determinant costs nothing (theorem 4)
             least = 4.0 * setting.constants.smoothness / (setting.n * guarantee.epsilon)
             least *= _FREE_FOR_TWO_ROWS if setting.adjacency is Adjacency.REPLACE_ONE else 1.0
@@ -160,16 +159,12 @@ class DPObjective(ObjectiveSolver):
             share = self.slope_share
         else:  # in two stages the determinant counts where slopes end, so that cutting them gains nothing
             share = self._default_share(setting, guarantee, noise) if joint and n_stages == 1 else 1.0
-        ridges = [least] if not joint else [_ONLY_STAGE * least]
+        totals = [_ONLY_STAGE * least] if joint else [least]
         if n_stages == 2:
-            ridges = [_FIRST_STAGE * least, least]
-        if self.ridge is None:
-            wanted = max(
-                self._balanced_total(setting, guarantee, share * noise), 2.0 * setting.smoothness / LARGEST_CONDITION
-            )
-            most = LARGEST_PULL * setting.smoothness
-            ridges = [max(0.0, min(max(total, wanted), most) - setting.constants.strong_convexity) for total in ridges]
-        else:
+            totals = [_FIRST_STAGE * least, least]
+        balanced = self._balanced_total(setting, guarantee, share * noise)
+        ridges = [self._ridge_for(setting, max(total, balanced)) for total in totals]
+        if self.ridge is not None:
             ridges = [self.ridge] * n_stages
         budgets = [1.0] if n_stages == 1 else [1.0 - _LAST_BUDGET, _LAST_BUDGET]
         return share, [_Stage(*both) for both in zip(ridges, budgets, strict=True)]

@@ -10,7 +10,7 @@ from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.anchored import anchored_epoch, sampling_rate_for
 from dperm.solvers.base import Array, Oracle, Profile
-from dperm.solvers.expected import rate_risk
+from dperm.solvers.expected import nominal_length, rate_risk
 from dperm.solvers.paper import paper_sigma
 from dperm.solvers.printed import TwoFormSolver, pay_as_printed
 from dperm.solvers.refusals import needs_convexity
@@ -156,7 +156,7 @@ class DPSVRGPlusPlus(TwoFormSolver):
         if guarantee is None:
             return float(_NOISELESS_STEPS)
         deviation = setting.sum_sensitivity / (setting.n * gaussian_mu(guarantee))
-        distance = min(constants.diameter, self.nominal_distance * math.sqrt(0.25 / constants.smoothness))
+        distance = nominal_length(setting, self.nominal_distance)
         steps = setting.smoothness * distance / (deviation * math.sqrt(constants.dimension))
         # Beyond the second an anchor's noise alone could do as much harm as the initial gap.
         quiet = setting.smoothness * constants.initial_gap / (deviation**2 * constants.dimension)

@@ -15,13 +15,13 @@ from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.regularizers import L2, NoRegularizer
 from dperm.solvers.base import Array, Oracle, Solver
-from dperm.solvers.expected import noise_risk, ridge_bias, typical_length
+from dperm.solvers.expected import noise_risk, nominal_length, ridge_bias, typical_length
 from dperm.solvers.perturbation import needs_a_stable_minimiser, remainder_for, tolerance_for
 from dperm.solvers.refusals import needs_one_margin
 from dperm.validation import nonnegative, positive
 
 # The share of ε that the change of variables may cost at the default ridge.
-_JACOBIAN_SHARE = 1.0 / 3.0
+JACOBIAN_SHARE = 1.0 / 3.0
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,16 @@ class ObjectiveSolver(Solver):
         return Plan(mechanism, (PlannedQuery(query),), {"ridge": ridge, "tolerance": query.tolerance, "speck": speck})
 
     def _default_ridge(self, setting: Setting, guarantee: Guarantee) -> float:
-        constants = setting.constants
-        # In units in which logistic regression has rows of norm 1.
-        distance = min(constants.diameter, self.nominal_distance * math.sqrt(0.25 / constants.smoothness))
+        distance = nominal_length(setting, self.nominal_distance)
         balanced = self._noise_length(setting, guarantee) / distance if distance > 0.0 else 0.0
-        total = min(max(balanced, self._least_total(setting, guarantee)), LARGEST_PULL * setting.smoothness)
-        return max(0.0, total - constants.strong_convexity)
+        total = max(balanced, self._jacobian_ridge(setting, JACOBIAN_SHARE * guarantee.epsilon))
+        return self._ridge_for(setting, total)
+
+    @staticmethod
+    def _ridge_for(setting: Setting, total: float) -> float:
+        """What brings the strong convexity to this total, as near as the search can solve for."""
+        solvable = min(max(total, 2.0 * setting.smoothness / LARGEST_CONDITION), LARGEST_PULL * setting.smoothness)
+        return max(0.0, solvable - setting.constants.strong_convexity)
 
     def _noise_length(self, setting: Setting, guarantee: Guarantee) -> float:
         """√(E‖b‖²)/n, if nothing but b were to be paid for."""
@@ -109,11 +113,6 @@ class ObjectiveSolver(Solver):
         if self._is_gaussian(guarantee):
             return moved * math.sqrt(p) / gaussian_mu(guarantee) / setting.n
         return moved * math.sqrt(p * (p + 1.0)) / guarantee.epsilon / setting.n
-
-    def _least_total(self, setting: Setting, guarantee: Guarantee) -> float:
-        """The strong convexity that the search needs, and the change of variables if it may cost a third of ε."""
-        solvable = 2.0 * setting.smoothness / LARGEST_CONDITION
-        return max(solvable, self._jacobian_ridge(setting, _JACOBIAN_SHARE * guarantee.epsilon))
 
     def _is_gaussian(self, guarantee: Guarantee | None) -> bool:
         return self.gaussian and (guarantee is None or guarantee.delta > 0.0)

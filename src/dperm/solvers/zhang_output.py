@@ -12,7 +12,7 @@ from dperm.privacy.queries import DescentOutputQuery
 from dperm.privacy.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
-from dperm.solvers.expected import moved_risk, typical_length
+from dperm.solvers.expected import moved_risk, nominal_length, typical_length
 from dperm.solvers.perturbation import needs_a_stable_minimiser
 from dperm.validation import count, positive
 
@@ -129,6 +129,5 @@ class ZhangOutput(Solver):
         if rate > 0.0:
             done = constants.initial_gap * np.exp(-rate * steps) <= _FINISHED * noise
             return int(steps[done.argmax()]) if done.any() else self.max_steps
-        nominal = self.nominal_distance * math.sqrt(0.25 / constants.smoothness)
-        distance = min(constants.diameter, nominal)
+        distance = nominal_length(setting, self.nominal_distance)
         return int(steps[np.argmin(distance**2 / (2.0 * step_size * steps) + noise)])
