@@ -1077,7 +1077,7 @@ def test_two_minimisers_show_no_more_than_both_together_are_paid_for(adjacency, 
 def test_two_minimisers_with_hardly_any_determinant_cost_as_two_gaussians(mu):
     """A little more, because the proof counts losses below 0 as 0; five per cent less noise would be too little."""
     events = [ObjectivePerturbationDpEvent(1.0 / (mu * part), 1e-9, True, 1e-13) for part in (0.6, 0.8)]
-    curve = composed_objective_profile(events, ADD)
+    curve = composed_objective_profile(tuple(events), ADD)
     for epsilon in (2.0 * mu, 4.0 * mu):
         assert gaussian_delta(mu, epsilon) <= curve(epsilon) <= gaussian_delta(1.05 * mu, epsilon)
 

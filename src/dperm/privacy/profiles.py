@@ -1,5 +1,6 @@
 """δ(ε) of mechanisms that are neither Gaussian nor sampled: pure ones, concentrated ones, objective perturbation."""
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -92,8 +93,10 @@ def _determinant_costs(event: ObjectivePerturbationDpEvent) -> list[tuple[float,
     return pairs
 
 
+# Kept, because a calibrated plan is asked for its ε and its δ again by whoever states them.
+@functools.lru_cache(maxsize=32)
 def composed_objective_profile(
-    events: list[ObjectivePerturbationDpEvent], adjacency: Adjacency
+    events: tuple[ObjectivePerturbationDpEvent, ...], adjacency: Adjacency
 ) -> Callable[[float], float]:
     """δ(ε) of several objective perturbations, each of which may depend on what those before it released.
 
@@ -162,7 +165,9 @@ def privacy_profile(parts: list[tuple[dp_event.DpEvent, int]], adjacency: Adjace
     InvalidParameter
         If these mechanisms cannot be priced together.
     """
-    objectives = [leaf for leaf, count in parts if isinstance(leaf, ObjectivePerturbationDpEvent) for _ in range(count)]
+    objectives = tuple(
+        leaf for leaf, count in parts if isinstance(leaf, ObjectivePerturbationDpEvent) for _ in range(count)
+    )
     if len(objectives) == sum(count for _, count in parts):
         if len(objectives) == 1 and not objectives[0].sigmoidal:
             return lambda epsilon: objective_delta(objectives[0], epsilon, adjacency)

@@ -15,17 +15,32 @@ from dperm.privacy.setting import Setting, summation_slack
 LARGEST_HESSIAN = 4000
 
 
-def _check(setting: Setting) -> None:
-    if setting.constants.n_outputs != 1:
-        raise InvalidParameter("a Hessian can be asked for with a loss of one margin only.")
-    if setting.constants.dimension > LARGEST_HESSIAN:
-        raise InvalidParameter(
-            f"a Hessian has {setting.constants.dimension}² entries here; it is not released beyond {LARGEST_HESSIAN}²."
-        )
+@dataclass(frozen=True)
+class _OfTheHessian:
+    """What queries about the mean Hessian at a released point share."""
+
+    setting: Setting
+
+    distribution: ClassVar[str] = "Gaussian"
+    sampling_rate: ClassVar[float] = 1.0
+    n_steps: ClassVar[int] = 1
+    gradients_per_row: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        """There must be a Hessian of rank one for every row, small enough to hold."""
+        if self.setting.constants.n_outputs != 1:
+            raise InvalidParameter("a Hessian can be asked for with a loss of one margin only.")
+        size = self.setting.constants.dimension
+        if size > LARGEST_HESSIAN:
+            raise InvalidParameter(f"a Hessian has {size}² entries here; it is not released beyond {LARGEST_HESSIAN}².")
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """One Gaussian release."""
+        return sampled_gaussian(self.setting, 1.0, noise_multiplier)
 
 
 @dataclass(frozen=True)
-class HessianQuery:
+class HessianQuery(_OfTheHessian):
     """The mean Hessian at a released point: (1/n) Σ ℓ''(⟨w, x_i⟩, y_i) x_i x_iᵀ plus symmetric Gaussian noise.
 
     The noise has variance σ² on the diagonal and σ²/2 on each entry off it: it is N(0, σ² I) on the space of symmetric
@@ -37,17 +52,6 @@ class HessianQuery:
     rows that trade places move the sum by √2 L, not by 2L.
     """
 
-    setting: Setting
-
-    distribution: ClassVar[str] = "Gaussian"
-    sampling_rate: ClassVar[float] = 1.0
-    n_steps: ClassVar[int] = 1
-    gradients_per_row: ClassVar[float] = 1.0
-
-    def __post_init__(self) -> None:
-        """There must be a Hessian of rank one for every row."""
-        _check(self.setting)
-
     @property
     def sensitivity(self) -> float:
         """Sensitivity in Frobenius norm, padded for rounding."""
@@ -55,13 +59,9 @@ class HessianQuery:
         slack = summation_slack(self.setting.n)
         return rows * self.setting.constants.smoothness * (1.0 + slack) * (1.0 + 1e-15) / self.setting.n
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
-        """One Gaussian release."""
-        return sampled_gaussian(self.setting, 1.0, noise_multiplier)
-
 
 @dataclass(frozen=True)
-class SmallestEigenvalueQuery:
+class SmallestEigenvalueQuery(_OfTheHessian):
     """The smallest eigenvalue of the mean Hessian at a released point, plus N(0, σ²).
 
     A released Hessian has one as well, free of charge; this is for the published form of AdaSSP.
@@ -72,23 +72,8 @@ class SmallestEigenvalueQuery:
     One row more or less, or one replaced, moves it by at most L/n.
     """
 
-    setting: Setting
-
-    distribution: ClassVar[str] = "Gaussian"
-    sampling_rate: ClassVar[float] = 1.0
-    n_steps: ClassVar[int] = 1
-    gradients_per_row: ClassVar[float] = 1.0
-
-    def __post_init__(self) -> None:
-        """There must be a Hessian."""
-        _check(self.setting)
-
     @property
     def sensitivity(self) -> float:
         """How far the eigenvalue moves, padded for rounding in the sum and in finding it."""
         constants, n = self.setting.constants, self.setting.n
         return constants.smoothness * (1.0 + summation_slack(n, 32 * constants.dimension**2)) / n
-
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
-        """One Gaussian release."""
-        return sampled_gaussian(self.setting, 1.0, noise_multiplier)
