@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PEERS := .venv-peers
+PEERS_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib opacus jax-privacy)
 
-.PHONY: help setup demo check test test-slow bench bench-auto clean
+.PHONY: help setup demo check test test-slow bench bench-auto peers bench-peers clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,5 +54,15 @@ bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 bench-auto: $(READY) ## auto against every other solver in 144 cells (hours); DPERM_DATA names a folder with a9a.npz
 	$(BIN)/python benchmarks/auto.py grid --seeds 3
 
+$(PEERS)/%/.ready: benchmarks/peers/%.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+peers: $(PEERS_READY) ## Environments for diffprivlib, Opacus and jax-privacy: 2 GB, more where torch brings CUDA
+
+bench-peers: $(READY) $(PEERS_READY) ## dperm against diffprivlib, Opacus, jax-privacy and scikit-learn (20 minutes)
+	$(BIN)/python benchmarks/peers/compare.py
+
 clean: ## Remove what was made here
-	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
