@@ -31,12 +31,12 @@ def noise_multiplier(seed: int, epsilon: float, delta: float, n: int, expected: 
 
 
 @functools.cache
-def compiled(expected: int, clip: float, multiplier: float, strength: float, rate: float) -> Any:
+def compiled(expected: int, clip: float, multiplier: float, strength: float, rate: float, momentum: float) -> Any:
     """One step, compiled once a setting (clipped gradients, noise, the ridge's gradient, descent), and its start."""
     gradient = clipped_grad(loss, l2_clip_norm=clip, normalize_by=float(expected), batch_argnums=(1, 2))
     deviation = multiplier * gradient.sensitivity(NeighboringRelation.ADD_OR_REMOVE_ONE)
     noise = noise_addition.gaussian_privatizer(stddev=deviation)
-    descent = optax.chain(optax.add_decayed_weights(strength), optax.sgd(rate))
+    descent = optax.chain(optax.add_decayed_weights(strength), optax.sgd(rate, momentum))
 
     @jax.jit
     def step(w: Any, state: Any, X: Any, y: Any, indices: Any) -> Any:
@@ -55,13 +55,13 @@ def compiled(expected: int, clip: float, multiplier: float, strength: float, rat
 
 def fit(
     X: Any, y: Any, *, epsilon: float, delta: float, strength: float, seed: int,
-    batches: int, epochs: int, rate: float, clip: float,
+    batches: int, epochs: int, rate: float, momentum: float, clip: float,
 ) -> dict[str, Any]:  # fmt: skip
     """The last iterate, and the mean of the second half of them."""
     n, n_steps = len(y), batches * epochs
     expected = -(-n // batches)
     multiplier = noise_multiplier(seed, epsilon, delta, n, expected, n_steps)
-    step, start = compiled(expected, clip, multiplier, strength, rate)
+    step, start = compiled(expected, clip, multiplier, strength, rate, momentum)
     rows, targets = jnp.asarray(X, dtype=jnp.float32), jnp.asarray(y, dtype=jnp.float32)
     w = jnp.zeros(X.shape[1])
     state = start(w, seed)

@@ -36,13 +36,13 @@ def as_it_is(batch: Any) -> Any:
 
 def fit(
     X: Any, y: Any, *, epsilon: float, delta: float, strength: float, seed: int,
-    batches: int, epochs: int, rate: float, clip: float,
+    batches: int, epochs: int, rate: float, momentum: float, clip: float,
 ) -> dict[str, Any]:  # fmt: skip
     """The last iterate, and the mean of the second half of them."""
     torch.manual_seed(seed)
     model = nn.Linear(X.shape[1], 1, bias=False)
     nn.init.zeros_(model.weight)
-    optimizer = torch.optim.SGD(model.parameters(), lr=rate, weight_decay=strength)
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=momentum, weight_decay=strength)
     loader = DataLoader(Rows(X, y), batch_size=-(-len(y) // batches), collate_fn=as_it_is)
     private, optimizer, loader = PrivacyEngine().make_private_with_epsilon(
         module=model,
