@@ -13,7 +13,6 @@ def fit(X: Any, y: Any, *, epsilon: float, strength: float, seed: int) -> dict[s
         data_norm=1.0,
         C=1.0 / (strength * len(y)),
         fit_intercept=False,
-        tol=1e-8,
         max_iter=1000,
         random_state=seed,
     )
