@@ -32,8 +32,8 @@ from dperm.experiments.reference import logistic_optimum
 HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = HERE.parents[1] / ".venv-peers"
 DELTA, TUNING_SEED = 1e-5, 1000
-# What Opacus and jax-privacy try, from wider searches by hand: rows of Covertype have gradients near norm 1/2 and one
-# steep direction, which asks for momentum; those of synthB are shorter and curved alike in all directions.
+# What Opacus and jax-privacy try, narrowed by hand from wider searches: Covertype's curvature differs much between
+# directions, which asks for momentum, and a clip of 1/2 biases it; on synthB neither holds. `batches` are an epoch's.
 NAMES = ("batches", "epochs", "rate", "momentum", "clip")
 SETTINGS = {
     "covertype": [
