@@ -1,8 +1,6 @@
 """Fitted models as JSON: what was released and what is promised about it, nothing else."""
 
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 from dperm.errors import InvalidParameter
 from dperm.estimators import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
 from dperm.estimators.base import PrivateLinearModel
+from dperm.files import write_whole
 from dperm.privacy.accountants import leaves
 from dperm.privacy.events import ObjectivePerturbationDpEvent
 from dperm.privacy.statement import PrivacyStatement
@@ -53,22 +52,6 @@ def save_model(model: PrivateLinearModel, columns: Sequence[str], target: str, p
         "events": [_event_to_dict(leaf, count) for leaf, count in leaves(model.event_)],
     }
     write_whole(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file in one step."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    except OSError as error:
-        raise InvalidParameter(f"{path} cannot be written: {error.strerror}.") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        Path(temporary).chmod(0o644)  # a temporary file is private, a released one need not be
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def load_model(path: Path) -> tuple[PrivateLinearModel, list[str], str]:

@@ -1,4 +1,4 @@
-"""The command line: fit, predict, plan, solvers, demo."""
+"""The command line: fit, predict, plan, solvers, demo, reproduce."""
 
 import math
 import os
@@ -15,11 +15,14 @@ from dperm import __version__
 from dperm.cli.options import build_estimator, fit_options
 from dperm.cli.tables import TableFile
 from dperm.errors import DpermError, InvalidParameter
+from dperm.files import write_whole
 from dperm.fitting import PricedFit
-from dperm.model_file import load_model, save_model, write_whole
+from dperm.model_file import load_model, save_model
 from dperm.privacy.accountants import has_renyi_price, rdp_epsilon
 from dperm.privacy.guarantee import Guarantee
 from dperm.solvers import SOLVERS, predictions
+
+_STUDIES = ("figure-1", "figure-2", "table-1", "table-2", "table-3", "privacy")
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
@@ -161,6 +164,30 @@ def demo(output: Path, rows: int) -> None:
     from dperm.experiments.demo import run_demo
 
     run_demo(output, Console(), rows)
+
+
+@app.command(context_settings=_CONTEXT)
+@click.argument("study", type=click.Choice([*_STUDIES, "all"]), metavar="STUDY")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("reproduction"),
+    show_default=True,
+    help="Folder for what is measured and written.",
+)
+@click.option("--quick", is_flag=True, help="Fewer rows, seeds and settings: under two minutes for all.")
+def reproduce(study: str, output: Path, quick: bool) -> None:
+    """Measure a figure or a table of the paper again, and say whether its claims hold.
+
+    STUDY is figure-1, figure-2, table-1, table-2, table-3, privacy, or all. Each writes a picture, Markdown and CSV;
+    all together make one HTML page. What was measured is kept in the folder: an interrupted run goes on where it was.
+
+    Example: dperm reproduce figure-1 --output reproduction
+    """
+    from dperm.experiments.reproduce import STUDIES
+    from dperm.experiments.reproduce import reproduce as run_studies
+
+    run_studies(list(STUDIES) if study == "all" else [study], output, Console(), quick)
 
 
 def run() -> None:

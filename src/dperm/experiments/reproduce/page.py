@@ -1,0 +1,36 @@
+"""One self-contained HTML page: verdicts first, then every study with its picture and numbers."""
+
+import base64
+import os
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+
+from dperm import __version__
+from dperm.errors import DpermError
+from dperm.experiments.reproduce.section import Section, shown
+from dperm.experiments.reproduce.verdicts import Outcome
+from dperm.files import write_whole
+
+
+def write_page(path: Path, sections: Sequence[Section], quick: bool) -> None:
+    """Render all sections into one file without links to anything outside it."""
+    try:
+        from jinja2 import Environment
+    except ImportError:
+        raise DpermError("the page needs jinja2: pip install 'dperm[reproduce]'.") from None
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["shown"] = shown
+    environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
+    template = environment.from_string((files(__package__) / "page.html").read_text(encoding="utf-8"))
+    counts = {
+        outcome.value: sum(verdict.outcome is outcome for section in sections for verdict in section.verdicts)
+        for outcome in Outcome
+    }
+    made = (
+        f"dperm {__version__}, {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()} on "
+        f"{platform.machine()}, {os.cpu_count()} cores"
+    )
+    write_whole(path, template.render(sections=sections, counts=counts, quick=quick, made=made))

@@ -1,0 +1,23 @@
+"""Files that are written whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from dperm.errors import InvalidParameter
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file in one step: a crash leaves what was there before."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    except OSError as error:
+        raise InvalidParameter(f"{path} cannot be written: {error.strerror}.") from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content.encode() if isinstance(content, str) else content)
+        Path(temporary).chmod(0o644)  # a temporary file is private, a released one need not be
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
