@@ -103,10 +103,12 @@ def draw_trends(title: str, rows: Sequence[Sequence[tuple[str, str, Sequence[Tre
         for axis, (heading, unit, trends) in zip(row, panels, strict=True):
             for trend, style in zip(trends, STYLES, strict=False):
                 _draw_spread(axis, trend.x, trend.values, trend.label, style)
-            axis.set(xscale="log", yscale="log", xlabel=unit, title=heading)
+            axis.set(xlabel=unit, title=heading)
             places = sorted({x for trend in trends for x in trend.x})
-            axis.set_xticks(places, [f"{x:.3g}" if x < 1e3 else f"{x:.0f}" for x in places])
-            axis.minorticks_off()
+            if places:  # an axis without a point cannot be logarithmic
+                axis.set(xscale="log", yscale="log")
+                axis.set_xticks(places, [f"{x:.3g}" if x < 1e3 else f"{x:.0f}" for x in places])
+                axis.minorticks_off()
             axis.grid(color="0.9")
             axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
         row[0].set_ylabel("excess risk F(w) − F*")
