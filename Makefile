@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PEERS := .venv-peers
 PEERS_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib opacus jax-privacy)
 
-.PHONY: help setup demo check test test-slow bench bench-auto peers bench-peers clean
+.PHONY: help setup demo reproduce check test test-slow bench bench-auto peers bench-peers clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,6 +22,9 @@ setup: $(READY) ## Make the virtual environment
 
 demo: $(READY) ## Private logistic regression on Covertype against the optimum
 	$(BIN)/dperm demo --output demo-output
+
+reproduce: $(READY) ## The paper's figures and tables measured again, with verdicts: a page in reproduction/ (half an hour)
+	$(BIN)/dperm reproduce all --output reproduction
 
 check: $(READY) ## Format, lint, types and the wall
 	$(BIN)/ruff format --check .
@@ -43,7 +46,6 @@ bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/svrg.py
 	$(BIN)/python benchmarks/accmd.py
 	$(BIN)/python benchmarks/frank_wolfe.py
-	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/sgd.py
 	$(BIN)/python benchmarks/nonconvex.py
 	$(BIN)/python benchmarks/support.py
@@ -65,4 +67,4 @@ bench-peers: $(READY) $(PEERS_READY) ## dperm against diffprivlib, Opacus, jax-p
 	$(BIN)/python benchmarks/peers/compare.py
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) $(PEERS) build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build dist demo-output reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -22,8 +22,6 @@ from dperm.privacy.accountants import has_renyi_price, rdp_epsilon
 from dperm.privacy.guarantee import Guarantee
 from dperm.solvers import SOLVERS, predictions
 
-_STUDIES = ("figure-1", "figure-2", "table-1", "table-2", "table-3", "privacy")
-
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
@@ -167,7 +165,7 @@ def demo(output: Path, rows: int) -> None:
 
 
 @app.command(context_settings=_CONTEXT)
-@click.argument("study", type=click.Choice([*_STUDIES, "all"]), metavar="STUDY")
+@click.argument("study")
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -187,7 +185,13 @@ def reproduce(study: str, output: Path, quick: bool) -> None:
     from dperm.experiments.reproduce import STUDIES
     from dperm.experiments.reproduce import reproduce as run_studies
 
-    run_studies(list(STUDIES) if study == "all" else [study], output, Console(), quick)
+    if study not in {*STUDIES, "all"}:
+        raise InvalidParameter(f"there is no study {study!r}; the names are {', '.join(STUDIES)} and all.")
+    try:
+        run_studies(list(STUDIES) if study == "all" else [study], output, Console(), quick)
+    except KeyboardInterrupt:
+        kept = f"interrupted; what was measured is kept in {output}, and the same call goes on from there."
+        raise DpermError(kept) from None
 
 
 def run() -> None:

@@ -157,7 +157,9 @@ class Figure:
                 [_of(one, "excess") for one in runs],
             ))  # fmt: skip
             notes.append(f"{line.short} {runs[-1][0]['certified_delta']:.2g}")
-        worth = "certified δ(ε): " + ", ".join(notes) if name == PRINTED else f"certified δ(ε) ≤ {DELTA:g}"
+        worth = f"certified δ(ε) ≤ {DELTA:g}"
+        if name == PRINTED:
+            worth = f"certified δ(ε): {notes[0]}\nDP-GD: {', '.join(notes[1:])}"
         return Panel(name, f"ε = {epsilon:g}", worth, curves)
 
     def _summary(self, points: "Points") -> Sheet:

@@ -107,7 +107,7 @@ def draw_trends(title: str, rows: Sequence[Sequence[tuple[str, str, Sequence[Tre
             places = sorted({x for trend in trends for x in trend.x})
             if places:  # an axis without a point cannot be logarithmic
                 axis.set(xscale="log", yscale="log")
-                axis.set_xticks(places, [f"{x:.3g}" if x < 1e3 else f"{x:.0f}" for x in places])
+                axis.set_xticks(places, [f"{x:.3g}" if x < 1e3 else f"{x:.0f}" for x in places], fontsize=8)
                 axis.minorticks_off()
             axis.grid(color="0.9")
             axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
@@ -135,8 +135,13 @@ def _label_powers(axis: Any) -> None:
     from matplotlib import ticker
 
     axis.set_major_locator(ticker.LogLocator(subs=(1.0, 3.0), numticks=6))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: _short(value)))
     axis.set_minor_formatter(ticker.NullFormatter())
+
+
+def _short(value: float) -> str:
+    """0.3, 1000, 3e5."""
+    return f"{value:g}" if value < 1e4 else f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
 def _draw_spread(axes: Any, x: Sequence[float], values: Sequence[Sequence[float]], label: str, style: Any) -> None:

@@ -1,0 +1,144 @@
+"""`dperm reproduce`, as a person calls it: every study once, quickly."""
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from dperm.cli.main import run_with
+from dperm.experiments.reproduce import STUDIES
+from dperm.experiments.reproduce.lab import Lab
+
+image = pytest.importorskip("matplotlib.image")
+pytest.importorskip("jinja2")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Everything that `dperm reproduce all --quick` writes."""
+    folder = tmp_path_factory.mktemp("reproduction")
+    assert run_with(["reproduce", "all", "--quick", "--output", str(folder)]) == 0
+    return folder
+
+
+class Page(HTMLParser):
+    """Collects links, and the verdicts that stand at the top."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.verdicts, self.tags = [], [], []
+        self._reading = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.tags.append(tag)
+        self.links += [values[name] for name in ("src", "href") if name in values]
+        self._reading = tag == "span" and values.get("class", "").startswith("outcome")
+
+    def handle_data(self, data):
+        if self._reading and data.strip():
+            self.verdicts.append(data.strip())
+            self._reading = False
+
+
+def test_the_page_needs_nothing_outside_itself(folder):
+    text = (folder / "reproduction.html").read_text()
+    page = Page(text)
+    assert page.links
+    assert all(link.startswith(("#", "data:image/png;base64,")) for link in page.links)
+    assert "script" not in page.tags
+    assert "http" not in re.sub(r"base64,[^\"]*", "", text)
+    assert "quick look" in text
+
+
+def test_every_verdict_on_the_page_follows_from_the_measurements_in_the_folder(folder):
+    lab = Lab(folder / "measurements.jsonl")
+    before = (folder / "measurements.jsonl").read_bytes()
+    expected, text = [], (folder / "reproduction.html").read_text()
+    for name, build in STUDIES.items():
+        study = build(True)
+        section = study.section(lab.run(name, study.measurements()))
+        expected += [verdict.outcome.value for verdict in section.verdicts]
+        told = (folder / f"{name}.md").read_text()
+        for verdict in section.verdicts:
+            assert f"**{verdict.outcome}**: {verdict.claim} {verdict.because}" in told
+    assert Page(text).verdicts == expected
+    assert (folder / "measurements.jsonl").read_bytes() == before  # nothing was measured again
+    counted = re.search(r"<strong>(\d+)</strong> claims hold, <strong>(\d+)</strong> do not,\s*<strong>(\d+)", text)
+    assert [int(count) for count in counted.groups()] == [
+        expected.count(word) for word in ("holds", "does not hold", "undecided")
+    ]
+
+
+def test_the_printed_noise_is_found_out_even_in_a_quick_look(folder):
+    told = (folder / "privacy.md").read_text()
+    assert "**does not hold**: The experiments satisfy the condition of Theorems 4.1 and 4.3." in told
+    assert "**does not hold**: Algorithm 3 as printed is private." in told
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_every_study_writes_markdown_a_table_of_all_measurements_and_a_picture_in_grey(folder, name):
+    rows = list(csv.DictReader(io.StringIO((folder / f"{name}.csv").read_text())))
+    if name == "privacy":
+        assert all(0.0 <= float(row["certified δ(ε)"]) <= 1.0 for row in rows)
+    else:
+        value = "gap" if name.startswith("figure") else "excess"
+        assert all(row[value] == "" or float(row[value]) > -1e-9 for row in rows)
+        assert {row["seed"] for row in rows} >= {"0", "1"}
+    assert "![" in (folder / f"{name}.md").read_text()
+    picture = image.imread(folder / f"{name}.png")
+    assert min(picture.shape[:2]) > 400
+    assert (picture[..., 0] == picture[..., 1]).all()
+    assert (picture[..., 1] == picture[..., 2]).all()
+
+
+def test_the_same_study_in_the_same_folder_measures_nothing_again(folder, capsys):
+    before = (folder / "measurements.jsonl").stat().st_mtime_ns
+    assert run_with(["reproduce", "privacy", "--quick", "--output", str(folder)]) == 0
+    assert (folder / "measurements.jsonl").stat().st_mtime_ns == before
+    assert "DOES NOT HOLD: Algorithm 3 as printed is private." in capsys.readouterr().out
+
+
+def test_a_measurement_says_what_was_measured(folder):
+    entry = json.loads((folder / "measurements.jsonl").read_text().splitlines()[0])
+    assert entry["of"].startswith("Fit(rows=CovertypeRows(n=5000, strength=0.01), solver=DPSVRG(")
+    assert entry["result"]["certified_delta"] > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce", "figure-3"], "there is no study 'figure-3'; the names are figure-1,"),
+        (["reproduce"], "Missing argument 'STUDY'"),
+        (["reproduce", "privacy", "--quick", "--output", "{file}"], "is a file; name a folder."),
+        (["reproduce", "privacy", "--quick", "--output", "{file}/below"], "Not a directory"),
+        (["reproduce", "privacy", "--seeds", "0"], "No such option"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_writes_nothing(arguments, message, tmp_path, capsys):
+    file = tmp_path / "file"
+    file.write_text("")
+    assert run_with([part.format(file=file) for part in arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_an_interrupted_study_says_that_its_measurements_are_kept(tmp_path, monkeypatch, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Lab, "run", interrupt)
+    assert run_with(["reproduce", "privacy", "--quick", "--output", str(tmp_path)]) == 2
+    assert "what was measured is kept" in capsys.readouterr().err
+
+
+def test_the_command_knows_every_study(capsys):
+    assert run_with(["reproduce", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in [*STUDIES, "all", "Example:"])
