@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dperm import L1, L2, Logistic, Problem, empirical_risk
+from dperm import DPGD, DPSVRG, L1, L2, DPAccMD, Logistic, Problem, empirical_risk
 from dperm.domains import L1Ball
 from dperm.experiments.reference import least_risk, logistic_optimum
 from dperm.experiments.reproduce import STUDIES, comparison, figures, lab, privacy
@@ -44,10 +44,17 @@ def outcome(section, words):
         ([1.0, 9.0, 3.0], [2.0, 8.0, 4.0], OPEN),
         ([1.0, 1.0], [2.0, 2.0], HOLDS),
         ([1.0], [2.0], OPEN),
+        ([1.0, 1.0, 1.1], [2.0, np.inf, 3.0], OPEN),
     ],
 )
 def test_smaller_is_said_only_of_what_the_seeds_can_tell_apart(first, second, expected):
     assert is_smaller(first, second) is expected
+
+
+def test_one_of_many_comparisons_needs_a_wider_gap():
+    first, second = [1.0, 1.05, 1.1], [1.15, 1.2, 1.3]
+    assert is_smaller(first, second) is HOLDS
+    assert is_smaller(first, second, parts=30) is OPEN
 
 
 def test_a_claim_in_parts_holds_if_all_do_and_fails_if_one_does():
@@ -82,49 +89,73 @@ def test_the_power_of_a_sum_is_that_of_its_fastest_term():
     assert fit_exponent(x, [[1.0, 1.0, 1.0]], [[1.0, 1.0, 1.0], [1e-9, 4e-9, 16e-9]]).bound == pytest.approx(2.0)
 
 
-def invented_figure(study, *, ours, mended, literal, delta, seconds=0.1):
+def invented_figure(study, *, ours=0.1, mended=0.1, literal=0.1, seconds=0.1, gradients=0.1):
     """Results in which DP-GD has a gap of 1 in one second, and the paper's method these."""
-    gaps = {}
-    for line in study.lines:
-        gap = {"as printed": ours, "one row a step": literal, "mended": mended}
-        gaps[line] = next(
-            (value for key, value in gap.items() if line.label.endswith(key) or f"{key} " in line.label), 1.0
-        )
     results = {}
     for line in study.lines:
+        rival = line.label.startswith("DP-GD")
+        gap = mended if "mended" in line.label else ours if line.panel == "as printed" else literal
         for solver in line.fits:
             for epsilon in study.epsilons:
                 for seed in range(study.seeds):
                     fit = Fit(CovertypeRows(study.n, study.strength), solver, epsilon, 1e-3, line.noise, seed)
-                    rival = "DP-GD" in line.label
                     results[fit] = {
-                        "excess": gaps[line] * (1.0 + 0.01 * seed), "at_zero": 2.0, "certified_delta": delta,
-                        "seconds": 1.0 if rival else seconds, "gradients": 1e6 if rival else 1e6 * seconds,
+                        "excess": (1.0 if rival else gap) * (1.0 + 0.01 * seed), "at_zero": 2.0, "certified_delta": 0.5,
+                        "seconds": (1.0 if rival else seconds) * (1.0 + 0.01 * seed),
+                        "gradients": 1e6 * (1.0 if rival else gradients),
                     }  # fmt: skip
     assert set(results) == set(study.measurements())
     return results
 
 
 @pytest.mark.parametrize("name", ["figure-1", "figure-2"])
-def test_a_wrong_curve_flips_the_verdict_of_a_figure(name, unpainted):
+@pytest.mark.parametrize(
+    ("change", "noise", "method", "what"),
+    [
+        ({"ours": 10.0}, "printed", "as printed", "has a smaller gap"),
+        ({"literal": 10.0}, "certified", "as printed", "has a smaller gap"),
+        ({"mended": 10.0}, "certified", "mended", "has a smaller gap"),
+        ({"seconds": 10.0}, None, None, "needs less time"),
+        ({"gradients": 10.0}, None, None, "needs less time"),
+    ],
+)
+def test_a_wrong_curve_flips_the_verdict_of_a_figure(name, change, noise, method, what, unpainted):
     study = STUDIES[name](True)
-    good = study.section(invented_figure(study, ours=0.1, mended=0.1, literal=0.1, delta=1e-4))
-    assert {verdict.outcome for verdict in good.verdicts} == {HOLDS}
-    claims = {
-        "With the printed noise": {"ours": 10.0},
-        "keeps (ε": {"delta": 0.3},
-        "as printed, one row a step, has a smaller gap": {"literal": 10.0},
-        "mended, has a smaller gap": {"mended": 10.0},
-        "mended needs less time": {"seconds": 10.0},
-    }
-    for words, change in claims.items():
-        wrong = study.section(
-            invented_figure(study, **{"ours": 0.1, "mended": 0.1, "literal": 0.1, "delta": 1e-4} | change)
+    good = study.section(invented_figure(study)).verdicts
+    wrong = study.section(invented_figure(study, **change)).verdicts
+    assert {verdict.outcome for verdict in good} == {HOLDS}
+    for verdict in wrong:
+        meant = what in verdict.claim and (
+            noise is None or (f"with {noise} noise" in verdict.claim and f"{method} {what}" in verdict.claim)
         )
-        flipped = [verdict.claim for verdict in wrong.verdicts if verdict.outcome is FAILS]
-        assert any(words in claim for claim in flipped), (words, flipped)
-        if "seconds" not in change:
-            assert len(flipped) == (1 if "delta" in change else 2)  # two kinds of DP-GD
+        assert verdict.outcome is (FAILS if meant else HOLDS), verdict
+
+
+def test_curves_that_lie_together_are_undecided(unpainted):
+    study = STUDIES["figure-1"](True)
+    section = study.section(invented_figure(study, ours=1.0))
+    assert [verdict.outcome for verdict in section.verdicts[:2]] == [OPEN, OPEN]
+
+
+def test_a_fit_that_came_to_nothing_leaves_its_figure_undecided():
+    study = STUDIES["figure-2"](True)
+    results = invented_figure(study)
+    for fit, result in results.items():
+        if "sampling_rate=0.0002" in repr(fit.solver):
+            results[fit] = {
+                "excess": None,
+                "reason": "diverged",
+                "at_zero": 2.0,
+                "gradients": 1.0,
+                "certified_delta": 0.5,
+            }
+            assert result["excess"] > 0
+    section = study.section(results)
+    assert section.picture.startswith(b"\x89PNG")
+    assert [v.outcome for v in section.verdicts if "as printed has" in v.claim and "certified" in v.claim] == [
+        OPEN,
+        OPEN,
+    ]
 
 
 def invented_table(study, excess, gradients, at_zero=1e9):
@@ -137,7 +168,7 @@ def invented_table(study, excess, gradients, at_zero=1e9):
                     at = row.effective(place, mode)
                     results[study._fit(row, mode, place, seed)] = {
                         "excess": excess(row, at) * (1.0 + 0.01 * seed), "at_zero": at_zero,
-                        "gradients": gradients(row, at) if row.gradients else None,
+                        "gradients": gradients(row, place) if row.gradients else None,
                     }  # fmt: skip
         for seed in range(study.seeds):
             results[study._penalised(row, seed)] = {"excess": 0.1, "at_zero": 1.0, "gradients": None}
@@ -145,12 +176,56 @@ def invented_table(study, excess, gradients, at_zero=1e9):
     return results
 
 
+# Every formula at n = 10 000, ε = 2, p = 100 and ln(1/δ) = ln 1e5, worked out by hand from the paper's tables: excess,
+# then gradients. On the l1 ball of radius 20 the Gaussian width is 20 E max |g_j| over 100 normals, 20 · 2.7477.
+WIDTH = 20 * 2.7477
+BY_HAND = {
+    "table-1": [
+        ([2.8782e-5], []),
+        ([2.8782e-5, 5e-5], []),
+        ([2.8782e-5 * 84.83], [1e8]),
+        ([2.8782e-5], [1e4 * 2.5 * np.log(8000)]),
+        ([2.8782e-5 * 9.2103], [10002.5 * np.log(20)]),
+    ],
+    "table-2": [
+        ([1.6965e-2], []),
+        ([1.6965e-2 * 9.2103**1.5], [1e8]),
+        ([10 * 1.6965e-3 ** (2 / 3)], [1e4 * 200 ** (2 / 3)]),
+        ([1.6965e-2], [2e3, 1e4 * np.log(200)]),
+    ],
+    "table-3": [
+        ([WIDTH * 9.2103 * 1.6965e-4, 40 * 9.2103 * 1.6965e-4], [4e12 / (WIDTH**2 + 1600) / 84.83]),
+        ([WIDTH * 1.6965e-4, 400 * 1.6965e-4], []),
+        ([(WIDTH * 1.6965e-4) ** (2 / 3) * 84.83], [1e4 * (2e4 / WIDTH) ** (2 / 3)]),
+        ([WIDTH * 1.6965e-4, 40 * 1.6965e-4], [1e6 * np.sqrt(2 / np.hypot(WIDTH, 40))]),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", list(BY_HAND))
+def test_the_bounds_are_those_of_the_paper(name):
+    at = Place(10_000, 2.0, 100)
+    for row, (excess, gradients) in zip(STUDIES[name](False).rows, BY_HAND[name], strict=True):
+        assert [term(at) for term in row.excess] == pytest.approx(excess, rel=2e-3), row.label
+        assert [term(at) for term in row.gradients] == pytest.approx(gradients, rel=2e-3), row.label
+
+
+def test_certified_noise_is_compared_by_its_own_strength():
+    row, pure = STUDIES["table-1"](False).rows[-1], STUDIES["table-1"](False).rows[0]
+    at = Place(10_000, 1.0, 100)
+    assert row.effective(at, "paper") == at
+    assert row.effective(at, "certified").epsilon == pytest.approx(gaussian_mu(Guarantee(1.0, DELTA)))
+    assert row.effective(at, "certified").log_delta == 1.0
+    assert pure.effective(at, "certified") == Place(10_000, 1.0, 100, 1.0)
+
+
 def bound(row, at):
     return sum(term(at) for term in row.excess)
 
 
 def gradients_as_claimed(row, at):
-    return sum(term(at) for term in row.gradients) * (0.1 if row.label.startswith("this paper") else 1e6)
+    """As many as the paper says; few enough for its own method."""
+    return sum(term(at) for term in row.gradients) * (1e-3 if row.label.startswith("this paper") else 1.0)
 
 
 @pytest.mark.parametrize("name", ["table-1", "table-2", "table-3"])
@@ -174,6 +249,8 @@ def test_a_wrong_curve_flips_the_verdict_of_a_table(name, wrong, unpainted):
         changed = {"gradients": at.n, "count": 1e9}.get(wrong, 1.0) if row is ours else 1.0
         return gradients_as_claimed(row, at) * changed
 
+    if (name, wrong) == ("table-3", "penalty"):
+        pytest.skip("none of its solvers takes a penalty: the column is undecided")
     results = invented_table(study, excess, gradients, at_zero=1e-9 if wrong == "nothing learned" else 1e12)
     if wrong == "penalty":
         for seed in range(study.seeds):
@@ -186,8 +263,19 @@ def test_a_wrong_curve_flips_the_verdict_of_a_table(name, wrong, unpainted):
     elif wrong == "nothing learned":
         assert outcome(section, f"{ours.label}: the excess") is OPEN
     else:
-        words = {"gradients": "Gradients grow", "count": "fewest gradients", "penalty": "non-smooth"}[wrong]
+        words = {"gradients": "Gradients grow", "count": "fewer gradients", "penalty": "non-smooth"}[wrong]
         assert outcome(section, words) is FAILS
+
+
+def test_a_point_at_which_nothing_was_learned_leaves_the_bound_undecided_at_best(unpainted):
+    study = STUDIES["table-1"](True)
+    results = invented_table(study, lambda row, at: row.excess[0](at), gradients_as_claimed)
+    ours, place = study.rows[-1], study.axes[0].places[0]
+    for seed in range(study.seeds):
+        results[study._fit(ours, "certified", place, seed)]["at_zero"] = 1e-12
+    section = study.section(results)
+    assert outcome(section, f"{ours.label}: the excess") is OPEN
+    assert outcome(section, f"{study.rows[1].label}: the excess") is HOLDS
 
 
 def test_a_table_in_which_nothing_was_learned_can_be_drawn():
@@ -205,9 +293,9 @@ def test_a_method_that_takes_no_penalty_leaves_the_last_column_undecided(unpaint
     assert outcome(study.section(results), "non-smooth") is OPEN
 
 
-def invented_prices(study, delta, constant=0.5, apart=1.0, spread=1.0):
+def invented_prices(study, delta, *, steps=10**12, sigma=1e9, apart=1.0, spread=1.0):
     results = {
-        one: {"steps": 10**12, "certified_delta": delta, "sigma": 1.0, "constant": constant}
+        one: {"steps": steps, "certified_delta": delta, "sigma": sigma, "constant": 0.5}
         for one in study.measurements()
         if isinstance(one, Price)
     }
@@ -216,15 +304,41 @@ def invented_prices(study, delta, constant=0.5, apart=1.0, spread=1.0):
 
 def test_wrong_prices_flip_the_verdicts_on_privacy(unpainted):
     study = STUDIES["privacy"](True)
-    kept = study.section(invented_prices(study, 1e-4))
-    assert {verdict.outcome for verdict in kept.verdicts} == {HOLDS}
-    assert {verdict.outcome for verdict in study.section(invented_prices(study, 0.3)).verdicts} == {HOLDS, FAILS}
-    leaking = study.section(invented_prices(study, 1e-4, spread=0.0))
-    assert outcome(leaking, "Algorithm 3 as printed is private") is FAILS
-    few_steps = invented_prices(study, 1e-4)
-    for result in few_steps.values():
-        result["steps"] = 1
-    assert outcome(study.section(few_steps), "satisfy the condition") is FAILS
+    condition = "satisfy the condition"
+
+    def outcomes(**changed):
+        section = study.section(invented_prices(study, **{"delta": 1e-4} | changed))
+        return {verdict.claim: verdict.outcome for verdict in section.verdicts if condition not in verdict.claim}
+
+    assert set(outcomes().values()) == {HOLDS}
+    assert list(outcomes(spread=0.0).values()).count(FAILS) == 1  # Algorithm 3 as printed
+    assert list(outcomes(delta=0.3).values()).count(OPEN) == 5  # an upper bound alone proves no leak
+    leaking = outcomes(delta=0.3, sigma=1e-6)
+    assert list(leaking.values()).count(FAILS) == 4  # where every step may be seen
+    assert [words for words, found in leaking.items() if found is OPEN] == [
+        words for words in leaking if "only the last iterate" in words
+    ]
+
+
+def test_the_condition_of_theorem_4_1_is_checked_with_its_own_count_of_steps(unpainted):
+    study = STUDIES["privacy"](True)
+    section = study.section(invented_prices(study, 1e-4, steps=10**12))
+    assert outcome(section, "satisfy the condition") is FAILS  # DP-SVRG++ still takes 2ᵀ m = 327 680 steps
+    assert "to 1.2e+05." in next(verdict.because for verdict in section.verdicts if "satisfy" in verdict.claim)
+
+
+def test_the_lower_bound_on_delta_is_the_exact_one_of_gaussians_and_below_the_certified_one():
+    for solver, exact in (
+        (DPGD(n_steps=20, accounting="composition"), True),
+        (DPAccMD(n_steps=20, y_step="argmin"), True),
+    ):
+        one = Price(privacy.BALL, solver, 1_000, 1.0)
+        found = one.run()
+        assert privacy.least_delta(one, found) == pytest.approx(found["certified_delta"], rel=1e-3), exact
+    for rate in (1e-3, 0.03, 1.0):
+        one = Price(privacy.RIDGE, DPSVRG(n_epochs=3, n_inner=100, form="printed", sampling_rate=rate), 1_000, 1.0)
+        found = one.run()
+        assert 1e-3 < privacy.least_delta(one, found) <= found["certified_delta"] * (1.0 + 1e-6)
 
 
 def test_algorithm_3_as_printed_gives_one_output_whatever_the_noise_and_another_one_on_a_neighbour():
@@ -302,6 +416,7 @@ def test_the_fingerprint_covers_the_code_that_decides_and_not_what_only_shows_it
     names = {name for name, _ in lab._sources(lab.files("dperm"), "")}
     assert {"solvers/dp_svrg.py", "privacy/accountants.py", "trusted/kernels.py", "fitting.py"} <= names
     assert {"experiments/reproduce/rows.py", "experiments/reproduce/lab.py", "experiments/reference.py"} <= names
+    assert {"datasets/covertype.npz", "privacy/queries/gradient.py"} <= names
     assert not [name for name in names if name.startswith("cli/") or name.endswith(("page.py", "pictures.py"))]
 
 
@@ -322,10 +437,15 @@ def test_hard_rows_are_as_hard_as_they_say(place):
 
 @pytest.mark.parametrize(
     "rows",
-    [SphereRows(400, 5, 0), SphereRows(400, 5, 0, l1=0.01), SparseRows(300, 40, 0), SparseRows(300, 40, 0, l1=0.01)],
+    [
+        SphereRows(400, 5, 0, 0.1),
+        SphereRows(400, 5, 0, 0.1, l1=0.01),
+        SparseRows(300, 40, 0),
+        SparseRows(300, 40, 0, l1=0.01),
+    ],
 )
 def test_no_nearby_point_has_less_than_the_least_risk(rows):
-    """The least risk is below that of noiseless descent, and by at most 1e-6."""
+    """Noiseless descent comes from above, and stops a little short where there is no strong convexity."""
     from dperm import minimize
 
     sample = draw(rows)
@@ -344,12 +464,22 @@ def test_the_unregularized_optimum_has_no_slope():
 
 
 def test_the_least_risk_on_an_l1_ball_has_no_duality_gap():
+    """F(w) − F* ≤ ⟨∇F(w), w⟩ + r‖∇F(w)‖_∞, at the end of a long projected descent."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 6)) / 6, np.where(rng.random(200) < 0.5, 1.0, -1.0)
-    problem = Problem(Logistic(), domain=L1Ball(0.5))
-    best = least_risk(problem, X, y)
-    vertices = np.vstack([np.eye(6), -np.eye(6)]) * 0.5
-    assert best <= min(empirical_risk(problem, X, y, vertex) for vertex in vertices)
-    assert best >= least_risk(Problem(Logistic(), domain=L1Ball(5.0)), X, y)
+    ball = L1Ball(0.5)
+    w = np.zeros(6)
+    for _ in range(3000):
+        slope = -X.T @ (y / (1.0 + np.exp(y * (X @ w)))) / 200
+        w = ball.project(w - 4.0 * slope)
+    gap = float(slope @ w + 0.5 * np.abs(slope).max())
+    problem = Problem(Logistic(), domain=ball)
+    assert gap < 1e-9
+    assert least_risk(problem, X, y) == pytest.approx(empirical_risk(problem, X, y, w), abs=2e-9)
+
+
+def test_a_penalty_that_is_too_large_leaves_the_risk_at_zero():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 6)) / 6, np.where(rng.random(200) < 0.5, 1.0, -1.0)
     assert least_risk(Problem(Logistic(), L1(10.0)), X, y) == pytest.approx(np.log(2.0), abs=1e-9)
     assert least_risk(Problem(Logistic(), L2(0.1)), X, y) < np.log(2.0)

@@ -1,5 +1,6 @@
 """Figures 1 and 2: DP-SVRG and DP-SVRG++ against DP-GD on Covertype, as printed and with certified noise."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,7 @@ from dperm.experiments.reproduce.lab import Fit, Measurement
 from dperm.experiments.reproduce.pictures import Curve, Panel, draw_panels
 from dperm.experiments.reproduce.rows import CovertypeRows
 from dperm.experiments.reproduce.section import Section, Sheet
-from dperm.experiments.reproduce.verdicts import Outcome, Verdict, all_of, is_smaller, is_true
+from dperm.experiments.reproduce.verdicts import Verdict, all_of, is_smaller, is_true
 from dperm.solvers import DPGD, DPSVRG, DPSVRGPlusPlus, Solver, ZhangOutput
 
 DELTA, EPSILONS = 1e-3, (0.2, 0.5, 1.0)
@@ -20,10 +21,9 @@ NOISE = {PRINTED: "paper", CERTIFIED: "certified"}
 
 @dataclass(frozen=True)
 class Line:
-    """A method at several running times, each a whole fit that spends all of (ε, δ); the last has the paper's own T."""
+    """A method at several running times, each a whole fit that spends all of (ε, δ); the last one is judged."""
 
     label: str
-    short: str
     style: int
     panel: str
     fits: tuple[Solver, ...]
@@ -32,6 +32,11 @@ class Line:
     def noise(self) -> str:
         """The noise mode of its panel."""
         return NOISE[self.panel]
+
+
+# What was measured at a point of a line, a result for every seed; and the last points of a panel's lines, over ε.
+Points = dict[tuple[Line, Solver, float], list[dict[str, Any]]]
+Ends = dict[str, list[list[dict[str, Any]]]]
 
 
 @dataclass(frozen=True)
@@ -82,8 +87,12 @@ class Figure:
             text=(
                 "Every point is a whole fit that spends all of (ε, δ): mean of the optimality gap F(w) − F*, bars from "
                 f"the least to the largest of {self.seeds} seeds, against the median of its running time, without the "
-                "calibration of the noise, and against per-example gradients. Curves join fits with more and more "
-                "epochs or steps; the last one has the paper's own number, or where it gives none the default.",
+                "calibration of the noise, and against per-example gradients as planned. Curves join fits with more "
+                "and more epochs or steps; the last one is judged.",
+                "As printed means the paper's step and noise (c = 1, which the paper leaves open), on Poisson samples "
+                "of one row on average; SVRG-BB steps come from released values and are kept within [1/(mL), 1/(mμ)]. "
+                "Algorithm 4 takes steps of 1/L and every one is paid for; if only its last iterate is, DP-GD needs "
+                "less noise than that.",
             ),
             verdicts=self._verdicts(points),
             summary=(self._summary(points),),
@@ -91,7 +100,7 @@ class Figure:
             picture=draw_panels(title, panels, len(self.epsilons)),
         )
 
-    def _ends(self, panel: str, points: "Points") -> dict[str, list[list[dict[str, Any]]]]:
+    def _ends(self, panel: str, points: Points) -> Ends:
         """The fits at the paper's own T, a list over ε for every line of a panel."""
         return {
             line.label: [points[line, line.fits[-1], epsilon] for epsilon in self.epsilons]
@@ -99,52 +108,42 @@ class Figure:
             if line.panel == panel
         }
 
-    def _verdicts(self, points: "Points") -> list[Verdict]:
+    def _verdicts(self, points: Points) -> list[Verdict]:
         printed, certified = self._ends(PRINTED, points), self._ends(CERTIFIED, points)
         ours, *others = printed
         literal, mended, *rivals = certified
-        deltas = [runs[0]["certified_delta"] for runs in printed[ours]]
-        at = " / ".join(f"{epsilon:g}" for epsilon in self.epsilons)
         return [
-            *[self._gap("With the printed noise", printed, ours, other) for other in others],
-            self._cost(f"With the printed noise {self.method} needs less time and fewer gradients than DP-GD.",
-                       printed, ours, others),
-            Verdict(
-                f"The printed noise of {self.method} keeps (ε, δ = {DELTA:g}).",
-                all_of(is_true(delta <= DELTA) for delta in deltas),
-                f"What can be certified at ε = {at} is δ = {_several(deltas)}.",
-            ),
-            *[self._gap("With certified noise", certified, literal, other) for other in rivals],
-            *[self._gap("With certified noise", certified, mended, other) for other in rivals],
-            self._cost(f"With certified noise {self.method} mended needs less time and fewer gradients than DP-GD.",
-                       certified, mended, rivals),
-        ]  # fmt: skip
+            *[self._gap("printed", printed, ours, other) for other in others],
+            *[self._cost("printed", printed, ours, other) for other in others],
+            *[self._gap("certified", certified, literal, other) for other in rivals],
+            *[self._gap("certified", certified, mended, other) for other in rivals],
+            *[self._cost("certified", certified, mended, other) for other in rivals],
+        ]
 
-    def _gap(self, setting: str, ends: "Ends", ours: str, other: str) -> Verdict:
+    def _gap(self, noise: str, ends: Ends, ours: str, other: str) -> Verdict:
         pairs = [(_of(a, "excess"), _of(b, "excess")) for a, b in zip(ends[ours], ends[other], strict=True)]
-        at = " / ".join(f"{epsilon:g}" for epsilon in self.epsilons)
         return Verdict(
-            f"{setting} {ours.partition(' (')[0]}, has a smaller gap than {other}.",
-            all_of(is_smaller(a, b) for a, b in pairs),
-            f"The other gap over this one at ε = {at}: {_several([float(np.mean(b) / np.mean(a)) for a, b in pairs])}.",
+            f"{ours} has a smaller gap than {other}, with {noise} noise.",
+            all_of(is_smaller(a, b, len(pairs)) for a, b in pairs),
+            f"The other gap over this one at ε = {self._at()}: {_ratios(pairs)}.",
         )
 
-    def _cost(self, claim: str, ends: "Ends", ours: str, others: Sequence[str]) -> Verdict:
-        outcomes: list[Outcome] = []
-        texts = []
-        for other in others:
-            ratios = {}
-            for quantity in ("seconds", "gradients"):
-                pairs = [(_of(a, quantity), _of(b, quantity)) for a, b in zip(ends[ours], ends[other], strict=True)]
-                outcomes += [is_true(float(np.median(a)) < float(np.median(b))) for a, b in pairs]
-                ratios[quantity] = [float(np.median(b) / np.median(a)) for a, b in pairs]
-            texts.append(
-                f"{other}: {_several(ratios['seconds'])} in time, {_several(ratios['gradients'])} in gradients"
-            )
-        at = " / ".join(f"{epsilon:g}" for epsilon in self.epsilons)
-        return Verdict(claim, all_of(outcomes), f"Medians as multiples of its own at ε = {at}: {'; '.join(texts)}.")
+    def _cost(self, noise: str, ends: Ends, ours: str, other: str) -> Verdict:
+        # The slowest of each is left out: it may have waited for a compiler.
+        times = [(_fastest(a), _fastest(b)) for a, b in zip(ends[ours], ends[other], strict=True)]
+        counts = [(_of(a, "gradients"), _of(b, "gradients")) for a, b in zip(ends[ours], ends[other], strict=True)]
+        faster = all_of(is_smaller(a, b, len(times)) for a, b in times)
+        fewer = all_of(is_true(a[0] < b[0]) for a, b in counts)
+        return Verdict(
+            f"{ours} needs less time and fewer gradients than {other}, with {noise} noise.",
+            all_of([faster, fewer]),
+            f"The other's over its own at ε = {self._at()}: time {_ratios(times)}, gradients {_ratios(counts)}.",
+        )
 
-    def _panel(self, name: str, epsilon: float, points: "Points") -> Panel:
+    def _at(self) -> str:
+        return " / ".join(f"{epsilon:g}" for epsilon in self.epsilons)
+
+    def _panel(self, name: str, epsilon: float, points: Points) -> Panel:
         lines = [line for line in self.lines if line.panel == name]
         curves, notes = [], []
         for line in lines:
@@ -156,13 +155,11 @@ class Figure:
                 [float(np.median(_of(one, "gradients"))) for one in runs],
                 [_of(one, "excess") for one in runs],
             ))  # fmt: skip
-            notes.append(f"{line.short} {runs[-1][0]['certified_delta']:.2g}")
-        worth = f"certified δ(ε) ≤ {DELTA:g}"
-        if name == PRINTED:
-            worth = f"certified δ(ε): {notes[0]}\nDP-GD: {', '.join(notes[1:])}"
+            notes.append(f"{runs[-1][0]['certified_delta']:.2g}")
+        worth = f"certified δ(ε): {notes[0]}; DP-GD {', '.join(notes[-2:])}"
         return Panel(name, f"ε = {epsilon:g}", worth, curves)
 
-    def _summary(self, points: "Points") -> Sheet:
+    def _summary(self, points: Points) -> Sheet:
         rows = []
         for line in self.lines:
             for epsilon in self.epsilons:
@@ -176,13 +173,13 @@ class Figure:
         caption = f"At the last point of every curve, {self.seeds} seeds. Nominal δ = {DELTA:g}, adjacency replace_one."
         return Sheet(caption, columns, rows)
 
-    def _sheet(self, points: "Points") -> Sheet:
+    def _sheet(self, points: Points) -> Sheet:
         rows = []
         for (line, solver, epsilon), runs in points.items():
             for seed, run in enumerate(runs):
                 rows.append((
                     line.panel, line.label, repr(solver), epsilon, DELTA, "replace_one", seed, run["excess"],
-                    run["seconds"], run["gradients"], run["certified_delta"],
+                    run.get("seconds"), run["gradients"], run["certified_delta"],
                 ))  # fmt: skip
         columns = (
             "noise", "method", "solver", "epsilon", "delta", "adjacency", "seed", "gap", "seconds", "gradients",
@@ -191,27 +188,29 @@ class Figure:
         return Sheet("Every fit", columns, rows)
 
 
-Points = dict[tuple[Line, Solver, float], list[dict[str, Any]]]
-Ends = dict[str, list[list[dict[str, Any]]]]
-
-
 def _of(runs: Sequence[dict[str, Any]], quantity: str) -> list[float]:
-    return [float(run[quantity]) for run in runs]
+    """A quantity over seeds; that of a fit which came to nothing is infinite."""
+    return [math.inf if run.get(quantity) is None else float(run[quantity]) for run in runs]
 
 
-def _several(values: Sequence[float]) -> str:
-    return " / ".join(f"{value:.3g}" for value in values)
+def _fastest(runs: Sequence[dict[str, Any]]) -> list[float]:
+    return sorted(_of(runs, "seconds"))[:-1]
+
+
+def _ratios(pairs: Sequence[tuple[list[float], list[float]]]) -> str:
+    """Geometric means of the second over those of the first."""
+    return " / ".join(f"{math.exp(float(np.mean(np.log(b)) - np.mean(np.log(a)))):.3g}" for a, b in pairs)
 
 
 def _gradient_descents(
-    panel: str, steps: Sequence[int], own_steps: Sequence[int | None], step_size: float | None
+    panel: str, steps: Sequence[int], step_size: float | None, own_steps: Sequence[int | None]
 ) -> tuple[Line, Line]:  # fmt: skip
-    """The DP-GD of Zhang et al. 2017, which the paper compares itself with, and its own Algorithm 4."""
+    """The DP-GD of Zhang et al. 2017, which the paper compares itself with, and its own Algorithm 4 with η = 1/L."""
     output = tuple(ZhangOutput(n_steps=t, step_size=step_size) for t in steps)
-    gradient = tuple(DPGD(n_steps=t, step_size=step_size, accounting="composition") for t in own_steps)
+    gradient = tuple(DPGD(n_steps=t, accounting="composition") for t in own_steps)
     return (
-        Line("DP-GD, noise on the output (Zhang et al.)", "output", 1, panel, output),
-        Line("DP-GD, noise on every gradient", "gradient", 2, panel, gradient),
+        Line("DP-GD of Zhang et al. (noise on the output)", 1, panel, output),
+        Line("DP-GD of Algorithm 4 (noise on every gradient)", 2, panel, gradient),
     )
 
 
@@ -221,10 +220,10 @@ def _lines(
 ) -> tuple[Line, ...]:  # fmt: skip
     paid_for = replace(printed[-1], form="printed", sampling_rate=1.0 / n)
     return (
-        Line(f"{method}, as printed", method, 0, PRINTED, tuple(printed)),
+        Line(f"{method} as printed", 0, PRINTED, tuple(printed)),
         *descents(PRINTED),
-        Line(f"{method}, as printed, one row a step", method, 0, CERTIFIED, (paid_for,)),
-        Line(f"{method}, mended (at its defaults last)", f"{method} mended", 3, CERTIFIED, tuple(mended)),
+        Line(f"{method} as printed", 0, CERTIFIED, (paid_for,)),
+        Line(f"{method} mended", 3, CERTIFIED, tuple(mended)),
         *descents(CERTIFIED),
     )
 
@@ -242,13 +241,16 @@ def figure_1(quick: bool) -> Figure:
         [DPSVRG(n_epochs=t, n_inner=n_inner, barzilai_borwein=True) for t in epochs],
         [DPSVRG(n_epochs=t) for t in ((None,) if quick else (1, 2, None))],
         n,
-        lambda panel: _gradient_descents(panel, steps, (15, None), None),
+        lambda panel: _gradient_descents(panel, steps, None, (15, None)),
     )
     return Figure("figure-1", "Figure 1", "DP-SVRG", 0.01, n, lines, 3, EPSILONS[-1:] if quick else EPSILONS)
 
 
 def figure_2(quick: bool) -> Figure:
-    """T = 15, m = 10, η = 0.01 against 1000 steps of DP-GD with η = 0.1; no regularizer."""
+    """T = 15, m = 10, η = 0.01 against 1000 steps of DP-GD with η = 0.1; no regularizer.
+
+    η = 0.1 is 40 times shorter than 1/L and stops far from the optimum; Algorithm 4 has as many steps of 1/L.
+    """
     n, epochs = (5_000, (3, 6)) if quick else (200_000, (6, 9, 12, 15))
     steps = (15, 150) if quick else (15, 150, 1000)
     lines = _lines(
@@ -256,7 +258,7 @@ def figure_2(quick: bool) -> Figure:
         [DPSVRGPlusPlus(n_epochs=t, n_inner=10, step_size=0.01) for t in epochs],
         [DPSVRGPlusPlus(n_epochs=t) for t in ((None,) if quick else (2, 4, 6, None))],
         n,
-        lambda panel: _gradient_descents(panel, steps, steps, 0.1),
+        lambda panel: _gradient_descents(panel, steps, 0.1, steps),
     )
     return Figure(
         "figure-2", "Figure 2", "DP-SVRG++", 0.0, n, lines, 3 if quick else 5, EPSILONS[-1:] if quick else EPSILONS

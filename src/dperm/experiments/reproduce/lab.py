@@ -2,17 +2,21 @@
 
 import hashlib
 import json
+import os
+import platform
+import sys
 import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Protocol
 
-from dperm.errors import InvalidParameter, LargeDeltaWarning
+from dperm.errors import DpermError, InvalidParameter, LargeDeltaWarning
 from dperm.experiments.reproduce.rows import RowsOf, draw
 from dperm.fitting import PricedFit, minimize, price
 from dperm.privacy.guarantee import Guarantee
@@ -22,10 +26,13 @@ from dperm.solvers import Solver
 from dperm.trusted.risk import empirical_risk
 
 # What only chooses configurations, which are part of the key, or shows what was measured.
-_WITHOUT_INFLUENCE = {
-    "cli", "estimators", "demo.py", "figures.py", "tables.py", "comparison.py", "privacy.py", "verdicts.py",
-    "section.py", "pictures.py", "page.py",
-}  # fmt: skip
+_HERE = "experiments/reproduce/"
+_WITHOUT_INFLUENCE = (
+    "cli/", "estimators/", "experiments/demo.py",
+    *[_HERE + name for name in ("figures.py", "tables.py", "comparison.py", "privacy.py", "verdicts.py", "section.py",
+                                "pictures.py", "page.py")],
+)  # fmt: skip
+_LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "dp-accounting", "randomgen")
 
 
 class Measurement(Protocol):
@@ -39,8 +46,9 @@ class Measurement(Protocol):
 class Fit:
     """One private fit, and how far from the optimum it ends.
 
-    The result has the excess risk, the seconds of the fit, per-example gradients (None where an exact minimiser needs
-    as many as it needs), what is certified, and F(0) − F*.
+    The result has the excess risk (None with a reason if there was none), the seconds of the fit, the per-example
+    gradients that were planned (None where an exact minimiser takes as many as it takes), what is certified, and
+    F(0) − F*.
     """
 
     rows: RowsOf
@@ -65,11 +73,15 @@ class Fit:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LargeDeltaWarning)  # the paper's δ
             began = time.perf_counter()
-            w = minimize(
-                sample.problem, sample.X, sample.y, guarantee=guarantee, solver=self.solver, noise=self.noise,
-                random_state=self.seed,
-            ).w  # fmt: skip
-            result["seconds"] = time.perf_counter() - began
+            try:
+                w = minimize(
+                    sample.problem, sample.X, sample.y, guarantee=guarantee, solver=self.solver, noise=self.noise,
+                    random_state=self.seed,
+                ).w  # fmt: skip
+            except DpermError as error:  # it diverged, or its minimiser was not found
+                return result | {"reason": str(error)}
+            finally:
+                result["seconds"] = time.perf_counter() - began
         result["excess"] = empirical_risk(sample.problem, sample.X, sample.y, w) - sample.best
         return result
 
@@ -135,8 +147,10 @@ def key(one: Measurement) -> str:
 
 @lru_cache(maxsize=1)
 def fingerprint() -> str:
-    """Digest of every source file that has a say in what is measured."""
-    digest = hashlib.sha256()
+    """Digest of everything that has a say in what is measured: source files, data, libraries, the kind of machine."""
+    digest = hashlib.sha256(f"{sys.version} {platform.machine()} {os.cpu_count()}\n".encode())
+    for library in _LIBRARIES:
+        digest.update(f"{library} {version(library)}\n".encode())
     for name, content in sorted(_sources(files("dperm"), "")):
         digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
@@ -145,10 +159,9 @@ def fingerprint() -> str:
 def _sources(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
     found: list[tuple[str, bytes]] = []
     for entry in folder.iterdir():
-        if entry.name in _WITHOUT_INFLUENCE or entry.name.startswith("__pycache__"):
-            continue
+        path = prefix + entry.name
         if entry.is_dir():
-            found += _sources(entry, f"{prefix}{entry.name}/")
-        elif entry.name.endswith(".py"):
-            found.append((prefix + entry.name, entry.read_bytes()))
+            found += _sources(entry, path + "/")
+        elif path.endswith((".py", ".npz")) and not path.startswith(_WITHOUT_INFLUENCE):
+            found.append((path, entry.read_bytes()))
     return found

@@ -145,6 +145,8 @@ def _short(value: float) -> str:
 
 
 def _draw_spread(axes: Any, x: Sequence[float], values: Sequence[Sequence[float]], label: str, style: Any) -> None:
+    drawn = [(place, one) for place, one in zip(x, values, strict=True) if np.all(np.isfinite([place, *one]))]
+    x, values = [place for place, _ in drawn], [one for _, one in drawn]
     means = np.array([np.mean(one) for one in values])
     low, high = np.array([min(one) for one in values]), np.array([max(one) for one in values])
     # On a logarithmic axis a bar cannot go to zero or below.

@@ -1,8 +1,11 @@
 """What the printed noise is worth: certified δ(ε) over n, T, m and the batch, and where Theorem 4.1 applies."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from scipy.special import ndtr
 
 from dperm.domains import L2Ball
 from dperm.experiments.reproduce.lab import Measurement
@@ -11,6 +14,7 @@ from dperm.experiments.reproduce.prices import DELTA, LiteralAccMD, Price
 from dperm.experiments.reproduce.section import Cell, Section, Sheet
 from dperm.experiments.reproduce.verdicts import Outcome, Verdict, all_of, is_true
 from dperm.losses import Logistic
+from dperm.privacy.gaussian import gaussian_delta
 from dperm.problem import Problem
 from dperm.regularizers import L2
 from dperm.solvers import DPGD, DPSVRG, DPAccMD, DPSVRGPlusPlus, KiferObjective, Solver, TalwarMirror, ZhangOutput
@@ -52,16 +56,24 @@ class Study:
             name=self.name,
             title=title,
             text=(
-                "Noise by the paper's formulae (3), (6), (9) and (11) with c = 1. The certified δ is an upper bound by "
-                "numerical accounting of every noisy step, in batches that hold each row with probability batch/n. c "
-                "is what the formula would need for the nominal δ. c₁ is what the condition ε ≤ c₁ · steps · batch²/n² "
-                "of Theorems 4.1 and 4.3 would need; it is taken to hold where 1 is enough.",
+                "Noise by the paper's formulae (3), (6), (9) and (11) with c = 1, which the paper leaves open; for "
+                "earlier methods their published noise. The certified δ is an upper bound by numerical accounting of "
+                "every noisy step, in batches that hold each row with probability batch/n; beside it is a lower bound, "
+                "from what an attacker can do in the worst case. A claim fails by the lower bound only. c is what is "
+                "certified to do for the nominal δ, as a multiple of the printed variance: less may. c₁ is what the "
+                "condition ε ≤ c₁ · steps · batch²/n² of Theorems 4.1 and 4.3 would need; it is taken to hold where 1 "
+                "is enough.",
             ),
             verdicts=self._verdicts(results),
             summary=(
                 self._sheet("The paper's own settings", experiments, results),
                 self._sheet("Without sampling, where no condition is needed, and earlier methods", others, results),
                 self._sheet("The grid", sampled, results),
+                Sheet(
+                    "Algorithm 3 as printed, T = 1, σ = 1, on two tables that differ in one label",
+                    ("draws of noise", "outputs apart", "outputs moved by noise"),
+                    ((LiteralAccMD().draws, results[LiteralAccMD()]["apart"], results[LiteralAccMD()]["spread"]),),
+                ),
             ),
             measurements=self._sheet("All", [*experiments, *others, *sampled], results),
             picture=draw_scatter(title, groups, DELTA),
@@ -88,6 +100,7 @@ class Study:
     def _others(self) -> list[Price]:
         pairs: list[tuple[Problem, Solver]] = [
             (RIDGE, DPGD(n_steps=1500, accounting="composition")),
+            (RIDGE, DPGD(n_steps=1500, accounting="last-iterate")),
             (BALL, DPAccMD(n_steps=100, y_step="argmin")),
             (RIDGE, ZhangOutput(n_steps=1500)),
             (RIDGE, KiferObjective()),
@@ -100,44 +113,51 @@ class Study:
         needed = [_needed(one, results) for one in experiments]
         inside = [one for one in sampled if _needed(one, results) <= 1.0]
         outside = [one for one in sampled if _needed(one, results) > 1.0]
-        kept = [one for one in inside if results[one]["certified_delta"] <= DELTA]
         literal = results[LiteralAccMD()]
         leaks = literal["apart"] > 0.0 and literal["spread"] == 0.0
-        found = [
+        others = {accounting: [one for one in self._others() if one.solver == DPGD(n_steps=1500, accounting=accounting)]
+                  for accounting in ("composition", "last-iterate")}  # fmt: skip
+        mirror = [one for one in self._others() if isinstance(one.solver, DPAccMD)]
+        return [
             Verdict(
-                "The experiments satisfy the condition of Theorems 4.1 and 4.3.",
+                "The experiments satisfy the condition of Theorems 4.1 and 4.3 with c₁ = 1.",
                 all_of(is_true(one <= 1.0) for one in needed),
                 f"c₁ would have to be {min(needed):.2g} to {max(needed):.2g}.",
             ),
-            self._keeps("The printed noise keeps δ in the experiments (Algorithms 1 and 2).", experiments, results),
-            Verdict(
-                "Where the condition holds, equations (3) and (6) with c = 1 keep δ.",
-                Outcome.OPEN if not inside else is_true(len(kept) == len(inside)),
-                f"{len(kept)} of {len(inside)} settings keep it; they need c = {_span(inside, results)}, the "
-                f"{len(outside)} where the condition fails c = {_span(outside, results)}.",
+            self._keeps("The printed noise keeps δ in the experiments, with c = 1.", experiments, results),
+            self._keeps(
+                "Where the condition holds, equations (3) and (6) keep δ with c = 1.", inside, results,
+                f"It is enough to take c = {_span(inside, results)} there, and {_span(outside, results)} where the "
+                "condition fails.",
             ),
-        ]
-        for name, claim in (
-            ("dp-gd", "Equation (11) with c = 1 keeps δ (Algorithm 4, DP-GD)."),
-            ("dp-accmd", "Equation (9) with c = 1 keeps δ (Algorithm 3 with the noisy gradient in both steps)."),
-        ):
-            found.append(self._keeps(claim, [one for one in self._others() if one.solver.name == name], results))
-        found.append(
+            self._keeps("Equation (11) keeps δ with c = 1 if every iterate of DP-GD may be seen.",
+                        others["composition"], results),
+            self._keeps("Equation (11) keeps δ with c = 1 if only the last iterate of DP-GD is, strongly convex.",
+                        others["last-iterate"], results),
+            self._keeps("Equation (9) keeps δ with c = 1, the noisy gradient taken in both steps of Algorithm 3.",
+                        mirror, results),
             Verdict(
                 "Algorithm 3 as printed is private.",
                 is_true(not leaks),
                 f"With T = 1 its outputs on two adjacent tables are {literal['apart']:.2g} apart, and "
                 f"{LiteralAccMD().draws} draws of noise move them by {literal['spread']:.2g}.",
-            )
-        )
-        return found
+            ),
+        ]  # fmt: skip
 
-    def _keeps(self, claim: str, prices: Sequence[Price], results: Mapping[Measurement, dict[str, Any]]) -> Verdict:
-        deltas = [results[one]["certified_delta"] for one in prices]
-        text = ", ".join(
-            f"{one.solver.name} at ε = {one.epsilon:g}: {delta:.3g}" for one, delta in zip(prices, deltas, strict=True)
+    def _keeps(
+        self, claim: str, prices: Sequence[Price], results: Mapping[Measurement, dict[str, Any]], more: str = ""
+    ) -> Verdict:
+        """δ is kept if that is certified, and not kept if a lower bound on δ says so."""
+        upper = [results[one]["certified_delta"] for one in prices]
+        lower = [least_delta(one, results[one]) for one in prices]
+        outcomes = [
+            Outcome.HOLDS if high <= DELTA else Outcome.FAILS if low > DELTA else Outcome.OPEN
+            for low, high in zip(lower, upper, strict=True)
+        ]
+        text = (
+            f"Over {len(prices)} settings δ is at least {_range(lower)}, and {_range(upper)} can be certified. {more}"
         )
-        return Verdict(claim, all_of(is_true(delta <= DELTA) for delta in deltas), f"Certified δ: {text}.")
+        return Verdict(claim, all_of(outcomes), text.strip())
 
     def _sheet(self, caption: str, prices: Sequence[Price], results: Mapping[Measurement, dict[str, Any]]) -> Sheet:
         rows: list[tuple[Cell, ...]] = []
@@ -149,13 +169,14 @@ class Study:
                 needed = _needed(one, results)
                 sampled = solver.n_epochs, solver.n_inner, _batch(one)
                 condition = needed, "yes" if needed <= 1.0 else "no"
+            name = f"{solver.name}, {solver.accounting}" if isinstance(solver, DPGD) else solver.name
             rows.append((
-                solver.name, one.n, *sampled, found["steps"], one.epsilon, found["certified_delta"],
+                name, one.n, *sampled, found["steps"], one.epsilon, least_delta(one, found), found["certified_delta"],
                 found["certified_delta"] / DELTA, found["constant"], *condition,
             ))  # fmt: skip
         columns = (
-            "algorithm", "n", "T", "m", "batch", "steps", "ε", "certified δ(ε)", "over the nominal δ", "c needed",
-            "c₁ needed", "condition holds",
+            "algorithm", "n", "T", "m", "batch", "steps", "ε", "δ(ε) at least", "certified δ(ε)", "over the nominal δ",
+            "c that is certified to do", "c₁ needed", "condition holds",
         )  # fmt: skip
         return Sheet(caption, columns, rows)
 
@@ -166,9 +187,36 @@ def _batch(one: Price) -> int:
 
 
 def _needed(one: Price, results: Mapping[Measurement, dict[str, Any]]) -> float:
-    """c₁ = ε n²/(steps · batch²); for DP-SVRG++ the theorem counts 2ᵀm steps."""
-    steps = float(results[one]["steps"]) / (1.0 if isinstance(one.solver, DPSVRG) else 2.0)
+    """c₁ = ε n²/(steps · batch²); the theorems count T m steps, and 2ᵀ m for DP-SVRG++."""
+    steps = float(results[one]["steps"])
+    if isinstance(one.solver, DPSVRGPlusPlus):
+        steps = 2.0 ** int(one.solver.n_epochs or 0) * int(one.solver.n_inner or 0)
     return one.epsilon * one.n**2 / (steps * _batch(one) ** 2)
+
+
+def least_delta(one: Price, found: dict[str, Any]) -> float:
+    """A lower bound on δ(ε) of the printed steps when every one of them may be seen; 0 for other mechanisms.
+
+    In the worst case a record's gradients at the iterate and at the anchor agree: then its steps are Gaussian releases
+    of the anchor's gradient, sensitivity 2G/n, and δ is exact. Or they differ by 2G: a draw of the record then moves a
+    step by d = 2G/batch, and an attacker who looks for a step beyond d/2 in that direction is right with probability at
+    least P(drawn) Φ(d/(2σ)), and wrong with at most steps · Φ(−d/(2σ)).
+    """
+    steps, sigma, solver = int(found["steps"]), float(found["sigma"]), one.solver
+    if (isinstance(solver, DPGD) and solver.accounting == "composition") or isinstance(solver, DPAccMD):
+        return gaussian_delta(2.0 * math.sqrt(steps) / (one.n * sigma), one.epsilon)
+    if not isinstance(solver, DPSVRG | DPSVRGPlusPlus):
+        return 0.0
+    by_anchor = gaussian_delta(2.0 * math.sqrt(steps) / (one.n * sigma), one.epsilon)
+    seen = 1.0 / (_batch(one) * sigma)
+    drawn = -math.expm1(steps * math.log1p(-min(_batch(one) / one.n, 1.0 - 1e-12)))
+    by_draw = drawn * float(ndtr(seen)) - math.exp(one.epsilon) * steps * float(ndtr(-seen))
+    return max(by_anchor, by_draw)
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = (min(values), max(values)) if values else (math.nan, math.nan)
+    return f"{low:.3g}" if low == high else f"{low:.3g} … {high:.3g}"
 
 
 def _span(prices: Sequence[Price], results: Mapping[Measurement, dict[str, Any]]) -> str:

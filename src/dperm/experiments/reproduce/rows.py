@@ -78,12 +78,12 @@ class CovertypeRows:
 
 @dataclass(frozen=True)
 class SphereRows:
-    """Directions at random, labels by a logistic model: F^r is λ-strongly convex and nearly nothing more."""
+    """Directions at random, labels by a logistic model: F^r has the curvature λ, and at most 1/(4p) from the loss."""
 
     n: int
     p: int
     seed: int
-    strength: float = 0.02
+    strength: float
     l1: float = 0.0
 
     def problem(self) -> Problem:
@@ -107,7 +107,8 @@ class HardRows:
     Noise of standard deviation σ a coordinate on the gradient, and true coefficients of length D: with curvature h in
     every direction, the exact minimiser of a noisy objective has an excess of about pσ²/(2h), and w = 0 one of hD²/2.
     They meet at h = √p σ/D, where both are of the order √p σ D: the rate that Table 2 is about. The rows are so
-    short that h is 16 times that, and the excess of w = 0 is 256 times that of the minimiser.
+    short that h is about 16 times that (less where margins are so long that the loss bends), and the excess of w = 0
+    about 256 times that of the minimiser.
     """
 
     n: int
