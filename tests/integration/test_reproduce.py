@@ -76,7 +76,8 @@ def test_every_verdict_on_the_page_follows_from_the_measurements_in_the_folder(f
 
 def test_the_printed_noise_is_found_out_even_in_a_quick_look(folder):
     told = (folder / "privacy.md").read_text()
-    assert "**does not hold**: The experiments satisfy the condition of Theorems 4.1 and 4.3." in told
+    assert "**does not hold**: The experiments satisfy the condition of Theorems 4.1 and 4.3 with c₁ = 1." in told
+    assert "**does not hold**: The printed noise keeps δ in the experiments, with c = 1." in told
     assert "**does not hold**: Algorithm 3 as printed is private." in told
 
 
