@@ -152,7 +152,7 @@ class Comparison:
                 "on the same points, logarithms included; of a sum, that of the fastest term. Certified noise is in "
                 "proportion to 1/μ, with μ what (ε, δ) allow a Gaussian: for it, μ takes the place of ε/√ln(1/δ). A "
                 "bound fails if the whole interval lies more than 0.1 above its power, and some of the excess above "
-                "the bound with its constant set to 1 (in the list of fits). A method whose excess is above "
+                "ten times the bound with its constants set to 1 (in the list of fits). A method whose excess is above "
                 f"{LEARNED:g} of that of w = 0 has learned nothing there: the point is left out, and the claim "
                 "undecided at best.",
             ),

@@ -91,7 +91,7 @@ def table_1(quick: bool) -> Comparison:
         lambda at, seed: SphereRows(at.n, at.p, seed, STRENGTH, l1=0.002),
         axes,
         base,
-        3 if quick else 8,
+        3 if quick else 16,
     )
 
 

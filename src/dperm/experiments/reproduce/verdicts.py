@@ -11,6 +11,9 @@ from scipy import stats
 # A bound's power may be missed by so much before it is said to fail: the tables of rows are finite.
 TOLERANCE = 0.1
 
+# O(·) hides a constant: a bound is exceeded by more than so many times what it is with all constants set to 1.
+ROOM = 10.0
+
 
 class Outcome(StrEnum):
     """What became of a claim."""
@@ -75,7 +78,7 @@ def is_smaller(first: Sequence[float], second: Sequence[float], parts: int = 1) 
 class Exponent:
     """The power of x with which something grows, a 95 % interval for it, and the power of a bound on the same points.
 
-    `above` says whether any of it lies above the bound with its constant set to 1.
+    `above` says whether any of it exceeds the bound, `ROOM` left for its constant.
     """
 
     value: float
@@ -116,7 +119,7 @@ def fit_exponent(x: Sequence[float], series: Sequence[Sequence[float]], terms: S
     if len(slopes) > 1:
         half = float(stats.t.ppf(0.975, len(slopes) - 1)) * float(slopes.std(ddof=1)) / math.sqrt(len(slopes))
     value = float(slopes.mean())
-    above = bool(np.any(np.mean(series, axis=0) > np.sum(terms, axis=0)))
+    above = bool(np.any(np.mean(series, axis=0) > ROOM * np.sum(terms, axis=0)))
     return Exponent(value, value - half, value + half, max(_slope(x, term) for term in terms), above)
 
 
