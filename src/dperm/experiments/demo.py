@@ -11,6 +11,7 @@ from rich.table import Table
 
 from dperm.datasets.covertype import Covertype, load_covertype
 from dperm.errors import DpermError
+from dperm.experiments.drawing import pyplot
 from dperm.experiments.reference import logistic_optimum, single_release_risk
 from dperm.fitting import minimize
 from dperm.losses import Logistic
@@ -125,15 +126,9 @@ def _table(lines: list[Line]) -> Table:
 
 
 def _draw(lines: list[Line], best_accuracy: float, path: Path) -> Path:
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise DpermError("the picture needs matplotlib: pip install 'dperm[plot]'.") from None
+    plt = pyplot()
     epsilons = [line.epsilon for line in lines]
-    figure, (risk, accuracy) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    figure, (risk, accuracy) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     spread = ([line.excess - line.lowest for line in lines], [line.highest - line.excess for line in lines])
     risk.errorbar(epsilons, [line.excess for line in lines], yerr=spread, color="black", marker="o", capsize=3,
                   label=f"auto, median and range of {FITS_EACH} fits")  # fmt: skip
@@ -153,5 +148,5 @@ def _draw(lines: list[Line], best_accuracy: float, path: Path) -> Path:
     figure.suptitle(f"Covertype, λ = {STRENGTH:g}, δ = {DELTA:g}, adjacency replace_one")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    plt.close(figure)
     return path

@@ -45,12 +45,8 @@ def _logistic_optimum_without_ridge(X: Array, y: Array) -> Array:
     def slope(w: Array) -> Array:
         return np.asarray(-signed.T @ expit(-signed @ w) / len(y))
 
-    def hessian(w: Array) -> Array:
-        probability = expit(-signed @ w)
-        return np.asarray((X * (probability * (1.0 - probability))[:, None]).T @ X / len(y))
-
     found = minimize(
-        risk, np.zeros(X.shape[1]), jac=slope, hess=hessian, method="trust-exact",
+        risk, np.zeros(X.shape[1]), jac=slope, hess=lambda w: _logistic_hessian(X, w), method="trust-exact",
         options={"gtol": _SLOPE, "max_trust_radius": 1e6, "maxiter": 500},
     )  # fmt: skip
     if not found.success:
@@ -121,7 +117,11 @@ def single_release_risk(problem: Problem, X: Array, optimum: Array, sensitivity:
         The Gaussian-DP parameter that the guarantee allows.
     """
     n, p = X.shape
-    probability = 1.0 / (1.0 + np.exp(-X @ optimum))
-    curvature: Any = (X * (probability * (1.0 - probability))[:, None]).T @ X / n
-    hessian = curvature + problem.regularizer.strong_convexity * np.eye(p)
+    hessian = _logistic_hessian(X, optimum) + problem.regularizer.strong_convexity * np.eye(p)
     return float(0.5 * (sensitivity / (n * mu)) ** 2 * np.trace(np.linalg.inv(hessian)))
+
+
+def _logistic_hessian(X: Array, w: Array) -> Array:
+    """Of the mean logistic loss; it does not depend on the labels."""
+    probability = expit(X @ w)
+    return np.asarray((X * (probability * (1.0 - probability))[:, None]).T @ X / len(X))

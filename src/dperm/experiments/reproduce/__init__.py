@@ -7,10 +7,10 @@ from typing import Any, Protocol
 from rich.console import Console
 
 from dperm.errors import InvalidParameter
+from dperm.experiments.drawing import pyplot
 from dperm.experiments.reproduce import figures, privacy, tables
 from dperm.experiments.reproduce.lab import Lab, Measurement
 from dperm.experiments.reproduce.page import template, write_page
-from dperm.experiments.reproduce.pictures import pyplot
 from dperm.experiments.reproduce.section import Section
 from dperm.files import write_whole
 

@@ -49,35 +49,29 @@ class Figure:
 
     name: str
     title: str
-    method: str
     strength: float
     n: int
     lines: tuple[Line, ...]
     seeds: int
     epsilons: tuple[float, ...]
 
-    def measurements(self) -> list[Measurement]:
-        """Every fit."""
+    def _fits(self) -> dict[tuple[Line, Solver, float], list[Fit]]:
+        """For every point of every line a fit for each seed."""
         rows = CovertypeRows(self.n, self.strength)
-        return [
-            Fit(rows, solver, epsilon, DELTA, line.noise, seed)
-            for line in self.lines
-            for solver in line.fits
-            for epsilon in self.epsilons
-            for seed in range(self.seeds)
-        ]
-
-    def section(self, results: Mapping[Measurement, dict[str, Any]]) -> Section:
-        """Verdicts, curves and numbers from what was measured."""
-        points = {
-            (line, solver, epsilon): [
-                results[Fit(CovertypeRows(self.n, self.strength), solver, epsilon, DELTA, line.noise, seed)]
-                for seed in range(self.seeds)
-            ]
+        return {
+            (line, solver, epsilon): [Fit(rows, solver, epsilon, DELTA, line.noise, seed) for seed in range(self.seeds)]
             for line in self.lines
             for solver in line.fits
             for epsilon in self.epsilons
         }
+
+    def measurements(self) -> list[Measurement]:
+        """Every fit."""
+        return [fit for fits in self._fits().values() for fit in fits]
+
+    def section(self, results: Mapping[Measurement, dict[str, Any]]) -> Section:
+        """Verdicts, curves and numbers from what was measured."""
+        points = {point: [results[fit] for fit in fits] for point, fits in self._fits().items()}
         panels = [self._panel(name, epsilon, points) for name in NOISE for epsilon in self.epsilons]
         ridge = f"λ = {self.strength:g}" if self.strength > 0.0 else "no regularizer"
         title = f"{self.title}: Covertype, n = {self.n}, {ridge}, δ = {DELTA:g}, replace_one"
@@ -243,7 +237,7 @@ def figure_1(quick: bool) -> Figure:
         n,
         lambda panel: _gradient_descents(panel, steps, None, (15, None)),
     )
-    return Figure("figure-1", "Figure 1", "DP-SVRG", 0.01, n, lines, 3, EPSILONS[-1:] if quick else EPSILONS)
+    return Figure("figure-1", "Figure 1", 0.01, n, lines, 3, EPSILONS[-1:] if quick else EPSILONS)
 
 
 def figure_2(quick: bool) -> Figure:
@@ -260,6 +254,4 @@ def figure_2(quick: bool) -> Figure:
         n,
         lambda panel: _gradient_descents(panel, steps, 0.1, steps),
     )
-    return Figure(
-        "figure-2", "Figure 2", "DP-SVRG++", 0.0, n, lines, 3 if quick else 5, EPSILONS[-1:] if quick else EPSILONS
-    )
+    return Figure("figure-2", "Figure 2", 0.0, n, lines, 3 if quick else 5, EPSILONS[-1:] if quick else EPSILONS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.errors import DpermError
+from dperm.experiments.drawing import pyplot
 
 STYLES: tuple[dict[str, Any], ...] = (
     {"color": "black", "linestyle": "-", "marker": "o"},
@@ -46,18 +46,6 @@ class Trend:
     label: str
     x: Sequence[float]
     values: Sequence[Sequence[float]]
-
-
-def pyplot() -> Any:
-    """Matplotlib without a window."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise DpermError("the pictures need matplotlib: pip install 'dperm[reproduce]'.") from None
-    return pyplot
 
 
 def draw_panels(title: str, panels: Sequence[Panel], n_columns: int) -> bytes:
