@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -12,8 +10,7 @@ from dperm.errors import InvalidParameter
 from dperm.estimators import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
 from dperm.estimators.base import PrivateLinearModel
 from dperm.files import write_whole
-from dperm.privacy.accountants import leaves
-from dperm.privacy.events import ObjectivePerturbationDpEvent
+from dperm.privacy.events import event_to_list
 from dperm.privacy.statement import PrivacyStatement
 
 ESTIMATORS: dict[str, type[PrivateLinearModel]] = {
@@ -49,7 +46,7 @@ def save_model(model: PrivateLinearModel, columns: Sequence[str], target: str, p
         "intercept": np.asarray(model.intercept_).tolist(),
         "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
         "privacy": model.privacy_.to_dict(),
-        "events": [_event_to_dict(leaf, count) for leaf, count in leaves(model.event_)],
+        "events": event_to_list(model.event_),
     }
     write_whole(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
@@ -73,18 +70,3 @@ def load_model(path: Path) -> tuple[PrivateLinearModel, list[str], str]:
         return model, list(content["columns"]), str(content["target"])
     except (ValueError, KeyError, TypeError, UnicodeDecodeError):
         raise InvalidParameter(f"{path} is not a dperm model file of version {_VERSION}.") from None
-
-
-def _event_to_dict(leaf: Any, count: int) -> dict[str, Any]:
-    if isinstance(leaf, ObjectivePerturbationDpEvent):
-        return {"mechanism": "objective perturbation", **asdict(leaf), "count": count}
-    if hasattr(leaf, "event"):
-        sampled = {"sampling_probability": leaf.sampling_probability}
-        return {"mechanism": "gaussian", "noise_multiplier": leaf.event.noise_multiplier, "count": count, **sampled}
-    if hasattr(leaf, "noise_multiplier"):
-        return {"mechanism": "gaussian", "noise_multiplier": leaf.noise_multiplier, "count": count}
-    if hasattr(leaf, "rho"):
-        return {"mechanism": "zcdp", "rho": leaf.rho, "count": count}
-    if hasattr(leaf, "epsilon"):
-        return {"mechanism": "pure", "epsilon": leaf.epsilon, "count": count}
-    return {"mechanism": "not private", "count": count}

@@ -26,7 +26,8 @@ from dperm import (
     Squared,
     price,
 )
-from dperm.privacy.accountants import delta_of, epsilon_of, leaves
+from dperm.privacy.accountants import delta_of, epsilon_of
+from dperm.privacy.events import leaves
 from dperm.privacy.gaussian import gaussian_epsilon, gaussian_mu
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery

@@ -24,7 +24,7 @@ from dperm import (
     Softmax,
     price,
 )
-from dperm.privacy.accountants import leaves
+from dperm.privacy.events import leaves
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
 from dperm.privacy.queries import GradientQuery, StochasticStepsQuery

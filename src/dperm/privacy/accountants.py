@@ -6,13 +6,12 @@ All three give upper bounds on ε. They are computed by different means, so a mi
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterator
 
 import dp_accounting
 import numpy as np
 from dp_accounting import dp_event, pld, rdp
 
-from dperm.privacy.events import PureDpEvent
+from dperm.privacy.events import PureDpEvent, leaves
 from dperm.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.profiles import privacy_profile
@@ -33,17 +32,6 @@ _HARDLY_ANY_NOISE = 0.02
 
 # A mechanism whose ε is beyond this promises nothing.
 _LARGEST_EPSILON = 1e9
-
-
-def leaves(event: dp_event.DpEvent, count: int = 1) -> Iterator[tuple[dp_event.DpEvent, int]]:
-    """Flatten compositions into single mechanisms with their counts."""
-    if isinstance(event, dp_event.ComposedDpEvent):
-        for part in event.events:
-            yield from leaves(part, count)
-    elif isinstance(event, dp_event.SelfComposedDpEvent):
-        yield from leaves(event.event, count * event.count)
-    else:
-        yield event, count
 
 
 def is_gaussian(event: dp_event.DpEvent) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from dp_accounting import dp_event
 
 from dperm.errors import InvalidParameter
-from dperm.privacy.accountants import leaves
+from dperm.privacy.events import leaves
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.plan import Plan
 

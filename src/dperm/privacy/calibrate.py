@@ -15,9 +15,9 @@ from dperm.privacy.accountants import (
     epsilon_of,
     is_gaussian,
     is_sampled,
-    leaves,
 )
 from dperm.privacy.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
+from dperm.privacy.events import leaves
 from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.plan import PaidPlan, Plan
