@@ -14,17 +14,8 @@ from dp_accounting import dp_event, pld, rdp
 from dperm.privacy.events import PureDpEvent, leaves
 from dperm.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.loss_grid import FINE_GRID, LARGEST_GRID, RELATION, interval, loss_range
 from dperm.privacy.profiles import privacy_profile
-
-_RELATION = {
-    Adjacency.REPLACE_ONE: dp_accounting.NeighboringRelation.REPLACE_ONE,
-    Adjacency.ADD_REMOVE: dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
-}
-
-# Points in a discretised privacy loss: the accountant's own, a faster one to search with, and the most there may be.
-FINE_GRID = 40_000
-COARSE_GRID = 8_000
-_LARGEST_GRID = 300_000
 
 # With less noise than this, relative to one record, a record that is drawn shows at any ε below 1000. Such a privacy
 # loss is too wide for a grid, and the bound by the probability of a draw gives δ as well.
@@ -237,30 +228,15 @@ def _pld(event: dp_event.DpEvent, adjacency: Adjacency, points: int) -> pld.PLDA
 def _composed_pld(
     parts: tuple[tuple[dp_event.DpEvent, int], ...], adjacency: Adjacency, points: int
 ) -> pld.PLDAccountant:
-    widest = max(_loss_range(leaf, adjacency) for leaf, _ in parts)
-    interval = max(min(_interval(leaf, count, adjacency, points) for leaf, count in parts), widest / _LARGEST_GRID)
-    accountant = pld.PLDAccountant(_RELATION[adjacency], value_discretization_interval=interval)
+    widest = max(loss_range(leaf, adjacency) for leaf, _ in parts)
+    width = max(min(interval(leaf, count, adjacency, points) for leaf, count in parts), widest / LARGEST_GRID)
+    accountant = pld.PLDAccountant(RELATION[adjacency], value_discretization_interval=width)
     # Powers of a discretised loss may overflow where it is repeated millions of times: an error, never a nan that
     # compares as it likes.
     with np.errstate(over="raise", invalid="raise"):
         for leaf, count in parts:
             accountant.compose(leaf, count)
     return accountant
-
-
-def _interval(leaf: dp_event.DpEvent, count: int, adjacency: Adjacency, points: int) -> float:
-    """Width of the discretisation that a mechanism needs: a share of its loss, or more where many repetitions allow it.
-
-    Rounding up on intervals of width h adds about 2·count·h² to ε: with h² = 1/(points·count), 2/points.
-    """
-    loss_range = _loss_range(leaf, adjacency)
-    return min(max(loss_range / points, math.sqrt(1.0 / (points * count))), loss_range / 1000.0)
-
-
-def _loss_range(leaf: dp_event.DpEvent, adjacency: Adjacency) -> float:
-    """About how wide one mechanism's privacy loss is: little noise makes it wide."""
-    noise = getattr(leaf, "event", leaf).noise_multiplier / adjacency.records_moved
-    return float(1.0 / (2.0 * noise**2) + 10.0 / noise)
 
 
 def has_renyi_price(event: dp_event.DpEvent) -> bool:

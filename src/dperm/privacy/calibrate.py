@@ -8,7 +8,6 @@ from scipy.optimize import brentq
 
 from dperm.errors import InvalidParameter
 from dperm.privacy.accountants import (
-    COARSE_GRID,
     central_limit_precision,
     composed_mu,
     delta_of,
@@ -20,6 +19,7 @@ from dperm.privacy.advanced_composition import advanced_composition_epsilon, adv
 from dperm.privacy.events import leaves
 from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.loss_grid import COARSE_GRID
 from dperm.privacy.plan import PaidPlan, Plan
 from dperm.validation import one_of
 

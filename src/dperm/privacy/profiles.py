@@ -181,7 +181,7 @@ def privacy_profile(parts: list[tuple[dp_event.DpEvent, int]], adjacency: Adjace
             return on_grid if on_grid > _FAINT else min(on_grid, objective_delta(objectives[0], epsilon, adjacency))
 
         return of_one
-    rho = sum(count * _rho(leaf, adjacency) for leaf, count in parts) * (1.0 + _ROUNDING)
+    rho = sum(count * rho_of(leaf, adjacency) for leaf, count in parts) * (1.0 + _ROUNDING)
     if not all(isinstance(leaf, PureDpEvent) for leaf, _ in parts):
         return lambda epsilon: zcdp_delta(rho, epsilon)
     total = math.fsum(count * leaf.epsilon for leaf, count in parts)
@@ -195,7 +195,8 @@ def privacy_profile(parts: list[tuple[dp_event.DpEvent, int]], adjacency: Adjace
     return of_pure
 
 
-def _rho(leaf: dp_event.DpEvent, adjacency: Adjacency) -> float:
+def rho_of(leaf: dp_event.DpEvent, adjacency: Adjacency) -> float:
+    """ρ of one concentrated mechanism; others raise `InvalidParameter`."""
     match leaf:
         case PureDpEvent():
             return 0.5 * float(leaf.epsilon) ** 2
