@@ -1,8 +1,9 @@
-"""What an accounting event costs: exact for Gaussians, PLD otherwise, RDP as a cross-check.
+"""What an accounting event costs: exact for Gaussians, PLD for samples and for mixtures, RDP as a cross-check.
 
 All three give upper bounds on ε. They are computed by different means, so a mistake in one shows.
 """
 
+import contextlib
 import functools
 import math
 from collections import Counter
@@ -11,7 +12,8 @@ import dp_accounting
 import numpy as np
 from dp_accounting import dp_event, pld, rdp
 
-from dperm.privacy.events import PureDpEvent, leaves
+from dperm.privacy.composition import atoms_of, composed_loss, convolution_rounding
+from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent, leaves, without
 from dperm.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.loss_grid import FINE_GRID, LARGEST_GRID, RELATION, interval, loss_range
@@ -20,6 +22,13 @@ from dperm.privacy.profiles import privacy_profile
 # With less noise than this, relative to one record, a record that is drawn shows at any ε below 1000. Such a privacy
 # loss is too wide for a grid, and the bound by the probability of a draw gives δ as well.
 _HARDLY_ANY_NOISE = 0.02
+
+# From so many on, objective perturbations are composed on a grid, which is tighter and faster. Up to so many the other
+# way is at hand where δ is too small for the grid; it takes time in proportion to the square.
+_MANY_OBJECTIVES, _TOO_MANY_OBJECTIVES = 4, 33
+
+# What a sum over a grid of 1e5 points may be off by.
+_SUM_PADDING = 1.0 + 1e-11
 
 # A mechanism whose ε is beyond this promises nothing.
 _LARGEST_EPSILON = 1e9
@@ -45,15 +54,33 @@ def is_sampled(event: dp_event.DpEvent) -> bool:
     return any(isinstance(leaf, dp_event.PoissonSampledDpEvent) for leaf, _ in leaves(event))
 
 
+def is_mixed(event: dp_event.DpEvent) -> bool:
+    """Whether mechanisms of several kinds, or many that are better composed on a grid, ran together."""
+    kinds = {type(leaf) for leaf, _ in leaves(event)}
+    if kinds <= {dp_event.GaussianDpEvent, dp_event.PoissonSampledDpEvent}:
+        return False
+    if kinds == {ObjectivePerturbationDpEvent}:
+        return sum(count for _, count in leaves(event)) >= _MANY_OBJECTIVES
+    if kinds == {PureDpEvent}:
+        return isinstance(event, dp_event.ComposedDpEvent) and len(event.events) > 1
+    return len(kinds) > 1
+
+
+def _is_not_private(event: dp_event.DpEvent) -> bool:
+    return any(isinstance(leaf, dp_event.NonPrivateDpEvent) for leaf, _ in leaves(event))
+
+
 def epsilon_of(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, points: int = FINE_GRID) -> float:
     """ε at this δ by the tightest accountant that applies; infinite for what is not private.
 
     Infinite as well for sampled answers with hardly any noise, unless δ is above the probability of a draw.
     """
-    if isinstance(event, dp_event.NonPrivateDpEvent):
+    if _is_not_private(event):
         return math.inf
     if is_gaussian(event):
         return gaussian_epsilon(composed_mu(event, adjacency), delta) if delta > 0.0 else math.inf
+    if is_mixed(event):
+        return _mixed_epsilon(event, delta, adjacency, points)
     if not is_sampled(event):
         return _smallest_epsilon(event, delta, adjacency)
     by_draw = _draw_epsilon(event, delta, adjacency)
@@ -86,10 +113,12 @@ def _smallest_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacenc
 
 def delta_of(event: dp_event.DpEvent, epsilon: float, adjacency: Adjacency) -> float:
     """δ at this ε by the tightest accountant that applies; 1 for what is not private."""
-    if isinstance(event, dp_event.NonPrivateDpEvent):
+    if _is_not_private(event):
         return 1.0
     if is_gaussian(event):
         return gaussian_delta(composed_mu(event, adjacency), epsilon)
+    if is_mixed(event):
+        return _mixed_delta(event, epsilon, adjacency)
     if not is_sampled(event):
         return privacy_profile(_merged(event), adjacency)(epsilon)
     by_draw = draw_delta(event, epsilon, adjacency)
@@ -100,6 +129,73 @@ def delta_of(event: dp_event.DpEvent, epsilon: float, adjacency: Adjacency) -> f
     except _NO_GRID:
         return by_draw
     return min(by_draw, max(0.0, by_pld))
+
+
+def _mixed_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, points: int) -> float:
+    """The least of the bounds on ε that docs/proofs/composition.md has for mechanisms of several kinds."""
+    if delta == 0.0:
+        return _smallest_epsilon(event, delta, adjacency)
+    drawn, event = _drawn_and_rest(event)
+    if drawn:
+        left = (delta - drawn) / (1.0 - drawn) * (1.0 - 1e-12) if drawn < 1.0 else 0.0
+        return epsilon_of(event, left, adjacency, points) if left > 0.0 else math.inf
+    atoms = atoms_of(event, adjacency)
+    left, epsilon = delta - convolution_rounding(atoms), math.inf
+    if left > 0.0:
+        with contextlib.suppress(*_NO_GRID):
+            epsilon = float(composed_loss(atoms, adjacency, points).get_epsilon_for_delta(left)) * _SUM_PADDING
+    if _has_one_profile(event, delta):
+        epsilon = min(epsilon, _smallest_epsilon(event, delta, adjacency))
+    shift, rest = _pure_and_rest(event)
+    if shift and not is_mixed(rest):
+        epsilon = min(epsilon, math.nextafter(shift + epsilon_of(rest, delta, adjacency, points), math.inf))
+    return epsilon
+
+
+def _mixed_delta(event: dp_event.DpEvent, epsilon: float, adjacency: Adjacency) -> float:
+    """The same for δ."""
+    drawn, event = _drawn_and_rest(event)
+    if drawn:
+        return min(1.0, (drawn + (1.0 - drawn) * delta_of(event, epsilon, adjacency)) * (1.0 + 1e-15))
+    atoms = atoms_of(event, adjacency)
+    delta = 1.0
+    with contextlib.suppress(*_NO_GRID):
+        on_grid = float(composed_loss(atoms, adjacency, FINE_GRID).get_delta_for_epsilon(epsilon))
+        delta = min(1.0, max(0.0, on_grid) + convolution_rounding(atoms))
+    if _has_one_profile(event, delta):
+        delta = min(delta, privacy_profile(_merged(event), adjacency)(epsilon))
+    shift, rest = _pure_and_rest(event)
+    if shift and shift <= epsilon and not is_mixed(rest):
+        delta = min(delta, delta_of(rest, math.nextafter(epsilon - shift, -1.0), adjacency))
+    return delta
+
+
+def _has_one_profile(event: dp_event.DpEvent, delta: float) -> bool:
+    """Whether `privacy_profile` knows all that ran, and may be smaller.
+
+    It does for what is concentrated, and for a few objective perturbations where δ is so small that rounding on the
+    grid could matter.
+    """
+    kinds = {type(leaf) for leaf, _ in leaves(event)}
+    if kinds == {ObjectivePerturbationDpEvent}:
+        count = sum(count for _, count in leaves(event))
+        return count < _TOO_MANY_OBJECTIVES and delta < 1e-10
+    return kinds <= {dp_event.GaussianDpEvent, dp_event.ZCDpEvent, PureDpEvent}
+
+
+def _drawn_and_rest(event: dp_event.DpEvent) -> tuple[float, dp_event.DpEvent]:
+    """The probability that a record is drawn by samples with hardly any noise, and what else ran."""
+
+    def bare(leaf: dp_event.DpEvent) -> bool:
+        return isinstance(leaf, dp_event.PoissonSampledDpEvent) and leaf.event.noise_multiplier < _HARDLY_ANY_NOISE
+
+    return draw_probability(without(event, lambda leaf: not bare(leaf))), without(event, bare)
+
+
+def _pure_and_rest(event: dp_event.DpEvent) -> tuple[float, dp_event.DpEvent]:
+    """ε of all pure mechanisms one after the other, and what else ran."""
+    total = math.fsum(count * leaf.epsilon for leaf, count in leaves(event) if isinstance(leaf, PureDpEvent))
+    return total * (1.0 + 1e-12), without(event, lambda leaf: isinstance(leaf, PureDpEvent))
 
 
 def draw_probability(event: dp_event.DpEvent) -> float:

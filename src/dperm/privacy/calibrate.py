@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from dp_accounting import dp_event
 from scipy.optimize import brentq
 
 from dperm.errors import InvalidParameter
@@ -13,12 +14,13 @@ from dperm.privacy.accountants import (
     delta_of,
     epsilon_of,
     is_gaussian,
+    is_mixed,
     is_sampled,
 )
 from dperm.privacy.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
-from dperm.privacy.events import leaves
+from dperm.privacy.events import PureDpEvent, leaves
 from dperm.privacy.gaussian import gaussian_mu
-from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.guarantee import SMALLEST_EPSILON, Adjacency, Guarantee
 from dperm.privacy.loss_grid import COARSE_GRID
 from dperm.privacy.plan import PaidPlan, Plan
 from dperm.validation import one_of
@@ -59,10 +61,14 @@ def calibrate(plan: Plan, guarantee: Guarantee, accountant: str = "pld") -> Paid
         price, multiplier = advanced_composition_epsilon, advanced_composition_noise(plan, guarantee)
     elif is_gaussian(plan.event(1.0)):
         multiplier = _calibrate_gaussians(plan, guarantee)
+    elif guarantee.delta == 0.0 and not is_sampled(plan.event(1.0)):
+        multiplier = _calibrate_by_delta(plan, guarantee)
+    elif is_mixed(plan.event(1.0)):
+        multiplier, stride = _calibrate_mixed(plan, guarantee), 1e-3
     elif not is_sampled(plan.event(1.0)):
         multiplier = _calibrate_by_delta(plan, guarantee)
     else:
-        multiplier, stride = _calibrate_sampled(plan, guarantee), 1e-3
+        multiplier, stride = _calibrate_by_epsilon(plan, guarantee), 1e-3
     for _ in range(60):
         event = plan.event(multiplier)
         kept = price(event, guarantee.delta, plan.adjacency) <= guarantee.epsilon
@@ -93,10 +99,7 @@ def _calibrate_by_delta(plan: Plan, guarantee: Guarantee) -> float:
     while not keeps(high):
         high *= 2.0
         if high > _LARGEST_MULTIPLIER:
-            raise InvalidParameter(
-                f"no amount of noise gives epsilon = {guarantee.epsilon:g}, delta = {guarantee.delta:g} with this "
-                "plan: what it pays whatever the noise is already more."
-            )
+            raise _too_much_already(guarantee)
     low = 0.5 * high
     while keeps(low):
         low, high = 0.5 * low, low
@@ -114,7 +117,22 @@ def _calibrate_by_delta(plan: Plan, guarantee: Guarantee) -> float:
     return math.exp(brentq(too_much, math.log(low), math.log(high), xtol=1e-11)) * (1.0 + 2e-11)
 
 
-def _calibrate_sampled(plan: Plan, guarantee: Guarantee) -> float:
+def _too_much_already(guarantee: Guarantee) -> InvalidParameter:
+    return InvalidParameter(
+        f"no amount of noise gives epsilon = {guarantee.epsilon:g}, delta = {guarantee.delta:g} with this "
+        "plan: what it pays whatever the noise is already more."
+    )
+
+
+def _calibrate_mixed(plan: Plan, guarantee: Guarantee) -> float:
+    """As for samples; some of the price may be there whatever the noise."""
+    multiplier = _calibrate_by_epsilon(plan, guarantee)
+    if epsilon_of(plan.event(multiplier), guarantee.delta, plan.adjacency) > guarantee.epsilon * (1.0 + _TOLERANCE):
+        raise _too_much_already(guarantee)
+    return multiplier
+
+
+def _calibrate_by_epsilon(plan: Plan, guarantee: Guarantee) -> float:
     """Bracketed secant steps on log ε against log multiplier: on a coarse grid, then on the one that decides."""
     delta, adjacency = guarantee.delta, plan.adjacency
 
@@ -124,7 +142,7 @@ def _calibrate_sampled(plan: Plan, guarantee: Guarantee) -> float:
     def fine_gap(log_multiplier: float) -> float:
         return _log_gap(epsilon_of(plan.event(math.exp(log_multiplier)), delta, adjacency), guarantee)
 
-    guess = math.log(_central_limit_guess(plan, gaussian_mu(guarantee)))
+    guess = math.log(_central_limit_guess(plan, guarantee))
     return math.exp(_decreasing_root(fine_gap, _decreasing_root(coarse_gap, guess)))
 
 
@@ -162,15 +180,33 @@ def _decreasing_root(gap: Callable[[float], float], guess: float) -> float:
     return high[0] if high is not None else point
 
 
-def _central_limit_guess(plan: Plan, target_mu: float) -> float:
-    """A start for the search."""
+def _central_limit_guess(plan: Plan, guarantee: Guarantee) -> float:
+    """A start for the search: what costs the same whatever the noise is set aside, the rest taken for a Gaussian."""
+    fixed = {leaf for leaf, _ in leaves(plan.event(1.0))} & {leaf for leaf, _ in leaves(plan.event(2.0))}
+    pure = sum(
+        count * leaf.epsilon
+        for leaf, count in leaves(plan.event(1.0))
+        if isinstance(leaf, PureDpEvent) and leaf in fixed
+    )
+    left = Guarantee(max(guarantee.epsilon - pure, 0.1 * guarantee.epsilon, SMALLEST_EPSILON), guarantee.delta)
+    log_target = math.log(gaussian_mu(left))
 
     def excess(log_multiplier: float) -> float:
         total = 0.0
         for leaf, count in leaves(plan.event(math.exp(log_multiplier))):
-            multiplier = getattr(leaf, "event", leaf).noise_multiplier / plan.adjacency.records_moved
-            rate = getattr(leaf, "sampling_probability", 1.0)
-            total += count * central_limit_precision(rate, multiplier, plan.adjacency)
-        return 0.5 * math.log(total) - math.log(target_mu)
+            if leaf not in fixed:
+                total += count * _about_precision(leaf, plan.adjacency)
+        return 0.5 * math.log(total) - log_target
 
     return math.exp(brentq(excess, math.log(1e-2), math.log(1e9)))
+
+
+def _about_precision(leaf: dp_event.DpEvent, adjacency: Adjacency) -> float:
+    """About the μ² that one mechanism adds to many."""
+    match leaf:
+        case PureDpEvent():
+            return float(leaf.epsilon) ** 2
+        case dp_event.ZCDpEvent():
+            return 2.0 * float(leaf.rho)
+    multiplier = getattr(leaf, "event", leaf).noise_multiplier / adjacency.records_moved
+    return central_limit_precision(getattr(leaf, "sampling_probability", 1.0), multiplier, adjacency)

@@ -11,11 +11,12 @@ from dp_accounting.pld import pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as distributions
 from numpy.typing import NDArray
 
+from dperm.errors import InvalidParameter
 from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent, leaves
 from dperm.privacy.gaussian import gaussian_delta
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.loss_grid import LARGEST_GRID, RELATION, interval, loss_range
-from dperm.privacy.profiles import privacy_profile, pure_delta, rho_of, zcdp_delta
+from dperm.privacy.profiles import composed_objective_profile, objective_delta, pure_delta, rho_of, zcdp_deltas
 
 Array = NDArray[np.float64]
 
@@ -29,7 +30,7 @@ _CUT = 1e-16
 # A grid of width h adds up to h²/4, about h²/6, to the variance of each loss. This width, relative to the root mean
 # square of the losses, adds less than 1e-4 of it. A curve is evaluated at so many points, or fewer.
 _WIDTH = 0.02
-_DOTS = 400
+_DOTS = 250
 
 # What rounding may take off one curve when it becomes masses: they telescope, so it is some units of the last place.
 _CURVE_ROUNDING = 16.0 * 2.0**-53
@@ -127,8 +128,9 @@ def _scale(leaf: dp_event.DpEvent, adjacency: Adjacency) -> float:
             return math.sqrt(2.0 * leaf.rho)
         case dp_event.PoissonSampledDpEvent():
             return float(leaf.sampling_probability * adjacency.records_moved / leaf.event.noise_multiplier)
-        case _:
+        case dp_event.GaussianDpEvent() | ObjectivePerturbationDpEvent():
             return float(adjacency.records_moved / leaf.noise_multiplier)
+    raise InvalidParameter("these mechanisms cannot be priced together.")
 
 
 def _loss(leaf: dp_event.DpEvent, adjacency: Adjacency, width: float) -> distributions.PrivacyLossDistribution:
@@ -143,35 +145,40 @@ def _loss(leaf: dp_event.DpEvent, adjacency: Adjacency, width: float) -> distrib
         # Its curve has one kink; the grid has points on both sides of it.
         below = math.floor(leaf.epsilon / width)
         cells = np.unique([0, max(below - 1, 0), below, below + 1, below + 2])
-        deltas = np.array([pure_delta(leaf.epsilon, cell * width) for cell in cells.tolist()])
+        deltas = np.array([pure_delta(leaf.epsilon, epsilon) for epsilon in (cells * width).tolist()])
     else:
         curve = _curve(leaf, adjacency)
         reach = _reach(curve, _scale(leaf, adjacency))
         stride = max(1, round(reach / (_DOTS * width)))
         cells = stride * np.arange(math.ceil(reach / (stride * width)) + 1)
-        deltas = np.array([curve(epsilon) for epsilon in (cells * width).tolist()])
+        deltas = curve(cells * np.float64(width))
     return loss_of_curve(cells, deltas, width)
 
 
-def _curve(leaf: dp_event.DpEvent, adjacency: Adjacency) -> Callable[[float], float]:
-    if isinstance(leaf, dp_event.GaussianDpEvent):
-        mu = adjacency.records_moved / leaf.noise_multiplier
-        return lambda epsilon: gaussian_delta(mu, epsilon)
+def _curve(leaf: dp_event.DpEvent, adjacency: Adjacency) -> Callable[[Array], Array]:
+    """δ at many ε, for one mechanism and both directions."""
     if isinstance(leaf, dp_event.ZCDpEvent):
         rho = rho_of(leaf, adjacency)
-        return lambda epsilon: zcdp_delta(rho, epsilon)
-    return privacy_profile([(leaf, 1)], adjacency)
+        return lambda epsilons: zcdp_deltas(rho, epsilons)
+    delta: Callable[[float], float]
+    if isinstance(leaf, dp_event.GaussianDpEvent):
+        mu = adjacency.records_moved / leaf.noise_multiplier * (1.0 + _ROUNDING)
+        delta = functools.partial(gaussian_delta, mu)
+    elif leaf.sigmoidal:
+        delta = composed_objective_profile((leaf,), adjacency)
+    else:
+        delta = functools.partial(objective_delta, leaf, adjacency=adjacency)
+    return lambda epsilons: np.array([delta(epsilon) for epsilon in epsilons.tolist()])
 
 
-def _reach(curve: Callable[[float], float], scale: float) -> float:
-    """An ε from which on δ is faint, to a few per cent."""
-    low, high = 0.0, scale
-    while curve(high) > _FAINT:
-        low, high = high, 2.0 * high
-    for _ in range(5):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if curve(middle) > _FAINT else (low, middle)
-    return high
+def _reach(curve: Callable[[Array], Array], scale: float) -> float:
+    """An ε from which on δ is faint."""
+    while True:
+        tried = scale * np.linspace(1.0, 32.0, 32)
+        faint = curve(tried) <= _FAINT
+        if faint.any():
+            return float(tried[faint.argmax()])
+        scale *= 32.0
 
 
 def loss_of_curve(cells: NDArray[np.int64], deltas: Array, width: float) -> distributions.PrivacyLossDistribution:
@@ -190,8 +197,9 @@ def loss_of_curve(cells: NDArray[np.int64], deltas: Array, width: float) -> dist
     corners = _convex_corners(epsilons.tolist(), deltas.tolist())
     cells, epsilons, heights = cells[corners], epsilons[corners], deltas[corners]
     if corners[0] != 0:  # the line from (−1, 1) passes above δ(0): what it has at e^ε = 1
-        first = 1.0 - 2.0 * (1.0 - heights[0]) / (1.0 + math.exp(epsilons[0]))
-        cells, epsilons, heights = (np.append(start, rest) for start, rest in ((0, cells), (0.0, epsilons), (first, heights)))
+        shrunk = math.exp(-epsilons[0])
+        first = 1.0 - 2.0 * (1.0 - heights[0]) * shrunk / (1.0 + shrunk)
+        cells, epsilons, heights = np.append(0, cells), np.append(0.0, epsilons), np.append(first, heights)
     gaps, falls = np.minimum(np.diff(epsilons), 700.0), np.diff(heights)
     # e^ε times the slopes on both sides of each corner after the first; their difference is its mass.
     before, after = falls / -np.expm1(-gaps), np.append((falls / np.expm1(gaps))[1:], 0.0)

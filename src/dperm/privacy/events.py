@@ -62,6 +62,15 @@ def leaves(event: dp_event.DpEvent, count: int = 1) -> Iterator[tuple[dp_event.D
         yield event, count
 
 
+def without(event: dp_event.DpEvent, unwanted: Callable[[dp_event.DpEvent], bool]) -> dp_event.DpEvent:
+    """The same composition without some of its single mechanisms."""
+    if isinstance(event, dp_event.ComposedDpEvent):
+        return dp_event.ComposedDpEvent([without(part, unwanted) for part in event.events])
+    if isinstance(event, dp_event.SelfComposedDpEvent):
+        return dp_event.SelfComposedDpEvent(without(event.event, unwanted), event.count)
+    return dp_event.ComposedDpEvent([]) if unwanted(event) else event
+
+
 def event_to_list(event: dp_event.DpEvent) -> list[dict[str, Any]]:
     """The single mechanisms with their counts, ready for JSON; `event_from_list` reads them back."""
     return [{"mechanism": _NAMES[type(leaf)], **_numbers(leaf), "count": count} for leaf, count in leaves(event)]

@@ -45,6 +45,24 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     return min(1.0, math.exp(min(best, 0.0)) * (1.0 + _ROUNDING * (1.0 + abs(best))))
 
 
+def zcdp_deltas(rho: float, epsilons: Array) -> Array:
+    """`zcdp_delta` for many ε at once, with one α for each, found by bisection.
+
+    The logarithm of the bound is convex in a = α − 1: its derivative is (1 + 2a)ρ − ε − ln(1 + 1/a).
+    """
+    low, high = np.full(epsilons.size, -20.0), np.log(np.maximum(1.0, (epsilons + 1.0) / (2.0 * rho)))
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        less_one = np.exp(middle)
+        rising = (1.0 + 2.0 * less_one) * rho > epsilons + np.log1p(1.0 / less_one)
+        low, high = np.where(rising, low, middle), np.where(rising, middle, high)
+    less_one = np.exp(high)  # every α will do
+    alpha = 1.0 + less_one
+    log_delta = less_one * (alpha * rho - epsilons) - alpha * np.log1p(1.0 / less_one) - high
+    padding = 1.0 + _ROUNDING * (1.0 + np.abs(log_delta) + less_one * (alpha * rho + epsilons))
+    return np.minimum(1.0, np.exp(np.minimum(log_delta, 0.0)) * padding)
+
+
 def two_sided_delta(mu: float, epsilon: float) -> float:
     """E(1 − exp(ε − μ|Z| − μ²/2))₊ for a standard normal Z: the worse of two opposite Gaussian shifts, row by row."""
     if mu == 0.0:
