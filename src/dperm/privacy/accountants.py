@@ -125,10 +125,10 @@ def delta_of(event: dp_event.DpEvent, epsilon: float, adjacency: Adjacency) -> f
     if _has_hardly_any_noise(event):
         return by_draw
     try:
-        by_pld = float(_pld(event, adjacency, FINE_GRID).get_delta(epsilon)) + _pld_rounding(event)
+        by_pld = max(0.0, float(_pld(event, adjacency, FINE_GRID).get_delta(epsilon))) + _pld_rounding(event)
     except _NO_GRID:
         return by_draw
-    return min(by_draw, max(0.0, by_pld))
+    return min(by_draw, by_pld)
 
 
 def _mixed_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency, points: int) -> float:
