@@ -928,12 +928,17 @@ def test_what_the_proof_does_not_cover_is_refused():
     for share in (0.0, 1.1, math.nan):
         with pytest.raises(InvalidParameter, match="slope_share"):
             ObjectivePerturbationQuery(good, 0.0, 1e-6, 0.1, "Gaussian", share)
-    mixed = (
+
+
+def test_an_objective_perturbation_beside_a_gradient_needs_more_noise_than_either():
+    good, guarantee = setting_of(Problem(Logistic(), L2(0.1)), ADD), Guarantee(1.0, 1e-6)
+    both = (
         PlannedQuery(ObjectivePerturbationQuery(good, 0.0, 1e-6, 0.1, "Gaussian")),
         PlannedQuery(GradientQuery(good)),
     )
-    with pytest.raises(InvalidParameter, match="priced together"):
-        calibrate(Plan("test", mixed, {}), Guarantee(1.0, 1e-6))
+    noises = [calibrate(Plan("test", plan, {}), guarantee).noise_multiplier for plan in (both, both[:1], both[1:])]
+    # Two Gaussians would need the root of squares; the remainder, a tenth of ε, is there whatever the noise.
+    assert max(noises[1:]) < noises[0] < math.hypot(*noises[1:]) / 0.9
 
 
 # Theorem 4: a sigmoidal loss is steep or curved, never both.
