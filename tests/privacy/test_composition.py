@@ -273,12 +273,30 @@ def test_equal_releases_cost_about_the_root_of_their_number(release):
 
 def test_the_concentrated_steps_of_one_release_are_turned_into_a_curve_once():
     release = together(repeated(zcdp(1e-3), 10), PureDpEvent(0.01))
-    ((atom, count),) = atoms_of(together(release), ADD)
-    assert (type(atom), count) == (dp_event.ZCDpEvent, 1)
+    ((atom, count),) = atoms_of(together(release, release), ADD)
+    assert (type(atom), count) == (dp_event.ZCDpEvent, 2)
     assert atom.rho == pytest.approx(10 * 1e-3 + 0.5 * 0.01**2, rel=1e-9)
     # Steps that may have others between them, or beside what is not concentrated, are taken one by one.
     assert (zcdp(1e-3), 10) in atoms_of(together(repeated(zcdp(1e-3), 10), objective(3.0)), ADD)
-    assert (zcdp(1e-3), 10) in atoms_of(together(together(repeated(zcdp(1e-3), 10), objective(3.0))), ADD)
+    both = together(repeated(zcdp(1e-3), 10), objective(3.0))
+    assert (zcdp(1e-3), 20) in atoms_of(together(both, both), ADD)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "fit",
+    [
+        together(PureDpEvent(0.1), PureDpEvent(0.2)),
+        together(PureDpEvent(0.1), repeated(PureDpEvent(0.2), 3)),
+        together(PureDpEvent(0.5), repeated(zcdp(1e-4), 5)),
+        together(PureDpEvent(0.1), objective(8.0)),
+        together(repeated(gaussian(5.0), 3)),
+        objective(8.0),
+    ],
+)
+def test_a_fit_costs_in_a_ledger_of_its_own_what_it_costs_alone(fit, adjacency):
+    assert epsilon_of(together(fit), 1e-6, adjacency) == epsilon_of(fit, 1e-6, adjacency)
+    assert delta_of(together(together(fit)), 0.5, adjacency) == delta_of(fit, 0.5, adjacency)
 
 
 @BOTH

@@ -13,7 +13,7 @@ import numpy as np
 from dp_accounting import dp_event, pld, rdp
 
 from dperm.privacy.composition import atoms_of, composed_loss, convolution_rounding
-from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent, leaves, without
+from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent, leaves, releases, without
 from dperm.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.loss_grid import FINE_GRID, LARGEST_GRID, RELATION, interval, loss_range
@@ -62,7 +62,7 @@ def is_mixed(event: dp_event.DpEvent) -> bool:
     if kinds == {ObjectivePerturbationDpEvent}:
         return sum(count for _, count in leaves(event)) >= _MANY_OBJECTIVES
     if kinds == {PureDpEvent}:
-        return isinstance(event, dp_event.ComposedDpEvent) and len(event.events) > 1
+        return len(releases(event)) > 1
     return len(kinds) > 1
 
 

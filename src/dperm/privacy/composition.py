@@ -12,7 +12,7 @@ from dp_accounting.pld import privacy_loss_distribution as distributions
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter
-from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent, leaves
+from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent, leaves, releases
 from dperm.privacy.gaussian import gaussian_delta
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.loss_grid import LARGEST_GRID, RELATION, interval, loss_range
@@ -44,7 +44,7 @@ def atoms_of(event: dp_event.DpEvent, adjacency: Adjacency) -> tuple[tuple[dp_ev
     else is taken mechanism by mechanism, which is right whatever they depend on.
     """
     precision, counts = 0.0, Counter[dp_event.DpEvent]()
-    for part in event.events if isinstance(event, dp_event.ComposedDpEvent) else (event,):
+    for part in releases(event):
         mechanisms = list(leaves(part))
         if isinstance(part, dp_event.ComposedDpEvent) and _is_concentrated(mechanisms):
             rho = math.fsum(count * rho_of(leaf, adjacency) for leaf, count in mechanisms)

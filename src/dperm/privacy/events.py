@@ -62,6 +62,13 @@ def leaves(event: dp_event.DpEvent, count: int = 1) -> Iterator[tuple[dp_event.D
         yield event, count
 
 
+def releases(event: dp_event.DpEvent) -> tuple[dp_event.DpEvent, ...]:
+    """The top-level parts. A composition of one is that one, so that a fit costs in a ledger what it costs alone."""
+    while isinstance(event, dp_event.ComposedDpEvent) and len(event.events) == 1:
+        event = event.events[0]
+    return tuple(event.events) if isinstance(event, dp_event.ComposedDpEvent) else (event,)
+
+
 def without(event: dp_event.DpEvent, unwanted: Callable[[dp_event.DpEvent], bool]) -> dp_event.DpEvent:
     """The same composition without some of its single mechanisms."""
     if isinstance(event, dp_event.ComposedDpEvent):
