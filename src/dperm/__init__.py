@@ -1,7 +1,17 @@
 """dperm: differentially private empirical risk minimization, with a guarantee proved for the run that happened."""
 
 from dperm.domains import Box, GroupBall, L1Ball, L2Ball, Simplex, WholeSpace
-from dperm.errors import DpermError, InvalidParameter, LargeDeltaWarning, NotForReleaseWarning, NotSolved, PlanExceeded
+from dperm.errors import (
+    BudgetExceeded,
+    DpermError,
+    InvalidParameter,
+    LargeDeltaWarning,
+    LedgerDamaged,
+    NotForReleaseWarning,
+    NotSolved,
+    NoWitnessWarning,
+    PlanExceeded,
+)
 from dperm.estimators import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
 from dperm.fitting import Release, minimize, price
 from dperm.losses import (
@@ -17,6 +27,7 @@ from dperm.losses import (
     Welsch,
 )
 from dperm.privacy.guarantee import Guarantee
+from dperm.privacy.ledger import Budget
 from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import Problem
 from dperm.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer
@@ -58,6 +69,8 @@ __all__ = [
     "AdaSSP",
     "BassilySGD",
     "Box",
+    "Budget",
+    "BudgetExceeded",
     "ChaudhuriObjective",
     "ChaudhuriOutput",
     "DPAccMD",
@@ -77,9 +90,11 @@ __all__ = [
     "L1Ball",
     "L2Ball",
     "LargeDeltaWarning",
+    "LedgerDamaged",
     "Logistic",
     "Loss",
     "NoRegularizer",
+    "NoWitnessWarning",
     "NotForReleaseWarning",
     "NotSolved",
     "OneVsRestHinge",

@@ -17,9 +17,21 @@ class NotSolved(DpermError, RuntimeError):
     """A minimisation behind the wall did not reach its declared tolerance; nothing was released, all is spent."""
 
 
+class BudgetExceeded(DpermError, RuntimeError):
+    """A release that would spend more than a dataset's budget; nothing was read or spent."""
+
+
+class LedgerDamaged(DpermError, RuntimeError):
+    """A ledger that was edited, cut or replaced by an older copy; nothing was spent."""
+
+
 class NotForReleaseWarning(UserWarning):
     """The result is usable for study but does not carry the guarantee that a release needs."""
 
 
 class LargeDeltaWarning(UserWarning):
     """δ is at least 1/n, so the guarantee would allow publishing one row in the clear."""
+
+
+class NoWitnessWarning(UserWarning):
+    """No note of a ledger's state can be kept on this machine, so an older copy of it would not be noticed."""

@@ -1,4 +1,4 @@
-"""The command line: fit, predict, plan, solvers, demo, reproduce."""
+"""The command line: fit, predict, plan, budget, solvers, demo, reproduce."""
 
 import math
 import os
@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from dperm import __version__
+from dperm.cli.budget import budget
 from dperm.cli.options import build_estimator, fit_options
 from dperm.cli.tables import TableFile
 from dperm.errors import DpermError, InvalidParameter
@@ -192,6 +193,9 @@ def reproduce(study: str, output: Path, quick: bool) -> None:
     except KeyboardInterrupt:
         kept = f"interrupted; what was measured is kept in {output}, and the same call goes on from there."
         raise DpermError(kept) from None
+
+
+app.add_command(budget)
 
 
 def run() -> None:

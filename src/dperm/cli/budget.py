@@ -1,0 +1,105 @@
+"""The commands of `dperm budget`: create, show, list."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from dperm.privacy.accounts import Account, Spending, rounded_down, rounded_up
+from dperm.privacy.guarantee import Guarantee
+from dperm.privacy.ledger import Budget, budgets
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+_BAR = 20
+
+
+def _ledger_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--ledger",
+        envvar="DPERM_LEDGER",
+        show_envvar=True,
+        help="SQLite file, or URL of a database [default: dperm/ledger.db in the user's data folder].",
+    )(command)
+
+
+@click.group(context_settings=_CONTEXT)
+def budget() -> None:
+    """What may be spent on a dataset, and what has been.
+
+    Example: dperm budget create adult --epsilon 3 --delta 1e-5
+    """
+
+
+@budget.command(context_settings=_CONTEXT)
+@click.argument("name")
+@click.option("--epsilon", type=float, required=True, help="ε of all releases together.")
+@click.option("--delta", type=float, required=True, help="δ of all releases together, well below 1/n.")
+@click.option("--adjacency", type=click.Choice(["replace_one", "add_remove"]), default="replace_one", show_default=True)
+@_ledger_option
+def create(name: str, epsilon: float, delta: float, adjacency: str, ledger: str | None) -> None:
+    """Set what all releases from the dataset NAME together may spend, for good.
+
+    Example: dperm budget create adult --epsilon 3 --delta 1e-5
+    """
+    account = Budget.create(name, Guarantee(epsilon, delta), adjacency, ledger).account()
+    click.echo(f"{name}: {_summary(account)}")
+
+
+@budget.command(context_settings=_CONTEXT)
+@click.argument("name")
+@_ledger_option
+def show(name: str, ledger: str | None) -> None:
+    """Verify the budget NAME, and show what is spent, what is left, and every release.
+
+    Example: dperm budget show adult
+    """
+    account = Budget(name, ledger).account()
+    click.echo(f"{name}, since {_date(account.created)}")
+    click.echo(f"{_bar(account)} {_summary(account)}")
+    largest = account.largest(account.guarantee.delta)
+    click.echo(
+        f"a further release of up to ε = {rounded_down(largest)} at this δ fits"
+        if largest > 0.0
+        else "no further release fits"
+    )
+    for release in account.releases:
+        click.echo(_line(release))
+
+
+@budget.command("list", context_settings=_CONTEXT)
+@_ledger_option
+def list_budgets(ledger: str | None) -> None:
+    """Verify and list all budgets of a ledger.
+
+    Example: dperm budget list --ledger team.db
+    """
+    found = budgets(ledger)
+    for one in found:
+        account = one.account()
+        click.echo(f"{_bar(account)} {one.dataset}: {_summary(account)}")
+    if not found:
+        click.echo("no budget yet; make one: dperm budget create adult --epsilon 3 --delta 1e-5")
+
+
+def _summary(account: Account) -> str:
+    return (
+        f"ε = {rounded_up(account.spent)} of {account.guarantee.epsilon:g} spent, at least {rounded_down(account.left)} "
+        f"left (δ = {account.guarantee.delta:g}, {account.adjacency})"
+    )
+
+
+def _bar(account: Account) -> str:
+    share = account.spent / account.guarantee.epsilon
+    filled = min(_BAR, max(int(_BAR * share), 1 if share > 0.0 else 0))
+    return "[" + "#" * filled + "-" * (_BAR - filled) + "]"
+
+
+def _line(release: Spending) -> str:
+    state = "released" if release.settled_at else "reserved, not settled: counts as spent"
+    alone = f"ε = {rounded_up(release.epsilon)} alone"
+    fingerprint = (release.fingerprint or "")[:12]
+    return f"{release.number:>6}  {_date(release.reserved_at)}  {alone:<18}  {state}  {fingerprint}".rstrip()
+
+
+def _date(written_at: str) -> str:
+    return written_at[:16].replace("T", " ") + " UTC"
