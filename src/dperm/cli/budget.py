@@ -82,10 +82,9 @@ def list_budgets(ledger: str | None) -> None:
 
 
 def _summary(account: Account) -> str:
-    return (
-        f"ε = {rounded_up(account.spent)} of {account.guarantee.epsilon:g} spent, at least {rounded_down(account.left)} "
-        f"left (δ = {account.guarantee.delta:g}, {account.adjacency})"
-    )
+    guarantee, left = account.guarantee, rounded_down(account.left)
+    spent = f"ε = {rounded_up(account.spent)} of {guarantee.epsilon:g} spent"
+    return f"{spent}, at least {left} left (δ = {guarantee.delta:g}, {account.adjacency})"
 
 
 def _bar(account: Account) -> str:

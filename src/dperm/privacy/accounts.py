@@ -203,12 +203,12 @@ def refusal(history: History, text: str) -> BudgetExceeded:
 
 def rounded_up(epsilon: float) -> str:
     """ε in four digits, no less than it is."""
-    return f"{Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(float(epsilon))):f}"
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(float(epsilon)))):g}"
 
 
 def rounded_down(epsilon: float) -> str:
     """ε in four digits, no more than it is."""
-    return f"{Context(prec=4, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon))):f}"
+    return f"{float(Context(prec=4, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon)))):g}"
 
 
 # Kept, because every look at a ledger prices the same releases again.

@@ -1,0 +1,60 @@
+"""What tests of several folders share: folders of their own, and a PostgreSQL server where there is one."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def own_folders(tmp_path, monkeypatch):
+    """Ledgers and witnesses go to a folder of the test."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("DPERM_LEDGER", raising=False)
+
+
+@pytest.fixture(scope="session")
+def postgresql_server():
+    """The URL, up to the name of a database, of a server that lives as long as the tests; skips where there is none."""
+    pytest.importorskip("psycopg")
+    control = _postgresql_program("pg_ctl")
+    # The server refuses to run as root, and its user must be able to reach the folder.
+    as_user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+    folder = Path(tempfile.mkdtemp(prefix="dperm-postgresql-", dir="/tmp"))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    password = folder / "password"
+    password.write_text("secret-of-tests")
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c max_connections=60"
+    authenticated = ["-A", "scram-sha-256", "-U", "tester", f"--pwfile={password}"]
+    try:
+        if as_user:
+            shutil.chown(folder, "postgres")
+            shutil.chown(password, "postgres")
+        _run([*as_user, _postgresql_program("initdb"), "-D", folder / "data", "-N", *authenticated])
+        _run([*as_user, control, "-D", folder / "data", "-l", folder / "log", "-w", "-o", options, "start"])
+    except (OSError, LookupError, subprocess.SubprocessError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        pytest.skip(f"PostgreSQL is there but does not start: {error}")
+    yield f"postgresql+psycopg://tester:secret-of-tests@127.0.0.1:{port}"
+    _run([*as_user, control, "-D", folder / "data", "-m", "immediate", "-w", "stop"])
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(command):
+    # Not captured: a server that goes on running would keep the pipe open.
+    subprocess.run(command, check=True, timeout=120, cwd="/tmp", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _postgresql_program(name):
+    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: float(path.parts[4]))
+    program = found[-1] if found else shutil.which(name)
+    if program is None:
+        pytest.skip(f"PostgreSQL's {name} is not installed")
+    return program

@@ -1,0 +1,85 @@
+"""`dperm budget`, as a person types it."""
+
+import pytest
+
+from dperm import Budget
+from dperm.cli.main import run_with
+from dperm.privacy.guarantee import Adjacency
+from privacy.ledger_behaviour import GAUSSIAN, REPLACE_ONE
+
+pytestmark = pytest.mark.usefixtures("own_folders")
+
+
+def test_a_budget_is_created_shown_and_listed(capsys):
+    assert run_with(["budget", "list"]) == 0
+    assert "no budget yet" in capsys.readouterr().out
+    assert run_with(["budget", "create", "adult", "--epsilon", "3", "--delta", "1e-5"]) == 0
+    assert capsys.readouterr().out == "adult: ε = 0 of 3 spent, at least 3 left (δ = 1e-05, replace_one)\n"
+    assert run_with(["budget", "show", "adult"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[1] == "[--------------------] ε = 0 of 3 spent, at least 3 left (δ = 1e-05, replace_one)"
+    assert out[2] == "a further release of up to ε = 3 at this δ fits"
+    assert len(out) == 3
+    assert run_with(["budget", "list"]) == 0
+    assert capsys.readouterr().out.endswith("] adult: ε = 0 of 3 spent, at least 3 left (δ = 1e-05, replace_one)\n")
+
+
+def test_every_release_has_a_line_with_its_state(capsys):
+    run_with(["budget", "create", "adult", "--epsilon", "1", "--delta", "1e-5"])
+    budget = Budget("adult")
+    budget.reserve(GAUSSIAN, REPLACE_ONE).settle("0123456789abcdef")
+    budget.reserve(GAUSSIAN, REPLACE_ONE)
+    capsys.readouterr()
+    assert run_with(["budget", "show", "adult"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[1].startswith("[#########-----------] ε = 0.49")
+    assert out[3].split()[0] == "1"
+    assert "ε = 0.3407 alone" in out[3]
+    assert out[3].endswith("released  0123456789ab")
+    assert out[4].split()[0] == "3"
+    assert out[4].endswith("reserved, not settled: counts as spent")
+
+
+def test_an_exhausted_budget_says_that_nothing_fits(capsys):
+    from privacy.ledger_behaviour import GUARANTEE, multiplier_of
+
+    run_with(["budget", "create", "adult", "--epsilon", "3", "--delta", "1e-5"])
+    Budget("adult").reserve(type(GAUSSIAN)(multiplier_of(GUARANTEE) * (1 - 9e-10)), REPLACE_ONE)
+    capsys.readouterr()
+    assert run_with(["budget", "show", "adult"]) == 0
+    assert "no further release fits" in capsys.readouterr().out
+
+
+def test_the_ledger_is_named_by_an_option_or_the_environment(tmp_path, monkeypatch, capsys):
+    create = ["budget", "create", "adult", "--epsilon", "3", "--delta", "1e-5", "--adjacency", "add_remove"]
+    assert run_with([*create, "--ledger", str(tmp_path / "one.db")]) == 0
+    monkeypatch.setenv("DPERM_LEDGER", str(tmp_path / "two.db"))
+    assert run_with(["budget", "show", "adult"]) == 2
+    assert str(tmp_path / "two.db") in capsys.readouterr().err
+    assert run_with(create) == 0
+    assert Budget("adult", str(tmp_path / "two.db")).account().adjacency is Adjacency.ADD_REMOVE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["show", "adult"], "there is no budget 'adult' in "),
+        (["create", "adult", "--epsilon", "0", "--delta", "1e-5"], "epsilon must be above 0"),
+        (["create", "adult", "--epsilon", "1", "--delta", "0.5"], "delta must be 0"),
+        (["create", "", "--epsilon", "1", "--delta", "1e-5"], "dataset must be text"),
+        (["create", "adult", "--epsilon", "1"], "--delta"),
+        (["list", "--ledger", "nonsense://ann:secret@host/name"], "nonsense://ann:***@host/name is no address"),
+    ],
+)
+def test_every_error_is_one_line(arguments, words, capsys):
+    assert run_with(["budget", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert captured.err.count("\n") == 1
+    assert "secret" not in captured.err + captured.out
+
+
+@pytest.mark.parametrize("command", [[], ["create"], ["show"], ["list"]])
+def test_every_help_text_has_an_example(command, capsys):
+    assert run_with(["budget", *command, "--help"]) == 0
+    assert "Example: dperm budget" in capsys.readouterr().out

@@ -1,0 +1,66 @@
+"""The same ledger in a PostgreSQL server, which is started for the tests where there is one."""
+
+import itertools
+
+import pytest
+import sqlalchemy as sql
+
+from dperm import Budget, DpermError
+from privacy.ledger_behaviour import GAUSSIAN, GUARANTEE, REPLACE_ONE, LedgerBehaviour, filled, race, run_sql
+
+pytestmark = pytest.mark.usefixtures("own_folders")
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def ledger(postgresql_server):
+    """A database of the test's own."""
+    name = f"ledger_{next(NUMBERS)}"
+    engine = sql.create_engine(f"{postgresql_server}/postgres", isolation_level="AUTOCOMMIT", poolclass=sql.NullPool)
+    with engine.connect() as connection:
+        connection.execute(sql.text(f"CREATE DATABASE {name}"))
+    return f"{postgresql_server}/{name}"
+
+
+class TestInPostgresql(LedgerBehaviour):
+    pass
+
+
+def test_processes_spend_exactly_what_fits(ledger):
+    budget = Budget.create("adult", GUARANTEE, ledger=ledger)
+    assert race(budget, processes=25, releases=9) == ["refused"] * 16 + ["reserved"] * 9
+    assert len(budget.account().releases) == 9
+    assert budget.account().spent <= GUARANTEE.epsilon
+
+
+def test_a_wrong_password_user_or_database_is_one_sentence(ledger):
+    for wrong in (ledger.replace("secret-of", "other-secret"), ledger.replace("tester", "nobody"), ledger + "_missing"):
+        with pytest.raises(DpermError, match="cannot be reached") as error:
+            Budget("adult", wrong).account()
+        assert "secret" not in str(error.value)
+        assert "\n" not in str(error.value)
+
+
+def test_whoever_may_only_read_can_look_and_not_spend(ledger):
+    filled(ledger)
+    user = "reader_" + ledger.rsplit("_", 1)[1]
+    run_sql(
+        ledger,
+        (f"CREATE ROLE {user} LOGIN PASSWORD 'secret'",),
+        (f"GRANT SELECT ON dperm_budgets, dperm_entries TO {user}",),
+    )
+    reader = Budget("adult", ledger.replace("tester:secret-of-tests", f"{user}:secret"))
+    assert len(reader.account().releases) == 3
+    reader.check(GAUSSIAN, REPLACE_ONE)
+    with pytest.raises(DpermError, match="may not be used by this user"):
+        reader.reserve(GAUSSIAN, REPLACE_ONE)
+
+
+def test_a_read_only_server_is_one_sentence(ledger):
+    filled(ledger)
+    name = ledger.rsplit("/", 1)[1]
+    run_sql(ledger, (f"ALTER DATABASE {name} SET default_transaction_read_only = on",))
+    assert len(Budget("adult", ledger).account().releases) == 3
+    with pytest.raises(DpermError, match="the server is read-only"):
+        Budget("adult", ledger).reserve(GAUSSIAN, REPLACE_ONE)

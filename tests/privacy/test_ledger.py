@@ -1,0 +1,213 @@
+"""What is spent on a dataset is kept, composed and verified; here in a SQLite file."""
+
+import re
+import shutil
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+
+from dperm import (
+    Budget,
+    DpermError,
+    Guarantee,
+    InvalidParameter,
+    LedgerDamaged,
+    NoWitnessWarning,
+    PrivateLogisticRegression,
+)
+from dperm.privacy import places, witness
+from dperm.privacy.ledger import Reservation, default_ledger
+from privacy.ledger_behaviour import GAUSSIAN, GUARANTEE, REPLACE_ONE, LedgerBehaviour, filled
+
+pytestmark = pytest.mark.usefixtures("own_folders")
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return str(tmp_path / "ledger.db")
+
+
+class TestInSqlite(LedgerBehaviour):
+    pass
+
+
+def test_by_default_the_ledger_is_in_the_folder_for_data(tmp_path, monkeypatch):
+    assert default_ledger() == str(tmp_path / "data" / "dperm" / "ledger.db")
+    filled(None)
+    assert len(Budget("adult").account().releases) == 3
+    assert Budget("adult", default_ledger()).account() == Budget("adult").account()
+    for unusable in ("", "relative"):
+        monkeypatch.setenv("XDG_DATA_HOME", unusable)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        assert default_ledger() == str(tmp_path / ".local/share/dperm/ledger.db")
+
+
+def test_a_path_object_and_a_url_name_the_same_file(tmp_path):
+    budget = filled(tmp_path / "ledger.db")
+    assert budget.ledger == str(tmp_path / "ledger.db")
+    assert Budget("adult", f"sqlite:///{tmp_path}/ledger.db").account() == budget.account()
+
+
+def test_an_older_copy_of_the_file_is_noticed(ledger):
+    budget = filled(ledger)
+    shutil.copy(ledger, ledger + ".old")
+    budget.reserve(GAUSSIAN, REPLACE_ONE)
+    shutil.copy(ledger + ".old", ledger)
+    with pytest.raises(LedgerDamaged, match=r"entry 6: .* older copy was restored"):
+        budget.account()
+
+
+def test_bytes_in_place_of_text_are_noticed(ledger):
+    budget = filled(ledger)
+    with sqlite3.connect(ledger) as connection:
+        connection.execute("UPDATE dperm_entries SET content = CAST(content AS BLOB) WHERE number = 2")
+    connection.close()
+    with pytest.raises(LedgerDamaged, match="entry 2"):
+        budget.account()
+
+
+@pytest.mark.parametrize("solver", ["dp-gd", "dp-sgd", "dp-svrg", "chaudhuri-output", "kifer-objective"])
+def test_a_fit_that_is_calibrated_for_the_whole_budget_fits(ledger, solver):
+    budget = Budget.create("adult", Guarantee(1.0, 1e-6), ledger=ledger)
+    event = PrivateLogisticRegression(1.0, 1e-6, solver=solver).plan(1000, 5).paid.event()
+    budget.check(event, REPLACE_ONE)
+    budget.reserve(event, REPLACE_ONE)
+    assert 0.9 < budget.account().spent <= 1.0
+
+
+def test_one_witness_a_budget_is_kept(tmp_path, ledger):
+    filled(ledger)
+    names = [path.name for path in (tmp_path / "state" / "dperm").iterdir()]
+    assert len(names) == 1
+    assert re.fullmatch(r"ledger-[0-9a-f]{32}-5-[0-9a-f]{64}", names[0])
+
+
+def test_a_witness_that_came_late_sets_nobody_back(tmp_path):
+    for number in (0, 2, 1):
+        witness.remember("a" * 32, number, str(number) * 64, "adult")
+    assert witness.seen() == {"a" * 32: (2, "2" * 64)}
+
+
+def test_without_a_place_for_witnesses_one_warning_is_given(tmp_path, ledger, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    witness._warn_once.cache_clear()
+    with pytest.warns(NoWitnessWarning, match="older copy") as caught:
+        filled(ledger)
+    assert len(caught) == 1
+    assert len(Budget("adult", ledger).account().releases) == 3
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "a\0b", "\ud800", "x" * 201, None, 7, b"adult"])
+def test_a_name_is_short_plain_text(name, ledger):
+    for use in (Budget, lambda name: Budget.create(name, GUARANTEE, ledger=ledger)):
+        with pytest.raises(InvalidParameter, match="dataset must be"):
+            use(name)
+
+
+def test_the_longest_name_is_taken(ledger):
+    budget = Budget.create("ü" * 200, GUARANTEE, ledger=ledger)
+    budget.reserve(GAUSSIAN, REPLACE_ONE)
+    assert budget.account().dataset == "ü" * 200
+
+
+PLACES = {
+    "sqlite://": "not kept on disk",
+    ":memory:": "not kept on disk",
+    "sqlite:///:memory:": "not kept on disk",
+    "sqlite:///file:x?mode=memory&uri=true": "not kept on disk",
+    "nonsense://ann:secret@host/name": "no address of a database",
+    "postgresql+nonsense://ann:secret@host/name": "no address of a database",
+    "postgresql://ann:secret@host:port/name": "no address of a database",
+    "://ann:secret@host": "no address of a database",
+    "mysql+pymysql://ann:secret@host/name": "needs the database driver pymysql",
+    "postgresql+psycopg://ann:secret@127.0.0.1:1/name": "cannot be reached",
+    "postgresql+psycopg://ann:sec@ret:secret@127.0.0.1:1/name": "ledger",
+    "postgresql+psycopg://127.0.0.1:1/name?user=ann&password=secret": "cannot be reached",
+    "postgresql:/ann:secret@host/name": "cannot be opened",
+    "/proc/ledger.db": "cannot be opened",
+    "/": "cannot be opened",
+    "{folder}/missing/ledger.db": "cannot be opened",
+    "{folder}/text": "no SQLite database",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_place_that_cannot_be_used_is_one_sentence_without_password(place, tmp_path):
+    (tmp_path / "text").write_text("not a database " * 100)
+    ledger = place.format(folder=tmp_path)
+    with pytest.raises(DpermError, match=PLACES[place]) as error:
+        Budget.create("adult", GUARANTEE, ledger=ledger)
+    for use in (Budget("adult", ledger).account, lambda: Budget("adult", ledger).reserve(GAUSSIAN, REPLACE_ONE)):
+        with pytest.raises(DpermError) as other:
+            use()
+        shown(other.value)
+    shown(error.value)
+    shown(Budget("adult", ledger))
+    shown(Reservation(Budget("adult", ledger), 1, "0"))
+    assert (tmp_path / "text").read_text().startswith("not a database")
+
+
+def shown(thing):
+    for text in (str(thing), repr(thing)):
+        assert "secret" not in text
+        assert "sec@ret" not in text
+        assert "SELECT" not in text
+        assert "\n" not in text
+
+
+@pytest.mark.parametrize("ledger", ["", 7, b"x", "a\0b"])
+def test_a_ledger_is_text(ledger):
+    with pytest.raises(InvalidParameter, match="ledger must be"):
+        Budget("adult", ledger)
+
+
+def test_a_wrong_guarantee_adjacency_or_fingerprint_is_refused(ledger):
+    with pytest.raises(InvalidParameter, match="guarantee must be"):
+        Budget.create("adult", 3.0, ledger=ledger)
+    with pytest.raises(InvalidParameter, match="adjacency must be"):
+        Budget.create("adult", GUARANTEE, "neighbours", ledger)
+    reservation = filled(ledger).reserve(GAUSSIAN, REPLACE_ONE)
+    for fingerprint in ("", None, "x" * 201):
+        with pytest.raises(InvalidParameter, match="fingerprint must be"):
+            reservation.settle(fingerprint)
+
+
+def test_a_look_at_a_missing_file_does_not_make_one(tmp_path):
+    with pytest.raises(InvalidParameter, match="there is no budget"):
+        Budget("adult", str(tmp_path / "none.db")).account()
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_an_empty_file_and_another_database_hold_no_budget(tmp_path):
+    (tmp_path / "empty").touch()
+    with sqlite3.connect(tmp_path / "other") as connection:
+        connection.execute("CREATE TABLE people (name TEXT)")
+    connection.close()
+    for name in ("empty", "other"):
+        with pytest.raises(InvalidParameter, match="there is no budget"):
+            Budget("adult", str(tmp_path / name)).account()
+    with sqlite3.connect(tmp_path / "other") as connection:
+        connection.execute("CREATE TABLE dperm_budgets (dataset TEXT)")
+    connection.close()
+    with pytest.raises(DpermError, match="cannot be used"):
+        Budget("adult", str(tmp_path / "other")).account()
+
+
+def test_without_sqlalchemy_the_sentence_says_what_to_install(ledger, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    monkeypatch.delitem(sys.modules, "dperm.privacy.ledger_tables", raising=False)
+    with pytest.raises(DpermError, match=re.escape("keeping a budget needs SQLAlchemy: pip install 'dperm[ledger]'.")):
+        Budget("adult", ledger).account()
+
+
+def test_entries_are_only_ever_added():
+    code = (Path(places.__file__).parent / "ledger_tables.py").read_text()
+    assert "delete(" not in code
+    assert re.findall(r"update\((\w+)\)", code) == ["_BUDGETS"]
+    for name in ("ledger.py", "accounts.py", "witness.py"):
+        assert "sql" not in (Path(places.__file__).parent / name).read_text().lower().replace("sqlalchemy", "").replace(
+            "sqlite", ""
+        )
