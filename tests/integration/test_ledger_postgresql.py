@@ -6,7 +6,8 @@ import pytest
 import sqlalchemy as sql
 
 from dperm import Budget, DpermError
-from privacy.ledger_behaviour import GAUSSIAN, GUARANTEE, REPLACE_ONE, LedgerBehaviour, filled, race, run_sql
+from privacy.ledger_behaviour import GAUSSIAN, GUARANTEE, REPLACE_ONE, LedgerBehaviour, filled, multiplier_of, run_sql
+from privacy.ledger_processes import race
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -29,7 +30,7 @@ class TestInPostgresql(LedgerBehaviour):
 
 def test_processes_spend_exactly_what_fits(ledger):
     budget = Budget.create("adult", GUARANTEE, ledger=ledger)
-    assert race(budget, processes=25, releases=9) == ["refused"] * 16 + ["reserved"] * 9
+    assert race(budget, 25, multiplier_of(GUARANTEE, releases=9)) == ["refused"] * 16 + ["reserved"] * 9
     assert len(budget.account().releases) == 9
     assert budget.account().spent <= GUARANTEE.epsilon
 

@@ -2,17 +2,15 @@
 
 import copy
 import json
-import multiprocessing
 import pickle
 import re
 
-import joblib
 import pytest
 import sqlalchemy as sql
 from dp_accounting import dp_event
 from sklearn.base import clone
 
-from dperm import Budget, BudgetExceeded, DpermError, Guarantee, InvalidParameter, LedgerDamaged
+from dperm import Budget, BudgetExceeded, Guarantee, InvalidParameter, LedgerDamaged
 from dperm.privacy.accountants import epsilon_of
 from dperm.privacy.events import PureDpEvent
 from dperm.privacy.gaussian import gaussian_mu
@@ -68,36 +66,6 @@ def filled(ledger):
         budget.reserve(GAUSSIAN, REPLACE_ONE).settle(fingerprint)
     budget.reserve(GAUSSIAN, REPLACE_ONE)
     return budget
-
-
-def reserve_one(budget, multiplier, start, outcomes):
-    """Run by a process of a race."""
-    start.wait()
-    try:
-        reservation = budget.reserve(dp_event.GaussianDpEvent(multiplier), REPLACE_ONE)
-        reservation.settle(f"process {reservation.number}")
-        outcomes.put("reserved")
-    except BudgetExceeded:
-        outcomes.put("refused")
-    except DpermError as error:
-        outcomes.put(str(error))
-
-
-def race(budget, processes, releases):
-    """So many processes at once for a budget that pays for so many releases; what each of them says."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["dperm.privacy.ledger_tables", "psycopg"])  # imported once, not by every process
-    start, outcomes = context.Event(), context.Queue()
-    arguments = (budget, multiplier_of(GUARANTEE, releases), start, outcomes)
-    racers = [context.Process(target=reserve_one, args=arguments) for _ in range(processes)]
-    for racer in racers:
-        racer.start()
-    start.set()
-    said = sorted(outcomes.get(timeout=120) for _ in racers)
-    for racer in racers:
-        racer.join(60)
-    outcomes.close()
-    return said
 
 
 class LedgerBehaviour:
@@ -246,11 +214,9 @@ class LedgerBehaviour:
         for twin in twins:
             assert twin == budget
             twin.reserve(GAUSSIAN, REPLACE_ONE)
-        with joblib.parallel_config("threading", n_jobs=2):
-            joblib.Parallel()(joblib.delayed(budget.reserve)(GAUSSIAN, REPLACE_ONE) for _ in range(4))
         reservation = pickle.loads(pickle.dumps(budget.reserve(GAUSSIAN, REPLACE_ONE)))
         reservation.settle("from a pickle")
-        assert len(budget.account().releases) == 3 + len(twins) + 4 + 1
+        assert len(budget.account().releases) == 3 + len(twins) + 1
 
     @pytest.mark.parametrize("number", range(6))
     @pytest.mark.parametrize("column", COLUMNS["dperm_entries"])

@@ -1,0 +1,98 @@
+"""What processes of the ledger's tests run. It imports little, as every one of fifty processes imports it."""
+
+import multiprocessing
+import os
+import signal
+import sys
+
+from dp_accounting import dp_event
+
+from dperm.errors import BudgetExceeded, DpermError
+from dperm.privacy import ledger, ledger_tables, witness
+from dperm.privacy.guarantee import Adjacency
+
+SMALL = dp_event.GaussianDpEvent(1000.0)
+
+_TRACED = {module.__file__ for module in (ledger, ledger_tables, witness)}
+
+
+def processes():
+    """A context whose processes have dperm imported already and no threads."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pytest", "dperm.privacy.ledger_tables", "sqlalchemy.dialects.sqlite", "psycopg"])
+    return context
+
+
+def race(budget, count, multiplier):
+    """What so many processes say that reserve such a release each, at once."""
+    context = processes()
+    start, outcomes = context.Event(), context.SimpleQueue()
+    racers = [context.Process(target=_reserve, args=(budget, multiplier, start, outcomes)) for _ in range(count)]
+    for racer in racers:
+        racer.start()
+    start.set()
+    for racer in racers:
+        racer.join(120)
+    said = sorted(outcomes.get() for racer in racers if racer.exitcode == 0)
+    outcomes.close()
+    return said
+
+
+def _reserve(budget, multiplier, start, outcomes):
+    start.wait()
+    try:
+        reservation = budget.reserve(dp_event.GaussianDpEvent(multiplier), Adjacency.REPLACE_ONE)
+        reservation.settle(f"of process {os.getpid()}")
+        outcomes.put("reserved")
+    except BudgetExceeded:
+        outcomes.put("refused")
+    except DpermError as error:
+        outcomes.put(str(error))
+
+
+def spend_until_killed(budget, handed_out):
+    """Reserve and settle on and on, and note what was handed out."""
+    while True:
+        _note(handed_out, budget.reserve(SMALL, Adjacency.REPLACE_ONE)).settle("done")
+
+
+def kill_at_every_line(budget, handed_out):
+    """Forks that reserve and die, each at another line of the ledger's code: every line that a reservation runs."""
+    lines = {}
+    sys.settrace(_tracer(lambda place: lines.setdefault(place)))
+    reservation = budget.reserve(SMALL, Adjacency.REPLACE_ONE)
+    sys.settrace(None)
+    _note(handed_out, reservation)
+    for line in lines:
+        child = os.fork()
+        if child == 0:
+            sys.settrace(_tracer(lambda place, last=line: place == last and os.kill(os.getpid(), signal.SIGKILL)))
+            _note(handed_out, budget.reserve(SMALL, Adjacency.REPLACE_ONE))
+            os._exit(0)
+        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != -signal.SIGKILL:
+            sys.exit(f"line {line} was not run again")
+        check_that_all_is_there(budget, handed_out)
+
+
+def check_that_all_is_there(budget, handed_out):
+    """Raise unless the ledger can be verified and has all that was handed out."""
+    known = {f"{release.number} {release.digest}" for release in budget.account().releases}
+    if handed_out.exists():
+        assert set(handed_out.read_text().splitlines()) <= known
+
+
+def _note(handed_out, reservation):
+    with handed_out.open("a") as file:
+        file.write(f"{reservation.number} {reservation.digest}\n")
+    return reservation
+
+
+def _tracer(on_line):
+    def trace(frame, event, _argument):
+        if frame.f_code.co_filename not in _TRACED:
+            return None
+        if event == "line":
+            on_line((frame.f_code.co_filename, frame.f_lineno))
+        return trace
+
+    return trace
