@@ -7,7 +7,7 @@ import sqlalchemy as sql
 
 from dperm import Budget, DpermError
 from privacy.ledger_behaviour import GAUSSIAN, GUARANTEE, REPLACE_ONE, LedgerBehaviour, filled, multiplier_of, run_sql
-from privacy.ledger_processes import race
+from privacy.ledger_processes import make_budgets, race
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -43,19 +43,35 @@ def test_a_wrong_password_user_or_database_is_one_sentence(ledger):
         assert "\n" not in str(error.value)
 
 
+def with_rights(ledger, name, *grants):
+    """The ledger as another user sees it who has these rights and no others."""
+    user = f"{name}_{ledger.rsplit('_', 1)[1]}"
+    run_sql(
+        ledger, (f"CREATE ROLE {user} LOGIN PASSWORD 'secret'",), *((f"GRANT {grant} TO {user}",) for grant in grants)
+    )
+    return ledger.replace("tester:secret-of-tests", f"{user}:secret")
+
+
 def test_whoever_may_only_read_can_look_and_not_spend(ledger):
     filled(ledger)
-    user = "reader_" + ledger.rsplit("_", 1)[1]
-    run_sql(
-        ledger,
-        (f"CREATE ROLE {user} LOGIN PASSWORD 'secret'",),
-        (f"GRANT SELECT ON dperm_budgets, dperm_entries TO {user}",),
-    )
-    reader = Budget("adult", ledger.replace("tester:secret-of-tests", f"{user}:secret"))
+    reader = Budget("adult", with_rights(ledger, "reader", "SELECT ON dperm_budgets, dperm_entries"))
     assert len(reader.account().releases) == 3
     reader.check(GAUSSIAN, REPLACE_ONE)
     with pytest.raises(DpermError, match="may not be used by this user"):
         reader.reserve(GAUSSIAN, REPLACE_ONE)
+
+
+def test_whoever_may_add_entries_can_spend_and_not_make_budgets(ledger):
+    filled(ledger)
+    theirs = with_rights(ledger, "analyst", "SELECT, INSERT ON dperm_entries", "SELECT, UPDATE ON dperm_budgets")
+    Budget("adult", theirs).reserve(GAUSSIAN, REPLACE_ONE).settle("theirs")
+    assert len(Budget("adult", ledger).account().releases) == 4
+    with pytest.raises(DpermError, match="may not be used by this user"):
+        Budget.create("another", GUARANTEE, ledger=theirs)
+
+
+def test_many_processes_can_make_the_first_budget(ledger):
+    assert make_budgets(ledger, GUARANTEE, 8) == ["made"] + ["refused"] * 7
 
 
 def test_a_read_only_server_is_one_sentence(ledger):

@@ -7,7 +7,7 @@ import sys
 
 from dp_accounting import dp_event
 
-from dperm.errors import BudgetExceeded, DpermError
+from dperm.errors import BudgetExceeded, DpermError, InvalidParameter
 from dperm.privacy import ledger, ledger_tables, witness
 from dperm.privacy.guarantee import Adjacency
 
@@ -25,9 +25,18 @@ def processes():
 
 def race(budget, count, multiplier):
     """What so many processes say that reserve such a release each, at once."""
+    return _at_once(_reserve, count, budget, multiplier)
+
+
+def make_budgets(place, guarantee, count):
+    """What so many processes say that make the same budget, at once."""
+    return _at_once(_make, count, place, guarantee)
+
+
+def _at_once(target, count, *arguments):
     context = processes()
     start, outcomes = context.Event(), context.SimpleQueue()
-    racers = [context.Process(target=_reserve, args=(budget, multiplier, start, outcomes)) for _ in range(count)]
+    racers = [context.Process(target=target, args=(*arguments, start, outcomes)) for _ in range(count)]
     for racer in racers:
         racer.start()
     start.set()
@@ -36,6 +45,17 @@ def race(budget, count, multiplier):
     said = sorted(outcomes.get() for racer in racers if racer.exitcode == 0)
     outcomes.close()
     return said
+
+
+def _make(place, guarantee, start, outcomes):
+    start.wait()
+    try:
+        ledger.Budget.create("adult", guarantee, ledger=place)
+        outcomes.put("made")
+    except InvalidParameter:
+        outcomes.put("refused")
+    except DpermError as error:
+        outcomes.put(str(error))
 
 
 def _reserve(budget, multiplier, start, outcomes):

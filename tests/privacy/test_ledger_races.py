@@ -13,6 +13,7 @@ from privacy.ledger_processes import (
     SMALL,
     check_that_all_is_there,
     kill_at_every_line,
+    make_budgets,
     processes,
     race,
     spend_until_killed,
@@ -32,6 +33,10 @@ def test_fifty_processes_spend_exactly_what_fits(budget):
     assert len(account.releases) == 17
     assert account.spent <= GUARANTEE.epsilon
     assert all(release.settled_at for release in account.releases)
+
+
+def test_many_processes_can_make_the_first_budget(tmp_path):
+    assert make_budgets(str(tmp_path / "new.db"), GUARANTEE, 8) == ["made"] + ["refused"] * 7
 
 
 def test_a_ledger_survives_kills_at_random_moments(budget, tmp_path):
