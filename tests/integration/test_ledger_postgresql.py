@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy as sql
 
 from dperm import Budget, DpermError
+from dperm.privacy.ledger_tables import Ledger
 from privacy.ledger_behaviour import GAUSSIAN, GUARANTEE, REPLACE_ONE, LedgerBehaviour, filled, multiplier_of, run_sql
 from privacy.ledger_processes import make_budgets, race
 
@@ -72,6 +73,15 @@ def test_whoever_may_add_entries_can_spend_and_not_make_budgets(ledger):
 
 def test_many_processes_can_make_the_first_budget(ledger):
     assert make_budgets(ledger, GUARANTEE, 8) == ["made"] + ["refused"] * 7
+
+
+def test_a_lock_that_is_not_given_back_is_one_sentence(ledger, monkeypatch):
+    budget = filled(ledger)
+    monkeypatch.setattr("dperm.privacy.ledger_tables._SECONDS_TO_WAIT_FOR_A_LOCK", 1)
+    with Ledger(ledger).open("adult"):
+        with pytest.raises(DpermError, match="is held by another process"):
+            budget.reserve(GAUSSIAN, REPLACE_ONE)
+        assert len(budget.account().releases) == 3  # looking needs no lock
 
 
 def test_a_read_only_server_is_one_sentence(ledger):

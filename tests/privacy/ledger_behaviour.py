@@ -148,6 +148,10 @@ class LedgerBehaviour:
         assert budget.account().largest(0.0) == pytest.approx(0.5, rel=1e-3)
         with pytest.raises(BudgetExceeded, match="pure release of at most"):
             budget.reserve(GAUSSIAN, ADD_REMOVE)
+        budget.reserve(PureDpEvent(0.25), ADD_REMOVE)
+        budget.reserve(PureDpEvent(0.25), ADD_REMOVE)
+        with pytest.raises(BudgetExceeded, match="no further pure release fits"):
+            budget.reserve(PureDpEvent(0.01), ADD_REMOVE)
 
     def test_a_fit_about_other_tables_is_refused(self, ledger):
         budget = filled(ledger)
@@ -193,7 +197,7 @@ class LedgerBehaviour:
         budget = filled(ledger)
         reservation = budget.reserve(GAUSSIAN, REPLACE_ONE)
         number, digest = reservation.number, reservation.digest
-        with pytest.raises(LedgerDamaged, match="was not settled"):
+        with pytest.raises(LedgerDamaged, match="was never settled"):
             budget.confirm(number, digest, "mine")
         reservation.settle("mine")
         budget.confirm(number, digest, "mine")

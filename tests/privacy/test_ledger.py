@@ -19,6 +19,7 @@ from dperm import (
 )
 from dperm.privacy import places, witness
 from dperm.privacy.ledger import Reservation, default_ledger
+from dperm.privacy.ledger_tables import Ledger
 from privacy.ledger_behaviour import GAUSSIAN, GUARANTEE, REPLACE_ONE, LedgerBehaviour, filled
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -194,6 +195,14 @@ def test_an_empty_file_and_another_database_hold_no_budget(tmp_path):
     connection.close()
     with pytest.raises(DpermError, match="cannot be used"):
         Budget("adult", str(tmp_path / "other")).account()
+
+
+def test_a_lock_that_is_not_given_back_is_one_sentence(ledger, monkeypatch):
+    budget = filled(ledger)
+    monkeypatch.setattr("dperm.privacy.ledger_tables._SECONDS_TO_WAIT_FOR_A_LOCK", 0.2)
+    with Ledger(ledger).open("adult"), pytest.raises(DpermError, match="is held by another process"):
+        budget.reserve(GAUSSIAN, REPLACE_ONE)
+    assert len(budget.account().releases) == 3
 
 
 def test_without_sqlalchemy_the_sentence_says_what_to_install(ledger, monkeypatch):

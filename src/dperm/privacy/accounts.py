@@ -100,7 +100,10 @@ class Account:
 
         low, high = 0.0, self.guarantee.epsilon
         while high < LARGEST_EPSILON and fits(high):
-            low, high = high, 2.0 * high  # at a smaller δ a release may have a larger ε than the budget
+            low, high = (
+                high,
+                min(2.0 * high, LARGEST_EPSILON),
+            )  # at a smaller δ a release may have a larger ε than the budget
         while high - low > 1e-4 * high and high > SMALLEST_EPSILON:
             middle = max(SMALLEST_EPSILON, 0.5 * (low + high))
             low, high = (middle, high) if fits(middle) else (low, middle)
@@ -196,7 +199,7 @@ def refusal(history: History, text: str) -> BudgetExceeded:
         + (
             f"; one further {kind} release of at most ε = {rounded_down(largest)} at this δ fits."
             if largest > 0.0
-            else f"; no further {kind} release fits at this δ, so nothing more can be learned from this dataset."
+            else f"; no further {kind} release fits at this δ, so the budget is used up."
         )
     )
 
@@ -219,9 +222,14 @@ def _price(texts: tuple[str, ...], delta: float, adjacency: Adjacency) -> float:
     if not events:
         return 0.0
     together = events[0] if len(events) == 1 else dp_event.ComposedDpEvent(events)
-    if any(isinstance(leaf, dp_event.NonPrivateDpEvent) for leaf, _ in leaves(together)):
+    mechanisms = list(leaves(together))
+    if any(isinstance(leaf, dp_event.NonPrivateDpEvent) for leaf, _ in mechanisms):
         return math.inf
-    return epsilon_of(together, delta, adjacency)
+    epsilon = epsilon_of(together, delta, adjacency)
+    if all(isinstance(leaf, PureDpEvent) for leaf, _ in mechanisms):
+        # Pure releases add up. An accountant's rounding must not keep the fourth quarter out of a budget.
+        epsilon = min(epsilon, math.fsum(leaf.epsilon * count for leaf, count in mechanisms))
+    return epsilon
 
 
 def _one_release(guarantee: Guarantee, adjacency: Adjacency) -> dp_event.DpEvent:

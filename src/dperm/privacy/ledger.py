@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dp_accounting import dp_event
 
-from dperm.errors import DpermError, InvalidParameter
+from dperm.errors import DpermError, InvalidParameter, LedgerDamaged
 from dperm.privacy.accounts import Account, History, Spending, event_text, read_history, refusal
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.places import user_folder, without_password
@@ -149,11 +149,13 @@ class Budget:
         """
         ledger = self._ledger()
         history = self._history(ledger.read(self.dataset))
-        if not history.has(number, digest):
-            raise ledger.damaged(self.dataset, number, "the reservation of this release is not there")
-        settlement = history.settled.get(number)
-        if settlement is None or settlement.fingerprint != fingerprint:
-            raise ledger.damaged(self.dataset, number, "it was not settled with this release")
+        settled = history.settled.get(number) if history.has(number, digest) else None
+        if settled is None or settled.fingerprint != fingerprint:
+            what = "was settled with another release" if settled else "is not there, or was never settled"
+            raise LedgerDamaged(
+                f"reservation {number} of the budget {self.dataset!r} in {ledger} {what}, so the release or the ledger "
+                "is not what it was; put the original or the newest intact copy of the ledger back."
+            )
 
     def _ledger(self) -> "Ledger":
         return _open(self.ledger)

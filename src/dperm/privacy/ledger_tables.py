@@ -255,7 +255,9 @@ class Ledger:
             engine = self._engine(writes)
             with engine.begin() as connection:
                 if writes and engine.dialect.name == "postgresql":
-                    connection.exec_driver_sql("SET LOCAL synchronous_commit TO on")  # whatever the server's default
+                    # Whatever the server's defaults are.
+                    connection.exec_driver_sql("SET LOCAL synchronous_commit TO on")
+                    connection.exec_driver_sql(f"SET LOCAL lock_timeout TO '{_SECONDS_TO_WAIT_FOR_A_LOCK}s'")
                 yield connection
         except ModuleNotFoundError as error:
             raise self._no_driver(error) from None
@@ -330,6 +332,7 @@ _SQLITE_REASONS = {
 _SQLSTATE_REASONS = {
     "23505": "was written by another process at the same moment; try again",
     "25006": "cannot be written: the server is read-only",
+    "55P03": "is held by another process; try again when that has ended",
     "42501": "may not be used by this user; grant SELECT on its two tables, and INSERT and UPDATE to whoever spends",
 }
 # SQLSTATE's classes for: no connection, who is there, no such database, the server goes down.

@@ -4,12 +4,18 @@ import os
 import re
 from pathlib import Path
 
+from dperm.errors import InvalidParameter
+
 
 def user_folder(variable: str, default: str) -> Path:
     """`dperm` in the user's folder of this kind: that of the environment, or below the home folder."""
     folder = Path(os.environ.get(variable, ""))
-    # The standard says that a relative path is to be ignored.
-    return (folder if folder.is_absolute() else Path("~", default).expanduser()) / "dperm"
+    if folder.is_absolute():  # the standard says that a relative path is to be ignored
+        return folder / "dperm"
+    try:
+        return Path("~", default).expanduser() / "dperm"
+    except RuntimeError:
+        raise InvalidParameter(f"this user has no home folder; set {variable} to a folder that may be used.") from None
 
 
 def without_password(place: str) -> str:

@@ -24,7 +24,7 @@ def seen() -> dict[str, Seen]:
     newest: dict[str, Seen] = {}
     try:
         names = os.listdir(_folder())
-    except (OSError, RuntimeError):  # nothing was seen yet; `remember` warns where nothing can be kept
+    except (OSError, DpermError):  # nothing was seen yet; `remember` warns where nothing can be kept
         names = []
     for match in filter(None, map(_NAME.fullmatch, names)):
         identity, entry = match[1], (int(match[2]), match[3])
@@ -45,7 +45,7 @@ def remember(identity: str, number: int, digest: str, dataset: str) -> None:
             match = _NAME.fullmatch(other.name)
             if match and int(match[2]) < number:
                 other.unlink(missing_ok=True)
-    except (OSError, RuntimeError, DpermError):
+    except (OSError, DpermError):
         _warn_once()
 
 
