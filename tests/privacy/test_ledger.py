@@ -1,12 +1,15 @@
 """What is spent on a dataset is kept, composed and verified; here in a SQLite file."""
 
+import os
 import re
 import shutil
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from dperm import (
     Budget,
@@ -19,7 +22,7 @@ from dperm import (
 )
 from dperm.privacy import places, witness
 from dperm.privacy.ledger import Reservation, default_ledger
-from dperm.privacy.ledger_tables import Ledger
+from dperm.privacy.ledger_tables import Ledger, _reason
 from privacy.ledger_behaviour import GAUSSIAN, GUARANTEE, REPLACE_ONE, LedgerBehaviour, filled
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -62,9 +65,8 @@ def test_an_older_copy_of_the_file_is_noticed(ledger):
 
 def test_bytes_in_place_of_text_are_noticed(ledger):
     budget = filled(ledger)
-    with sqlite3.connect(ledger) as connection:
+    with closing(sqlite3.connect(ledger, isolation_level=None)) as connection:
         connection.execute("UPDATE dperm_entries SET content = CAST(content AS BLOB) WHERE number = 2")
-    connection.close()
     with pytest.raises(LedgerDamaged, match="entry 2"):
         budget.account()
 
@@ -184,15 +186,13 @@ def test_a_look_at_a_missing_file_does_not_make_one(tmp_path):
 
 def test_an_empty_file_and_another_database_hold_no_budget(tmp_path):
     (tmp_path / "empty").touch()
-    with sqlite3.connect(tmp_path / "other") as connection:
+    with closing(sqlite3.connect(tmp_path / "other", isolation_level=None)) as connection:
         connection.execute("CREATE TABLE people (name TEXT)")
-    connection.close()
     for name in ("empty", "other"):
         with pytest.raises(InvalidParameter, match="there is no budget"):
             Budget("adult", str(tmp_path / name)).account()
-    with sqlite3.connect(tmp_path / "other") as connection:
+    with closing(sqlite3.connect(tmp_path / "other", isolation_level=None)) as connection:
         connection.execute("CREATE TABLE dperm_budgets (dataset TEXT)")
-    connection.close()
     with pytest.raises(DpermError, match="cannot be used"):
         Budget("adult", str(tmp_path / "other")).account()
 
@@ -203,6 +203,20 @@ def test_a_lock_that_is_not_given_back_is_one_sentence(ledger, monkeypatch):
     with Ledger(ledger).open("adult"), pytest.raises(DpermError, match="is held by another process"):
         budget.reserve(GAUSSIAN, REPLACE_ONE)
     assert len(budget.account().releases) == 3
+
+
+def test_a_file_that_may_not_be_written_can_be_looked_at_and_is_one_sentence(ledger, tmp_path):
+    budget = filled(ledger)
+    # Root may write whatever the file's mode is, so the error is had in another way.
+    read_only = closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True))
+    with read_only as connection, pytest.raises(sqlite3.OperationalError) as error:
+        connection.execute("CREATE TABLE x (y)")
+    assert _reason(OperationalError("", {}, error.value)) == "cannot be written: the file or its folder is read-only"
+    if os.geteuid() != 0:
+        Path(ledger).chmod(0o444)
+        assert len(budget.account().releases) == 3
+        with pytest.raises(DpermError, match="the file or its folder is read-only"):
+            budget.reserve(GAUSSIAN, REPLACE_ONE)
 
 
 def test_without_sqlalchemy_the_sentence_says_what_to_install(ledger, monkeypatch):
