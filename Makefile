@@ -52,6 +52,7 @@ bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/regression.py
 	$(BIN)/python benchmarks/auto.py cells
 	$(BIN)/python benchmarks/auto.py speed
+	$(BIN)/python benchmarks/adult.py
 
 bench-auto: $(READY) ## auto against every other solver in 144 cells (hours); DPERM_DATA names a folder with a9a.npz
 	$(BIN)/python benchmarks/auto.py grid --seeds 3

@@ -26,11 +26,13 @@ from dperm.losses import (
     Squared,
     Welsch,
 )
+from dperm.model_file import load_model, save_model
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.ledger import Budget
 from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import Problem
 from dperm.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer
+from dperm.schema import Amount, Bins, Category, Classes, Number, Schema, load_schema
 from dperm.solvers import (
     DPAGD,
     DPGD,
@@ -55,8 +57,7 @@ from dperm.solvers import (
     ZhangOutput,
 )
 from dperm.trusted.risk import empirical_risk
-
-__version__ = "0.1.0"
+from dperm.version import __version__
 
 __all__ = [
     "DPAGD",
@@ -67,12 +68,16 @@ __all__ = [
     "L2",
     "RRPSGD",
     "AdaSSP",
+    "Amount",
     "BassilySGD",
+    "Bins",
     "Box",
     "Budget",
     "BudgetExceeded",
+    "Category",
     "ChaudhuriObjective",
     "ChaudhuriOutput",
+    "Classes",
     "DPAccMD",
     "DPKatyusha",
     "DPNewton",
@@ -97,6 +102,7 @@ __all__ = [
     "NoWitnessWarning",
     "NotForReleaseWarning",
     "NotSolved",
+    "Number",
     "OneVsRestHinge",
     "PlanExceeded",
     "Poisson",
@@ -106,6 +112,7 @@ __all__ = [
     "PrivateLogisticRegression",
     "Problem",
     "Release",
+    "Schema",
     "Sigmoid",
     "Simplex",
     "SmoothedHinge",
@@ -118,7 +125,11 @@ __all__ = [
     "Welsch",
     "WholeSpace",
     "ZhangOutput",
+    "__version__",
     "empirical_risk",
+    "load_model",
+    "load_schema",
     "minimize",
     "price",
+    "save_model",
 ]

@@ -1,8 +1,11 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and what tells their contents apart."""
 
+import hashlib
+import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from dperm.errors import InvalidParameter
 
@@ -21,3 +24,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def fingerprint(content: dict[str, Any]) -> str:
+    """SHA-256 of plain data in one spelling: keys in order, no spaces, numbers as Python writes them."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -11,16 +11,24 @@ from dp_accounting import dp_event
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter, LargeDeltaWarning
+from dperm.files import fingerprint
 from dperm.privacy.accountants import delta_of, epsilon_of
 from dperm.privacy.calibrate import ACCOUNTANTS, calibrate
-from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.plan import PaidPlan
+from dperm.privacy.coefficient_noise import coefficient_noise
+from dperm.privacy.events import event_to_list
+from dperm.privacy.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
+from dperm.privacy.ledger import Budget, Reservation
+from dperm.privacy.plan import PaidPlan, Plan
+from dperm.privacy.ranges import RangeQuery, left_for_the_solver, range_queries
 from dperm.privacy.setting import Setting
 from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import Problem
+from dperm.schema import Schema
 from dperm.solvers import Solver, choose_solver
+from dperm.trusted.encoding import check_table, count_rows, encode_rows, encode_target
 from dperm.trusted.noise import Randomness, check_random_state
 from dperm.trusted.oracle import Oracle
+from dperm.trusted.ranges import release_ranges
 from dperm.trusted.rows import Rows, check_row_count, table_shape
 from dperm.validation import check_not_diverged, count, one_of
 
@@ -40,11 +48,17 @@ class Release:
         Prints as six lines.
     event : DpEvent
         The accounting event of the run, for any other accountant.
+    schema : Schema or None
+        The schema, with the ranges that were paid for.
+    reservation : Reservation or None
+        What the ledger holds for it.
     """
 
     w: Array
     privacy: PrivacyStatement
     event: dp_event.DpEvent
+    schema: Schema | None = None
+    reservation: Reservation | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +88,18 @@ def check_noise(noise: object, guarantee: object, accountant: object) -> None:
         raise InvalidParameter(f"guarantee must be a Guarantee(epsilon, delta), got {guarantee!r}.")
 
 
+def check_schema(schema: object) -> Schema:
+    """Raise unless it is a schema whose numbers somebody has called public."""
+    if not isinstance(schema, Schema):
+        raise InvalidParameter(f"schema must be a dperm Schema, got {schema!r}.")
+    if schema.derived_from_data:
+        raise InvalidParameter(
+            "the schema was derived from the data, so fitting with it would leak: correct it to what is public "
+            "knowledge, then remove the line derived_from_data."
+        )
+    return schema
+
+
 def price(
     problem: Problem,
     n: int,
@@ -84,6 +110,7 @@ def price(
     adjacency: str = "replace_one",
     noise: str | None = "certified",
     accountant: str = "pld",
+    schema: Schema | None = None,
 ) -> PricedFit:
     """Plan a fit and find its noise from public numbers alone; no data is touched.
 
@@ -95,23 +122,41 @@ def price(
         Public shape of the table.
     guarantee : Guarantee or None
         What must hold; may be None only with noise=None.
-    solver, adjacency, noise, accountant
-        As for `minimize`.
+    solver, adjacency, noise, accountant, schema
+        As for `minimize`; a schema whose ranges are public changes nothing here.
     """
     check_noise(noise, guarantee, accountant)
     kind = Adjacency.parse(adjacency)
     setting = Setting(problem.constants(count("n_features", n_features)), count("n", n), kind)
     if solver == "auto" and (noise == "paper" or accountant != "pld"):
         solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
-    chosen = choose_solver(solver, problem, setting, None if noise is None else guarantee)
+    ranges: tuple[RangeQuery, ...] = ()
+    left = None if noise is None else guarantee
+    if schema is not None and schema.private_ranges:
+        if noise == "paper" or accountant != "pld":
+            raise InvalidParameter("private ranges go with certified noise and the accountant 'pld'.")
+        # A run without noise asks for the same quantiles as one with hardly any.
+        ranges = range_queries(schema, setting.n, kind, guarantee or Guarantee(LARGEST_EPSILON, 1e-6))
+        left = None if left is None else left_for_the_solver(left, schema.range_share)
+    chosen = choose_solver(solver, problem, setting, left)
     if noise is None or guarantee is None:
-        paid = PaidPlan(chosen.plan(setting, None), None)
+        paid = PaidPlan(_after(ranges, chosen.plan(setting, None)), None)
     elif noise == "paper":
         paid = replace(chosen.paper(setting, guarantee), constant=True)
-    else:
-        paid = calibrate(chosen.plan(setting, guarantee), guarantee, accountant)
+    else:  # the solver plans with what the ranges leave; all together keeps the whole guarantee
+        paid = calibrate(_after(ranges, chosen.plan(setting, left)), guarantee, accountant)
     statement = replace(_statement(problem, setting, chosen, paid, guarantee, noise, n_features), accountant=accountant)
     return PricedFit(problem, setting, chosen, paid, statement)
+
+
+def _after(ranges: tuple[RangeQuery, ...], plan: Plan) -> Plan:
+    """The plan with private ranges before it."""
+    if not ranges:
+        return plan
+    counts = sum(2 * query.n_steps for query in ranges)
+    names = ", ".join(query.column for query in ranges)
+    found = f"the range of {names} by {counts} noisy counts ({ranges[0].distribution}, scale {ranges[0].scale:.3g})"
+    return replace(plan, ranges=ranges, mechanism=f"{found}, then {plan.mechanism}")
 
 
 def minimize(
@@ -126,6 +171,8 @@ def minimize(
     accountant: str = "pld",
     n: int | None = None,
     weights: Array | None = None,
+    schema: Schema | None = None,
+    budget: Budget | None = None,
     random_state: Any = None,
     progress: Progress | None = None,
 ) -> Release:
@@ -154,6 +201,10 @@ def minimize(
         The public divisor, by default the number of rows. Under add_remove it must be declared for a release.
     weights : array, optional
         Public weights per row, at most `problem.weight_bound`.
+    schema : Schema, optional
+        X is then a pandas, polars or Arrow table that it turns into rows, and y may be None: the table's target.
+    budget : Budget, optional
+        Reserve the price there before a row is read; the fit is refused where it does not fit.
     random_state : int, optional
         Makes the run repeatable, and the result not for release.
     progress : callable, optional
@@ -179,9 +230,35 @@ def minimize(
     >>> result.w.shape
     (3,)
     """
+    release = solve(
+        problem, X, y, guarantee=guarantee, solver=solver, adjacency=adjacency, noise=noise, accountant=accountant, n=n,
+        weights=weights, schema=schema, budget=budget, random_state=random_state, progress=progress,
+    )  # fmt: skip
+    if release.reservation is not None:
+        content = {
+            "w": release.w.tolist(),
+            "privacy": release.privacy.to_dict(),
+            "events": event_to_list(release.event),
+        }
+        release.reservation.settle(fingerprint(content))
+    return release
+
+
+def solve(
+    problem: Problem, X: Any, y: Any, *, guarantee: Guarantee | None, solver: str | Solver, adjacency: str,
+    noise: str | None, accountant: str, n: int | None, weights: Array | None, schema: Schema | None,
+    budget: Budget | None, random_state: Any, progress: Progress | None,
+) -> Release:  # fmt: skip
+    """Do what `minimize` does, and leave it to the caller to settle the reservation with the release's fingerprint."""
     if not isinstance(problem, Problem):
         raise InvalidParameter(f"problem must be a dperm Problem, got {problem!r}.")
-    n_rows, n_features = table_shape(X, y)
+    if schema is not None:
+        check_schema(schema)
+        n = schema.n if n is None else n
+        check_table(X, y, schema)
+        n_rows, n_features = count_rows(X), schema.n_features
+    else:
+        n_rows, n_features = table_shape(X, y)
     public_n = n_rows if n is None else count("n", n)
     if weights is not None and np.shape(weights) != (n_rows,):
         raise InvalidParameter(
@@ -190,7 +267,7 @@ def minimize(
     check_random_state(random_state)
     fit = price(
         problem, public_n, n_features,
-        guarantee=guarantee, solver=solver, adjacency=adjacency, noise=noise, accountant=accountant,
+        guarantee=guarantee, solver=solver, adjacency=adjacency, noise=noise, accountant=accountant, schema=schema,
     )  # fmt: skip
     check_row_count(n_rows, public_n, fit.setting.adjacency)
     if noise is not None and guarantee is not None and guarantee.delta >= 1.0 / public_n:
@@ -198,11 +275,16 @@ def minimize(
             f"delta = {guarantee.delta:g} is not below 1/n = {1.0 / public_n:g}: a promise this weak would allow "
             "publishing one row in the clear.",
             LargeDeltaWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     start = problem.start(n_features)
-    rows = Rows.from_table(X, y, problem, weights)  # the last line that names X or y
+    reservation = None if budget is None else budget.reserve(fit.paid.event(), fit.setting.adjacency)
     randomness = Randomness.from_random_state(random_state)
+    if schema is not None:
+        noisy = fit.paid.noise_multiplier is not None
+        schema = release_ranges(X, y, schema, fit.paid.plan.ranges, randomness, noisy=noisy)
+        X, y = encode_rows(X, schema, fitting=True), encode_target(X, y, schema)
+    rows = Rows.from_table(X, y, problem, weights)  # the last line that names X or y
     # A run that diverges overflows on its way; one sentence says so instead of numpy's warnings.
     with (
         Oracle(rows, problem, fit.setting, fit.paid, randomness, progress) as oracle,
@@ -215,7 +297,7 @@ def minimize(
         privacy = replace(privacy, caveats=(*privacy.caveats, "n was read from the rows, declare it under add_remove"))
     if randomness.seeded:
         privacy = replace(privacy, seeded=True, caveats=(*privacy.caveats, "the noise came from a seed"))
-    return Release(w, privacy, fit.paid.event())
+    return Release(w, privacy, fit.paid.event(), schema, reservation)
 
 
 def _statement(
@@ -251,4 +333,5 @@ def _statement(
         target_range=problem.loss.clipped_range,
         seeded=False,
         caveats=caveats[noise],
+        coefficient_noise=coefficient_noise(paid),
     )

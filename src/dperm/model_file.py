@@ -1,72 +1,115 @@
-"""Fitted models as JSON: what was released and what is promised about it, nothing else."""
+"""Model files: a release as JSON, read back as an estimator. No pickle, so opening one runs nothing."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from dperm.bundle import FORMAT, VERSION, column_names, content_of
 from dperm.errors import InvalidParameter
 from dperm.estimators import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
 from dperm.estimators.base import PrivateLinearModel
-from dperm.files import write_whole
-from dperm.privacy.events import event_to_list
+from dperm.files import fingerprint, write_whole
+from dperm.privacy.events import event_from_list
 from dperm.privacy.statement import PrivacyStatement
+from dperm.schema import schema_from_dict
 
 ESTIMATORS: dict[str, type[PrivateLinearModel]] = {
-    "logistic": PrivateLogisticRegression,
-    "svc": PrivateLinearSVC,
-    "linear": PrivateLinearRegression,
+    model.kind: model for model in (PrivateLogisticRegression, PrivateLinearSVC, PrivateLinearRegression)
 }
-_FORMAT, _VERSION = "dperm-model", 1
 
 
-def save_model(model: PrivateLinearModel, columns: Sequence[str], target: str, path: Path) -> None:
+def save_model(model: PrivateLinearModel, path: str | Path) -> None:
     """Write a fitted model; a crash leaves the old file or none, never half of one.
 
     Parameters
     ----------
     model : estimator
         A fitted one.
-    columns : sequence of str
-        Names of the feature columns, in order.
-    target : str
-        Name of the target column.
-    path : Path
+    path : str or Path
         Where to.
     """
-    kind = next(name for name, estimator in ESTIMATORS.items() if type(model) is estimator)
-    content = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "kind": kind,
-        "columns": list(columns),
-        "target": target,
-        "coef": np.asarray(model.coef_).tolist(),
-        "intercept": np.asarray(model.intercept_).tolist(),
-        "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
-        "privacy": model.privacy_.to_dict(),
-        "events": event_to_list(model.event_),
-    }
-    write_whole(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_whole(Path(path), json.dumps(content_of(model), indent=2, ensure_ascii=False) + "\n")
 
 
-def load_model(path: Path) -> tuple[PrivateLinearModel, list[str], str]:
-    """Read a model file: the estimator, its feature columns and the target's name."""
+def read_content(path: str | Path) -> dict[str, Any]:
+    """Read a model file's contents as they stand, or raise if it is none; `verify` says whether they are true."""
+    path = Path(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if content["format"] != _FORMAT or content["version"] != _VERSION:
-            raise KeyError("format")
+    except OSError as error:
+        raise InvalidParameter(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
+        raise InvalidParameter(f"{path} is not a dperm model file of version {VERSION}.")
+    return content
+
+
+def load_model(path: str | Path) -> PrivateLinearModel:
+    """Read a model file back: an estimator that predicts, with its statement in `privacy_`.
+
+    Parameters
+    ----------
+    path : str or Path
+        What `save_model` or `dperm fit` wrote.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is not a model file, or was changed after it was written.
+    """
+    content = read_content(path)
+    if not is_unchanged(content):
+        raise InvalidParameter(f"{path} was changed after it was written: its fingerprint is another.")
+    model = model_from(content)
+    if model is None:
+        raise InvalidParameter(f"{path} is not a dperm model file of version {VERSION}.")
+    return model
+
+
+def is_unchanged(content: dict[str, Any]) -> bool:
+    """Whether the fingerprint is that of the rest."""
+    rest = {key: value for key, value in content.items() if key != "fingerprint"}
+    return bool(content.get("fingerprint") == fingerprint(rest))
+
+
+def model_from(content: dict[str, Any]) -> PrivateLinearModel | None:
+    """The estimator of a model file's contents, None if they do not fit together."""
+    try:
         model = ESTIMATORS[content["kind"]]()
         model.coef_ = np.asarray(content["coef"], dtype=np.float64)
         intercept = np.asarray(content["intercept"], dtype=np.float64)
         model.intercept_ = intercept if intercept.ndim else float(intercept)
-        model.n_features_in_ = len(content["columns"])
-        if model.coef_.shape[-1] != model.n_features_in_:
-            raise ValueError("shape")
         if content["classes"] is not None:
             model.classes_ = np.asarray(content["classes"])  # type: ignore[attr-defined]
+        model.schema_ = None if content["schema"] is None else schema_from_dict(content["schema"])
+        if model.schema_ is None:
+            model.feature_names_in_ = np.asarray(content["columns"], dtype=object)
+        else:
+            model.feature_names_in_ = np.asarray(list(model.schema_.columns), dtype=object)
+        model.n_features_in_ = len(model.feature_names_in_)
+        entry = content["ledger"]
+        if entry is not None and [type(entry[key]) for key in ("dataset", "number", "digest")] != [str, int, str]:
+            raise TypeError("ledger")
+        model.ledger_entry_ = entry
         model.privacy_ = PrivacyStatement.from_dict(content["privacy"])
-        return model, list(content["columns"]), str(content["target"])
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
-        raise InvalidParameter(f"{path} is not a dperm model file of version {_VERSION}.") from None
+        model.event_ = event_from_list(content["events"])
+        str(model.privacy_)  # its numbers are numbers
+        if not all(isinstance(content[key], list) for key in ("statement", "assumptions")):
+            raise TypeError("words")
+        finite = np.isfinite(model.coef_).all() and np.isfinite(intercept).all()
+        fits = model.coef_.shape[-1] == len(content["columns"]) and column_names(model) == content["columns"]
+        return model if finite and fits and _shapes_agree(model) else None
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError):
+        return None
+
+
+def _shapes_agree(model: PrivateLinearModel) -> bool:
+    if not hasattr(model, "classes_"):
+        return bool(model.coef_.ndim == 1 and np.ndim(model.intercept_) == 0)
+    n_classes = len(model.classes_)
+    outputs = 1 if n_classes == 2 else n_classes
+    shape = (outputs, model.coef_.shape[-1])
+    return bool(n_classes >= 2 and model.coef_.shape == shape and np.shape(model.intercept_) == (outputs,))

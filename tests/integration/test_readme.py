@@ -9,7 +9,8 @@ import pytest
 
 from dperm.cli.main import run_with
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 
 
 def blocks(kind):
@@ -30,11 +31,32 @@ def test_the_first_example_prints_what_the_readme_shows():
     assert promised == shown  # the statement has no noise in it
 
 
-def test_the_researchers_example_runs():
+def test_the_example_with_a_schema_runs(monkeypatch):
+    monkeypatch.chdir(ROOT)
     out = io.StringIO()
     with redirect_stdout(out):
         exec(blocks("python")[1], {})
+    assert float(out.getvalue().split()[-1]) >= 0.83
+
+
+def test_the_researchers_example_runs():
+    out = io.StringIO()
+    with redirect_stdout(out):
+        exec(blocks("python")[2], {})
     assert "[" in out.getvalue()
+
+
+def test_the_walk_from_a_table_to_a_release_prints_what_the_readme_shows(monkeypatch, tmp_path, capsys, own_folders):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    for command in blocks("text")[2].split("$ dperm ")[1:]:
+        typed, shown = command.split("\n", 1)
+        assert run_with(typed.split()) == 0
+        printed = capsys.readouterr().out
+        if typed.startswith("budget show"):  # dates, and a fingerprint that noise changes
+            printed, shown = (re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d|[0-9a-f]{12}", "#", text) for text in (printed, shown))
+        assert printed == shown
+    assert (tmp_path / "adult.html").exists()
 
 
 def test_the_plan_in_the_readme_is_the_plan_today(capsys):
@@ -45,4 +67,4 @@ def test_the_plan_in_the_readme_is_the_plan_today(capsys):
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)#]+)\)", README))
 def test_links_lead_somewhere(link):
-    assert (Path(__file__).parents[2] / link).exists()
+    assert (ROOT / link).exists()

@@ -16,7 +16,7 @@ from dperm.privacy.events import PureDpEvent
 from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.ledger import budgets
-from dperm.privacy.ledger_tables import Entry, Ledger, canonical
+from dperm.privacy.ledger.tables import Entry, Ledger, canonical
 
 REPLACE_ONE, ADD_REMOVE = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 GUARANTEE = Guarantee(3.0, 1e-5)

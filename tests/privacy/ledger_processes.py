@@ -8,8 +8,10 @@ import sys
 from dp_accounting import dp_event
 
 from dperm.errors import BudgetExceeded, DpermError, InvalidParameter
-from dperm.privacy import ledger, ledger_tables, witness
 from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.ledger import budget as ledger
+from dperm.privacy.ledger import tables as ledger_tables
+from dperm.privacy.ledger import witness
 
 SMALL = dp_event.GaussianDpEvent(1000.0)
 
@@ -19,7 +21,7 @@ _TRACED = {module.__file__ for module in (ledger, ledger_tables, witness)}
 def processes():
     """A context whose processes have dperm imported already and no threads."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pytest", "dperm.privacy.ledger_tables", "sqlalchemy.dialects.sqlite", "psycopg"])
+    context.set_forkserver_preload(["pytest", "dperm.privacy.ledger.tables", "sqlalchemy.dialects.sqlite", "psycopg"])
     return context
 
 

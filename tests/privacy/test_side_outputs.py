@@ -41,7 +41,7 @@ def test_logs_prints_pickles_and_files_hold_no_value_of_the_rows(tmp_path, caplo
     assert out.getvalue() == err.getvalue() == ""
     assert not [record for record in caplog.records if record.name.startswith("dperm")]
     path = tmp_path / "model.json"
-    save_model(model, ["a", "b", "c"], "y", path)
+    save_model(model, path)
     for text in (repr(model), str(model.privacy_), repr(model.privacy_), path.read_text(), str(model.event_)):
         assert_clean(text)
     assert np.float64(SENTINEL).tobytes() not in pickle.dumps(model)
@@ -123,6 +123,7 @@ def test_the_command_line_shows_no_value_and_no_row_decides_its_course(place, tm
         assert run_with([*arguments, "-o", str(tmp_path / "model.json")]) == 0
         printed = capfd.readouterr()
         content = json.loads((tmp_path / "model.json").read_text())
+        assert len(content.pop("fingerprint")) == 64  # of the noisy coefficients too
         shape = {key: np.shape(value) if key in ("coef", "intercept") else value for key, value in content.items()}
         outputs.append((printed.out, printed.err, shape))
         assert_clean(printed.out + printed.err + (tmp_path / "model.json").read_text())

@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from dperm.privacy.accounts import Account, Spending, rounded_down, rounded_up
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.ledger import Budget, budgets
+from dperm.privacy.ledger.accounts import Account, Spending, rounded_down, rounded_up
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 _BAR = 20
@@ -42,7 +42,7 @@ def create(name: str, epsilon: float, delta: float, adjacency: str, ledger: str 
     Example: dperm budget create adult --epsilon 3 --delta 1e-5
     """
     account = Budget.create(name, Guarantee(epsilon, delta), adjacency, ledger).account()
-    click.echo(f"{name}: {_summary(account)}")
+    click.echo(f"{name}: {account.summary}")
 
 
 @budget.command(context_settings=_CONTEXT)
@@ -55,7 +55,7 @@ def show(name: str, ledger: str | None) -> None:
     """
     account = Budget(name, ledger).account()
     click.echo(f"{name}, since {_date(account.created)}")
-    click.echo(f"{_bar(account)} {_summary(account)}")
+    click.echo(f"{_bar(account)} {account.summary}")
     largest = account.largest(account.guarantee.delta)
     click.echo(
         f"a further release of up to ε = {rounded_down(largest)} at this δ fits"
@@ -76,15 +76,9 @@ def list_budgets(ledger: str | None) -> None:
     found = budgets(ledger)
     for one in found:
         account = one.account()
-        click.echo(f"{_bar(account)} {one.dataset}: {_summary(account)}")
+        click.echo(f"{_bar(account)} {one.dataset}: {account.summary}")
     if not found:
         click.echo("no budget yet; make one: dperm budget create adult --epsilon 3 --delta 1e-5")
-
-
-def _summary(account: Account) -> str:
-    guarantee, left = account.guarantee, rounded_down(account.left)
-    spent = f"ε = {rounded_up(account.spent)} of {guarantee.epsilon:g} spent"
-    return f"{spent}, at least {left} left (δ = {guarantee.delta:g}, {account.adjacency})"
 
 
 def _bar(account: Account) -> str:

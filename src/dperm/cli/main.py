@@ -1,4 +1,4 @@
-"""The command line: fit, predict, plan, budget, solvers, demo, reproduce."""
+"""The command line: fit, predict, plan, budget, schema, verify, report, solvers, demo, reproduce."""
 
 import math
 import os
@@ -12,8 +12,10 @@ import click
 from rich.console import Console
 
 from dperm import __version__
-from dperm.cli.budget import budget
-from dperm.cli.options import build_estimator, fit_options
+from dperm.cli.budget import budget as budget_commands
+from dperm.cli.options import build_estimator, fit_options, schema_option
+from dperm.cli.release import report, verify
+from dperm.cli.schema import schema as schema_commands
 from dperm.cli.tables import TableFile
 from dperm.errors import DpermError, InvalidParameter
 from dperm.files import write_whole
@@ -21,6 +23,8 @@ from dperm.fitting import PricedFit
 from dperm.model_file import load_model, save_model
 from dperm.privacy.accountants import has_renyi_price, rdp_epsilon
 from dperm.privacy.guarantee import Guarantee
+from dperm.privacy.ledger import Budget
+from dperm.schema import Schema, load_schema
 from dperm.solvers import SOLVERS, predictions
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -31,29 +35,59 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 def app() -> None:
     """Differentially private empirical risk minimization.
 
-    Example: dperm fit people.csv --target income --classes low,high --epsilon 1 --delta 1e-6 -o model.json
+    Example: dperm fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 -o model.json
     """
 
 
 @app.command(context_settings=_CONTEXT)
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option("--target", required=True, help="Column to predict.")
+@schema_option
+@click.option("--target", help="Column to predict; with a schema it is declared there.")
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where the model file goes.")
-@click.option("--n", type=int, help="Public number of rows [default: that of the table].")
+@click.option("--n", type=int, help="Public number of rows [default: the schema's, or that of the table].")
+@click.option("--dataset", help="Charge the fit to this dataset's budget; see `dperm budget`.")
+@click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
 @click.option("--seed", type=int, help="Make the fit repeatable; the result is then not for release.")
 @fit_options
 def fit(
-    table: Path, target: str, features: str | None, output: Path, n: int | None, seed: int | None, **options: Any
-) -> None:
+    table: Path, schema: Path | None, target: str | None, features: str | None, output: Path, n: int | None,
+    dataset: str | None, ledger: str | None, seed: int | None, **options: Any,
+) -> None:  # fmt: skip
     """Fit a model on the sensitive TABLE (CSV or Parquet) and write what may be released.
 
-    Example: dperm fit people.csv --target income --classes low,high --epsilon 1 --delta 1e-6 -o model.json
+    With a schema, columns may hold categories and missing values; without one they must hold numbers.
+
+    Example: dperm fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 --dataset people -o model.json
     """
-    model = build_estimator(**options, n=n, random_state=seed, verbose=True)
+    if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
+        raise InvalidParameter("--ledger goes with --dataset: whose budget is it?")
+    budget = None if dataset is None else Budget(dataset, ledger)
+    public = None if schema is None else load_schema(schema)
+    model = build_estimator(**options, schema=public, n=n, budget=budget, random_state=seed, verbose=True)
     model.check_parameters()  # before the table is opened
     if not output.parent.is_dir() or output.is_dir() or not os.access(output.parent, os.W_OK):
         raise InvalidParameter(f"{output} cannot be written.")
+    if public is not None:
+        if target is not None or features is not None:
+            raise InvalidParameter("with a schema leave --target and --features out: it declares them.")
+        if budget is not None and (n or public.n):
+            priced = model.plan(n)
+            budget.check(priced.paid.event(), priced.setting.adjacency)  # refused before the table is opened
+        model.fit(TableFile(table, public.header).table)
+    else:
+        model.fit(*_numbers_and_target(table, target, features, options["model"] == "linear"))
+    save_model(model, output)
+    click.echo(str(model.privacy_))
+    if budget is not None:
+        click.echo(f"budget:     {dataset}: {budget.account().summary}")
+    click.echo(f"wrote {output}")
+
+
+def _numbers_and_target(table: Path, target: str | None, features: str | None, regression: bool) -> tuple[Any, Any]:
+    """Columns of numbers and the target of a table without a schema."""
+    if target is None:
+        raise InvalidParameter("name the column to predict: --target, or a --schema.")
     source = TableFile(table)
     source.require([target])
     columns = (
@@ -65,11 +99,8 @@ def fit(
         raise InvalidParameter(f"the target {target!r} cannot be a feature as well.")
     if not columns:
         raise InvalidParameter(f"{table} has no column besides the target.")
-    labels = source.numbers([target])[:, 0] if options["model"] == "linear" else source.labels(target)
-    model.fit(source.numbers(columns), labels)
-    save_model(model, columns, target, output)
-    click.echo(str(model.privacy_))
-    click.echo(f"wrote {output}")
+    labels = source.numbers([target]).column(0).to_numpy() if regression else source.labels(target)
+    return source.numbers(columns), labels
 
 
 @app.command(context_settings=_CONTEXT)
@@ -79,15 +110,16 @@ def fit(
 def predict(model_path: Path, table: Path, output: Path | None) -> None:
     """Predict for every row of TABLE with a MODEL file: one column, `prediction`.
 
-    A row with a missing value in a column that the model uses is predicted with 0 there.
+    A missing value means what the model's schema says; without a schema it is 0.
 
     Example: dperm predict model.json people.csv -o predictions.csv
     """
-    if not model_path.is_file():
-        raise InvalidParameter(f"there is no file {model_path}.")
-    model, columns, _ = load_model(model_path)
-    rows = TableFile(table).numbers(columns)
-    rows[rows != rows] = 0.0
+    model = load_model(model_path)
+    if model.schema_ is not None:
+        rows = _rows_to_predict(table, model.schema_)
+    else:
+        rows = TableFile(table).numbers(list(model.feature_names_in_))
+        rows = rows.from_arrays([column.fill_null(0.0) for column in rows.columns], names=rows.column_names)
     lines = "\n".join(["prediction", *map(_field, model.predict(rows))]) + "\n"
     if output is None:
         click.echo(lines, nl=False)
@@ -96,19 +128,37 @@ def predict(model_path: Path, table: Path, output: Path | None) -> None:
         click.echo(f"wrote {output}")
 
 
+def _rows_to_predict(table: Path, schema: Schema) -> Any:
+    """A table to predict; one without column names may leave the target out."""
+    if schema.header is None:
+        return TableFile(table).table
+    try:
+        return TableFile(table, schema.header).table
+    except InvalidParameter:
+        return TableFile(table, [name for name in schema.header if name != schema.target.column]).table
+
+
 @app.command(context_settings=_CONTEXT)
-@click.option("--n", type=int, required=True, help="Number of rows, public.")
-@click.option("--p", "n_features", type=int, required=True, help="Number of feature columns, public.")
+@schema_option
+@click.option("--n", type=int, help="Number of rows, public [default: the schema's].")
+@click.option("--p", "n_features", type=int, help="Number of feature columns, public [default: the schema's].")
 @click.option("--explain", is_flag=True, help="What every solver is expected to do: how auto chooses.")
 @fit_options
-def plan(n: int, n_features: int, explain: bool, **options: Any) -> None:
+def plan(schema: Path | None, n: int | None, n_features: int | None, explain: bool, **options: Any) -> None:
     """The price and the noise of a fit from public numbers alone; no data is touched.
 
     Example: dperm plan --n 200000 --p 54 --epsilon 1 --delta 1e-6 --explain
     """
     if explain and options["noise"] != "certified":
         raise InvalidParameter("--explain compares solvers with certified noise; leave --noise out.")
-    priced = build_estimator(**options).plan(n, n_features)
+    public = None if schema is None else load_schema(schema)
+    if public is not None and n_features is not None:
+        raise InvalidParameter("with a schema leave --p out: it knows the number of columns.")
+    if (n is None and (public is None or public.n is None)) or (public is None and n_features is None):
+        raise InvalidParameter("a plan needs --n and --p, or a --schema that declares n.")
+    model = build_estimator(**options, schema=public)
+    model.check_parameters()
+    priced = model.plan(n, n_features)
     constants, settings = priced.setting.constants, priced.paid.plan.settings
     click.echo(str(priced.privacy))
     click.echo(
@@ -195,7 +245,10 @@ def reproduce(study: str, output: Path, quick: bool) -> None:
         raise DpermError(kept) from None
 
 
-app.add_command(budget)
+app.add_command(budget_commands)
+app.add_command(schema_commands)
+app.add_command(verify)
+app.add_command(report)
 
 
 def run() -> None:
@@ -208,7 +261,7 @@ def run_with(arguments: list[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            app.main(arguments, prog_name="dperm", standalone_mode=False)
+            ended = app.main(arguments, prog_name="dperm", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 0
@@ -222,7 +275,7 @@ def run_with(arguments: list[str]) -> int:
         return _fail("interrupted; nothing was written.")
     except Exception as error:  # its message or traceback could show a value of the table
         return _fail(f"internal error ({type(error).__name__}); please report how you called dperm, without the data.")
-    return 0
+    return ended if isinstance(ended, int) else 0  # `verify` ends with 1 where a statement is not true
 
 
 def _fail(message: str) -> int:

@@ -1,6 +1,7 @@
 """Options that `fit` and `plan` share, and how they become an estimator."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from dperm.estimators.base import PrivateLinearModel
 from dperm.model_file import ESTIMATORS
 from dperm.privacy.calibrate import ACCOUNTANTS
 from dperm.regularizers import L1, L2, ElasticNet, Regularizer
+from dperm.schema import Amount, Schema
 from dperm.solvers import SOLVERS
 
 _PENALTIES: dict[str, Callable[..., Regularizer]] = {"l2": L2, "l1": L1, "elastic-net": ElasticNet}
@@ -19,14 +21,20 @@ _DOMAINS: dict[str, Callable[..., Domain]] = {"l2-ball": L2Ball, "l1-ball": L1Ba
 _OPTIONS = (
     click.option("--epsilon", type=float, required=True, help="ε of the guarantee, above 0."),
     click.option("--delta", type=float, required=True, help="δ of the guarantee, well below 1/n."),
-    click.option("--model", type=click.Choice(list(ESTIMATORS)), default="logistic", show_default=True),
+    click.option(
+        "--model",
+        type=click.Choice(list(ESTIMATORS)),
+        help="[default: logistic; linear if the schema's target has a range]",
+    ),
     click.option(
         "--classes",
         help="The public classes, separated by commas. If absent they are read from the table, and the result is "
         "not for release.",
     ),
     click.option("--target-bound", type=float, default=1.0, show_default=True, help="Clip targets to ± this (linear)."),
-    click.option("--row-norm", type=float, default=1.0, show_default=True, help="Clip rows to this l2 norm."),
+    click.option(
+        "--row-norm", type=float, default=1.0, show_default=True, help="Clip rows to this l2 norm (without a schema)."
+    ),
     click.option("--entry-bound", type=float, help="Clip rows to entries of this size as well [default: not]."),
     click.option("--penalty", default="l2:0.01", show_default=True, help="l2:λ, l1:λ, elastic-net:λ:ratio or none."),
     click.option(
@@ -55,6 +63,13 @@ _OPTIONS = (
 )
 
 
+schema_option = click.option(
+    "--schema",
+    type=click.Path(path_type=Path),
+    help="TOML file with the table's public facts; see `dperm schema draft`.",
+)
+
+
 def fit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the shared options to a command."""
     for option in reversed(_OPTIONS):
@@ -66,7 +81,8 @@ def build_estimator(
     *,
     epsilon: float,
     delta: float,
-    model: str,
+    model: str | None,
+    schema: Schema | None,
     classes: str | None,
     target_bound: float,
     row_norm: float,
@@ -81,6 +97,7 @@ def build_estimator(
     **more: Any,
 ) -> PrivateLinearModel:
     """Turn the options into an estimator."""
+    model = model or ("linear" if schema is not None and isinstance(schema.target, Amount) else "logistic")
     own: dict[str, Any] = {"target_bound": target_bound}
     if model != "linear":
         own = {"classes": None if classes is None else [label.strip() for label in classes.split(",")]}
@@ -98,6 +115,7 @@ def build_estimator(
         noise=None if noise == "none" else noise,
         accountant=accountant,
         fit_intercept=intercept,
+        schema=schema,
         **own,
         **more,
     )

@@ -1,12 +1,14 @@
 """CSV and Parquet tables. No message holds a value, and no single row decides what happens.
 
-A CSV record is one line. A line with the wrong number of fields or an unclosed quote, an empty one, and a text where a
-number belongs make their row count as nothing; bytes that are not UTF-8 are replaced, wherever they stand.
-Whether a column holds numbers is decided by the majority of its entries and counts as public, like its name.
+A CSV record is one line. A line with the wrong number of fields or an unclosed quote, and an empty one, hold no value;
+bytes that are not UTF-8 are replaced, wherever they stand. Lines that are empty at the end of a file are no rows.
 """
 
+import bz2
 import csv
-from collections.abc import Sequence
+import gzip
+import lzma
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,31 +17,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import DpermError, InvalidParameter
+from dperm.trusted.columns import Columns, as_numbers, as_words, share_of_numbers
 
-_NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+_UNPACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.decompress,
+    ".bz2": bz2.decompress,
+    ".xz": lzma.decompress,
+}
 
 
 class TableFile:
-    """A table on disk, its columns in Arrow arrays."""
+    """A table on disk, its columns in Arrow arrays.
 
-    def __init__(self, path: Path) -> None:
+    Parameters
+    ----------
+    path : Path
+        A CSV or Parquet file; a CSV file may be compressed (.gz, .bz2, .xz).
+    header : sequence of str, optional
+        Names of the columns of a CSV file without a first line that names them, whatever its ending.
+    """
+
+    def __init__(self, path: Path, header: Sequence[str] | None = None) -> None:
         try:
             import pyarrow  # noqa: F401
         except ImportError:
             raise DpermError("reading tables needs pyarrow: pip install 'dperm[tables]'.") from None
         if not path.is_file():
             raise InvalidParameter(f"there is no file {path}.")
-        readers = {".csv": _read_csv, ".parquet": _read_parquet, ".pq": _read_parquet}
-        reader = readers.get(path.suffix.lower())
-        if reader is None:
-            raise InvalidParameter(f"{path} must end in .csv or .parquet.")
-        self._path = path
-        self._table = reader(path)
-        self.names = list(self._table.column_names)
+        ending = (path.with_suffix("") if path.suffix.lower() in _UNPACKERS else path).suffix.lower()
+        if ending in (".parquet", ".pq"):
+            self.table = _read_parquet(path)
+        elif ending == ".csv" or header is not None:
+            self.table = _read_csv(path, header)
+        else:
+            raise InvalidParameter(
+                f"{path} must end in .csv (.gz, .bz2, .xz) or .parquet, or a schema name its columns."
+            )
+        self.names = list(self.table.column_names)
         if len(set(self.names)) != len(self.names):
             raise InvalidParameter(f"{path} has two columns of the same name.")
-        if self._table.num_rows == 0:
+        if self.table.num_rows == 0:
             raise InvalidParameter(f"{path} has no rows.")
+        self._path = path
+        self._columns = Columns(self.table)
 
     def require(self, names: Sequence[str]) -> None:
         """Raise if a column is missing."""
@@ -48,62 +68,90 @@ class TableFile:
             # The columns are not listed: in a file without a header they would be a row.
             raise InvalidParameter(f"{self._path} has no column {missing[0]!r}; its first line must name the columns.")
 
-    def numbers(self, names: Sequence[str]) -> NDArray[np.float64]:
-        """Columns as floats, NaN where there is no number."""
+    def numbers(self, names: Sequence[str]) -> Any:
+        """Columns as an Arrow table of floats, NaN where there is no number.
+
+        Whether a column holds numbers is decided by the majority of its entries and counts as public, like its name.
+        """
+        import pyarrow as pa
+
         self.require(names)
-        table = np.empty((self._table.num_rows, len(names)))
-        for position, name in enumerate(names):
-            table[:, position] = _as_numbers(self._table.column(name), name)
-        return table
+        columns = {}
+        for name in names:
+            column = self._columns.arrow(name)
+            if share_of_numbers(column) < 0.5:
+                raise InvalidParameter(
+                    f"column {name!r} holds text; declare its categories in a --schema or leave it out with --features."
+                )
+            columns[name] = pa.array(self._as_numbers(column, name))
+        return pa.table(columns)
+
+    def _as_numbers(self, column: Any, name: str) -> NDArray[np.float64]:
+        try:
+            return as_numbers(column)
+        except InvalidParameter as error:
+            raise InvalidParameter(f"column {name!r}: {error}") from None
 
     def labels(self, name: str) -> NDArray[Any]:
         """A column as text."""
-        import pyarrow as pa
-
         self.require([name])
-        column = self._table.column(name)
-        if not pa.types.is_binary(column.type):
-            simple = pa.types.is_primitive(column.type) or pa.types.is_string(column.type)
-            if not simple and not pa.types.is_large_string(column.type):
-                raise InvalidParameter(f"column {name!r} holds {column.type}, which cannot be a class.")
-            column = column.cast(pa.string()).cast(pa.binary())
-        encoded = column.combine_chunks().dictionary_encode()
-        words = [value.decode("utf-8", errors="replace").strip() for value in encoded.dictionary.to_pylist()]
-        positions = encoded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
-        return np.asarray(np.array([*words, ""], dtype=object)[positions])
+        try:
+            codes, words = as_words(self._columns.arrow(name))
+        except InvalidParameter as error:
+            raise InvalidParameter(f"column {name!r}: {error}") from None
+        return np.asarray(np.array([*words, ""], dtype=object)[codes])
 
 
-def _read_csv(path: Path) -> Any:
+def _read_csv(path: Path, header: Sequence[str] | None) -> Any:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    lines = path.read_bytes().decode("utf-8-sig", errors="replace").replace("\r\n", "\n").split("\n")
+    lines = _text(path).replace("\r\n", "\n").split("\n")
     if lines[-1] == "":
         lines.pop()
-    names = _header(lines[0]) if lines else []
+    names = list(header) if header is not None else _header(lines.pop(0)) if lines else []
     if not names:
         raise InvalidParameter(f"{path} is empty; its first line must name the columns.")
-    whole = [line for line in lines[1:] if line and line.count('"') % 2 == 0]
-    odd_lines = len(lines) - 1 - len(whole)
+    while lines and len(names) > 1 and not lines[-1].strip():
+        lines.pop()
+    if not lines:
+        return pa.table({name: pa.nulls(0, pa.binary()) for name in dict.fromkeys(names)})
+    whole = np.array([bool(line.strip()) and line.count('"') % 2 == 0 for line in lines])
+    places = np.flatnonzero(whole)
+    fieldless = InvalidParameter(f"no line of {path} has {len(names)} fields.")
+    if not places.size:
+        raise fieldless
 
-    def count_odd_line(_row: Any) -> str:
-        nonlocal odd_lines
-        odd_lines += 1
+    def note_odd_line(row: Any) -> str:
+        whole[places[row.number - 1]] = False
         return "skip"
 
     table = None
-    if whole:
-        with suppress(pa.ArrowInvalid):
-            table = arrow_csv.read_csv(
-                pa.BufferReader("\n".join(whole).encode()),
-                read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False),
-                parse_options=arrow_csv.ParseOptions(invalid_row_handler=count_odd_line, ignore_empty_lines=False),
-                convert_options=arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.binary())),
-            )
-        if table is None:
-            raise InvalidParameter(f"{path} cannot be read as CSV.")
-    void = pa.Table.from_arrays([pa.nulls(odd_lines, pa.binary()) for _ in names], names=names)
-    return void if table is None else pa.concat_tables([table, void])
+    with suppress(pa.ArrowInvalid):
+        table = arrow_csv.read_csv(
+            pa.BufferReader("\n".join(lines[place] for place in places).encode()),
+            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False),
+            parse_options=arrow_csv.ParseOptions(invalid_row_handler=note_odd_line, ignore_empty_lines=False),
+            convert_options=arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.binary())),
+        )
+    if table is None:
+        raise InvalidParameter(f"{path} cannot be read as CSV.")
+    if not whole.any():
+        raise fieldless
+    # A line that is none keeps its place, so that predictions stay beside their rows.
+    return table if whole.all() else table.take(pa.array(np.cumsum(whole) - 1, mask=~whole))
+
+
+def _text(path: Path) -> str:
+    content, unpack = path.read_bytes(), _UNPACKERS.get(path.suffix.lower())
+    if unpack is not None:
+        try:
+            content = unpack(content)
+        except (OSError, EOFError, lzma.LZMAError, ValueError):
+            content = b""
+        if not content:
+            raise InvalidParameter(f"{path} cannot be unpacked.")
+    return content.decode("utf-8-sig", errors="replace")
 
 
 def _header(line: str) -> list[str]:
@@ -123,24 +171,3 @@ def _read_parquet(path: Path) -> Any:
         pass
     # Raised here and not above, so that no message of the reader is kept as its context.
     raise InvalidParameter(f"{path} cannot be read as Parquet.")
-
-
-def _as_numbers(column: Any, name: str) -> NDArray[np.float64]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        column, kind = column.cast(pa.binary()), pa.binary()
-    if pa.types.is_binary(kind):
-        matches = pc.fill_null(pc.match_substring_regex(column, _NUMBER), False)
-        filled = pc.sum(pc.greater(pc.binary_length(column), 0)).as_py() or 0
-        if 2 * (pc.sum(matches).as_py() or 0) < filled:
-            raise InvalidParameter(f"column {name!r} holds text; encode it as numbers or leave it out with --features.")
-        text = pc.if_else(matches, column, pa.scalar(None, pa.binary())).cast(pa.string())
-        column = pc.utf8_ltrim(pc.utf8_trim_whitespace(text), characters="+").cast(pa.float64())
-    elif pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        column = column.cast(pa.float64(), safe=False)
-    elif not pa.types.is_floating(kind):
-        raise InvalidParameter(f"column {name!r} holds {kind}; encode it as numbers or leave it out with --features.")
-    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)

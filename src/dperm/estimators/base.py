@@ -3,23 +3,27 @@
 from abc import abstractmethod
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from dperm.bundle import content_of
 from dperm.domains import WholeSpace
 from dperm.errors import InvalidParameter
-from dperm.fitting import PricedFit, Release, check_noise, minimize, price
+from dperm.fitting import PricedFit, Release, check_noise, check_schema, price, solve
 from dperm.losses import Loss
 from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.ledger import Budget
 from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import Problem
 from dperm.progress import ProgressBar
 from dperm.regularizers import NoRegularizer
+from dperm.schema import Schema
 from dperm.solvers import check_solver
+from dperm.trusted.encoding import encode_rows
 from dperm.trusted.noise import check_random_state
 from dperm.trusted.rows import read_table
 from dperm.validation import count, positive
@@ -42,28 +46,41 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     noise: str | None
     accountant: str
     n: int | None
+    schema: Schema | None
+    budget: Budget | None
     random_state: Any
     verbose: bool
 
     coef_: Array
     intercept_: Any
     privacy_: PrivacyStatement
+    schema_: Schema | None
+    ledger_entry_: dict[str, Any] | None
+
+    # The model's name in files and on the command line.
+    kind: ClassVar[str]
 
     def _problem(self, loss: Loss, weight_bound: float = 1.0) -> Problem:
         return Problem(
             loss=loss,
             regularizer=NoRegularizer() if self.penalty is None else self.penalty,
             domain=WholeSpace() if self.domain is None else self.domain,
-            row_norm=positive("row_norm", self.row_norm),
+            row_norm=positive("row_norm", self.row_norm) if self.schema is None else self.schema.bound,
             intercept=bool(self.fit_intercept),
             weight_bound=weight_bound,
-            entry_bound=self.entry_bound,
+            entry_bound=self.entry_bound if self.schema is None else 1.0,
         )
 
     def check_parameters(self) -> None:
         """Raise if a parameter is wrong: the first line of a fit, before any row is read."""
         check_noise(self.noise, self._guarantee(), self.accountant)
         Adjacency.parse(self.adjacency)
+        if self.schema is not None:
+            check_schema(self.schema)
+            if self.row_norm != 1.0 or self.entry_bound is not None:
+                raise InvalidParameter("with a schema leave row_norm and entry_bound out: it declares the bounds.")
+        if self.budget is not None and not isinstance(self.budget, Budget):
+            raise InvalidParameter(f"budget must be a dperm Budget, got {type(self.budget).__name__}.")
         check_solver(self.solver, self._planned_problem(), self._guarantee())
         if self.n is not None:
             count("n", self.n)
@@ -77,13 +94,13 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _guarantee(self) -> Guarantee | None:
         return None if self.noise is None else Guarantee(self.epsilon, self.delta)
 
-    def plan(self, n: int, n_features: int) -> PricedFit:
+    def plan(self, n: int | None = None, n_features: int | None = None) -> PricedFit:
         """The price and the noise of a fit, from public numbers alone.
 
         Parameters
         ----------
         n, n_features : int
-            Shape of the table that would be fitted.
+            Shape of the table that would be fitted; a schema may declare n, and knows the number of columns.
 
         Examples
         --------
@@ -91,25 +108,28 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         >>> PrivateLogisticRegression(epsilon=1.0).plan(n=200_000, n_features=54).solver.name
         'dp-objective'
         """
+        if self.schema is not None:
+            n, n_features = (self.schema.n if n is None else n), self.schema.n_features
         return price(
             self._planned_problem(),
-            n,
-            n_features,
+            count("n", n),
+            count("n_features", n_features),
             guarantee=self._guarantee(),
             solver=self.solver,
             adjacency=self.adjacency,
             noise=self.noise,
             accountant=self.accountant,
+            schema=self.schema,
         )
 
     @abstractmethod
     def _planned_problem(self) -> Problem:
         """What a fit with these parameters minimises."""
 
-    def _fit(self, problem: Problem, table: Any, target: Array, weights: Array | None = None) -> Release:
+    def _fit(self, problem: Problem, table: Any, target: Any, weights: Array | None = None) -> Release:
         bar = ProgressBar(type(self).__name__) if self.verbose else nullcontext()
         with bar as progress:
-            return minimize(
+            return solve(
                 problem,
                 table,
                 target,
@@ -120,6 +140,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 accountant=self.accountant,
                 n=self.n,
                 weights=weights,
+                schema=self.schema,
+                budget=self.budget,
                 random_state=self.random_state,
                 progress=progress,
             )
@@ -135,11 +157,47 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             self.intercept_ = np.zeros(problem.loss.n_outputs)
         self.privacy_ = replace(release.privacy, **facts)
         self.event_ = release.event
+        self.schema_, entry = release.schema, release.reservation
+        if self.schema_ is not None:
+            self.feature_names_in_ = np.asarray(list(self.schema_.columns), dtype=object)
+            self.n_features_in_ = len(self.schema_.columns)
+        self.ledger_entry_ = (
+            None if entry is None else {"dataset": entry.budget.dataset, "number": entry.number, "digest": entry.digest}
+        )
+
+    def _settle(self, release: Release) -> None:
+        """Tell the ledger what was released: the last line of a fit."""
+        if release.reservation is not None:
+            release.reservation.settle(content_of(self)["fingerprint"])
+
+    def encode(self, X: Any) -> Any:
+        """The rows that the coefficients belong to: a table encoded by the schema, or X itself without one.
+
+        Parameters
+        ----------
+        X : table or array
+            What `predict` takes.
+        """
+        check_is_fitted(self)
+        if self.schema_ is None:
+            return read_table(self, X, fitting=False)
+        return encode_rows(X, self.schema_, fitting=False)
 
     def _margins(self, X: Any) -> Array:
+        return np.asarray(self.encode(X) @ np.atleast_2d(self.coef_).T + self.intercept_)
+
+    @abstractmethod
+    def to_sklearn(self) -> Any:
+        """A plain scikit-learn estimator with the same coefficients, for rows as `encode` returns them."""
+
+    def _as_plain(self, estimator: Any, **attributes: Any) -> Any:
+        """Hand the coefficients over to an estimator of scikit-learn."""
         check_is_fitted(self)
-        table = read_table(self, X, fitting=False)
-        return np.asarray(table @ np.atleast_2d(self.coef_).T + self.intercept_)
+        estimator.coef_, estimator.intercept_ = np.array(self.coef_), np.array(self.intercept_)
+        estimator.n_features_in_ = self.coef_.shape[-1]
+        for name, value in attributes.items():
+            setattr(estimator, name, value)
+        return estimator
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are welcome, missing values are bounded, and noise may spoil any score."""

@@ -6,12 +6,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.linear_model import LinearRegression
 
 from dperm.domains import Domain, L2Ball
+from dperm.errors import InvalidParameter
 from dperm.estimators.base import PrivateLinearModel
+from dperm.fitting import check_schema
 from dperm.losses import Squared
+from dperm.privacy.ledger import Budget
 from dperm.problem import Problem
 from dperm.regularizers import L2, Regularizer
+from dperm.schema import Amount, Schema
 from dperm.solvers import Solver
 from dperm.trusted.rows import read_table, read_target
 from dperm.validation import positive
@@ -56,6 +61,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
     True
     """
 
+    kind = "linear"
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -72,6 +79,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         noise: str | None = "certified",
         accountant: str = "pld",
         n: int | None = None,
+        schema: Schema | None = None,
+        budget: Budget | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -88,8 +97,18 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         self.noise = noise
         self.accountant = accountant
         self.n = n
+        self.schema = schema
+        self.budget = budget
         self.random_state = random_state
         self.verbose = verbose
+
+    def check_parameters(self) -> None:
+        """Raise if a parameter is wrong: the first line of a fit, before any row is read."""
+        if self.schema is not None and (
+            self.target_bound != 1.0 or not isinstance(check_schema(self.schema).target, Amount)
+        ):
+            raise InvalidParameter("with a schema the target's range is declared there: leave target_bound out.")
+        super().check_parameters()
 
     def _planned_problem(self) -> Problem:
         loss = Squared(target_bound=positive("target_bound", self.target_bound))
@@ -98,15 +117,17 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
             problem = replace(problem, domain=L2Ball(2.0 * loss.target_bound / problem.row_norm))
         return problem
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit on sensitive rows and keep only what may be released.
 
         Parameters
         ----------
         X : array, data frame or CSR matrix of shape (rows, columns)
-            Rows are clipped to `row_norm`; one with a value that is not finite counts as nothing.
+            Rows are clipped to `row_norm`; one with a value that is not finite counts as nothing. With a schema, a
+            pandas, polars or Arrow table.
         y : array of shape (rows,)
-            Targets, clipped to ±`target_bound`.
+            Targets, clipped to ±`target_bound`. With a schema by default the table's own target column, clipped to its
+            range.
 
         Returns
         -------
@@ -115,11 +136,22 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         self.check_parameters()
         problem = self._planned_problem()
         self._forget()
-        table = read_table(self, X, fitting=True)
-        release = self._fit(problem, table, read_target(self, y, table.shape[0]))
-        self._keep(release, problem)
-        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        if self.schema is not None:
+            release = self._fit(problem, X, y)
+        else:
+            table = read_table(self, X, fitting=True)
+            release = self._fit(problem, table, read_target(self, y, table.shape[0]))
+        # With a schema [-1, 1] stands for the target's range: the coefficients are given in its own units.
+        low, high = (-1.0, 1.0) if release.schema is None else release.schema.target.number.bounds  # type: ignore[union-attr]
+        unit, noise = (high - low) / 2.0, release.privacy.coefficient_noise
+        self._keep(release, problem, coefficient_noise=None if noise is None else unit * noise)
+        self.coef_, self.intercept_ = unit * self.coef_[0], float(unit * self.intercept_[0] + low / 2.0 + high / 2.0)
+        self._settle(release)
         return self
+
+    def to_sklearn(self) -> LinearRegression:
+        """A plain scikit-learn `LinearRegression` with the same coefficients, for rows as `encode` returns them."""
+        return self._as_plain(LinearRegression())
 
     def predict(self, X: Any) -> Array:
         """⟨coef, x⟩ + intercept for every row."""

@@ -2,10 +2,14 @@
 
 from typing import Any
 
+from sklearn.svm import LinearSVC
+
 from dperm.domains import Domain
 from dperm.estimators.classifier import PrivateClassifier
 from dperm.losses import Loss, OneVsRestHinge, SmoothedHinge
+from dperm.privacy.ledger import Budget
 from dperm.regularizers import L2, Regularizer
+from dperm.schema import Schema
 from dperm.solvers import Solver
 
 
@@ -41,6 +45,8 @@ class PrivateLinearSVC(PrivateClassifier):
     True
     """
 
+    kind = "svc"
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -59,6 +65,8 @@ class PrivateLinearSVC(PrivateClassifier):
         noise: str | None = "certified",
         accountant: str = "pld",
         n: int | None = None,
+        schema: Schema | None = None,
+        budget: Budget | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -77,6 +85,8 @@ class PrivateLinearSVC(PrivateClassifier):
         self.noise = noise
         self.accountant = accountant
         self.n = n
+        self.schema = schema
+        self.budget = budget
         self.random_state = random_state
         self.verbose = verbose
 
@@ -84,3 +94,7 @@ class PrivateLinearSVC(PrivateClassifier):
         if n_classes == 2:
             return SmoothedHinge(self.smoothing)
         return OneVsRestHinge(n_classes, self.smoothing)
+
+    def to_sklearn(self) -> LinearSVC:
+        """A plain scikit-learn `LinearSVC` with the same coefficients, for rows as `encode` returns them."""
+        return self._as_plain(LinearSVC(), classes_=self.classes_, n_iter_=0)

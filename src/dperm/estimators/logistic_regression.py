@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression
 
 from dperm.domains import Domain
 from dperm.estimators.classifier import PrivateClassifier
 from dperm.losses import Logistic, Loss, Softmax
+from dperm.privacy.ledger import Budget
 from dperm.regularizers import L2, Regularizer
+from dperm.schema import Schema
 from dperm.solvers import Solver
 
 Array = NDArray[np.float64]
@@ -48,6 +51,11 @@ class PrivateLogisticRegression(PrivateClassifier):
         How certified noise is found: the least that numerical accounting allows, or as in Appendix B.1 of the paper.
     n : int, optional
         The public number of rows, by default that of X.
+    schema : Schema, optional
+        The public facts about a table: X is then a pandas, polars or Arrow table, and y may be left to its target
+        column. It declares classes, bounds and n.
+    budget : Budget, optional
+        The dataset's budget in a ledger, by reference: the fit is reserved there before a row is read.
     random_state : int, optional
         Makes the fit repeatable, and the result not for release.
     verbose : bool
@@ -73,6 +81,8 @@ class PrivateLogisticRegression(PrivateClassifier):
     True
     """
 
+    kind = "logistic"
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -90,6 +100,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         noise: str | None = "certified",
         accountant: str = "pld",
         n: int | None = None,
+        schema: Schema | None = None,
+        budget: Budget | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -107,6 +119,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         self.noise = noise
         self.accountant = accountant
         self.n = n
+        self.schema = schema
+        self.budget = budget
         self.random_state = random_state
         self.verbose = verbose
 
@@ -120,3 +134,7 @@ class PrivateLogisticRegression(PrivateClassifier):
             return np.asarray(softmax(scores, axis=1))
         positive = expit(scores)
         return np.column_stack([1.0 - positive, positive])
+
+    def to_sklearn(self) -> LogisticRegression:
+        """A plain scikit-learn `LogisticRegression` with the same coefficients, for rows as `encode` returns them."""
+        return self._as_plain(LogisticRegression(), classes_=self.classes_, n_iter_=np.zeros(1, dtype=np.int32))

@@ -7,7 +7,7 @@ from typing import Any
 from dp_accounting import dp_event
 
 from dperm.validation import count as whole
-from dperm.validation import finite, nonnegative, positive
+from dperm.validation import finite, nonnegative, positive, size
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _sampled(noise_multiplier: object, sampling_probability: object) -> dp_event
 
 
 def _gaussian(noise_multiplier: object) -> dp_event.DpEvent:
-    return dp_event.GaussianDpEvent(positive("noise_multiplier", noise_multiplier))
+    return dp_event.GaussianDpEvent(size("noise_multiplier", noise_multiplier))
 
 
 def _objective(**values: Any) -> ObjectivePerturbationDpEvent:
@@ -143,7 +143,7 @@ def _objective(**values: Any) -> ObjectivePerturbationDpEvent:
     flags = names & {"monotone", "sigmoidal"}
     if set(values) != names or not all(isinstance(values[name], bool) for name in flags):
         raise ValueError("objective perturbation")
-    positive("noise_multiplier", values["noise_multiplier"])
+    size("noise_multiplier", values["noise_multiplier"])
     for name in names - flags:
         nonnegative(name, values[name])
     if not 0.0 < values["slope_share"] <= 1.0:

@@ -9,6 +9,7 @@ from dp_accounting import dp_event
 from dperm.errors import InvalidParameter
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.queries import Query
+from dperm.privacy.ranges import RangeQuery
 from dperm.validation import count, positive
 
 # A matter of running time: a step takes a microsecond at the least.
@@ -53,11 +54,14 @@ class Plan:
         All that the oracle will answer; anything else it refuses.
     settings : mapping
         The solver's own choices (steps, step size, …), all public.
+    ranges : tuple of RangeQuery
+        Private ranges that are released before the solver runs, at a price of their own.
     """
 
     mechanism: str
     planned: tuple[PlannedQuery, ...]
     settings: Mapping[str, float | int | str]
+    ranges: tuple[RangeQuery, ...] = ()
 
     def __post_init__(self) -> None:
         """An empty plan, one with mixed adjacency, or one that would not end, is a mistake."""
@@ -84,7 +88,8 @@ class Plan:
 
     def event(self, noise_multiplier: float) -> dp_event.DpEvent:
         """The accounting event of the whole run."""
-        return dp_event.ComposedDpEvent([item.event(noise_multiplier) for item in self.planned])
+        asked = [item.event(noise_multiplier) for item in self.planned]
+        return dp_event.ComposedDpEvent([*(query.event() for query in self.ranges), *asked])
 
 
 @dataclass(frozen=True)

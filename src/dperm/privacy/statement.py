@@ -50,6 +50,8 @@ class PrivacyStatement:
         How the noise is distributed.
     entry_bound : float or None
         The bound on every entry of a row, if one was declared.
+    coefficient_noise : float or None
+        A bound on the standard deviation that noise gives one coefficient, before shrinking, where one is known.
     """
 
     epsilon: float
@@ -74,6 +76,7 @@ class PrivacyStatement:
     noise_levels: int = 1
     distribution: str = "Gaussian"
     entry_bound: float | None = None
+    coefficient_noise: float | None = None
 
     @property
     def for_release(self) -> bool:
@@ -130,11 +133,6 @@ class PrivacyStatement:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "PrivacyStatement":
         """Read what `to_dict` wrote."""
-        # files from before there was a choice
-        earlier: dict[str, Any] = {
-            "accountant": "pld", "noise_levels": 1, "distribution": "Gaussian", "entry_bound": None,
-        }  # fmt: skip
-        content = earlier | content
         values = {field.name: content[field.name] for field in fields(cls)}
         for name in ("epsilon", "delta", "certified_epsilon", "certified_delta"):
             values[name] = float(values[name])

@@ -17,7 +17,7 @@ from dperm.privacy.gaussian import gaussian_mu
 from dperm.privacy.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON, Adjacency, Guarantee
 
 if TYPE_CHECKING:  # SQLAlchemy is an extra
-    from dperm.privacy.ledger_tables import Entry, Ledger
+    from dperm.privacy.ledger.tables import Entry, Ledger
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,13 @@ class Account:
     def left(self) -> float:
         """The budget's ε less what is spent; releases compose to less than their sum, so more than this may fit."""
         return max(0.0, self.guarantee.epsilon - self.spent)
+
+    @property
+    def summary(self) -> str:
+        """What is spent and left, in a line; rounded to the safe side."""
+        spent, left = rounded_up(self.spent), rounded_down(self.left)
+        budget = f"(δ = {self.guarantee.delta:g}, {self.adjacency})"
+        return f"ε = {spent} of {self.guarantee.epsilon:g} spent, at least {left} left {budget}"
 
     def largest(self, delta: float) -> float:
         """The largest ε at this δ of one further Gaussian release (pure for δ = 0) that fits; 0 if none does.

@@ -20,8 +20,8 @@ from sqlalchemy import exc
 from sqlalchemy.pool import NullPool
 
 from dperm.errors import DpermError, InvalidParameter, LedgerDamaged
-from dperm.privacy import witness
-from dperm.privacy.places import without_password
+from dperm.privacy.ledger import witness
+from dperm.privacy.ledger.places import without_password
 
 _TABLES = sql.MetaData()
 _BUDGETS = sql.Table(

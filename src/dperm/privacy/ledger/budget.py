@@ -1,4 +1,4 @@
-"""What has been spent on a dataset, on disk before the first query runs (docs/ledger.md)."""
+"""A budget by reference: create it, reserve from it, settle, look at it."""
 
 import json
 import os
@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 from dp_accounting import dp_event
 
 from dperm.errors import DpermError, InvalidParameter, LedgerDamaged
-from dperm.privacy.accounts import Account, History, Spending, event_text, read_history, refusal
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.places import user_folder, without_password
+from dperm.privacy.ledger.accounts import Account, History, event_text, read_history, refusal
+from dperm.privacy.ledger.places import user_folder, without_password
 
 if TYPE_CHECKING:  # SQLAlchemy is an extra
-    from dperm.privacy.ledger_tables import Entry, Ledger
-
-__all__ = ["Account", "Budget", "Reservation", "Spending", "budgets", "default_ledger"]
+    from dperm.privacy.ledger.tables import Entry, Ledger
 
 
 def default_ledger() -> str:
@@ -222,7 +220,7 @@ def budgets(ledger: str | None = None) -> tuple[Budget, ...]:
 
 def _open(ledger: str | None) -> "Ledger":
     try:
-        from dperm.privacy.ledger_tables import Ledger
+        from dperm.privacy.ledger.tables import Ledger
     except ModuleNotFoundError:
         raise DpermError("keeping a budget needs SQLAlchemy: pip install 'dperm[ledger]'.") from None
     return Ledger(default_ledger() if ledger is None else ledger)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dperm.errors import DpermError, NoWitnessWarning
 from dperm.files import write_whole
-from dperm.privacy.places import user_folder
+from dperm.privacy.ledger.places import user_folder
 
 _NAME = re.compile(r"ledger-([0-9a-f]{32})-([0-9]{1,18})-([0-9a-f]{64})")
 

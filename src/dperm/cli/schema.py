@@ -1,0 +1,45 @@
+"""`dperm schema`: a first draft of a table's public facts."""
+
+from pathlib import Path
+
+import click
+
+from dperm.cli.tables import TableFile
+from dperm.files import write_whole
+from dperm.schema.plain import schema_to_toml
+from dperm.trusted.draft import draft_schema
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+@click.group(context_settings=_CONTEXT)
+def schema() -> None:
+    """The public facts about a table: ranges, categories, classes.
+
+    Example: dperm schema draft people.csv --target income -o people.toml
+    """
+
+
+@schema.command(context_settings=_CONTEXT)
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option("--target", required=True, help="Column to predict.")
+@click.option("--header", help="Names of the columns, separated by commas, if the file does not name them.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="TOML file [default: standard output].")
+def draft(table: Path, target: str, header: str | None, output: Path | None) -> None:
+    """Write a first schema for TABLE, for a person to correct.
+
+    A draft is read from the data, so it shows something of it and is marked as such: `dperm fit` refuses it until every
+    number and list is what is public knowledge and the mark is removed.
+
+    Example: dperm schema draft people.csv --target income -o people.toml
+    """
+    names = None if header is None else tuple(name.strip() for name in header.split(","))
+    drafted, left_out = draft_schema(TableFile(table, names).table, target, names)
+    text = schema_to_toml(drafted)
+    if left_out:
+        text += f"# Left out, because they hold too many different texts: {', '.join(left_out)}\n"
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_whole(output, text)
+        click.echo(f"wrote {output}; correct it to what is public, then remove the line derived_from_data")

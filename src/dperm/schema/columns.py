@@ -1,0 +1,189 @@
+"""The kinds of columns. Each becomes one block of a row, of norm at most 1 whatever the column holds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from dperm.errors import InvalidParameter
+from dperm.schema.checks import Range, as_text, interval, sequence, spellings
+from dperm.validation import finite, one_of
+
+# Ranges that are not known beforehand: their ends are sought among 0 and ± these, or evenly where bounds are known.
+_MAGNITUDES = tuple(2.0 ** (power / 8) for power in range(-160, 481))
+_EVEN_CANDIDATES = 1000
+
+
+@dataclass(frozen=True)
+class Number:
+    """A numeric column with a range, which becomes [−1, 1].
+
+    Parameters
+    ----------
+    range : (float, float) or "private"
+        The public range; or "private" where it is not public knowledge, and then a share of the budget finds one.
+    within : (float, float), optional
+        Public bounds on a private range: it is then found among evenly spaced numbers between them.
+    outside : {"clip", "missing"}
+        What a number out of range becomes: the nearer end, or a missing value.
+    missing : "middle", "column", "row", or a number
+        What a missing value, or a text that is no number, becomes: the middle of the range, the middle and a 1 in a
+        column of its own, nothing (the whole row counts as nothing in a fit), or this number.
+    released : bool
+        Whether the range came out of a fit that paid for it.
+
+    Examples
+    --------
+    >>> Number((17, 90)).column_names("age")
+    ('age',)
+    """
+
+    range: Range | str
+    within: Range | None = None
+    outside: str = "clip"
+    missing: float | str = "middle"
+    released: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every word and number."""
+        one_of("outside", self.outside, ("clip", "missing"))
+        if isinstance(self.range, str):
+            one_of("range", self.range, ("private",))
+            if self.within is not None:
+                object.__setattr__(self, "within", interval("within", self.within, narrowest=1e-6))
+        else:
+            object.__setattr__(self, "range", interval("range", self.range))
+            if self.within is not None:
+                raise InvalidParameter('within goes with range = "private".')
+        if isinstance(self.missing, str):
+            one_of("missing", self.missing, ("middle", "column", "row"))
+        else:
+            object.__setattr__(self, "missing", finite("missing", self.missing))
+        if not isinstance(self.released, bool) or (self.released and self.private):
+            raise InvalidParameter("released must be true or false, and goes with a range of numbers.")
+
+    @property
+    def private(self) -> bool:
+        """Whether a fit must pay for the range."""
+        return isinstance(self.range, str)
+
+    @property
+    def bounds(self) -> Range:
+        """The range as two numbers."""
+        if isinstance(self.range, str):
+            raise InvalidParameter("a private range is known after a fit only.")
+        return self.range
+
+    @property
+    def candidates(self) -> tuple[float, ...]:
+        """Where the ends of a private range may lie, in rising order."""
+        if self.within is not None:
+            low, high = self.within
+            return tuple(low + (high - low) * step / _EVEN_CANDIDATES for step in range(_EVEN_CANDIDATES + 1))
+        return (*(-size for size in reversed(_MAGNITUDES)), 0.0, *_MAGNITUDES)
+
+    def column_names(self, name: str) -> tuple[str, ...]:
+        """Names of the columns in an encoded row."""
+        return (name, f"{name}: missing") if self.missing == "column" else (name,)
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A numeric column cut at public edges: a 1 in the column of the bin that the number is in.
+
+    Parameters
+    ----------
+    edges : sequence of float
+        Rising; a bin holds its lower edge. The first and the last bin are open.
+    missing : "none", "column", "row", or a number
+        What a missing value becomes: a row of zeros in this block, a bin of its own, nothing, or this number.
+
+    Examples
+    --------
+    >>> Bins((1, 5000)).column_names("gain")
+    ('gain < 1', '1 ≤ gain < 5000', 'gain ≥ 5000')
+    """
+
+    edges: tuple[float, ...]
+    missing: float | str = "none"
+
+    def __post_init__(self) -> None:
+        """The edges must rise."""
+        edges = tuple(finite("bins", edge) for edge in sequence("bins", self.edges))
+        if not edges or any(low >= high for low, high in pairwise(edges)):
+            raise InvalidParameter("bins must be rising numbers, at least one.")
+        object.__setattr__(self, "edges", edges)
+        if isinstance(self.missing, str):
+            one_of("missing", self.missing, ("none", "column", "row"))
+        else:
+            object.__setattr__(self, "missing", finite("missing", self.missing))
+
+    def column_names(self, name: str) -> tuple[str, ...]:
+        """Names of the columns in an encoded row."""
+        inner = (f"{low:g} ≤ {name} < {high:g}" for low, high in pairwise(self.edges))
+        names = (f"{name} < {self.edges[0]:g}", *inner, f"{name} ≥ {self.edges[-1]:g}")
+        return (*names, f"{name}: missing") if self.missing == "column" else names
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of categories: a 1 in the column of the one that it holds.
+
+    Parameters
+    ----------
+    values : sequence
+        The public categories. A list among them is one category with several spellings, named after the first.
+    missing : "none", "column", "row", or {"value": category}
+        What a missing value becomes: zeros in this block, a column of its own, nothing (the whole row counts as
+        nothing in a fit), or a category.
+    unseen : "missing", "none", "column", "row", or {"value": category}
+        What a value that is not declared becomes: the same as a missing one, or as above.
+
+    Examples
+    --------
+    >>> Category(("yes", ["no", "No"]), unseen="column").column_names("smokes")
+    ('smokes = yes', 'smokes = no', 'smokes: other')
+    """
+
+    values: tuple[tuple[Any, ...], ...]
+    missing: Any = "none"
+    unseen: Any = "missing"
+
+    def __post_init__(self) -> None:
+        """Every spelling must be declared once."""
+        object.__setattr__(self, "values", spellings("values", self.values, at_least=1))
+        self._check("missing", ("none", "column", "row"))
+        self._check("unseen", ("missing", "none", "column", "row"))
+
+    def _check(self, key: str, words: tuple[str, ...]) -> None:
+        policy = getattr(self, key)
+        if not isinstance(policy, Mapping):
+            one_of(key, policy, words)
+        elif set(policy) != {"value"} or as_text(policy["value"]) not in self.positions:
+            raise InvalidParameter(f"{key} = {{value = …}} must name one of the declared values.")
+
+    @property
+    def positions(self) -> dict[str, int]:
+        """Place of every spelling."""
+        return {text: place for place, texts in enumerate(self.values) for text in map(as_text, texts)}
+
+    def column_names(self, name: str) -> tuple[str, ...]:
+        """Names of the columns in an encoded row."""
+        names = tuple(f"{name} = {as_text(spellings[0])}" for spellings in self.values)
+        for policy, what in ((self.missing, "missing"), (self.unseen, "other")):
+            if policy == "column":
+                names = (*names, f"{name}: {what}")
+        return names
+
+    def place_of(self, kind: str) -> int | None:
+        """Where a "missing" or an "unseen" value goes: a place in the block, None for nowhere, −1 to drop the row."""
+        policy = self.unseen if kind == "unseen" and self.unseen != "missing" else self.missing
+        if isinstance(policy, Mapping):
+            return self.positions[as_text(policy["value"])]
+        if policy == "column":
+            is_other = kind == "unseen" and self.unseen == "column"
+            return len(self.values) + (1 if is_other and self.missing == "column" else 0)
+        return -1 if policy == "row" else None
+
+
+Column = Number | Bins | Category

@@ -1,0 +1,143 @@
+"""Schemas as TOML and as plain data."""
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from dperm.errors import InvalidParameter
+from dperm.schema.columns import Bins, Category, Column, Number
+from dperm.schema.table import Amount, Classes, Schema, Target
+
+
+def load_schema(path: str | Path) -> Schema:
+    """Read a schema from a TOML file; `dperm schema draft` writes a first one.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where it is.
+    """
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidParameter(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise InvalidParameter(f"{path} is not UTF-8 text.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidParameter(f"{path} is not TOML: {error}.") from None
+    try:
+        return schema_from_dict(content)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{path}: {error}") from None
+
+
+def schema_from_dict(content: Any) -> Schema:
+    """Read a schema from the tables of its TOML file."""
+    content = _table("the schema", content, {"table", "columns", "target", "derived_from_data"})
+    if "target" not in content or not isinstance(content.get("columns"), Mapping):
+        raise InvalidParameter("a schema needs a [target] and at least one [columns.NAME].")
+    facts = _table("[table]", content.get("table", {}), {"n", "missing", "header", "row_norm", "range_share"})
+    columns = {name: _named(f"[columns.{name}]", _column, text) for name, text in content["columns"].items()}
+    derived = content.get("derived_from_data", False)
+    return Schema(columns, _named("[target]", _target, content["target"]), derived_from_data=derived, **facts)
+
+
+def schema_to_dict(schema: Schema) -> dict[str, Any]:
+    """As plain data, for JSON and TOML; `schema_from_dict` reads it back."""
+    facts = {name: getattr(schema, name) for name in ("n", "missing", "header", "row_norm")}
+    if schema.private_ranges:
+        facts["range_share"] = schema.range_share
+    content = {
+        "table": {name: _plain(value) for name, value in facts.items() if value not in (None, ())},
+        "target": _settings(schema.target),
+        "columns": {name: _settings(column) for name, column in schema.columns.items()},
+    }
+    return {"derived_from_data": True, **content} if schema.derived_from_data else content
+
+
+def _table(name: str, content: Any, known: set[str]) -> dict[str, Any]:
+    if not isinstance(content, Mapping):
+        raise InvalidParameter(f"{name} must be a table of keys and values.")
+    unknown = sorted(set(content) - known)
+    if unknown:
+        raise InvalidParameter(f"{name} has no key {unknown[0]!r}; its keys are {', '.join(sorted(known))}.")
+    return dict(content)
+
+
+def _named(place: str, build: Callable[[str, Any], Any], content: Any) -> Any:
+    try:
+        return build(place, content)
+    except InvalidParameter as error:
+        message = str(error)
+        raise InvalidParameter(message if message.startswith("[") else f"{place}: {message}") from None
+
+
+def _column(place: str, content: Any) -> Column:
+    chosen = [key for key in ("range", "bins", "values") if isinstance(content, Mapping) and key in content]
+    if len(chosen) != 1:
+        raise InvalidParameter("a column has a range, or bins, or values: just one of them.")
+    if chosen == ["bins"]:
+        values = _table(place, content, {"bins", "missing"})
+        return Bins(values.pop("bins"), **values)
+    kind = Number if chosen == ["range"] else Category
+    return kind(**_table(place, content, {part.name for part in fields(kind)}))
+
+
+def _target(place: str, content: Any) -> Target:
+    kind = Classes if isinstance(content, Mapping) and "classes" in content else Amount
+    values = _table(place, content, {part.name for part in fields(kind)})
+    if "column" not in values or (kind is Amount and "range" not in values):
+        raise InvalidParameter("a target has a column, and classes or a range.")
+    return kind(**values)
+
+
+def _settings(part: Column | Target) -> dict[str, Any]:
+    """What was set, the defaults left out."""
+    settings = {}
+    for entry in fields(part):
+        value = getattr(part, entry.name)
+        if value != entry.default:
+            settings["bins" if entry.name == "edges" else entry.name] = _plain(value)
+    return settings
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists; a single spelling stands alone."""
+    if isinstance(value, tuple):
+        return [_plain(entry[0]) if isinstance(entry, tuple) and len(entry) == 1 else _plain(entry) for entry in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def schema_to_toml(schema: Schema) -> str:
+    """A TOML file that `load_schema` reads."""
+    content = schema_to_dict(schema)
+    lines = []
+    if content.get("derived_from_data"):
+        lines += [
+            "# A draft, read from the data: its ranges, categories and n would tell something about the rows.",
+            "# Correct every number and list to what is public knowledge, then remove the next line: `fit` refuses it.",
+            "derived_from_data = true",
+            "",
+        ]
+    tables = {"table": content["table"], "target": content["target"]}
+    tables |= {f"columns.{_text(name)}": settings for name, settings in content["columns"].items()}
+    for name, settings in tables.items():
+        lines += [f"[{name}]", *(f"{key} = {_value(value)}" for key, value in settings.items()), ""]
+    return "\n".join(lines)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_value(entry)}' for key, entry in value.items())} }}"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return f"{value:.1f}"
+    return _text(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,197 @@
+"""The public facts about a table: what its columns can hold, whatever it does hold."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dperm.errors import InvalidParameter
+from dperm.schema.checks import Range, as_text, check_name, spellings, texts
+from dperm.schema.columns import Column, Number
+from dperm.validation import count, finite, positive
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The target of a classifier: a column and its public classes.
+
+    Parameters
+    ----------
+    column : str
+        Its name.
+    classes : sequence
+        The classes. A list among them is one class with several spellings, named after the first. A row with any other
+        label counts as nothing.
+    """
+
+    column: str
+    classes: tuple[tuple[Any, ...], ...]
+
+    def __post_init__(self) -> None:
+        """At least two classes, every spelling once."""
+        object.__setattr__(self, "classes", spellings("classes", self.classes, at_least=2))
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The classes by their first spelling."""
+        return tuple(spellings[0] for spellings in self.classes)
+
+    @property
+    def positions(self) -> dict[str, int]:
+        """Place of every spelling."""
+        return {text: place for place, texts in enumerate(self.classes) for text in map(as_text, texts)}
+
+
+@dataclass(frozen=True)
+class Amount:
+    """The target of a regression: a column and its range, which becomes [−1, 1]; numbers outside are clipped.
+
+    Parameters
+    ----------
+    column : str
+        Its name.
+    range : (float, float) or "private"
+        As for a `Number`.
+    within : (float, float), optional
+        As for a `Number`.
+    released : bool
+        As for a `Number`.
+    """
+
+    column: str
+    range: Range | str
+    within: Range | None = None
+    released: bool = False
+
+    def __post_init__(self) -> None:
+        """The same rules as for a column."""
+        object.__setattr__(self, "range", self.number.range)
+
+    @property
+    def number(self) -> Number:
+        """The target as a column; a row without a target counts as nothing."""
+        return Number(self.range, self.within, missing="row", released=self.released)
+
+
+Target = Classes | Amount
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The public facts about a table.
+
+    Parameters
+    ----------
+    columns : mapping of str to Number, Bins or Category
+        The features, in the order of an encoded row; other columns of the table are left alone.
+    target : Classes or Amount
+        What is to be predicted.
+    n : int, optional
+        The public number of rows, by default that of the table.
+    missing : sequence of str
+        Texts that stand for no value; an empty field always does.
+    header : sequence of str, optional
+        Names of the columns of a CSV file that does not name them in its first line.
+    row_norm : float, optional
+        Clip encoded rows to this l2 norm, if it is less than the exact bound √(number of columns).
+    range_share : float
+        The share of ε that all private ranges alone would spend; together with the fit they spend less than the sum.
+    derived_from_data : bool
+        Whether the numbers were read from a table, and are not known to be public: `fit` refuses such a schema.
+
+    Examples
+    --------
+    >>> from dperm import Category, Classes, Number, Schema
+    >>> schema = Schema({"age": Number((17, 90)), "sex": Category(["Female", "Male"])}, Classes("income", [0, 1]))
+    >>> schema.n_features, round(schema.largest_norm, 3)
+    (3, 1.414)
+    """
+
+    columns: Mapping[str, Column]
+    target: Target
+    n: int | None = None
+    missing: tuple[str, ...] = ()
+    header: tuple[str, ...] | None = None
+    row_norm: float | None = None
+    range_share: float = 0.25
+    derived_from_data: bool = False
+
+    def __post_init__(self) -> None:
+        """Check that the parts fit together."""
+        if not isinstance(self.columns, Mapping) or not self.columns:
+            raise InvalidParameter("a schema needs at least one column.")
+        object.__setattr__(self, "columns", dict(self.columns))
+        for name, column in self.columns.items():
+            check_name(name)
+            if not isinstance(column, Column):
+                raise InvalidParameter(f"column {name!r} must be a Number, Bins or Category, got {column!r}.")
+        if not isinstance(self.target, Target):
+            raise InvalidParameter(f"the target must be Classes or an Amount, got {self.target!r}.")
+        check_name(self.target.column)
+        if self.target.column in self.columns:
+            raise InvalidParameter(f"the target {self.target.column!r} cannot be a feature as well.")
+        if self.n is not None:
+            count("n", self.n)
+        object.__setattr__(self, "missing", texts("missing", self.missing))
+        if self.header is not None:
+            object.__setattr__(self, "header", texts("header", self.header))
+            self._check_header()
+        if self.row_norm is not None:
+            positive("row_norm", self.row_norm)
+        if not 0.0 < finite("range_share", self.range_share) <= 0.9:
+            raise InvalidParameter(f"range_share must lie in (0, 0.9], got {self.range_share!r}.")
+        if not isinstance(self.derived_from_data, bool):
+            raise InvalidParameter("derived_from_data must be true or false.")
+
+    def __hash__(self) -> int:
+        """Schemas are compared by value; the columns' names are enough to tell most apart."""
+        return hash((tuple(self.columns), self.target.column, self.n))
+
+    def _check_header(self) -> None:
+        assert self.header is not None
+        if len(set(self.header)) != len(self.header):
+            raise InvalidParameter("header names a column twice.")
+        absent = [name for name in (*self.columns, self.target.column) if name not in self.header]
+        if absent:
+            raise InvalidParameter(f"header does not name the column {absent[0]!r}.")
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns of an encoded row."""
+        return tuple(name for key, column in self.columns.items() for name in column.column_names(key))
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of an encoded row."""
+        return len(self.feature_names)
+
+    @property
+    def largest_norm(self) -> float:
+        """√(number of columns): the norm of the longest row that a table can give, exactly."""
+        return math.sqrt(len(self.columns))
+
+    @property
+    def bound(self) -> float:
+        """The norm that rows are clipped to."""
+        return self.largest_norm if self.row_norm is None else min(self.row_norm, self.largest_norm)
+
+    @property
+    def private_ranges(self) -> dict[str, Number]:
+        """The columns whose range a fit must pay for, the target's among them."""
+        found = {name: column for name, column in self.columns.items() if isinstance(column, Number) and column.private}
+        if isinstance(self.target, Amount) and self.target.number.private:
+            found[self.target.column] = self.target.number
+        return found
+
+    def with_ranges(self, ranges: Mapping[str, Range]) -> "Schema":
+        """The schema with ranges that were released."""
+        columns = {
+            name: replace(column, range=ranges[name], within=None, released=True)
+            if isinstance(column, Number) and name in ranges
+            else column
+            for name, column in self.columns.items()
+        }
+        target = self.target
+        if isinstance(target, Amount) and target.column in ranges:
+            target = replace(target, range=ranges[target.column], within=None, released=True)
+        return replace(self, columns=columns, target=target)

@@ -1,0 +1,194 @@
+"""Columns of any table as numbers or as words. No value of theirs decides what happens, or shows in a message."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm.errors import DpermError, InvalidParameter
+from dperm.schema.checks import as_text
+
+_NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+# Truth values are 1 and 0, as text too: a column of them must read the same when one entry is something else.
+_TRUE, _FALSE = r"^\s*(?i:true)\s*$", r"^\s*(?i:false)\s*$"
+
+
+class Columns:
+    """A table of named columns: Arrow, pandas or polars, as it was handed in.
+
+    Parameters
+    ----------
+    table : pyarrow.Table, pandas.DataFrame or polars.DataFrame
+        The table; it is not copied.
+    """
+
+    def __init__(self, table: Any) -> None:
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise DpermError("tables with a schema need pyarrow: pip install 'dperm[tables]'.") from None
+        if isinstance(table, pa.RecordBatch):
+            table = pa.Table.from_batches([table])
+        module = type(table).__module__.split(".")[0]
+        if not (isinstance(table, pa.Table) or (module in ("pandas", "polars") and len(table.shape) == 2)):
+            raise InvalidParameter(
+                f"with a schema the table must be a pandas, polars or Arrow table, got {type(table).__name__}."
+            )
+        self._table = table
+        self.names = list(table.column_names if isinstance(table, pa.Table) else table.columns)
+        self.n_rows = int(table.shape[0])
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return self.n_rows
+
+    def arrow(self, name: str) -> Any:
+        """A column as an Arrow array.
+
+        Raises
+        ------
+        InvalidParameter
+            If there is none of this name, or more than one.
+        """
+        import pyarrow as pa
+
+        if self.names.count(name) != 1:
+            # The columns are not listed: in a file without a header they would be a row.
+            how_many = "no column" if name not in self.names else "two columns"
+            raise InvalidParameter(f"the table has {how_many} {name!r}.")
+        if isinstance(self._table, pa.Table):
+            return self._table.column(name).combine_chunks()
+        column = self._table[name]
+        return column.to_arrow() if hasattr(column, "to_arrow") else as_arrow(column)
+
+
+def as_arrow(values: Any) -> Any:
+    """A series or an array of any kind as an Arrow array.
+
+    Python objects are written as texts one by one: what becomes of one must not depend on the kinds of the others.
+    """
+    import pyarrow as pa
+
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values
+    if hasattr(values, "to_arrow"):
+        return values.to_arrow()
+    kind = getattr(values, "dtype", None)
+    if getattr(kind, "kind", "O") in "iufbUS" or str(kind) in ("str", "string"):
+        return pa.array(values, from_pandas=True)
+    return pa.array([_object_text(value) for value in values], type=pa.binary())
+
+
+def _object_text(value: Any) -> bytes | None:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bytes):
+        return value
+    if _is_nothing(value):
+        return None
+    if isinstance(value, float) and math.isinf(value):
+        return b"1e999" if value > 0 else b"-1e999"  # read back as infinite
+    return as_text(value).encode("utf-8", errors="replace")
+
+
+def _is_nothing(value: Any) -> bool:
+    # pandas has two more kinds of nothing, which have no truth value.
+    kind = type(value).__name__
+    return value is None or (isinstance(value, float) and value != value) or kind in ("NAType", "NaTType")
+
+
+def as_numbers(column: Any, missing: Sequence[str] = ()) -> NDArray[np.float64]:
+    """A column as floats: NaN where there is no number, or one that stands for a missing value.
+
+    Raises
+    ------
+    InvalidParameter
+        If the column's type, which is public like its name, holds neither numbers nor texts.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = _plain(column)
+    kind = column.type
+    if pa.types.is_binary(kind):
+        column = _numbers_in_text(column)
+    elif pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        column = column.cast(pa.float64(), safe=False)
+    elif not (pa.types.is_floating(kind) or pa.types.is_null(kind)):
+        raise InvalidParameter(f"a column that should hold numbers holds {kind}.")
+    column = column.cast(pa.float64())
+    codes = pc.drop_null(_numbers_in_text(pa.array([text.encode() for text in missing], pa.binary())))
+    numbers = np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    numbers[np.isin(numbers, codes.to_numpy(zero_copy_only=False))] = np.nan
+    return numbers
+
+
+def share_of_numbers(column: Any) -> float:
+    """Which share of the entries that are not empty are numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = _plain(column)
+    if not pa.types.is_binary(column.type):
+        return 1.0
+    filled = pc.sum(pc.greater(pc.binary_length(column), 0)).as_py() or 0
+    return float(len(column) - _numbers_in_text(column).null_count) / filled if filled else 1.0
+
+
+def _numbers_in_text(column: Any) -> Any:
+    """Binary texts as floats, null where there is no number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for words, digit in ((_TRUE, b"1"), (_FALSE, b"0")):
+        column = pc.if_else(pc.fill_null(pc.match_substring_regex(column, words), False), digit, column)
+    matches = pc.fill_null(pc.match_substring_regex(column, _NUMBER), False)
+    text = pc.if_else(matches, column, pa.scalar(None, pa.binary())).cast(pa.string())
+    return pc.utf8_ltrim(pc.utf8_trim_whitespace(text), characters="+").cast(pa.float64())
+
+
+def _plain(column: Any) -> Any:
+    """Dictionaries decoded, texts as bytes."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return column.cast(pa.binary())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return column.cast(pa.binary())
+    return column
+
+
+def as_words(column: Any) -> tuple[NDArray[np.intp], list[str]]:
+    """A column as texts: which of the different ones stands in every row, −1 where there is none, and those texts.
+
+    Raises
+    ------
+    InvalidParameter
+        If the column's type, which is public like its name, cannot be written as text.
+    """
+    import pyarrow as pa
+
+    column = _plain(column)
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.full(len(column), -1, dtype=np.intp), []
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.string()).cast(pa.binary())
+    elif not (pa.types.is_binary(kind) or (pa.types.is_primitive(kind) and not pa.types.is_temporal(kind))):
+        raise InvalidParameter(f"a column that should hold categories holds {kind}; write it as text first.")
+    encoded = column.dictionary_encode()
+    words = [_word(value) for value in encoded.dictionary.to_pylist()]
+    return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp), words
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace").strip()
+    return "" if _is_nothing(value) else as_text(value)

@@ -1,0 +1,278 @@
+"""From a table on disk to a verified release on the command line, with friendly tables and hostile ones."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import re
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from dperm import InvalidParameter, load_model, load_schema
+from dperm.cli.main import run_with
+from dperm.cli.tables import TableFile
+
+pytestmark = pytest.mark.usefixtures("own_folders")
+
+ADULT = Path(__file__).parents[2] / "examples" / "adult"
+HEADER = "age,job,pay,rich"
+SCHEMA = """
+[table]
+n = {n}
+missing = ["?"]
+
+[target]
+column = "rich"
+classes = ["no", "yes"]
+
+[columns.age]
+range = [18, 90]
+
+[columns.job]
+values = ["smith", "clerk"]
+unseen = "column"
+"""
+
+
+def lines_of(n=1000):
+    rng = np.random.default_rng(0)
+    ages, jobs = rng.integers(18, 90, n), rng.choice(["smith", "clerk", "?"], n)
+    return [f"{age},{job},{age * 10},{'yes' if age > 50 else 'no'}" for age, job in zip(ages, jobs, strict=True)]
+
+
+def write(folder, lines, header=HEADER, schema=SCHEMA, **facts):
+    table, public = folder / "table.csv", folder / "schema.toml"
+    table.write_bytes("\n".join([header, *lines, ""]).encode("utf-8", errors="surrogateescape"))
+    public.write_text(schema.format(n=len(lines), **facts))
+    return table, public
+
+
+def fit(table, public, output, *more, epsilon="1"):
+    arguments = ["fit", str(table), "--schema", str(public), "--epsilon", epsilon, "--delta", "1e-6", "-o", str(output)]
+    return run_with([*arguments, *more])
+
+
+def test_a_table_becomes_a_verified_release_that_predicts(tmp_path, capsys):
+    table, public = write(tmp_path, lines_of())
+    model = tmp_path / "model.json"
+    assert run_with(["budget", "create", "people", "--epsilon", "3", "--delta", "1e-5"]) == 0
+    capsys.readouterr()
+    assert fit(table, public, model, "--dataset", "people") == 0
+    out = capsys.readouterr().out
+    assert "public:     n = 1000, 4 columns, the classes no, yes" in out
+    assert re.search(r"budget:     people: ε = 0\.\d+ of 3 spent, at least 2\.\d+ left \(δ = 1e-05, replace_one\)", out)
+    assert run_with(["verify", str(model)]) == 0
+    assert capsys.readouterr().out.endswith("verified: the statement is true\n")
+    ledger = tmp_path / "data" / "dperm" / "ledger.db"
+    assert run_with(["verify", str(model), "--ledger", str(ledger)]) == 0
+    assert "entry 1 of 'people' in the ledger is this release" in capsys.readouterr().out
+    assert run_with(["predict", str(model), str(table)]) == 0
+    predicted = capsys.readouterr().out.split()[1:]
+    truth = [line.split(",")[3] for line in table.read_text().split()[1:]]
+    assert np.mean(np.array(predicted) == truth) > 0.8
+    assert run_with(["report", str(model), "--ledger", str(ledger)]) == 0
+    assert "VERIFIED: the statement is true" in (tmp_path / "model.html").read_text()
+    assert load_model(model).privacy_.for_release
+
+
+def test_a_fit_over_the_budget_is_refused_before_the_table_is_opened(tmp_path, capsys):
+    _, public = write(tmp_path, lines_of())
+    assert run_with(["budget", "create", "people", "--epsilon", "1", "--delta", "1e-6"]) == 0
+    capsys.readouterr()
+    nowhere = tmp_path / "there is no such table.csv"
+    assert fit(nowhere, public, tmp_path / "m.json", "--dataset", "people", epsilon="2") == 2
+    error = capsys.readouterr().err
+    assert "people" in error
+    assert "no file" not in error
+    assert "ε = 1" in error  # what is left
+    assert len(error.splitlines()) == 1
+
+
+def test_a_changed_model_is_not_verified(tmp_path, capsys):
+    table, public = write(tmp_path, lines_of())
+    model = tmp_path / "model.json"
+    assert fit(table, public, model) == 0
+    content = json.loads(model.read_text())
+    content["coef"][0][0] += 1.0
+    model.write_text(json.dumps(content))
+    capsys.readouterr()
+    assert run_with(["verify", str(model)]) == 1
+    assert "NO  the file was changed" in capsys.readouterr().out
+    assert run_with(["predict", str(model), str(table)]) == 2
+
+
+def test_a_draft_is_refused_until_its_mark_is_removed(tmp_path, capsys):
+    table, _ = write(tmp_path, lines_of())
+    draft = tmp_path / "draft.toml"
+    assert run_with(["schema", "draft", str(table), "--target", "rich", "-o", str(draft)]) == 0
+    schema = load_schema(draft)
+    assert schema.derived_from_data
+    assert schema.n == 1000
+    assert list(schema.columns) == ["age", "job", "pay"]
+    assert schema.columns["age"].bounds == (18, 89)
+    assert schema.columns["job"].positions == {"clerk": 0, "smith": 1}
+    assert schema.missing == ("?",)
+    assert schema.target.labels == ("no", "yes")
+    capsys.readouterr()
+    assert fit(table, draft, tmp_path / "m.json") == 2
+    assert "derived from the data" in capsys.readouterr().err
+    assert not (tmp_path / "m.json").exists()
+    draft.write_text(draft.read_text().replace("derived_from_data = true", ""))
+    assert fit(table, draft, tmp_path / "m.json") == 0
+    capsys.readouterr()
+    assert run_with(["schema", "draft", str(table), "--target", "pay"]) == 0
+    assert '[target]\ncolumn = "pay"\nrange = ' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("pack", "suffix"), [(gzip.compress, ".gz"), (bz2.compress, ".bz2"), (lzma.compress, ".xz")])
+def test_packed_and_nameless_tables_are_read(pack, suffix, tmp_path):
+    table, _ = write(tmp_path, lines_of(20))
+    packed = tmp_path / f"table.csv{suffix}"
+    packed.write_bytes(pack(table.read_bytes()))
+    assert TableFile(packed).table.equals(TableFile(table).table)
+    nameless = tmp_path / f"table.data{suffix}"
+    nameless.write_bytes(pack(table.read_bytes().split(b"\n", 1)[1]))
+    assert TableFile(nameless, HEADER.split(",")).table.equals(TableFile(table).table)
+    packed.write_bytes(b"not packed")
+    with pytest.raises(InvalidParameter, match="cannot be unpacked"):
+        TableFile(packed)
+
+
+def test_a_table_without_the_target_is_predicted_and_odd_lines_keep_their_place(tmp_path, capsys):
+    table, public = write(tmp_path, lines_of())
+    public.write_text(public.read_text().replace("[target]", 'header = ["age", "job", "pay", "rich"]\n\n[target]', 1))
+    table.write_text("\n".join(lines_of()))
+    model = tmp_path / "model.json"
+    assert fit(table, public, model, epsilon="5") == 0
+    capsys.readouterr()
+    new = tmp_path / "new.csv"
+    new.write_text('20,smith,1\n85,clerk,1\na line of its own\n"85,clerk,1\n85,clerk,1\n')
+    assert run_with(["predict", str(model), str(new)]) == 0
+    predicted = capsys.readouterr().out.split()[1:]
+    assert len(predicted) == 5
+    assert [predicted[place] for place in (0, 1, 4)] == ["no", "yes", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "rich"], "leave --target and --features out"),
+        (["--features", "age"], "leave --target and --features out"),
+        (["--classes", "no,yes"], "declare them there"),
+        (["--row-norm", "2"], "leave row_norm and entry_bound out"),
+        (["--model", "linear"], "range is declared there"),
+        (["--dataset", "nobody"], "there is no budget 'nobody'"),
+        (["--ledger", "x.db"], "whose budget is it?"),
+        (["--n", "7"], "under replace_one the public n is the number of rows"),
+        (["--schema", "none.toml"], "cannot be read"),
+    ],
+)
+def test_a_mistake_beside_a_schema_is_one_line_and_writes_nothing(arguments, message, tmp_path, capsys):
+    table, public = write(tmp_path, lines_of(50))
+    assert fit(table, public, tmp_path / "m.json", *arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "m.json").exists()
+
+
+SECRET = "S3cretV4lue"
+hostile_fields = st.sampled_from(
+    [SECRET, "", '"', '""', "1e999", "9" * 400, "-1e308", "nan", "=cmd|' /C calc'!A0", "@SUM(A1)", "\ufffd", "\x00",
+     "٣", "smith", "clerk", "50", "yes", "no", "?", "\udcff\udcfe" + SECRET, "a\tb", " ", "18;90", "\u202e" + SECRET]
+)  # fmt: skip
+
+
+@given(
+    rows=st.lists(st.lists(hostile_fields, min_size=1, max_size=6), max_size=12),
+    bom=st.booleans(),
+    ending=st.sampled_from(["\n", "\r\n", ""]),
+)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_hostile_table_is_fitted_or_refused_in_one_line_without_a_value_of_it(rows, bom, ending, tmp_path):
+    table, public = write(tmp_path, [","] * len(rows))
+    public.write_text(SCHEMA.format(n=max(len(rows), 1)))
+    text = ("\ufeff" if bom else "") + "\n".join([HEADER, *(",".join(row) for row in rows)]) + ending
+    table.write_bytes(text.encode("utf-8", errors="surrogateescape"))
+    model = tmp_path / "m.json"
+    model.unlink(missing_ok=True)
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_with(
+            ["fit", str(table), "--schema", str(public), "--epsilon", "1", "--delta", "1e-6", "-o", str(model)]
+        )
+        if code == 0:
+            assert run_with(["predict", str(model), str(table), "-o", str(tmp_path / "p.csv")]) == 0
+    printed = out.getvalue() + err.getvalue() + (model.read_text() if code == 0 else "")
+    assert SECRET not in printed
+    assert "Traceback" not in printed
+    assert "internal error" not in printed
+    if code == 0:
+        assert load_model(model).privacy_.row_norm == pytest.approx(2**0.5)
+        assert len((tmp_path / "p.csv").read_text().split("\n")) - 2 == len(rows)
+    else:
+        assert code == 2
+        assert len(err.getvalue().strip().splitlines()) == 1
+        assert not model.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\n", "is empty|no column|no rows"),
+        (b"age,job,pay,rich\n", "has no rows"),
+        (b"age,age,job,rich\n1,2,smith,yes\n", "two columns of the same name"),
+        (b"age,job,pay\n1,smith,2\n", "no column 'rich'"),
+        (b"\xff\xfe\x00\x00", "no column|no rows|is empty"),
+        (b"20,smith,1,yes\n30,clerk,2,no\n", "no column 'age'"),
+    ],
+)
+def test_files_that_are_no_tables_are_refused_in_one_line(content, message, tmp_path, capsys):
+    table, public = write(tmp_path, lines_of(2))
+    table.write_bytes(content)
+    assert fit(table, public, tmp_path / "m.json") == 2
+    error = capsys.readouterr().err
+    assert re.search(message, error)
+    assert len(error.splitlines()) == 1
+    assert "smith" not in error
+
+
+def test_one_row_is_fitted_and_says_that_delta_is_too_large_for_it(tmp_path, capsys):
+    table, public = write(tmp_path, ["20,smith,3,yes"])
+    assert fit(table, public, tmp_path / "m.json") == 0
+    assert load_model(tmp_path / "m.json").privacy_.n == 1
+    capsys.readouterr()
+
+
+def test_a_table_of_ten_thousand_columns_in_parquet_is_fitted(tmp_path, capsys):
+    names = [f"c{place}" for place in range(10_000)]
+    columns = {name: pa.array([0.1, 0.9, 1e300, None]) for name in names}
+    parquet.write_table(pa.table(columns | {"rich": ["no", "yes", "yes", "maybe"]}), tmp_path / "wide.parquet")
+    public = tmp_path / "wide.toml"
+    blocks = "\n".join(f"[columns.{name}]\nrange = [0, 1]" for name in names)
+    public.write_text(f'[target]\ncolumn = "rich"\nclasses = ["no", "yes"]\n{blocks}\n')
+    assert fit(tmp_path / "wide.parquet", public, tmp_path / "m.json", "--solver", "kifer-objective") == 0
+    assert load_model(tmp_path / "m.json").privacy_.row_norm == 100.0
+    capsys.readouterr()
+
+
+def test_adult_goes_from_its_published_file_to_a_verified_release_of_good_accuracy(tmp_path, capsys):
+    model = tmp_path / "model.json"
+    arguments = ["fit", str(ADULT / "adult.data.xz"), "--schema", str(ADULT / "adult.toml"), "-o", str(model)]
+    assert run_with([*arguments, "--epsilon", "1", "--delta", "1e-5"]) == 0
+    assert run_with(["verify", str(model)]) == 0
+    loaded = load_model(model)
+    assert loaded.privacy_.for_release
+    test = TableFile(ADULT / "adult.test.xz", loaded.schema_.header).table
+    # Ten fits lay between 0.8439 and 0.8449 (benchmarks/adult.py): noise hardly ever misses 0.83.
+    assert loaded.score(test) >= 0.83
+    capsys.readouterr()

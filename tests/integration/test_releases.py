@@ -1,0 +1,369 @@
+"""From a table to a release: fit with a schema, save, load, verify, predict, and what the ledger knows of it."""
+
+import copy
+import json
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.svm import LinearSVC
+
+from dperm import (
+    L2,
+    Amount,
+    Budget,
+    BudgetExceeded,
+    Category,
+    Classes,
+    Guarantee,
+    InvalidParameter,
+    Logistic,
+    Number,
+    PrivateLinearRegression,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    Problem,
+    Schema,
+    load_model,
+    minimize,
+    save_model,
+)
+from dperm.files import fingerprint
+from dperm.model_file import read_content
+from dperm.privacy.accountants import epsilon_of
+from dperm.privacy.guarantee import Adjacency
+from dperm.verify import verify
+
+pytestmark = pytest.mark.usefixtures("own_folders")
+
+N = 4000
+RNG = np.random.default_rng(0)
+AGE, JOB = RNG.uniform(18, 90, N), RNG.choice(["clerk", "smith", "farmer"], N)
+SCORE = (AGE - 50) / 20 + (JOB == "smith")
+TABLE = pd.DataFrame(
+    {
+        "age": np.where(RNG.random(N) < 0.1, np.nan, AGE),
+        "job": np.where(RNG.random(N) < 0.1, "?", JOB),
+        "note": "not in the schema",
+        "rich": np.where(SCORE > 0, "yes", "no"),
+        "grade": np.select([SCORE > 0.5, SCORE > -0.5], ["a", "b"], "c"),
+        "pay": 1000 + 300 * SCORE,
+    }
+)
+COLUMNS = {"age": Number((18, 90)), "job": Category(["clerk", "smith", "farmer"], missing="column")}
+RICH = Schema(COLUMNS, Classes("rich", ["no", "yes"]), n=N, missing=("?",))
+GRADE = Schema(COLUMNS, Classes("grade", ["a", "b", "c"]), missing=("?",))
+PAY = Schema(COLUMNS, Amount("pay", (0, 2000)), missing=("?",))
+
+FITS = {
+    "logistic": (lambda **more: PrivateLogisticRegression(2.0, 1e-6, schema=RICH, **more), LogisticRegression),
+    "softmax": (lambda **more: PrivateLogisticRegression(2.0, 1e-6, schema=GRADE, **more), LogisticRegression),
+    "svc": (lambda **more: PrivateLinearSVC(2.0, 1e-6, schema=RICH, **more), LinearSVC),
+    "linear": (lambda **more: PrivateLinearRegression(2.0, 1e-6, schema=PAY, **more), LinearRegression),
+}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {name: build().fit(TABLE) for name, (build, _) in FITS.items()}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_model_comes_back_from_its_file_and_its_statement_is_true(name, fitted, tmp_path):
+    model, path = fitted[name], tmp_path / "model.json"
+    save_model(model, path)
+    loaded = load_model(path)
+    np.testing.assert_array_equal(loaded.predict(TABLE), model.predict(TABLE))
+    assert loaded.privacy_ == model.privacy_
+    assert loaded.schema_ == model.schema_
+    assert loaded.score(TABLE, TABLE["pay"] if name == "linear" else None) > 0.6
+    findings = verify(read_content(path))
+    assert [finding.text for finding in findings if not finding.holds] == []
+    assert any("the accounting events give ε = " in finding.text for finding in findings)
+    save_model(loaded, tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == path.read_text()
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_the_plain_scikit_learn_estimator_predicts_the_same(name, fitted):
+    model, plain = fitted[name], fitted[name].to_sklearn()
+    assert type(plain) is FITS[name][1]
+    ours, theirs = model.predict(TABLE), plain.predict(model.encode(TABLE))
+    if name == "linear":
+        np.testing.assert_allclose(ours, theirs)
+        assert 900 < ours.mean() < 1200  # in the target's own units
+    else:
+        np.testing.assert_array_equal(ours, theirs)
+    if name in ("logistic", "softmax"):
+        np.testing.assert_allclose(model.predict_proba(TABLE), plain.predict_proba(model.encode(TABLE)))
+    pickle.loads(pickle.dumps(plain))
+
+
+def test_a_file_holds_what_it_should_and_nothing_else(fitted, tmp_path):
+    save_model(fitted["logistic"], tmp_path / "model.json")
+    content = json.loads((tmp_path / "model.json").read_text())
+    assert set(content) == {
+        "format", "version", "library", "kind", "columns", "coef", "intercept", "classes", "schema", "statement",
+        "privacy", "assumptions", "events", "ledger", "fingerprint",
+    }  # fmt: skip
+    assert content["columns"] == ["age", "job = clerk", "job = smith", "job = farmer", "job: missing"]
+    assert content["statement"] == str(fitted["logistic"].privacy_).splitlines()
+    assert content["ledger"] is None
+    assert "not in the schema" not in (tmp_path / "model.json").read_text()
+
+
+def resealed(content):
+    rest = {key: value for key, value in content.items() if key != "fingerprint"}
+    return rest | {"fingerprint": fingerprint(rest)}
+
+
+def changed(content, *path, to):
+    content = copy.deepcopy(content)
+    place = content
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    return content
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "complaint"),
+    [
+        (("coef", 0, 0), 7.0, "the file was changed"),
+        (("privacy", "epsilon"), 0.5, "NOT within the promised"),
+        (("privacy", "delta"), 1e-12, "NOT within the promised"),
+        (("privacy", "adjacency"), "add_remove", "the words and the numbers differ"),
+        (("events", 0, "count"), 3, "NOT within the promised"),
+        (("events", 0), {"mechanism": "gaussian", "noise_multiplier": 0.5, "count": 1}, "NOT within the promised"),
+        (("events", 0, "mechanism"), "magic", "do not fit together"),
+        (("events",), [], "do not fit together"),
+        (("events",), [{"mechanism": "not private", "count": 1}], "NOT within the promised"),
+        (("privacy", "caveats"), ["the noise came from a seed"], "not for release"),
+        (("privacy", "row_norm"), 0.5, "the schema and the statement do not agree"),
+        (("schema", "columns", "age", "range"), "private", "the schema and the statement do not agree"),
+        (("schema", "columns", "age", "range"), [5], "do not fit together"),
+        (("assumptions",), [], "the words and the numbers differ"),
+        (("statement", 0), "promised: everything", "the words and the numbers differ"),
+        (("columns",), ["age"], "do not fit together"),
+        (("classes",), ["no", "yes", "maybe"], "do not fit together"),
+        (("coef",), [[float("nan")] * 5], "do not fit together"),
+        (("privacy", "epsilon"), "inf", "nothing is promised"),
+        (("kind",), "forest", "do not fit together"),
+    ],
+)
+def test_a_statement_that_is_not_true_is_found_out(path, to, complaint, fitted, tmp_path):
+    save_model(fitted["logistic"], tmp_path / "model.json")
+    content = changed(read_content(tmp_path / "model.json"), *path, to=to)
+    assert any("the file was changed" in finding.text for finding in verify(content) if not finding.holds)
+    if complaint != "the file was changed":  # even if somebody computes the fingerprint again
+        assert any(complaint in finding.text for finding in verify(resealed(content)) if not finding.holds)
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    with pytest.raises(InvalidParameter, match="was changed after it was written"):
+        load_model(tmp_path / "model.json")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "nonsense", '{"format": "dperm-model", "version": 1}', "[" * 100_000])
+def test_what_is_not_a_model_file_is_refused_in_one_sentence(text, tmp_path):
+    (tmp_path / "model.json").write_text(text)
+    with pytest.raises(InvalidParameter, match="is not a dperm model file of version 2"):
+        load_model(tmp_path / "model.json")
+    with pytest.raises(InvalidParameter, match="cannot be read"):
+        load_model(tmp_path / "none.json")
+
+
+def test_pandas_polars_and_arrow_tables_are_fitted_alike():
+    models = [
+        PrivateLogisticRegression(2.0, 1e-6, schema=RICH, random_state=1).fit(table)
+        for table in (TABLE, pl.from_pandas(TABLE), pa.Table.from_pandas(TABLE))
+    ]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.coef_, models[0].coef_)
+    by_hand = PrivateLogisticRegression(2.0, 1e-6, schema=RICH, random_state=1).fit(
+        TABLE.drop(columns="rich"), TABLE["rich"]
+    )
+    np.testing.assert_array_equal(by_hand.coef_, models[0].coef_)
+
+
+def test_the_bounds_of_the_schema_are_those_of_the_statement(fitted):
+    statement = fitted["logistic"].privacy_
+    assert (statement.row_norm, statement.entry_bound) == (RICH.largest_norm, 1.0)
+    assert statement.full_row_norm == pytest.approx(np.sqrt(3))  # two columns and the constant: not √2 times √2
+    assert statement.classes == ("no", "yes")
+    clipped = PrivateLogisticRegression(2.0, 1e-6, schema=replace(RICH, row_norm=0.5)).plan()
+    assert clipped.statement.row_norm == 0.5
+
+
+def test_a_private_range_is_part_of_the_plan_the_statement_and_the_file(tmp_path):
+    schema = replace(RICH, columns={**COLUMNS, "age": Number("private", within=(0, 150))})
+    build = PrivateLogisticRegression(2.0, 1e-6, schema=schema, penalty=L2(0.1))
+    plan = build.plan()
+    assert plan.statement.mechanism.startswith("the range of age by 20 noisy counts (Gaussian, scale ")
+    alone = PrivateLogisticRegression(2.0, 1e-6, schema=RICH, penalty=L2(0.1)).plan()
+    assert plan.paid.noise_multiplier > alone.paid.noise_multiplier
+    assert epsilon_of(plan.paid.event(), 1e-6, Adjacency.REPLACE_ONE) <= 2.0
+    model = build.fit(TABLE)
+    assert build.schema.columns["age"].private  # what was learned is not in a parameter
+    low, high = model.schema_.columns["age"].bounds
+    assert 10 < low < 30
+    assert 80 < high < 100
+    assert model.privacy_.for_release
+    save_model(model, tmp_path / "model.json")
+    assert all(finding.holds for finding in verify(read_content(tmp_path / "model.json")))
+    assert any("came out of this fit" in text for text in read_content(tmp_path / "model.json")["assumptions"])
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(TABLE), model.predict(TABLE))
+
+
+@pytest.mark.parametrize(
+    ("model", "guarantee"),
+    [
+        (PrivateLinearRegression(epsilon=2.0, delta=1e-6), (2.0, 1e-6)),
+        (PrivateLinearRegression(epsilon=20.0, delta=0.0), (20.0, 0.0)),
+        (PrivateLinearRegression(epsilon=2.0, delta=1e-6, solver="dp-gd", adjacency="add_remove", n=N), (2.0, 1e-6)),
+        (PrivateLinearRegression(epsilon=2.0, delta=1e-6, solver="dp-sgd"), (2.0, 1e-6)),
+    ],
+)
+def test_every_solver_can_follow_a_private_target_range(model, guarantee):
+    schema = replace(PAY, target=Amount("pay", "private", within=(0, 10_000)), n=None)
+    model = clone(model).set_params(schema=schema).fit(TABLE)
+    adjacency = Adjacency.parse(model.adjacency)
+    assert 0.9 * guarantee[0] <= epsilon_of(model.event_, guarantee[1], adjacency) <= guarantee[0]
+    low, high = model.schema_.target.number.bounds
+    assert low < 700 < 1300 < high
+    assert model.privacy_.for_release
+
+
+def test_a_run_without_noise_has_no_noise_in_its_ranges_and_says_so():
+    schema = replace(RICH, columns={**COLUMNS, "age": Number("private", within=(0, 150))})
+    models = [PrivateLogisticRegression(2.0, 1e-6, schema=schema, noise=None).fit(TABLE) for _ in range(2)]
+    assert models[0].schema_ == models[1].schema_
+    assert not models[0].privacy_.for_release
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": replace(RICH, derived_from_data=True)}, "derived from the data"),
+        ({"schema": {"age": [0, 1]}}, "must be a dperm Schema"),
+        ({"schema": PAY}, "declare them there"),
+        ({"classes": ["no", "yes"]}, "declare them there"),
+        ({"row_norm": 2.0}, "leave row_norm and entry_bound out"),
+        ({"entry_bound": 2.0}, "leave row_norm and entry_bound out"),
+        ({"budget": "ledger.db"}, "budget must be a dperm Budget"),
+        ({"n": N + 1}, "under replace_one the public n is the number of rows"),
+        ({"noise": "paper", "schema": replace(RICH, columns={"age": Number("private")})}, "certified noise"),
+    ],
+)
+def test_what_does_not_go_with_a_schema_is_refused_in_one_sentence(change, message, tmp_path):
+    budget = Budget.create("people", Guarantee(10.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
+    parameters = {"schema": RICH, "budget": budget} | change
+    with pytest.raises(InvalidParameter, match=message):
+        PrivateLogisticRegression(1.0, 1e-6, **parameters).fit(TABLE)
+    assert budget.account().releases == ()
+    with pytest.raises(InvalidParameter, match="no column 'job'"):
+        PrivateLogisticRegression(1.0, 1e-6, schema=RICH, budget=budget).fit(TABLE.drop(columns="job"))
+    with pytest.raises(InvalidParameter, match="leave target_bound out"):
+        PrivateLinearRegression(1.0, 1e-6, schema=PAY, target_bound=3.0).fit(TABLE)
+    assert budget.account().releases == ()
+
+
+class Unreadable:
+    """A table whose values must not be asked for."""
+
+    shape = (N, 2)
+
+    def __array__(self, *_arguments, **_more):
+        raise AssertionError("a row was read")
+
+    def __len__(self):
+        return N
+
+
+def test_a_fit_that_exceeds_the_budget_is_refused_before_a_row_is_read(tmp_path):
+    budget = Budget.create("people", Guarantee(1.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
+    problem = Problem(Logistic(), L2(0.1))
+    with pytest.raises(BudgetExceeded, match="people"):
+        minimize(problem, Unreadable(), np.zeros(N), guarantee=Guarantee(2.0, 1e-6), budget=budget)
+    assert budget.account().spent == 0.0
+    release = minimize(problem, np.zeros((N, 2)), np.ones(N), guarantee=Guarantee(0.5, 1e-6), budget=budget)
+    (entry,) = budget.account().releases
+    assert (entry.number, entry.digest) == (release.reservation.number, release.reservation.digest)
+    assert entry.fingerprint is not None
+
+
+def test_a_fit_at_the_whole_budget_fits_and_leaves_nothing(tmp_path):
+    budget = Budget.create("people", Guarantee(1.0, 1e-6), ledger=str(tmp_path / "ledger.db"))
+    model = PrivateLogisticRegression(1.0, 1e-6, schema=RICH, budget=budget).fit(TABLE)
+    account = budget.account()
+    assert 0.99 < account.spent <= 1.0
+    save_model(model, tmp_path / "model.json")
+    content = read_content(tmp_path / "model.json")
+    assert content["ledger"] == {"dataset": "people", "number": 1, "digest": account.releases[0].digest}
+    assert account.releases[0].fingerprint == content["fingerprint"]
+    assert all(finding.holds for finding in verify(content, budget.ledger))
+    assert str(tmp_path) not in (tmp_path / "model.json").read_text()  # where the ledger is stays at home
+    with pytest.raises(BudgetExceeded):
+        PrivateLogisticRegression(0.5, 1e-6, schema=RICH, budget=budget).fit(TABLE)
+    other = Budget.create("others", Guarantee(1.0, 1e-6), ledger=str(tmp_path / "other.db"))
+    assert not all(finding.holds for finding in verify(content, other.ledger))
+
+
+def test_a_ledger_that_is_set_back_does_not_confirm_a_release(tmp_path):
+    ledger = tmp_path / "ledger.db"
+    budget = Budget.create("people", Guarantee(9.0, 1e-5), ledger=str(ledger))
+    old = ledger.read_bytes()
+    model = PrivateLogisticRegression(1.0, 1e-6, schema=RICH, budget=budget).fit(TABLE)
+    save_model(model, tmp_path / "model.json")
+    ledger.write_bytes(old)
+    findings = verify(read_content(tmp_path / "model.json"), str(ledger))
+    assert not findings[-1].holds
+
+
+def test_every_fit_of_a_search_is_in_the_ledger(tmp_path):
+    budget = Budget.create("people", Guarantee(100.0, 1e-4), ledger=str(tmp_path / "ledger.db"))
+    model = PrivateLogisticRegression(0.5, 1e-6, schema=replace(RICH, n=None), budget=budget)
+    search = GridSearchCV(model, {"penalty": [L2(0.1), L2(0.01)]}, cv=3, n_jobs=2)
+    search.fit(TABLE, TABLE["rich"])
+    assert len(budget.account().releases) == 2 * 3 + 1
+    cross_val_score(clone(model), TABLE, TABLE["rich"], cv=2)
+    copied = pickle.loads(pickle.dumps(copy.deepcopy(search.best_estimator_)))
+    copied.fit(TABLE)
+    assert len(budget.account().releases) == 7 + 2 + 1
+    fingerprints = [release.fingerprint for release in budget.account().releases]
+    assert len(set(fingerprints)) == 10
+    assert None not in fingerprints
+    assert model.get_params()["budget"] is budget
+
+
+def test_ten_fits_cost_less_than_ten_times_one(tmp_path):
+    budget = Budget.create("people", Guarantee(10.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
+    spent = []
+    for _ in range(10):
+        PrivateLogisticRegression(0.5, 1e-6, schema=RICH, budget=budget).fit(TABLE)
+        spent.append(budget.account().spent)
+    assert spent == sorted(spent)
+    assert spent[-1] < 5 * spent[0]
+    assert spent[-1] > 2 * spent[0]
+
+
+@pytest.mark.parametrize("place", [0, 17])
+def test_a_neighbour_s_strange_row_changes_no_other_row_and_no_step(place):
+    # Record and replay: without noise, what one row can change is bounded by what is paid for.
+    from dperm.trusted.encoding import encode_rows, encode_target
+
+    strange = TABLE.astype(object)
+    strange.loc[place] = [float("inf"), b"\xff", None, "SENTINEL", None, "=1+1"]
+    before, after = (encode_rows(table, RICH, fitting=True) for table in (TABLE, strange))
+    others = np.arange(N) != place
+    np.testing.assert_array_equal(before[others], after[others])
+    labels = [encode_target(table, None, RICH)[others] for table in (TABLE, strange)]
+    np.testing.assert_array_equal(*labels)
+    models = [PrivateLogisticRegression(2.0, 1e-6, schema=RICH).fit(table) for table in (TABLE, strange)]
+    assert models[0].privacy_ == models[1].privacy_
+    assert models[0].event_ == models[1].event_

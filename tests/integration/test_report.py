@@ -1,0 +1,345 @@
+"""The page of `dperm report`: what it says, and that nothing in a model file can make it say or do anything else."""
+
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from dperm import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
+from dperm.bundle import content_of
+from dperm.cli.main import run_with
+from dperm.errors import InvalidParameter
+from dperm.model_file import save_model
+from dperm.privacy.attack import true_positive_rate
+from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.ledger import Budget
+from dperm.report import render_report
+from dperm.report.coefficients import MOST_ROWS
+from dperm.report.page import FALSE_POSITIVE_RATES
+from dperm.report.words import percent_up
+from dperm.schema import Amount, Bins, Category, Classes, Number, Schema
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("jinja2")
+
+SCRIPT, IMAGE, LONG = "<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "a_long_name_" * 40
+N_ROWS = 2000
+VOID = {"meta", "line", "circle", "rect", "path", "polyline"}
+
+
+class Page(HTMLParser):
+    """Text and elements of a page; every element must be closed."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self.attributes, self.open, self.parts = [], [], [], []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+        self.text = " ".join("".join(self.parts).replace("\N{NO-BREAK SPACE}", " ").split())
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+        if tag in {"td", "th", "li", "div", "p", "title"}:
+            self.parts.append(" ")
+
+    def handle_data(self, data):
+        if self.open[-1:] != ["style"]:
+            self.parts.append(data)
+
+
+def table(n=N_ROWS):
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(
+        {"age": rng.uniform(0, 100, n), "sex": rng.choice(["f", "m"], n), "gain": rng.uniform(0, 9, n)}
+    )
+    frame["kind"] = np.where(frame.age > 50, "high", "low")
+    frame["level"] = rng.choice(["low", "middle", "high"], n)
+    frame["price"] = 10.0 * frame.age
+    return frame
+
+
+COLUMNS = {
+    "age": Number((0, 100), missing="column"),
+    "sex": Category([["f", "F"], "m"], missing="row", unseen="column"),
+    "gain": Bins([1, 5]),
+}
+TWO = Schema(COLUMNS, Classes("kind", ["low", "high"]), n=N_ROWS, missing=["?"])
+
+
+def fitted(schema=TWO, kind=PrivateLogisticRegression, **options):
+    return kind(1.0, 1e-5, schema=schema, **options).fit(table())
+
+
+def page_of(model, **options):
+    return Page(render_report(json.loads(json.dumps(content_of(model))), **options))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted()
+
+
+@pytest.fixture(scope="module")
+def page(model):
+    return page_of(model)
+
+
+def test_the_page_says_what_is_released_and_that_it_is_verified(model, page):
+    assert "Logistic regression" in page.text
+    assert "kind (the classes low, high)" in page.text
+    assert "3 columns, which become 8 entries" in page.text
+    assert content_of(model)["fingerprint"][:12] in page.text
+    assert "VERIFIED: the statement is true" in page.text
+    assert "NOT" not in page.text.replace("NOT within", "")
+    assert "✗" not in page.text
+
+
+def test_the_true_positive_rates_are_those_of_the_accountant(model, page):
+    for rate in FALSE_POSITIVE_RATES:
+        found = true_positive_rate(model.event_, Adjacency.REPLACE_ONE, rate)
+        written = percent_up(found).replace("\N{NO-BREAK SPACE}", " ")
+        assert rate < found <= float(written.removesuffix(" %")) / 100 <= found * 1.01
+        assert f"{100 * rate:g} % {100 * rate:g} % {written}" in page.text
+
+
+def test_every_coefficient_is_on_the_page_by_name_and_value_with_its_noise(model, page):
+    for name, value in zip(model.schema_.feature_names, model.coef_[0], strict=True):
+        assert name in page.text
+        assert f"{abs(value):.3f}" in page.text
+    assert f"± {2 * model.privacy_.coefficient_noise:.3g}" in page.text
+    assert "before shrinking" in page.text
+
+
+def test_every_rule_of_the_schema_is_in_words(page):
+    for sentence in (
+        "A number from 0 to 100. It becomes an entry from −1 to 1.",
+        "A number outside the range counts as the nearer end.",
+        "One of 2 values. The entry of the value is 1, the others are 0. f or F m",
+        "Any other value gives a 1 in the entry “other”.",
+        "A missing value makes the whole row count as nothing in the fit.",
+        "A number, cut at 1, 5.",
+        "As missing counts an empty field, and the text ?.",
+        "A row with any other label counts as nothing in the fit.",
+    ):
+        assert sentence in page.text
+
+
+def test_every_assumption_has_a_box_and_there_is_a_line_to_sign_on(model, page):
+    sentences = content_of(model)["assumptions"]
+    assert all(sentence in page.text for sentence in sentences)
+    assert page.attributes.count(("class", "box")) == len(sentences)
+    assert "Name Date Signature" in page.text
+
+
+def test_the_page_repeats_the_six_lines_and_the_command_that_checks_them(model, page):
+    assert " ".join(str(model.privacy_).split()) in page.text
+    assert "dperm verify model.json" in page.text
+
+
+def test_the_page_needs_nothing_from_outside(model):
+    text = render_report(content_of(model))
+    page = Page(text)
+    assert not re.search(r"https?:|//[a-z]|url\(|@import", text)
+    assert not {"script", "link", "img", "iframe", "object", "embed", "form"} & set(page.elements)
+    assert not {"src", "href", "srcset", "action"} & {name for name, _ in page.attributes}
+
+
+def test_headings_go_down_one_level_at_a_time(page):
+    levels = [int(tag[1]) for tag in page.elements if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_the_same_file_gives_the_same_page(model):
+    assert render_report(content_of(model)) == render_report(content_of(model))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_seeded_model_has_a_banner_and_nothing_to_sign():
+    page = page_of(fitted(random_state=1))
+    assert page.text.startswith("Privacy report: model.json NOT FOR RELEASE")
+    assert ("class", "watermark") in page.attributes
+    assert "What stands in the way: not for release: the noise came from a seed" in page.text
+    assert "This is no promise for this model" in page.text
+    assert "There is nothing to sign" in page.text
+    assert "Signature" not in page.text
+    assert "VERIFIED" not in page.text.replace("NOT VERIFIED", "")
+
+
+def test_a_file_that_was_changed_has_a_banner(model):
+    content = content_of(model)
+    content["coef"][0][0] += 1.0
+    page = Page(render_report(content))
+    assert "NOT VERIFIED Do not rely on this page. What stands in the way: the file was changed" in page.text
+    assert "There is nothing to sign" in page.text
+
+
+def test_a_promise_that_the_events_do_not_keep_has_a_banner(model):
+    content = content_of(model)
+    content["privacy"]["epsilon"] = 0.1
+    page = Page(render_report(content))
+    assert "NOT within the promised" in page.text
+    assert ("class", "banner") in page.attributes
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_without_noise_promises_nothing():
+    page = page_of(fitted(noise=None))
+    assert "Nothing is promised." in page.text
+    assert "NOT FOR RELEASE" in page.text
+    assert "true positive rate" not in page.text
+    assert "with noise" not in page.text
+
+
+def test_contents_that_do_not_fit_together_are_refused(model):
+    content = content_of(model)
+    content["columns"] = content["columns"][1:]
+    with pytest.raises(InvalidParameter, match="do not fit together"):
+        render_report(content)
+
+
+def test_three_classes_have_a_panel_each_and_no_bound_draws_no_bar():
+    model = fitted(Schema(COLUMNS, Classes("level", ["low", "middle", "high"]), n=N_ROWS), solver="dp-agd")
+    assert model.privacy_.coefficient_noise is None
+    page = page_of(model)
+    assert all(f"Score of {label}" in page.text for label in ("low", "middle", "high"))
+    assert page.elements.count("details") == 3
+    assert "no error bars are drawn" in page.text
+    assert "±" not in page.text
+
+
+def test_a_regression_shows_its_target_and_a_released_range_is_marked():
+    columns = COLUMNS | {"gain": Number("private", within=(0, 10))}
+    model = fitted(Schema(columns, Amount("price", (0, 1000)), n=N_ROWS), PrivateLinearRegression)
+    page = page_of(model)
+    assert "Linear regression" in page.text
+    assert "Prediction of price" in page.text
+    assert "price target A number from 0 to 1000." in page.text
+    low, high = model.schema_.columns["gain"].bounds
+    assert f"gain range from this fit A number from {low:.12g} to {high:.12g}." in page.text
+    assert "The ranges of gain came out of this fit" in page.text
+
+
+def test_without_a_schema_wide_models_show_the_largest_and_a_table_of_all():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_ROWS, 90)) / 10
+    model = PrivateLinearSVC(1.0, 1e-5, classes=[0, 1], adjacency="add_remove", n=N_ROWS).fit(X, X[:, 0] > 0)
+    page = page_of(model)
+    assert f"Shown are the {MOST_ROWS} largest of 90 coefficients." in page.text
+    shown = [value for name, value in page.attributes if name == "title" and re.fullmatch(r"x\d+", value)]
+    largest = np.argsort(-np.abs(model.coef_[0]), kind="stable")[:MOST_ROWS]
+    assert shown == [f"x{place}" for place in sorted(largest)]
+    assert all(f" x{place} " in page.text for place in range(90))
+    assert "No schema was declared" in page.text
+    assert "one person's row is in the table" in page.text
+    assert f"{N_ROWS} rows, a declared number" in page.text
+
+
+def hostile_model():
+    frame = table().rename(columns={"age": SCRIPT, "sex": LONG, "kind": IMAGE})
+    frame[LONG] = np.where(frame[LONG] == "f", SCRIPT, "{{ 7 * 7 }}")
+    columns = {SCRIPT: Number((0, 100)), LONG: Category([SCRIPT, "{{ 7 * 7 }}", "\u202egnp" * 60])}
+    schema = Schema(columns, Classes(IMAGE, ["low", "high", IMAGE]), n=N_ROWS, missing=[SCRIPT + "?"])
+    return PrivateLogisticRegression(1.0, 1e-5, schema=schema).fit(frame)
+
+
+def test_hostile_names_are_text_and_nothing_else():
+    page = page_of(hostile_model(), file_name=IMAGE)
+    assert not {"script", "img"} & set(page.elements)
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    assert SCRIPT in page.text
+    assert IMAGE in page.text
+    assert LONG in page.text
+    assert "{{ 7 * 7 }}" in page.text
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    pytest.importorskip("sqlalchemy")
+    return str(tmp_path / "ledger.db")
+
+
+def test_the_history_of_the_budget_is_shown_with_a_ledger_only(ledger):
+    budget = Budget.create("people", Guarantee(3.0, 1e-5), ledger=ledger)
+    first, second = fitted(budget=budget), fitted(budget=budget)
+    page = page_of(second, ledger=ledger)
+    assert "All releases from the dataset people together may spend ε = 3 at δ = 0.00001" in page.text
+    assert page.text.count("(this release)") == 1
+    assert content_of(first)["fingerprint"][:12] in page.text
+    assert "in the ledger is this release" in page.text
+    assert "Left: at least ε = " in page.text
+    page = page_of(second)
+    assert "charged to the budget of the dataset people" in page.text
+    assert "dperm report model.json --ledger LEDGER" in page.text
+
+
+def test_the_ledger_may_be_named_in_the_environment(ledger, tmp_path, monkeypatch):
+    save_model(fitted(budget=Budget.create("people", Guarantee(3.0, 1e-5), ledger=ledger)), tmp_path / "model.json")
+    monkeypatch.setenv("DPERM_LEDGER", ledger)
+    assert run_with(["report", str(tmp_path / "model.json")]) == 0
+    assert "(this release)" in (tmp_path / "model.html").read_text(encoding="utf-8")
+
+
+def test_a_ledger_that_does_not_know_the_release_is_a_banner_and_not_an_error(ledger):
+    model = fitted(budget=Budget.create("people", Guarantee(3.0, 1e-5), ledger=ledger))
+    page = page_of(model, ledger=f"{ledger}-of-others")
+    assert "NOT VERIFIED" in page.text
+    assert "Its history cannot be shown" in page.text
+
+
+def test_a_ledger_entry_of_another_is_not_verified(model):
+    page = Page(render_report(content_of(model) | {"ledger": {"dataset": SCRIPT, "number": 1, "digest": "0"}}))
+    assert "NOT VERIFIED" in page.text
+    assert f"charged to the budget of the dataset {SCRIPT}" in page.text
+
+
+def test_no_budget_is_said_to_be_none(page):
+    assert "No budget was kept." in page.text
+
+
+def test_the_command_writes_beside_the_model_or_where_it_is_told(model, tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("DPERM_LEDGER", raising=False)
+    path = tmp_path / "model.json"
+    save_model(model, path)
+    assert run_with(["report", str(path)]) == 0
+    assert capsys.readouterr().out == f"wrote {tmp_path / 'model.html'}\n"
+    assert "VERIFIED" in (tmp_path / "model.html").read_text(encoding="utf-8")
+    assert run_with(["report", str(path), "-o", str(tmp_path / "other.html")]) == 0
+    assert (tmp_path / "other.html").read_text() == (tmp_path / "model.html").read_text()
+
+
+def test_the_command_overwrites_neither_the_model_nor_a_folder(model, tmp_path, capsys):
+    path = tmp_path / "model.html"
+    save_model(model, path)
+    before = path.read_text()
+    assert run_with(["report", str(path)]) == 2
+    assert run_with(["report", str(path), "-o", str(tmp_path)]) == 2
+    assert run_with(["report", str(path), "-o", str(tmp_path / "none" / "page.html")]) == 2
+    assert run_with(["report", str(tmp_path / "nothing.json")]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4
+    assert all("cannot be" in line for line in lines)
+    assert path.read_text() == before
+
+
+def test_without_jinja_the_command_says_what_to_install(model, tmp_path, capsys, monkeypatch):
+    save_model(model, tmp_path / "model.json")
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert run_with(["report", str(tmp_path / "model.json")]) == 2
+    assert capsys.readouterr().err == "dperm: the report needs jinja2: pip install 'dperm[report]'.\n"
