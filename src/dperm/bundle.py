@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from dperm.files import fingerprint
 from dperm.privacy.assumptions import assumptions
@@ -11,6 +12,14 @@ from dperm.schema import schema_to_dict
 from dperm.version import __version__
 
 FORMAT, VERSION = "dperm-model", 2
+
+# All that a file may hold.
+KEYS = frozenset(
+    (
+        "format", "version", "library", "kind", "columns", "coef", "intercept", "classes", "schema", "statement",
+        "privacy", "assumptions", "events", "ledger", "fingerprint",
+    )
+)  # fmt: skip
 
 
 def content_of(model: Any) -> dict[str, Any]:
@@ -26,6 +35,7 @@ def content_of(model: Any) -> dict[str, Any]:
     dict
         Ready for JSON. "fingerprint" is the SHA-256 of everything else.
     """
+    check_is_fitted(model)
     schema, entry = model.schema_, model.ledger_entry_
     content = {
         "format": FORMAT,

@@ -100,6 +100,16 @@ def check_schema(schema: object) -> Schema:
     return schema
 
 
+def check_budget(budget: object, random_state: Any) -> None:
+    """Raise unless it is a budget, or None, and what is charged to it can be released."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise InvalidParameter(f"budget must be a dperm Budget, got {type(budget).__name__}.")
+    if budget is not None and random_state is not None:
+        raise InvalidParameter(
+            "noise from a seed protects nobody, so it cannot be charged as a release: leave the seed or the budget out."
+        )
+
+
 def price(
     problem: Problem,
     n: int,
@@ -265,6 +275,7 @@ def solve(
             f"weights must be one number per row: {n_rows} rows, weights of shape {np.shape(weights)}."
         )
     check_random_state(random_state)
+    check_budget(budget, random_state)
     fit = price(
         problem, public_n, n_features,
         guarantee=guarantee, solver=solver, adjacency=adjacency, noise=noise, accountant=accountant, schema=schema,
@@ -333,5 +344,6 @@ def _statement(
         target_range=problem.loss.clipped_range,
         seeded=False,
         caveats=caveats[noise],
+        private_ranges=tuple(query.column for query in paid.plan.ranges),
         coefficient_noise=coefficient_noise(paid),
     )

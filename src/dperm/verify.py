@@ -1,17 +1,21 @@
 """Whether what a model file says is true: ε is derived again from its accounting events."""
 
 import math
+import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from dperm.bundle import KEYS
 from dperm.errors import DpermError
 from dperm.model_file import is_unchanged, model_from
 from dperm.privacy.accountants import delta_of, epsilon_of, has_renyi_price, rdp_epsilon
 from dperm.privacy.assumptions import assumptions
+from dperm.privacy.events import event_to_list
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.ledger import Budget
+from dperm.privacy.ledger import Budget, default_ledger
 from dperm.privacy.statement import PrivacyStatement
-from dperm.schema import Schema
+from dperm.schema import Classes, Schema
 
 # Two machines may round the last digits of an ε differently.
 _LAST_DIGITS = 1e-9
@@ -38,17 +42,18 @@ def verify(content: dict[str, Any], ledger: str | None = None) -> list[Finding]:
     Returns
     -------
     list of Finding
-        The statement is true if all of them hold.
+        What is promised follows from the events in the file if all of them hold.
     """
     unchanged = is_unchanged(content)
+    extra = sorted(set(content) - KEYS)
+    if extra:
+        return [Finding(False, f"the file holds {extra[0]!r}, which no model file does")]
     found = [Finding(unchanged, "the fingerprint is that of the contents" if unchanged else "the file was changed")]
     model = model_from(content)
     if model is None:
         return [*found, Finding(False, "the contents do not fit together")]
     statement, schema = model.privacy_, model.schema_
-    found += [_words(content, statement, schema), *_price(model.event_, statement)]
-    if schema is not None:
-        found.append(_bounds(statement, schema))
+    found += [_words(content, statement, schema), *_price(model.event_, statement), _facts(content, statement, schema)]
     found.append(_release(statement))
     if ledger is not None:
         found.append(_entry(content, ledger))
@@ -83,6 +88,9 @@ def _price(event: Any, statement: PrivacyStatement) -> list[Finding]:
     promised = f"(ε = {statement.epsilon:g}, δ = {statement.delta:g}), adjacency {statement.adjacency}"
     derived = f"the accounting events give ε = {epsilon:.6g} at δ = {statement.delta:g}"
     found = [Finding(holds, f"{derived}: {'within' if holds else 'NOT within'} the promised {promised}")]
+    stated = ((statement.certified_epsilon, epsilon), (statement.certified_delta, delta))
+    if not all(math.isclose(*pair, rel_tol=1e-6, abs_tol=1e-15) for pair in stated):
+        found.append(Finding(False, "the ε and δ that the statement says were certified are others"))
     if statement.delta > 0.0 and has_renyi_price(event):
         check = rdp_epsilon(event, statement.delta, adjacency)
         agree = check >= epsilon * (1.0 - _LAST_DIGITS)
@@ -90,19 +98,53 @@ def _price(event: Any, statement: PrivacyStatement) -> list[Finding]:
     return found
 
 
-def _bounds(statement: PrivacyStatement, schema: Schema) -> Finding:
-    declared = not schema.derived_from_data and not schema.private_ranges
-    same = statement.row_norm == schema.bound and statement.n_features == schema.n_features
-    text = f"{len(schema.columns)} columns give rows of {schema.n_features} entries and norm at most {schema.bound:.4g}"
-    return Finding(declared and same, text if declared and same else "the schema and the statement do not agree")
+def _facts(content: dict[str, Any], statement: PrivacyStatement, schema: Schema | None) -> Finding:
+    """Whether model, schema and statement speak of the same rows, columns and classes."""
+    classes = None if content["classes"] is None else tuple(content["classes"])
+    constant = min(statement.row_norm, statement.entry_bound or math.inf)
+    norms = (statement.row_norm, math.hypot(statement.row_norm, constant))
+    agree = [
+        statement.classes == classes,
+        statement.n_features == len(content["columns"]),
+        any(math.isclose(statement.full_row_norm, norm) for norm in norms),
+        (statement.coefficient_noise or 0.0) >= 0.0,
+    ]
+    text = f"{statement.n_features} columns of norm at most {statement.row_norm:.4g}"
+    if schema is not None:
+        columns = dict(schema.columns) | {schema.target.column: schema.target}
+        agree += [
+            not schema.derived_from_data,
+            not schema.private_ranges,
+            all(getattr(columns.get(name), "released", False) for name in statement.private_ranges),
+            (statement.row_norm, statement.entry_bound) == (schema.bound, 1.0),
+            schema.n in (None, statement.n),
+            classes == (schema.target.labels if isinstance(schema.target, Classes) else None),
+        ]
+        width, bound = schema.n_features, schema.bound
+        text = f"{len(schema.columns)} columns give rows of {width} entries and norm at most {bound:.4g}"
+    return Finding(all(agree), text if all(agree) else "the model, the schema and the statement do not agree")
 
 
 def _entry(content: dict[str, Any], ledger: str) -> Finding:
     entry = content["ledger"]
     if entry is None:
         return Finding(False, "no ledger was charged for this release")
+    budget = Budget(entry["dataset"], ledger)
     try:
-        Budget(entry["dataset"], ledger).confirm(entry["number"], entry["digest"], content["fingerprint"])
-    except (DpermError, KeyError, TypeError) as error:
-        return Finding(False, str(error) if isinstance(error, DpermError) else "the ledger entry is not readable")
+        budget.confirm(entry["number"], entry["digest"], content["fingerprint"])
+        paid = next(release for release in budget.account().releases if release.number == entry["number"])
+    except DpermError as error:
+        return Finding(False, str(error))
+    if event_to_list(paid.event) != content["events"]:
+        return Finding(False, f"entry {entry['number']} of {entry['dataset']!r} in the ledger paid for other events")
     return Finding(True, f"entry {entry['number']} of {entry['dataset']!r} in the ledger is this release")
+
+
+def ledger_of(content: dict[str, Any]) -> str | None:
+    """The ledger that is named by DPERM_LEDGER, or else the user's own, if it knows the release; None if not."""
+    for place in (os.environ.get("DPERM_LEDGER"), default_ledger()):
+        if place and isinstance(content.get("ledger"), dict):
+            with suppress(DpermError, KeyError, TypeError):
+                if _entry(content, place).holds:
+                    return place
+    return None

@@ -104,7 +104,7 @@ def test_the_page_says_what_is_released_and_that_it_is_verified(model, page):
     assert "kind (the classes low, high)" in page.text
     assert "3 columns, which become 8 entries" in page.text
     assert content_of(model)["fingerprint"][:12] in page.text
-    assert "VERIFIED: the statement is true" in page.text
+    assert "VERIFIED: what is promised follows from the events in the file" in page.text
     assert "NOT" not in page.text.replace("NOT within", "")
     assert "✗" not in page.text
 

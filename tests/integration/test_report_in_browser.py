@@ -96,7 +96,7 @@ def test_the_verdict_and_the_chart_can_be_seen(browser, plain):
     opened(browser, plain, 360)
     verdict = browser.find_element(By.CSS_SELECTOR, ".verdict")
     assert verdict.is_displayed()
-    assert verdict.text == "VERIFIED: the statement is true"
+    assert verdict.text == "VERIFIED: what is promised follows from the events in the file"
     for chart in browser.find_elements(By.CSS_SELECTOR, ".attack svg, td.bar svg"):
         assert chart.size["width"] > 60
         assert chart.size["height"] > 15

@@ -39,6 +39,13 @@ anything = (
 )
 
 
+class Unwritable:
+    """A value that cannot be shown."""
+
+    def __str__(self):
+        raise RuntimeError("secret")
+
+
 NOTHING = "the row counts as nothing"
 
 
@@ -79,13 +86,26 @@ def test_a_row_is_encoded_without_a_look_at_the_others(table):
 
 
 @pytest.mark.parametrize("values", [[True, False], [1, 0], [0.25, 2.0], [1e300, -0.5], [2.0, float("inf")], [2**40, 7]])
-@pytest.mark.parametrize("other", ["secret", None, b"\xff", True, 3, 2.5, [1], object()])
+@pytest.mark.parametrize(
+    "other",
+    ["secret", None, b"\xff", True, 3, 2.5, [1], object(), pytest.param(10**5000, id="huge"), "\ud800", Unwritable()],
+)
 def test_one_value_of_another_kind_does_not_change_what_becomes_of_the_rest(values, other):
     schema = Schema({"x": Number((-1, 3)), "z": Category([0, 1, 2, 0.25, 7, True])}, Classes("y", [0, 1]))
     alone = pd.DataFrame({"x": values, "z": values})
     mixed = pd.DataFrame({name: pd.Series([*values, other], dtype=object) for name in "xz"})
     before, after = (dense(encode_rows(table, schema, fitting=True)) for table in (alone, mixed))
     np.testing.assert_array_equal(before, after[:2])
+
+
+@pytest.mark.parametrize(
+    "column", [pd.Series(["a", "\ud800"], dtype=pd.StringDtype("python")), np.array(["a", "\ud800"])]
+)
+def test_text_that_cannot_be_written_raises_nothing(column):
+    schema = Schema({"x": Category(["a"])}, Classes("y", ["a", "b"]))
+    np.testing.assert_array_equal(encode_target(pd.DataFrame({"x": ["a", "a"]}), column, schema), [-1, np.nan])
+    rows = encode_rows(pd.DataFrame({"x": pd.Series(list(column), dtype=object)}), schema, fitting=True)
+    np.testing.assert_array_equal(rows, [[1], [0]])
 
 
 def test_the_bound_is_met_so_that_it_cannot_be_smaller():
@@ -140,6 +160,11 @@ def test_the_bound_is_met_so_that_it_cannot_be_smaller():
         (Category([1, 2]), 2.0, [0, 1]),
         (Category([1, 2]), "2", [0, 1]),
         (Category([True, False]), False, [0, 1]),
+        (Category(["True", "False"]), False, [0, 1]),
+        (Category([True, False]), "FALSE", [0, 1]),
+        (Category([1, 2]), "2.0", [0, 1]),
+        (Category(["1.0", "2.00"]), 2, [0, 1]),
+        (Category(["01", "1"]), "01", [1, 0]),
         (Number((0, 1)), True, [1]),
         (Number((0, 1)), "FALSE", [-1]),
         (Number((0, 1)), float("inf"), [1]),
@@ -217,8 +242,13 @@ def test_regression_targets_are_scaled_and_clipped():
         (pd.DataFrame({"y": [1]}), "no column 'x'"),
         (pd.DataFrame([[1, 2, 0]], columns=["x", "x", "y"]), "two columns 'x'"),
         (pd.DataFrame({"x": [1]}), "no column 'y'"),
-        (pl.DataFrame({"x": [[1, 2]], "y": [0]}), "column 'x': a column that should hold numbers holds"),
-        (pl.DataFrame({"x": [1.0], "y": [[0]]}), "column 'y': a column that should hold categories holds"),
+        (pl.DataFrame({"x": [[1, 2]], "y": [0]}), "column 'x' should hold numbers and holds"),
+        (pl.DataFrame({"x": [1.0], "y": [[0]]}), "column 'y' should hold categories and holds"),
+        (
+            pd.DataFrame({"x": [1.0], "y": pd.to_datetime(["2020-01-01"])}),
+            "column 'y' should hold categories and holds time",
+        ),
+        (pl.LazyFrame({"x": [1.0], "y": [0]}), "got LazyFrame"),
         (np.zeros((3, 2)), "pandas, polars or Arrow table, got ndarray"),
         ([[1, 2]], "pandas, polars or Arrow table, got list"),
     ],

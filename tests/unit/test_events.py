@@ -5,6 +5,7 @@ import json
 import pytest
 from dp_accounting import dp_event
 
+from dperm import InvalidParameter
 from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent, event_from_list, event_to_list, leaves
 
 EVERY = dp_event.ComposedDpEvent(
@@ -22,6 +23,21 @@ EVERY = dp_event.ComposedDpEvent(
 def test_every_event_survives_json():
     written = json.dumps(event_to_list(EVERY))
     assert list(leaves(event_from_list(json.loads(written)))) == list(leaves(EVERY))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        dp_event.ZCDpEvent(0.01, xi=50.0),
+        dp_event.PoissonSampledDpEvent(0.1, dp_event.LaplaceDpEvent(5.0)),
+        dp_event.PoissonSampledDpEvent(0.1, ObjectivePerturbationDpEvent(10.0, 5.0, True, 3.0)),
+        dp_event.LaplaceDpEvent(5.0),
+        dp_event.NoOpDpEvent(),
+    ],
+)
+def test_what_could_not_be_read_back_as_it_is_is_not_written(event):
+    with pytest.raises(InvalidParameter, match="no price for the mechanism"):
+        event_to_list(event)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,12 @@ from typing import Any
 
 import click
 
+from dperm.cli.options import CONTEXT
+from dperm.errors import LedgerDamaged
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.ledger import Budget, budgets
 from dperm.privacy.ledger.accounts import Account, Spending, rounded_down, rounded_up
 
-_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 _BAR = 20
 
 
@@ -22,7 +23,7 @@ def _ledger_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-@click.group(context_settings=_CONTEXT)
+@click.group(context_settings=CONTEXT)
 def budget() -> None:
     """What may be spent on a dataset, and what has been.
 
@@ -30,7 +31,7 @@ def budget() -> None:
     """
 
 
-@budget.command(context_settings=_CONTEXT)
+@budget.command(context_settings=CONTEXT)
 @click.argument("name")
 @click.option("--epsilon", type=float, required=True, help="ε of all releases together.")
 @click.option("--delta", type=float, required=True, help="δ of all releases together, well below 1/n.")
@@ -45,7 +46,7 @@ def create(name: str, epsilon: float, delta: float, adjacency: str, ledger: str 
     click.echo(f"{name}: {account.summary}")
 
 
-@budget.command(context_settings=_CONTEXT)
+@budget.command(context_settings=CONTEXT)
 @click.argument("name")
 @_ledger_option
 def show(name: str, ledger: str | None) -> None:
@@ -66,7 +67,7 @@ def show(name: str, ledger: str | None) -> None:
         click.echo(_line(release))
 
 
-@budget.command("list", context_settings=_CONTEXT)
+@budget.command("list", context_settings=CONTEXT)
 @_ledger_option
 def list_budgets(ledger: str | None) -> None:
     """Verify and list all budgets of a ledger.
@@ -75,8 +76,11 @@ def list_budgets(ledger: str | None) -> None:
     """
     found = budgets(ledger)
     for one in found:
-        account = one.account()
-        click.echo(f"{_bar(account)} {one.dataset}: {account.summary}")
+        try:
+            account = one.account()
+            click.echo(f"{_bar(account)} {one.dataset}: {account.summary}")
+        except LedgerDamaged as error:  # the others are still worth seeing
+            click.echo(f"[{'?' * _BAR}] {error}")
     if not found:
         click.echo("no budget yet; make one: dperm budget create adult --epsilon 3 --delta 1e-5")
 

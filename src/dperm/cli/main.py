@@ -13,7 +13,7 @@ from rich.console import Console
 
 from dperm import __version__
 from dperm.cli.budget import budget as budget_commands
-from dperm.cli.options import build_estimator, fit_options, schema_option
+from dperm.cli.options import CONTEXT, build_estimator, fit_options, schema_option
 from dperm.cli.release import report, verify
 from dperm.cli.schema import schema as schema_commands
 from dperm.cli.tables import TableFile
@@ -27,10 +27,8 @@ from dperm.privacy.ledger import Budget
 from dperm.schema import Schema, load_schema
 from dperm.solvers import SOLVERS, predictions
 
-_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
-
-@click.group(context_settings=_CONTEXT)
+@click.group(context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="dperm")
 def app() -> None:
     """Differentially private empirical risk minimization.
@@ -39,7 +37,7 @@ def app() -> None:
     """
 
 
-@app.command(context_settings=_CONTEXT)
+@app.command(context_settings=CONTEXT)
 @click.argument("table", type=click.Path(path_type=Path))
 @schema_option
 @click.option("--target", help="Column to predict; with a schema it is declared there.")
@@ -74,7 +72,7 @@ def fit(
         if budget is not None and (n or public.n):
             priced = model.plan(n)
             budget.check(priced.paid.event(), priced.setting.adjacency)  # refused before the table is opened
-        model.fit(TableFile(table, public.header).table)
+        model.fit(TableFile(table, public.header, public.separator).table)
     else:
         model.fit(*_numbers_and_target(table, target, features, options["model"] == "linear"))
     save_model(model, output)
@@ -103,7 +101,7 @@ def _numbers_and_target(table: Path, target: str | None, features: str | None, r
     return source.numbers(columns), labels
 
 
-@app.command(context_settings=_CONTEXT)
+@app.command(context_settings=CONTEXT)
 @click.argument("model_path", metavar="MODEL", type=click.Path(path_type=Path))
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="CSV file [default: standard output].")
@@ -131,14 +129,15 @@ def predict(model_path: Path, table: Path, output: Path | None) -> None:
 def _rows_to_predict(table: Path, schema: Schema) -> Any:
     """A table to predict; one without column names may leave the target out."""
     if schema.header is None:
-        return TableFile(table).table
+        return TableFile(table, separator=schema.separator).table
     try:
-        return TableFile(table, schema.header).table
+        return TableFile(table, schema.header, schema.separator).table
     except InvalidParameter:
-        return TableFile(table, [name for name in schema.header if name != schema.target.column]).table
+        features = [name for name in schema.header if name != schema.target.column]
+        return TableFile(table, features, schema.separator).table
 
 
-@app.command(context_settings=_CONTEXT)
+@app.command(context_settings=CONTEXT)
 @schema_option
 @click.option("--n", type=int, help="Number of rows, public [default: the schema's].")
 @click.option("--p", "n_features", type=int, help="Number of feature columns, public [default: the schema's].")
@@ -175,7 +174,7 @@ def plan(schema: Path | None, n: int | None, n_features: int | None, explain: bo
         _explain(priced)
 
 
-@app.command(context_settings=_CONTEXT)
+@app.command(context_settings=CONTEXT)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def solvers(names: tuple[str, ...]) -> None:
     """List the solvers, from the code: each with its row of the paper's comparison tables.
@@ -196,7 +195,7 @@ def solvers(names: tuple[str, ...]) -> None:
         click.echo(f"  {'guarantee:':<14}{'δ = 0 (pure ε) or δ > 0' if SOLVERS[name].pure else 'δ > 0'}")
 
 
-@app.command(context_settings=_CONTEXT)
+@app.command(context_settings=CONTEXT)
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -215,7 +214,7 @@ def demo(output: Path, rows: int) -> None:
     run_demo(output, Console(), rows)
 
 
-@app.command(context_settings=_CONTEXT)
+@app.command(context_settings=CONTEXT)
 @click.argument("study")
 @click.option(
     "--output",

@@ -15,6 +15,9 @@ from dperm.regularizers import L1, L2, ElasticNet, Regularizer
 from dperm.schema import Amount, Schema
 from dperm.solvers import SOLVERS
 
+# Of every command.
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
 _PENALTIES: dict[str, Callable[..., Regularizer]] = {"l2": L2, "l1": L1, "elastic-net": ElasticNet}
 _DOMAINS: dict[str, Callable[..., Domain]] = {"l2-ball": L2Ball, "l1-ball": L1Ball, "box": Box, "simplex": Simplex}
 

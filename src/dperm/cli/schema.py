@@ -1,18 +1,20 @@
 """`dperm schema`: a first draft of a table's public facts."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from dperm.cli.options import CONTEXT
 from dperm.cli.tables import TableFile
 from dperm.files import write_whole
 from dperm.schema.plain import schema_to_toml
+from dperm.schema.table import SEPARATORS
 from dperm.trusted.draft import draft_schema
+from dperm.validation import one_of
 
-_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
-
-@click.group(context_settings=_CONTEXT)
+@click.group(context_settings=CONTEXT)
 def schema() -> None:
     """The public facts about a table: ranges, categories, classes.
 
@@ -20,12 +22,13 @@ def schema() -> None:
     """
 
 
-@schema.command(context_settings=_CONTEXT)
+@schema.command(context_settings=CONTEXT)
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option("--target", required=True, help="Column to predict.")
 @click.option("--header", help="Names of the columns, separated by commas, if the file does not name them.")
+@click.option("--separator", default=",", show_default=True, help="What stands between fields: , ; | or tab.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="TOML file [default: standard output].")
-def draft(table: Path, target: str, header: str | None, output: Path | None) -> None:
+def draft(table: Path, target: str, header: str | None, separator: str, output: Path | None) -> None:
     """Write a first schema for TABLE, for a person to correct.
 
     A draft is read from the data, so it shows something of it and is marked as such: `dperm fit` refuses it until every
@@ -34,10 +37,11 @@ def draft(table: Path, target: str, header: str | None, output: Path | None) -> 
     Example: dperm schema draft people.csv --target income -o people.toml
     """
     names = None if header is None else tuple(name.strip() for name in header.split(","))
-    drafted, left_out = draft_schema(TableFile(table, names).table, target, names)
-    text = schema_to_toml(drafted)
-    if left_out:
-        text += f"# Left out, because they hold too many different texts: {', '.join(left_out)}\n"
+    between = one_of("--separator", "\t" if separator == "tab" else separator, SEPARATORS)
+    drafted, left_out = draft_schema(TableFile(table, names, between).table, target)
+    text = schema_to_toml(replace(drafted, header=names, separator=between))
+    for name, reason in left_out.items():
+        text += f"# {name!r} is left out: {reason}.\n"
     if output is None:
         click.echo(text, nl=False)
     else:

@@ -8,6 +8,7 @@ import bz2
 import csv
 import gzip
 import lzma
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -35,9 +36,11 @@ class TableFile:
         A CSV or Parquet file; a CSV file may be compressed (.gz, .bz2, .xz).
     header : sequence of str, optional
         Names of the columns of a CSV file without a first line that names them, whatever its ending.
+    separator : str
+        What stands between its fields.
     """
 
-    def __init__(self, path: Path, header: Sequence[str] | None = None) -> None:
+    def __init__(self, path: Path, header: Sequence[str] | None = None, separator: str = ",") -> None:
         try:
             import pyarrow  # noqa: F401
         except ImportError:
@@ -47,11 +50,11 @@ class TableFile:
         ending = (path.with_suffix("") if path.suffix.lower() in _UNPACKERS else path).suffix.lower()
         if ending in (".parquet", ".pq"):
             self.table = _read_parquet(path)
-        elif ending == ".csv" or header is not None:
-            self.table = _read_csv(path, header)
+        elif ending in (".csv", ".tsv") or header is not None:
+            self.table = _read_csv(path, header, separator)
         else:
             raise InvalidParameter(
-                f"{path} must end in .csv (.gz, .bz2, .xz) or .parquet, or a schema name its columns."
+                f"{path} must end in .csv, .tsv (.gz, .bz2, .xz) or .parquet, or a schema name its columns."
             )
         self.names = list(self.table.column_names)
         if len(set(self.names)) != len(self.names):
@@ -83,42 +86,36 @@ class TableFile:
                 raise InvalidParameter(
                     f"column {name!r} holds text; declare its categories in a --schema or leave it out with --features."
                 )
-            columns[name] = pa.array(self._as_numbers(column, name))
+            columns[name] = pa.array(as_numbers(column, name))
         return pa.table(columns)
-
-    def _as_numbers(self, column: Any, name: str) -> NDArray[np.float64]:
-        try:
-            return as_numbers(column)
-        except InvalidParameter as error:
-            raise InvalidParameter(f"column {name!r}: {error}") from None
 
     def labels(self, name: str) -> NDArray[Any]:
         """A column as text."""
         self.require([name])
-        try:
-            codes, words = as_words(self._columns.arrow(name))
-        except InvalidParameter as error:
-            raise InvalidParameter(f"column {name!r}: {error}") from None
+        codes, words = as_words(self._columns.arrow(name), name)
         return np.asarray(np.array([*words, ""], dtype=object)[codes])
 
 
-def _read_csv(path: Path, header: Sequence[str] | None) -> Any:
+def _read_csv(path: Path, header: Sequence[str] | None, separator: str) -> Any:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
     lines = _text(path).replace("\r\n", "\n").split("\n")
     if lines[-1] == "":
         lines.pop()
-    names = list(header) if header is not None else _header(lines.pop(0)) if lines else []
+    names = list(header) if header is not None else _header(lines.pop(0), separator) if lines else []
     if not names:
         raise InvalidParameter(f"{path} is empty; its first line must name the columns.")
     while lines and len(names) > 1 and not lines[-1].strip():
         lines.pop()
     if not lines:
         return pa.table({name: pa.nulls(0, pa.binary()) for name in dict.fromkeys(names)})
-    whole = np.array([bool(line.strip()) and line.count('"') % 2 == 0 for line in lines])
+    # Fields are quoted as a whole, with every quote in them doubled, or have no quote at all.
+    field = rf'(?:"(?:""|[^"])*"|[^"{re.escape(separator)}]*)'
+    record = re.compile(f"{field}(?:{re.escape(separator)}{field})*")
+    whole = np.array([_is_record(line, record) for line in lines])
     places = np.flatnonzero(whole)
-    fieldless = InvalidParameter(f"no line of {path} has {len(names)} fields.")
+    fieldless = InvalidParameter(f"no line of {path} has {len(names)} fields between {separator!r}.")
     if not places.size:
         raise fieldless
 
@@ -126,20 +123,30 @@ def _read_csv(path: Path, header: Sequence[str] | None) -> Any:
         whole[places[row.number - 1]] = False
         return "skip"
 
+    longest = max(2**20, 8 * max(map(len, lines)))  # bytes; a line must fit into a block
     table = None
-    with suppress(pa.ArrowInvalid):
+    with suppress(pa.ArrowException):
         table = arrow_csv.read_csv(
             pa.BufferReader("\n".join(lines[place] for place in places).encode()),
-            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False),
-            parse_options=arrow_csv.ParseOptions(invalid_row_handler=note_odd_line, ignore_empty_lines=False),
+            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False, block_size=longest),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=separator, invalid_row_handler=note_odd_line, ignore_empty_lines=False
+            ),
             convert_options=arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.binary())),
         )
-    if table is None:
+    if table is None or table.num_rows != whole.sum():
         raise InvalidParameter(f"{path} cannot be read as CSV.")
     if not whole.any():
         raise fieldless
     # A line that is none keeps its place, so that predictions stay beside their rows.
     return table if whole.all() else table.take(pa.array(np.cumsum(whole) - 1, mask=~whole))
+
+
+def _is_record(line: str, record: re.Pattern[str]) -> bool:
+    """Whether a line is one record by itself, and cannot become part of another or several."""
+    if "\r" in line or not line.strip():
+        return False
+    return '"' not in line or record.fullmatch(line) is not None
 
 
 def _text(path: Path) -> str:
@@ -154,9 +161,9 @@ def _text(path: Path) -> str:
     return content.decode("utf-8-sig", errors="replace")
 
 
-def _header(line: str) -> list[str]:
+def _header(line: str, separator: str) -> list[str]:
     try:
-        return next(csv.reader([line]), [])
+        return next(csv.reader([line], delimiter=separator), [])
     except csv.Error:
         return []
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dperm.bundle import content_of
 from dperm.domains import WholeSpace
 from dperm.errors import InvalidParameter
-from dperm.fitting import PricedFit, Release, check_noise, check_schema, price, solve
+from dperm.fitting import PricedFit, Release, check_budget, check_noise, check_schema, price, solve
 from dperm.losses import Loss
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.ledger import Budget
@@ -79,12 +79,21 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             check_schema(self.schema)
             if self.row_norm != 1.0 or self.entry_bound is not None:
                 raise InvalidParameter("with a schema leave row_norm and entry_bound out: it declares the bounds.")
-        if self.budget is not None and not isinstance(self.budget, Budget):
-            raise InvalidParameter(f"budget must be a dperm Budget, got {type(self.budget).__name__}.")
+        check_budget(self.budget, self.random_state)
         check_solver(self.solver, self._planned_problem(), self._guarantee())
         if self.n is not None:
             count("n", self.n)
         check_random_state(self.random_state)
+
+    def _check_budget(self, X: Any) -> None:
+        """Raise if the budget has no room for the fit, from the shape of X alone: no value was looked at."""
+        shape = getattr(X, "shape", (None, None))
+        n = self.n if self.schema is None else self.n or self.schema.n
+        if self.budget is None or len(shape) != 2 or (n is None and shape[0] is None):
+            return
+        if self.schema is not None or shape[1] is not None:
+            priced = self.plan(n or shape[0], shape[1])
+            self.budget.check(priced.paid.event(), priced.setting.adjacency)
 
     def _forget(self) -> None:
         """Drop an earlier fit, so that a failing one does not leave a mixture."""

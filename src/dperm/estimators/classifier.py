@@ -34,9 +34,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     def check_parameters(self) -> None:
         """Raise if a parameter is wrong: the first line of a fit, before any row is read."""
-        if self.schema is not None and (
-            self.classes is not None or not isinstance(check_schema(self.schema).target, Classes)
-        ):
+        if self.schema is not None and not isinstance(check_schema(self.schema).target, Classes):
+            raise InvalidParameter("a classifier needs a schema whose target has classes; this one's has a range.")
+        if self.schema is not None and self.classes is not None:
             raise InvalidParameter("with a schema the classes are its target's: declare them there and nowhere else.")
         super().check_parameters()
 
@@ -72,6 +72,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         """
         self.check_parameters()
         declared = None if self._declared is None else check_classes(self._declared)
+        self._check_budget(X)
         self._forget()
         if self.schema is not None and declared is not None:
             return self._fit_table(X, y, self.schema, declared)
@@ -120,6 +121,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             return float(super().score(X, y, sample_weight))
         truth = label_numbers(X, y, self.schema_)
         known = np.isfinite(truth)
+        if not known.any():
+            raise InvalidParameter("no row has one of the declared classes, so there is nothing to score.")
         right = self.predict(X)[known] == self.classes_[truth[known].astype(int)]
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
 

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
 
 from dperm.domains import Domain, L2Ball
 from dperm.errors import InvalidParameter
@@ -18,6 +20,7 @@ from dperm.problem import Problem
 from dperm.regularizers import L2, Regularizer
 from dperm.schema import Amount, Schema
 from dperm.solvers import Solver
+from dperm.trusted.encoding import encode_target
 from dperm.trusted.rows import read_table, read_target
 from dperm.validation import positive
 
@@ -104,9 +107,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
 
     def check_parameters(self) -> None:
         """Raise if a parameter is wrong: the first line of a fit, before any row is read."""
-        if self.schema is not None and (
-            self.target_bound != 1.0 or not isinstance(check_schema(self.schema).target, Amount)
-        ):
+        if self.schema is not None and not isinstance(check_schema(self.schema).target, Amount):
+            raise InvalidParameter("a regression needs a schema whose target has a range; this one's has classes.")
+        if self.schema is not None and self.target_bound != 1.0:
             raise InvalidParameter("with a schema the target's range is declared there: leave target_bound out.")
         super().check_parameters()
 
@@ -135,6 +138,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         """
         self.check_parameters()
         problem = self._planned_problem()
+        self._check_budget(X)
         self._forget()
         if self.schema is not None:
             release = self._fit(problem, X, y)
@@ -142,12 +146,31 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
             table = read_table(self, X, fitting=True)
             release = self._fit(problem, table, read_target(self, y, table.shape[0]))
         # With a schema [-1, 1] stands for the target's range: the coefficients are given in its own units.
-        low, high = (-1.0, 1.0) if release.schema is None else release.schema.target.number.bounds  # type: ignore[union-attr]
+        low, high = self._target_range(release.schema)
         unit, noise = (high - low) / 2.0, release.privacy.coefficient_noise
         self._keep(release, problem, coefficient_noise=None if noise is None else unit * noise)
         self.coef_, self.intercept_ = unit * self.coef_[0], float(unit * self.intercept_[0] + low / 2.0 + high / 2.0)
         self._settle(release)
         return self
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R². With a schema y may be the table's own target column, clipped to its range; rows without it are left out.
+
+        The score of sensitive rows is a fact about them, which no guarantee covers.
+        """
+        check_is_fitted(self)
+        if self.schema_ is None:
+            return float(super().score(X, y, sample_weight))
+        low, high = self._target_range(self.schema_)
+        truth = low + (encode_target(X, y, self.schema_) + 1.0) * (high - low) / 2.0
+        known = np.isfinite(truth)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(r2_score(truth[known], self.predict(X)[known], sample_weight=weights))
+
+    @staticmethod
+    def _target_range(schema: Schema | None) -> tuple[float, float]:
+        """What [−1, 1] stands for in the target's own units."""
+        return (-1.0, 1.0) if schema is None else schema.target.number.bounds  # type: ignore[union-attr]
 
     def to_sklearn(self) -> LinearRegression:
         """A plain scikit-learn `LinearRegression` with the same coefficients, for rows as `encode` returns them."""

@@ -32,28 +32,42 @@ def assumptions(statement: PrivacyStatement, schema: Schema | None, dataset: str
     if schema is None:
         signed.append("The columns, the classes and the bounds on rows were chosen without looking at the rows.")
     else:
-        signed.append(
-            "The columns, ranges, categories, classes and meanings of missing values in the schema are public "
-            "knowledge; none was read from these rows."
-        )
-        released = [name for name, column in schema.columns.items() if getattr(column, "released", False)]
-        released += [schema.target.column] if getattr(schema.target, "released", False) else []
-        if released:
-            signed.append(
-                f"The ranges of {', '.join(released)} came out of this fit, and their price is part of its ε."
-            )
+        signed += _about_the_schema(statement, schema)
     signed.append(
         "Every parameter of the fit (model, penalty, domain, solver, ε, δ) was chosen without looking at the rows."
     )
-    signed.append(
-        "The noise was keyed by the operating system of the machine that ran the fit. Nobody could read its memory, "
-        "and how long the fit took is not published."
-    )
+    if statement.noise != "none" and not statement.seeded:
+        signed.append(
+            "The noise was keyed by the operating system of the machine that ran the fit. Nobody could read its "
+            "memory, and how long the fit took is not published."
+        )
     if dataset is None:
         signed.append("No ledger was charged. Any other release from the same rows adds to what an attacker can learn.")
     else:
         signed.append(
             f"Every release from these rows is charged to the budget of {dataset!r}, and so was this one. How much "
             "each may spend was not decided by looking at what earlier ones had found."
+        )
+    return signed
+
+
+def _about_the_schema(statement: PrivacyStatement, schema: Schema) -> list[str]:
+    columns = dict(schema.columns) | {schema.target.column: schema.target}
+    released = [name for name, column in columns.items() if getattr(column, "released", False)]
+    earlier = [name for name in released if name not in statement.private_ranges]
+    but = f", but for the ranges of {', '.join(released)}" if released else ""
+    signed = [
+        "The columns, ranges, categories, classes and meanings of missing values in the schema are public "
+        f"knowledge{but}; no other was read from these rows."
+    ]
+    if statement.private_ranges:
+        signed.append(
+            f"The ranges of {', '.join(statement.private_ranges)} came out of this fit, and their price is part of "
+            "its ε."
+        )
+    if earlier:
+        signed.append(
+            f"The ranges of {', '.join(earlier)} came out of an earlier release, whose price is not part of this "
+            "one's ε."
         )
     return signed

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from dp_accounting import dp_event
@@ -28,8 +29,8 @@ from dperm.validation import one_of
 # How noise may be found: by the tightest accountant that applies, or as in Appendix B.1 of the paper.
 ACCOUNTANTS = ("pld", "advanced-composition")
 
-# A calibrated plan of sampled queries may leave this share of ε unused.
-_TOLERANCE = 2e-3
+# A calibrated plan of sampled queries may leave this share of ε unused, and one of other kinds that share.
+_TOLERANCE, _FINE_TOLERANCE = 2e-3, 2e-5
 
 _LARGEST_MULTIPLIER = 1e30
 
@@ -64,7 +65,8 @@ def calibrate(plan: Plan, guarantee: Guarantee, accountant: str = "pld") -> Paid
     elif guarantee.delta == 0.0 and not is_sampled(plan.event(1.0)):
         multiplier = _calibrate_by_delta(plan, guarantee)
     elif is_mixed(plan.event(1.0)):
-        multiplier, stride = _calibrate_mixed(plan, guarantee), 1e-3
+        tolerance = _TOLERANCE if is_sampled(plan.event(1.0)) else _FINE_TOLERANCE
+        multiplier, stride = _calibrate_mixed(plan, guarantee, tolerance), 0.5 * tolerance
     elif not is_sampled(plan.event(1.0)):
         multiplier = _calibrate_by_delta(plan, guarantee)
     else:
@@ -85,8 +87,12 @@ def calibrate(plan: Plan, guarantee: Guarantee, accountant: str = "pld") -> Paid
 
 
 def _calibrate_gaussians(plan: Plan, guarantee: Guarantee) -> float:
-    # μ of the plan is inversely proportional to the noise, so one division finds it.
-    return composed_mu(plan.event(1.0), plan.adjacency) / gaussian_mu(guarantee)
+    # μ² of what has the plan's noise is inversely proportional to the noise's variance; that of the ranges is fixed.
+    fixed = composed_mu(dp_event.ComposedDpEvent([query.event() for query in plan.ranges]), plan.adjacency)
+    left = gaussian_mu(guarantee) ** 2 - fixed**2
+    if left <= 0.0:
+        raise _too_much_already(guarantee)
+    return composed_mu(replace(plan, ranges=()).event(1.0), plan.adjacency) / math.sqrt(left)
 
 
 def _calibrate_by_delta(plan: Plan, guarantee: Guarantee) -> float:
@@ -124,15 +130,15 @@ def _too_much_already(guarantee: Guarantee) -> InvalidParameter:
     )
 
 
-def _calibrate_mixed(plan: Plan, guarantee: Guarantee) -> float:
+def _calibrate_mixed(plan: Plan, guarantee: Guarantee, tolerance: float) -> float:
     """As for samples; some of the price may be there whatever the noise."""
-    multiplier = _calibrate_by_epsilon(plan, guarantee)
+    multiplier = _calibrate_by_epsilon(plan, guarantee, tolerance)
     if epsilon_of(plan.event(multiplier), guarantee.delta, plan.adjacency) > guarantee.epsilon * (1.0 + _TOLERANCE):
         raise _too_much_already(guarantee)
     return multiplier
 
 
-def _calibrate_by_epsilon(plan: Plan, guarantee: Guarantee) -> float:
+def _calibrate_by_epsilon(plan: Plan, guarantee: Guarantee, tolerance: float = _TOLERANCE) -> float:
     """Bracketed secant steps on log ε against log multiplier: on a coarse grid, then on the one that decides."""
     delta, adjacency = guarantee.delta, plan.adjacency
 
@@ -143,7 +149,7 @@ def _calibrate_by_epsilon(plan: Plan, guarantee: Guarantee) -> float:
         return _log_gap(epsilon_of(plan.event(math.exp(log_multiplier)), delta, adjacency), guarantee)
 
     guess = math.log(_central_limit_guess(plan, guarantee))
-    return math.exp(_decreasing_root(fine_gap, _decreasing_root(coarse_gap, guess)))
+    return math.exp(_decreasing_root(fine_gap, _decreasing_root(coarse_gap, guess, _TOLERANCE), tolerance))
 
 
 def _log_gap(epsilon: float, guarantee: Guarantee) -> float:
@@ -153,14 +159,14 @@ def _log_gap(epsilon: float, guarantee: Guarantee) -> float:
     return min(5.0, math.log(epsilon / guarantee.epsilon)) if math.isfinite(epsilon) else 5.0
 
 
-def _decreasing_root(gap: Callable[[float], float], guess: float) -> float:
+def _decreasing_root(gap: Callable[[float], float], guess: float, tolerance: float) -> float:
     """A point where gap is within [−tolerance, 0], for a gap that falls as its argument grows."""
     point, value = guess, gap(guess)
     low: tuple[float, float] | None = None
     high: tuple[float, float] | None = None
     stride = 1.0
     for _ in range(40):
-        if -_TOLERANCE <= value <= 0.0 or abs(point - guess) > _FURTHEST:
+        if -tolerance <= value <= 0.0 or abs(point - guess) > _FURTHEST:
             return point
         if value > 0.0:
             low = (point, value)
@@ -168,13 +174,13 @@ def _decreasing_root(gap: Callable[[float], float], guess: float) -> float:
             high = (point, value)
         if low is None or high is None:
             # ε falls a little faster than the noise grows; go further each time that this was not enough.
-            point += stride * min(max((value + 0.5 * _TOLERANCE) / 1.1, -1.0), 1.0)
+            point += stride * min(max((value + 0.5 * tolerance) / 1.1, -1.0), 1.0)
             stride *= 2.0
         elif high[0] - low[0] < 1e-6:
             return high[0]
         else:
             # Where the straight line between the ends crosses a value a little below the target.
-            share = (low[1] + 0.5 * _TOLERANCE) / (low[1] - high[1])
+            share = (low[1] + 0.5 * tolerance) / (low[1] - high[1])
             point = low[0] + min(max(share, 0.05), 0.95) * (high[0] - low[0])
         value = gap(point)
     return high[0] if high is not None else point

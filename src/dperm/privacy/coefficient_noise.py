@@ -39,4 +39,5 @@ def coefficient_noise(paid: PaidPlan) -> float | None:
                 return None
         convexity = query.strong_convexity
         variance = (query.ridge / convexity) ** 2 * variance + spread / (query.setting.n * convexity) ** 2
+        variance += (p + 1.0) * query.remainder_scale**2  # of the output noise that hides how far it was from done
     return math.sqrt(variance)

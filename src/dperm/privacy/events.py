@@ -6,6 +6,7 @@ from typing import Any
 
 from dp_accounting import dp_event
 
+from dperm.errors import InvalidParameter
 from dperm.validation import count as whole
 from dperm.validation import finite, nonnegative, positive, size
 
@@ -79,8 +80,14 @@ def without(event: dp_event.DpEvent, unwanted: Callable[[dp_event.DpEvent], bool
 
 
 def event_to_list(event: dp_event.DpEvent) -> list[dict[str, Any]]:
-    """The single mechanisms with their counts, ready for JSON; `event_from_list` reads them back."""
-    return [{"mechanism": _NAMES[type(leaf)], **_numbers(leaf), "count": count} for leaf, count in leaves(event)]
+    """The single mechanisms with their counts, ready for JSON; `event_from_list` reads them back.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is a mechanism that could not be read back as what it is.
+    """
+    return [{"mechanism": _NAMES.get(type(leaf)), **_numbers(leaf), "count": count} for leaf, count in leaves(event)]
 
 
 def event_from_list(items: Any) -> dp_event.DpEvent:
@@ -110,15 +117,17 @@ def _numbers(leaf: dp_event.DpEvent) -> dict[str, Any]:
     match leaf:
         case dp_event.GaussianDpEvent():
             return {"noise_multiplier": leaf.noise_multiplier}
-        case dp_event.PoissonSampledDpEvent():
+        case dp_event.PoissonSampledDpEvent(event=dp_event.GaussianDpEvent()):
             multiplier = leaf.event.noise_multiplier
             return {"noise_multiplier": multiplier, "sampling_probability": leaf.sampling_probability}
-        case dp_event.ZCDpEvent():
+        case dp_event.ZCDpEvent(xi=0):
             return {"rho": leaf.rho}
         case PureDpEvent() | ObjectivePerturbationDpEvent():
             return asdict(leaf)
-        case _:
+        case dp_event.NonPrivateDpEvent():
             return {}
+        case _:
+            raise InvalidParameter(f"dperm has no price for the mechanism {type(leaf).__name__} as it stands here.")
 
 
 def _from_dict(item: dict[str, Any]) -> dp_event.DpEvent:

@@ -50,6 +50,8 @@ class PrivacyStatement:
         How the noise is distributed.
     entry_bound : float or None
         The bound on every entry of a row, if one was declared.
+    private_ranges : tuple of str
+        The columns whose ranges came out of this run, at a price that is part of its ε.
     coefficient_noise : float or None
         A bound on the standard deviation that noise gives one coefficient, before shrinking, where one is known.
     """
@@ -76,6 +78,7 @@ class PrivacyStatement:
     noise_levels: int = 1
     distribution: str = "Gaussian"
     entry_bound: float | None = None
+    private_ranges: tuple[str, ...] = ()
     coefficient_noise: float | None = None
 
     @property
@@ -136,7 +139,7 @@ class PrivacyStatement:
         values = {field.name: content[field.name] for field in fields(cls)}
         for name in ("epsilon", "delta", "certified_epsilon", "certified_delta"):
             values[name] = float(values[name])
-        for name in ("classes", "target_range", "caveats"):
+        for name in ("classes", "target_range", "caveats", "private_ranges"):
             values[name] = None if values[name] is None else tuple(values[name])
         return cls(**values)
 

@@ -1,6 +1,7 @@
 """Checks of what a schema declares, and the one way to spell a category."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,13 +11,21 @@ from dperm.validation import finite
 Range = tuple[float, float]
 
 
+_WHOLE = re.compile(r"([-+]?\d+)\.0*")
+
+
 def as_text(value: Any) -> str:
-    """A category or a class the way tables are searched for it: numbers and truth values have one spelling each."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    """A category or a class the way tables are searched for it.
+
+    Whole numbers and truth values have one spelling each, 2 and true, however a table writes them: 2.0, True.
+    """
     if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**63:
         return str(int(value))
-    return str(value).strip()
+    text = str(value).strip()
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    whole = _WHOLE.fullmatch(text)
+    return text if whole is None else whole.group(1)
 
 
 def interval(name: str, value: Any, narrowest: float = 1e-12) -> Range:

@@ -39,7 +39,9 @@ def schema_from_dict(content: Any) -> Schema:
     content = _table("the schema", content, {"table", "columns", "target", "derived_from_data"})
     if "target" not in content or not isinstance(content.get("columns"), Mapping):
         raise InvalidParameter("a schema needs a [target] and at least one [columns.NAME].")
-    facts = _table("[table]", content.get("table", {}), {"n", "missing", "header", "row_norm", "range_share"})
+    facts = _table(
+        "[table]", content.get("table", {}), {"n", "missing", "header", "separator", "row_norm", "range_share"}
+    )
     columns = {name: _named(f"[columns.{name}]", _column, text) for name, text in content["columns"].items()}
     derived = content.get("derived_from_data", False)
     return Schema(columns, _named("[target]", _target, content["target"]), derived_from_data=derived, **facts)
@@ -50,6 +52,8 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
     facts = {name: getattr(schema, name) for name in ("n", "missing", "header", "row_norm")}
     if schema.private_ranges:
         facts["range_share"] = schema.range_share
+    if schema.separator != ",":
+        facts["separator"] = schema.separator
     content = {
         "table": {name: _plain(value) for name, value in facts.items() if value not in (None, ())},
         "target": _settings(schema.target),

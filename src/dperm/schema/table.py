@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dperm.errors import InvalidParameter
-from dperm.schema.checks import Range, as_text, check_name, spellings, texts
+from dperm.schema.checks import Range, as_text, check_name, sequence, spellings, texts
 from dperm.schema.columns import Column, Number
-from dperm.validation import count, finite, positive
+from dperm.validation import count, finite, one_of, positive
+
+# What may stand between the fields of a CSV file.
+SEPARATORS = (",", ";", "\t", "|")
 
 
 @dataclass(frozen=True)
@@ -88,10 +91,12 @@ class Schema:
         What is to be predicted.
     n : int, optional
         The public number of rows, by default that of the table.
-    missing : sequence of str
-        Texts that stand for no value; an empty field always does.
+    missing : sequence
+        Texts and numbers that stand for no value; an empty field always does.
     header : sequence of str, optional
         Names of the columns of a CSV file that does not name them in its first line.
+    separator : str
+        What stands between the fields of a CSV file: one character.
     row_norm : float, optional
         Clip encoded rows to this l2 norm, if it is less than the exact bound √(number of columns).
     range_share : float
@@ -112,6 +117,7 @@ class Schema:
     n: int | None = None
     missing: tuple[str, ...] = ()
     header: tuple[str, ...] | None = None
+    separator: str = ","
     row_norm: float | None = None
     range_share: float = 0.25
     derived_from_data: bool = False
@@ -132,10 +138,11 @@ class Schema:
             raise InvalidParameter(f"the target {self.target.column!r} cannot be a feature as well.")
         if self.n is not None:
             count("n", self.n)
-        object.__setattr__(self, "missing", texts("missing", self.missing))
+        object.__setattr__(self, "missing", tuple(map(as_text, sequence("missing", self.missing))))
         if self.header is not None:
             object.__setattr__(self, "header", texts("header", self.header))
             self._check_header()
+        one_of("separator", self.separator, SEPARATORS)
         if self.row_norm is not None:
             positive("row_norm", self.row_norm)
         if not 0.0 < finite("range_share", self.range_share) <= 0.9:

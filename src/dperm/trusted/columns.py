@@ -32,7 +32,8 @@ class Columns:
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
         module = type(table).__module__.split(".")[0]
-        if not (isinstance(table, pa.Table) or (module in ("pandas", "polars") and len(table.shape) == 2)):
+        framed = module in ("pandas", "polars") and len(getattr(table, "shape", ())) == 2
+        if not (isinstance(table, pa.Table) or framed):
             raise InvalidParameter(
                 f"with a schema the table must be a pandas, polars or Arrow table, got {type(table).__name__}."
             )
@@ -78,7 +79,7 @@ def as_arrow(values: Any) -> Any:
     if hasattr(values, "to_arrow"):
         return values.to_arrow()
     kind = getattr(values, "dtype", None)
-    if getattr(kind, "kind", "O") in "iufbUS" or str(kind) in ("str", "string"):
+    if getattr(kind, "kind", "O") in "iufbMm" or getattr(kind, "storage", None) == "pyarrow":
         return pa.array(values, from_pandas=True)
     return pa.array([_object_text(value) for value in values], type=pa.binary())
 
@@ -92,7 +93,10 @@ def _object_text(value: Any) -> bytes | None:
         return None
     if isinstance(value, float) and math.isinf(value):
         return b"1e999" if value > 0 else b"-1e999"  # read back as infinite
-    return as_text(value).encode("utf-8", errors="replace")
+    try:
+        return as_text(value).encode("utf-8", errors="replace")
+    except Exception:  # numbers of thousands of digits, and objects that cannot be written
+        return None
 
 
 def _is_nothing(value: Any) -> bool:
@@ -101,7 +105,7 @@ def _is_nothing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value != value) or kind in ("NAType", "NaTType")
 
 
-def as_numbers(column: Any, missing: Sequence[str] = ()) -> NDArray[np.float64]:
+def as_numbers(column: Any, name: str, missing: Sequence[str] = ()) -> NDArray[np.float64]:
     """A column as floats: NaN where there is no number, or one that stands for a missing value.
 
     Raises
@@ -119,7 +123,7 @@ def as_numbers(column: Any, missing: Sequence[str] = ()) -> NDArray[np.float64]:
     elif pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         column = column.cast(pa.float64(), safe=False)
     elif not (pa.types.is_floating(kind) or pa.types.is_null(kind)):
-        raise InvalidParameter(f"a column that should hold numbers holds {kind}.")
+        raise InvalidParameter(f"column {name!r} should hold numbers and holds {kind}.")
     column = column.cast(pa.float64())
     codes = pc.drop_null(_numbers_in_text(pa.array([text.encode() for text in missing], pa.binary())))
     numbers = np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -165,7 +169,7 @@ def _plain(column: Any) -> Any:
     return column
 
 
-def as_words(column: Any) -> tuple[NDArray[np.intp], list[str]]:
+def as_words(column: Any, name: str) -> tuple[NDArray[np.intp], list[str]]:
     """A column as texts: which of the different ones stands in every row, −1 where there is none, and those texts.
 
     Raises
@@ -182,7 +186,7 @@ def as_words(column: Any) -> tuple[NDArray[np.intp], list[str]]:
     if pa.types.is_decimal(kind):
         column = column.cast(pa.string()).cast(pa.binary())
     elif not (pa.types.is_binary(kind) or (pa.types.is_primitive(kind) and not pa.types.is_temporal(kind))):
-        raise InvalidParameter(f"a column that should hold categories holds {kind}; write it as text first.")
+        raise InvalidParameter(f"column {name!r} should hold categories and holds {kind}; write it as text first.")
     encoded = column.dictionary_encode()
     words = [_word(value) for value in encoded.dictionary.to_pylist()]
     return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp), words
@@ -190,5 +194,5 @@ def as_words(column: Any) -> tuple[NDArray[np.intp], list[str]]:
 
 def _word(value: Any) -> str:
     if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace").strip()
+        return as_text(value.decode("utf-8", errors="replace"))
     return "" if _is_nothing(value) else as_text(value)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter
 from dperm.schema import Amount, Category, Classes, Column, Number, Schema
-from dperm.trusted.columns import Columns, as_numbers, as_words, share_of_numbers
+from dperm.trusted.columns import Columns, as_numbers, as_words
 
 # Texts that usually stand for no value.
 _NOTHING = ("?", "-", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None")
@@ -16,9 +16,11 @@ _NOTHING = ("?", "-", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None")
 _MOST_CATEGORIES, _MOST_CLASSES = 100, 20
 # Numbers with fewer different values than this may be codes.
 _FEWEST_NUMBERS = 3
+# From so many rows on, numbers that are all whole and all different are an identifier.
+_MANY_ROWS = 100
 
 
-def draft_schema(table: Any, target: str, header: tuple[str, ...] | None = None) -> tuple[Schema, list[str]]:
+def draft_schema(table: Any, target: str) -> tuple[Schema, dict[str, str]]:
     """Describe a table by what is in it, marked as derived from the data.
 
     Parameters
@@ -27,51 +29,57 @@ def draft_schema(table: Any, target: str, header: tuple[str, ...] | None = None)
         The sensitive table.
     target : str
         The column to predict.
-    header : tuple of str, optional
-        As in the schema, for a file that does not name its columns.
 
     Returns
     -------
-    Schema, list of str
-        The draft, and the columns that it leaves out because they hold too many different texts.
+    Schema, dict of str to str
+        The draft, and why some columns are left out of it.
     """
     columns = Columns(table)
     columns.arrow(target)  # raises if there is none
     found: dict[str, Column] = {}
-    left_out, nothing = [], set[str]()
+    left_out, nothing = {}, set[str]()
     for name in columns.names:
         if name == target:
             continue
-        column, texts = _describe(columns.arrow(name), _MOST_CATEGORIES)
+        try:
+            column, texts = _describe(columns, name, _FEWEST_NUMBERS, _MOST_CATEGORIES)
+        except InvalidParameter as reason:
+            left_out[name] = str(reason).rstrip(".")
+            continue
         nothing |= texts
-        if column is None:
-            left_out.append(name)
-        else:
-            found[name] = column
+        found[name] = column
     if not found:
         raise InvalidParameter("the table has no column that a schema could describe besides the target.")
-    described, texts = _describe(columns.arrow(target), _MOST_CLASSES)
-    if described is None or (isinstance(described, Category) and len(described.values) < 2):
-        raise InvalidParameter(f"the target {target!r} has too many different texts for classes, or only one.")
+    # A target with few values is a class, also where they are numbers.
+    described, texts = _describe(columns, target, _MOST_CLASSES + 1, _MOST_CLASSES)
+    if isinstance(described, Category) and len(described.values) < 2:
+        raise InvalidParameter(f"the target {target!r} has one value only, so there is nothing to predict.")
     goal = Classes(target, described.values) if isinstance(described, Category) else Amount(target, described.range)
-    return Schema(
-        found, goal, n=len(columns), missing=tuple(sorted(nothing | texts)), header=header, derived_from_data=True
-    ), left_out
+    missing = tuple(sorted(nothing | texts))
+    return Schema(found, goal, n=len(columns), missing=missing, derived_from_data=True), left_out
 
 
-def _describe(column: Any, most: int) -> tuple[Number | Category | None, set[str]]:
-    """The column, and which of the usual texts for no value it holds."""
-    codes, words = as_words(column)
+def _describe(columns: Columns, name: str, fewest_numbers: int, most_words: int) -> tuple[Number | Category, set[str]]:
+    """The column, and which of the usual texts for no value it holds; raises why it cannot be described."""
+    if not str(name).strip():
+        raise InvalidParameter("it has no name")
+    codes, words = as_words(columns.arrow(name), name)
     nothing = set(words) & set(_NOTHING)
     known = sorted({word for word in words if word and word not in _NOTHING})
     holes = bool(nothing) or bool((codes < 0).any()) or "" in words
-    if known and share_of_numbers(column) * len(codes) >= 0.5 and all(_is_number(word) for word in known):
-        numbers = as_numbers(column)
-        finite = numbers[np.isfinite(numbers)]
-        if len(known) >= _FEWEST_NUMBERS:
-            return Number(_round_range(finite), missing="column" if holes else "middle"), nothing
-    if not known or len(known) > most:
-        return None, nothing
+    if not known:
+        raise InvalidParameter("it holds no value")
+    numbers = as_numbers(columns.arrow(name), name)
+    numbers = numbers[np.isfinite(numbers)]
+    if len(known) >= fewest_numbers and all(map(_is_number, known)):
+        if len(known) == len(codes) >= _MANY_ROWS and (numbers == np.floor(numbers)).all():
+            raise InvalidParameter("it looks like an identifier: whole numbers, all different")
+        return Number(_round_range(numbers), missing="column" if holes else "middle"), nothing
+    if len(known) > most_words:
+        raise InvalidParameter(
+            "it holds too many different texts for categories, and they are not all numbers with a decimal point"
+        )
     return Category(tuple((word,) for word in known), missing="column" if holes else "none"), nothing
 
 

@@ -4,6 +4,7 @@ Every column of the schema becomes one block of the row, and at most one entry o
 So a row of k columns has norm at most √k, whatever the table holds.
 """
 
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import sparse
 
 from dperm.errors import InvalidParameter
 from dperm.schema import Amount, Bins, Category, Classes, Column, Number, Schema
+from dperm.schema.checks import as_text
 from dperm.trusted.columns import Columns, as_arrow, as_numbers, as_words
 
 Array = NDArray[np.float64]
@@ -34,8 +36,18 @@ def check_table(table: Any, y: Any, schema: Schema) -> None:
     encode_rows(empty, anywhere, fitting=True)
     if y is None:
         encode_target(empty, None, anywhere)
-    elif len(y) != count_rows(table):
+        return
+    if isinstance(y, str | bytes | Mapping | Set) or not hasattr(y, "__len__"):
+        raise InvalidParameter(f"the target must be a column of values, got {type(y).__name__}.")
+    nested = len(y.shape) != 1 if hasattr(y, "shape") else len(y) > 0 and all(map(_is_nested, y))
+    if nested:
+        raise InvalidParameter("the target must have one dimension.")
+    if len(y) != count_rows(table):
         raise InvalidParameter(f"the table has {count_rows(table)} rows and the target {len(y)}.")
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, list | tuple | Mapping | Set) or getattr(value, "shape", ()) != ()
 
 
 def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:
@@ -73,7 +85,7 @@ def encode_target(table: Any, y: Any, schema: Schema) -> Array:
     column = Columns(table).arrow(schema.target.column) if y is None else as_arrow(y)
     if isinstance(schema.target, Amount):
         low, high = schema.target.number.bounds
-        return _scaled(_numbers(column, schema.target.column, schema.missing), low, high)
+        return _scaled(as_numbers(column, schema.target.column, schema.missing), low, high)
     numbers = _label_numbers(column, schema.target)
     return 2.0 * numbers - 1.0 if len(schema.target.classes) == 2 else numbers
 
@@ -87,7 +99,7 @@ def label_numbers(table: Any, y: Any, schema: Schema) -> Array:
 
 
 def _label_numbers(column: Any, target: Classes) -> Array:
-    codes, words = _words(column, target.column)
+    codes, words = as_words(column, target.column)
     positions = target.positions
     places = _lookup([positions.get(word, -1) for word in words], codes, -1)
     return np.where(places < 0, np.nan, places.astype(np.float64))
@@ -97,11 +109,11 @@ def _encode_column(column: Any, name: str, rule: Column, missing: tuple[str, ...
     """Place and value of the block's one entry, and whether the row counts as nothing."""
     match rule:
         case Number():
-            return _encode_number(_numbers(column, name, missing), rule)
+            return _encode_number(as_numbers(column, name, missing), rule)
         case Bins():
-            return _encode_bins(_numbers(column, name, missing), rule)
+            return _encode_bins(as_numbers(column, name, missing), rule)
         case Category():
-            return _encode_category(*_words(column, name), rule, missing)
+            return _encode_category(*as_words(column, name), rule, missing)
 
 
 def _encode_number(numbers: Array, rule: Number) -> tuple[Places, Array, Any]:
@@ -143,7 +155,7 @@ def _encode_bins(numbers: Array, rule: Bins) -> tuple[Places, Array, Any]:
 def _encode_category(
     codes: Places, words: list[str], rule: Category, missing: tuple[str, ...]
 ) -> tuple[Places, Array, Any]:
-    positions, nothing = rule.positions, {"", *(text.strip() for text in missing)}
+    positions, nothing = rule.positions, {"", *map(as_text, missing)}
     kinds = {kind: rule.place_of(kind) for kind in ("missing", "unseen")}
 
     def place_of(word: str) -> int:
@@ -160,20 +172,6 @@ def _encode_category(
 def _lookup(table: list[int], codes: Places, absent: int) -> Places:
     """The entry of every code; the last one, for the code −1, where there is nothing."""
     return np.asarray([*table, absent], dtype=np.intp)[codes]
-
-
-def _numbers(column: Any, name: str, missing: tuple[str, ...]) -> Array:
-    try:
-        return as_numbers(column, missing)
-    except InvalidParameter as error:
-        raise InvalidParameter(f"column {name!r}: {error}") from None
-
-
-def _words(column: Any, name: str) -> tuple[Places, list[str]]:
-    try:
-        return as_words(column)
-    except InvalidParameter as error:
-        raise InvalidParameter(f"column {name!r}: {error}") from None
 
 
 def _matrix(places: Places, values: Array, n_columns: int) -> Any:

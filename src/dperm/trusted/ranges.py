@@ -36,7 +36,7 @@ def release_ranges(
     for query in queries:
         own = y is not None and query.column == schema.target.column
         column = as_arrow(y) if own else columns.arrow(query.column)
-        above, below = exact_counts(as_numbers(column, schema.missing), query)
+        above, below = exact_counts(as_numbers(column, query.column, schema.missing), query)
         source = randomness if noisy else None
         high, from_the_top = _first(above, query, source), _first(below[::-1], query, source)
         low = len(query.candidates) - 1 - from_the_top

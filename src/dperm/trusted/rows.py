@@ -99,7 +99,10 @@ def table_shape(X: Any, y: Any) -> tuple[int, int]:
 def check_row_count(n_rows: int, n: int, adjacency: Adjacency) -> None:
     """Raise if the table is not one that the guarantee speaks of."""
     if adjacency is Adjacency.REPLACE_ONE and n_rows != n:
-        raise InvalidParameter(f"under replace_one the public n is the number of rows: {n_rows} rows, n = {n}.")
+        raise InvalidParameter(
+            f"under replace_one the public n is the number of rows: {n_rows} rows, n = {n}; "
+            "for folds of a table declare no n."
+        )
     if n_rows > ROWS_ALLOWED_PER_DECLARED * n + 1:
         raise InvalidParameter(f"the declared n = {n} is too small for this table; declare about its number of rows.")
 

@@ -28,7 +28,7 @@ from dperm.trusted.risk import empirical_risk
 # What only chooses configurations, which are part of the key, or shows what was measured.
 _HERE = "experiments/reproduce/"
 _WITHOUT_INFLUENCE = (
-    "cli/", "estimators/", "experiments/demo.py", "experiments/drawing.py",
+    "cli/", "report/", "estimators/", "experiments/demo.py", "experiments/drawing.py",
     *[_HERE + name for name in ("figures.py", "tables.py", "comparison.py", "privacy.py", "verdicts.py", "section.py",
                                 "pictures.py", "page.py")],
 )  # fmt: skip

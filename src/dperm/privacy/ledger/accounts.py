@@ -85,7 +85,8 @@ class Account:
     @property
     def left(self) -> float:
         """The budget's ε less what is spent; releases compose to less than their sum, so more than this may fit."""
-        return max(0.0, self.guarantee.epsilon - self.spent)
+        left = self.guarantee.epsilon - self.spent
+        return left if left >= SMALLEST_EPSILON else 0.0
 
     @property
     def summary(self) -> str:

@@ -202,7 +202,7 @@ class Ledger:
     def _no_budget(self, dataset: str) -> InvalidParameter:
         return InvalidParameter(
             f"there is no budget {dataset!r} in {self}; "
-            f"make one: dperm budget create {shlex.quote(dataset)} --epsilon 3 --delta 1e-5"
+            f"make one there: dperm budget create {shlex.quote(dataset)} --epsilon 3 --delta 1e-5 [--ledger …]"
         )
 
     def _is_missing_file(self) -> bool:

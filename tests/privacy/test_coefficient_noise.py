@@ -1,0 +1,51 @@
+"""The bound on a coefficient's noise, for error bars: never below what noise does."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from dperm import L2, Guarantee, Logistic, Problem, Squared, minimize, price
+from dperm.domains import L2Ball
+
+
+def rms(fits):
+    """Root mean square of what noise does to a coefficient, where it does the same to all."""
+    return math.sqrt(np.mean(np.concatenate(fits) ** 2))
+
+
+@pytest.mark.parametrize(
+    "solver", ["dp-objective", "kifer-objective", "chaudhuri-objective", "chaudhuri-output", "zhang-output"]
+)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_without_curvature_the_bound_is_met(solver, delta):
+    # Rows of zeros: nothing but the ridge holds against noise, so the bound is what noise does, before shrinking.
+    if delta == 0.0 and solver == "zhang-output":
+        pytest.skip("its noise is Gaussian, so there is no δ = 0")
+    problem, n, p = Problem(Logistic(), L2(0.05)), 1000, 60
+    more = {"guarantee": Guarantee(1.0, delta), "solver": solver}
+    bound = price(problem, n, p, **more).statement.coefficient_noise
+    fits = [minimize(problem, csr_matrix((n, p)), np.ones(n), random_state=seed, **more).w for seed in range(40)]
+    found = rms(fits)
+    # 2400 coefficients; for Gamma noise the lengths of 40 vectors vary by 1/√60 each. Five standard deviations.
+    assert found <= bound * (1.0 + 5.0 / math.sqrt(2 * 2400) + 5.0 / math.sqrt(40 * 60))
+    if solver != "dp-objective":  # which shrinks
+        assert found >= 0.8 * bound
+
+
+def test_the_noise_that_hides_the_end_of_a_minimisation_is_counted():
+    # A weak ridge and many rows, where that noise is as large as the other one.
+    problem, n, p = Problem(Logistic(), L2(1e-6)), 10**6, 900
+    more = {"guarantee": Guarantee(10.0, 1e-7), "solver": "dp-objective"}
+    bound = price(problem, n, p, **more).statement.coefficient_noise
+    found = rms([minimize(problem, csr_matrix((n, p)), np.ones(n), random_state=seed, **more).w for seed in range(3)])
+    assert 0.5 * bound < found <= bound * (1.0 + 5.0 / math.sqrt(2 * 2700) + 5.0 / math.sqrt(3 * 900))
+
+
+def test_where_no_bound_is_known_none_is_given():
+    for solver in ("dp-gd", "dp-sgd", "dp-newton"):
+        fit = price(Problem(Logistic(), L2(0.01)), 10_000, 5, guarantee=Guarantee(1.0, 1e-6), solver=solver)
+        assert fit.statement.coefficient_noise is None
+    nothing = price(Problem(Squared(), domain=L2Ball(1.0)), 10_000, 5, guarantee=None, noise=None)
+    assert nothing.statement.coefficient_noise is None
