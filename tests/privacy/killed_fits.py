@@ -12,6 +12,7 @@ from dperm.estimators import base, classifier
 from dperm.privacy.ledger import budget as ledger
 from dperm.privacy.ledger import tables as ledger_tables
 from dperm.trusted import encoding, oracle, ranges
+from privacy.ledger_processes import tracer
 
 # The steps of a fit from the first check to the file, but not the arithmetic in between.
 _TRACED = {
@@ -38,14 +39,16 @@ def die_at_every_line(budget, folder, share):
     """Forks that fit and die, each at another line: every `share`-th line that a fit runs."""
     lines = {}
     fit_and_save(budget, folder / "warm.json")  # compiles
-    sys.settrace(_tracer(lambda place: lines.setdefault(place)))
+    sys.settrace(tracer(_TRACED, lambda place: lines.setdefault(place)))
     fit_and_save(budget, folder / "whole.json")
     sys.settrace(None)
     for number, line in enumerate(dict.fromkeys([*list(lines)[::share], list(lines)[-1]])):
         path, before = folder / f"{number}.json", len(budget.account().releases)
         child = os.fork()
         if child == 0:
-            sys.settrace(_tracer(lambda place, last=line: place == last and os.kill(os.getpid(), signal.SIGKILL)))
+            sys.settrace(
+                tracer(_TRACED, lambda place, last=line: place == last and os.kill(os.getpid(), signal.SIGKILL))
+            )
             fit_and_save(budget, path)
             os._exit(0)
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != -signal.SIGKILL:
@@ -67,14 +70,3 @@ def _check(budget, path, before):
         Budget(budget.dataset, budget.ledger).confirm(
             entry.number, entry.digest, model_file.read_content(path)["fingerprint"]
         )
-
-
-def _tracer(on_line):
-    def trace(frame, event, _argument):
-        if frame.f_code.co_filename not in _TRACED:
-            return None
-        if event == "line":
-            on_line((frame.f_code.co_filename, frame.f_lineno))
-        return trace
-
-    return trace

@@ -81,14 +81,16 @@ def spend_until_killed(budget, handed_out):
 def kill_at_every_line(budget, handed_out):
     """Forks that reserve and die, each at another line of the ledger's code: every line that a reservation runs."""
     lines = {}
-    sys.settrace(_tracer(lambda place: lines.setdefault(place)))
+    sys.settrace(tracer(_TRACED, lambda place: lines.setdefault(place)))
     reservation = budget.reserve(SMALL, Adjacency.REPLACE_ONE)
     sys.settrace(None)
     _note(handed_out, reservation)
     for line in lines:
         child = os.fork()
         if child == 0:
-            sys.settrace(_tracer(lambda place, last=line: place == last and os.kill(os.getpid(), signal.SIGKILL)))
+            sys.settrace(
+                tracer(_TRACED, lambda place, last=line: place == last and os.kill(os.getpid(), signal.SIGKILL))
+            )
             _note(handed_out, budget.reserve(SMALL, Adjacency.REPLACE_ONE))
             os._exit(0)
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != -signal.SIGKILL:
@@ -109,9 +111,11 @@ def _note(handed_out, reservation):
     return reservation
 
 
-def _tracer(on_line):
+def tracer(files, on_line):
+    """A trace function that calls back at every line of these files."""
+
     def trace(frame, event, _argument):
-        if frame.f_code.co_filename not in _TRACED:
+        if frame.f_code.co_filename not in files:
             return None
         if event == "line":
             on_line((frame.f_code.co_filename, frame.f_lineno))

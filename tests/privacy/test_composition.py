@@ -16,7 +16,7 @@ from scipy.stats import binom, norm
 
 from dperm.errors import InvalidParameter
 from dperm.privacy.accountants import delta_of, epsilon_of, is_mixed
-from dperm.privacy.attack import true_positive_rate, true_positive_rates
+from dperm.privacy.attack import true_positive_rates
 from dperm.privacy.calibrate import calibrate
 from dperm.privacy.composition import atoms_of, composed_loss, convolution_rounding, loss_of_curve
 from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent, without
@@ -335,7 +335,7 @@ def test_a_composition_costs_no_less_than_its_parts_and_no_more_than_their_sum(p
 def test_what_is_not_private_spoils_everything_beside_it(event):
     assert epsilon_of(event, 1e-5, ADD) == math.inf
     assert delta_of(event, 100.0, ADD) == 1.0
-    assert true_positive_rate(event, ADD, 0.01) == 1.0
+    assert true_positive_rates(event, ADD, [0.01]) == [1.0]
 
 
 @BOTH
@@ -437,8 +437,8 @@ def test_an_attacker_on_a_gaussian_does_as_the_likelihood_ratio_test_does(mu, ad
 
 
 def test_an_attacker_on_randomized_response_does_exactly_what_it_allows():
-    for rate in (0.0, 0.1, 0.5, 1.0):
-        bound = true_positive_rate(PureDpEvent(1.0), ADD, rate)
+    rates = (0.0, 0.1, 0.5, 1.0)
+    for rate, bound in zip(rates, true_positive_rates(PureDpEvent(1.0), ADD, rates), strict=True):
         exact = min(math.e * rate, 1 - (1 - rate) / math.e)
         assert exact * (1 - 1e-12) <= bound <= exact + 0.01
 
@@ -454,4 +454,4 @@ def test_an_attacker_gains_with_every_release_and_never_beyond_one(adjacency):
 @pytest.mark.parametrize("bad", [-0.1, 1.5, math.nan, "1"])
 def test_a_rate_is_a_probability(bad):
     with pytest.raises(InvalidParameter):
-        true_positive_rate(gaussian(1.0), ADD, bad)
+        true_positive_rates(gaussian(1.0), ADD, [bad])

@@ -17,11 +17,6 @@ _FAR = 20.0
 _SMALLEST_DELTA = 1e-10
 
 
-def true_positive_rate(event: dp_event.DpEvent, adjacency: Adjacency, false_positive_rate: float) -> float:
-    """The largest true positive rate of any attacker; see `true_positive_rates`."""
-    return true_positive_rates(event, adjacency, [false_positive_rate])[0]
-
-
 def true_positive_rates(
     event: dp_event.DpEvent, adjacency: Adjacency, false_positive_rates: Sequence[float]
 ) -> list[float]:

@@ -10,7 +10,7 @@ from dperm.schema.checks import Range, as_text, interval, sequence, spellings
 from dperm.validation import finite, one_of
 
 # Ranges that are not known beforehand: their ends are sought among 0 and ± these, or evenly where bounds are known.
-_MAGNITUDES = tuple(2.0 ** (power / 8) for power in range(-160, 481))
+_MAGNITUDES = tuple(float(f"{2.0 ** (power / 8):.3g}") for power in range(-160, 481))
 _EVEN_CANDIDATES = 1000
 
 
