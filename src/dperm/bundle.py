@@ -35,7 +35,7 @@ def content_of(model: Any) -> dict[str, Any]:
     dict
         Ready for JSON. "fingerprint" is the SHA-256 of everything else.
     """
-    check_is_fitted(model)
+    check_is_fitted(model, "coef_")
     schema, entry = model.schema_, model.ledger_entry_
     content = {
         "format": FORMAT,

@@ -29,4 +29,4 @@ def write_whole(path: Path, content: str | bytes) -> None:
 def fingerprint(content: dict[str, Any]) -> str:
     """SHA-256 of plain data in one spelling: keys in order, no spaces, numbers as Python writes them."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

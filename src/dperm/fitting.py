@@ -149,14 +149,29 @@ def price(
         ranges = range_queries(schema, setting.n, kind, guarantee or Guarantee(LARGEST_EPSILON, 1e-6))
         left = None if left is None else left_for_the_solver(left, schema.range_share)
     chosen = choose_solver(solver, problem, setting, left)
-    if noise is None or guarantee is None:
+    if noise is None or guarantee is None or left is None:
         paid = PaidPlan(_after(ranges, chosen.plan(setting, None)), None)
     elif noise == "paper":
         paid = replace(chosen.paper(setting, guarantee), constant=True)
-    else:  # the solver plans with what the ranges leave; all together keeps the whole guarantee
-        paid = calibrate(_after(ranges, chosen.plan(setting, left)), guarantee, accountant)
+    elif not ranges:
+        paid = calibrate(chosen.plan(setting, guarantee), guarantee, accountant)
+    else:
+        paid = _calibrate_after(ranges, chosen, setting, left, guarantee)
     statement = replace(_statement(problem, setting, chosen, paid, guarantee, noise, n_features), accountant=accountant)
     return PricedFit(problem, setting, chosen, paid, statement)
+
+
+def _calibrate_after(
+    ranges: tuple[RangeQuery, ...], solver: Solver, setting: Setting, left: Guarantee, guarantee: Guarantee
+) -> PaidPlan:
+    """The solver plans with about what the ranges leave; all together keeps the whole guarantee."""
+    while True:
+        try:
+            return calibrate(_after(ranges, solver.plan(setting, left)), guarantee)
+        except InvalidParameter:  # what it pays whatever the noise adds up with the ranges to more than was thought
+            if left.epsilon < 0.05 * guarantee.epsilon:
+                raise
+            left = Guarantee(0.5 * left.epsilon, left.delta)
 
 
 def _after(ranges: tuple[RangeQuery, ...], plan: Plan) -> Plan:

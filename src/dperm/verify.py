@@ -81,7 +81,7 @@ def _price(event: Any, statement: PrivacyStatement) -> list[Finding]:
     try:
         epsilon = epsilon_of(event, statement.delta, adjacency)
         delta = delta_of(event, statement.epsilon, adjacency)
-    except ArithmeticError:  # numbers that no run has
+    except (ArithmeticError, ValueError):  # numbers that no run has
         return [Finding(False, "the accounting events have no price")]
     room = 1.0 + _LAST_DIGITS
     holds = epsilon <= statement.epsilon * room and delta <= statement.delta * room + 1e-300
@@ -132,10 +132,11 @@ def _entry(content: dict[str, Any], ledger: str) -> Finding:
     budget = Budget(entry["dataset"], ledger)
     try:
         budget.confirm(entry["number"], entry["digest"], content["fingerprint"])
-        paid = next(release for release in budget.account().releases if release.number == entry["number"])
+        account = budget.account()
+        paid = next(release for release in account.releases if release.number == entry["number"])
     except DpermError as error:
         return Finding(False, str(error))
-    if event_to_list(paid.event) != content["events"]:
+    if event_to_list(paid.event) != content["events"] or account.adjacency != content["privacy"]["adjacency"]:
         return Finding(False, f"entry {entry['number']} of {entry['dataset']!r} in the ledger paid for other events")
     return Finding(True, f"entry {entry['number']} of {entry['dataset']!r} in the ledger is this release")
 

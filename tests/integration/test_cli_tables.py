@@ -210,6 +210,14 @@ def test_one_line_of_a_file_does_not_change_the_rows_of_the_others(line, tmp_pat
     assert found.slice(8 + added).equals(expected.slice(8))
 
 
+@pytest.mark.parametrize("last", ["\t", " ", "\x0b", "\x1d\t", "20\tsmith", "\r\t", '"'])
+def test_the_last_line_does_not_change_how_many_rows_there_are(last, tmp_path):
+    table = tmp_path / "table.csv"
+    for ending in ("", "\n", "\n\n"):
+        table.write_text("a\tb\n1\t2\n3\t4\n" + last + ending, newline="")
+        assert TableFile(table, separator="\t").table.num_rows == 3
+
+
 SECRET = "S3cretV4lue"
 hostile_fields = st.sampled_from(
     [SECRET, "", '"', '""', "1e999", "9" * 400, "-1e308", "nan", "=cmd|' /C calc'!A0", "@SUM(A1)", "\ufffd", "\x00",

@@ -27,6 +27,10 @@ _UNPACKERS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+# Characters; a longer line is no record.
+_LONGEST_LINE = 2**24
+
+
 class TableFile:
     """A table on disk, its columns in Arrow arrays.
 
@@ -106,7 +110,7 @@ def _read_csv(path: Path, header: Sequence[str] | None, separator: str) -> Any:
     names = list(header) if header is not None else _header(lines.pop(0), separator) if lines else []
     if not names:
         raise InvalidParameter(f"{path} is empty; its first line must name the columns.")
-    while lines and len(names) > 1 and not lines[-1].strip():
+    while lines and len(names) > 1 and lines[-1] == "":  # a record of two fields has a separator at least
         lines.pop()
     if not lines:
         return pa.table({name: pa.nulls(0, pa.binary()) for name in dict.fromkeys(names)})
@@ -123,7 +127,7 @@ def _read_csv(path: Path, header: Sequence[str] | None, separator: str) -> Any:
         whole[places[row.number - 1]] = False
         return "skip"
 
-    longest = max(2**20, 8 * max(map(len, lines)))  # bytes; a line must fit into a block
+    longest = max(2**20, 8 * max(len(lines[place]) for place in places))  # bytes; a line must fit into a block
     table = None
     with suppress(pa.ArrowException):
         table = arrow_csv.read_csv(
@@ -144,7 +148,7 @@ def _read_csv(path: Path, header: Sequence[str] | None, separator: str) -> Any:
 
 def _is_record(line: str, record: re.Pattern[str]) -> bool:
     """Whether a line is one record by itself, and cannot become part of another or several."""
-    if "\r" in line or not line.strip():
+    if "\r" in line or not line or len(line) > _LONGEST_LINE:
         return False
     return '"' not in line or record.fullmatch(line) is not None
 

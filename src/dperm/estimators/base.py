@@ -187,7 +187,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         X : table or array
             What `predict` takes.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         if self.schema_ is None:
             return read_table(self, X, fitting=False)
         return encode_rows(X, self.schema_, fitting=False)
@@ -201,7 +201,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _as_plain(self, estimator: Any, **attributes: Any) -> Any:
         """Hand the coefficients over to an estimator of scikit-learn."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         estimator.coef_, estimator.intercept_ = np.array(self.coef_), np.array(self.intercept_)
         estimator.n_features_in_ = self.coef_.shape[-1]
         for name, value in attributes.items():

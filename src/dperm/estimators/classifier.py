@@ -15,7 +15,7 @@ from dperm.fitting import check_schema
 from dperm.losses import Loss
 from dperm.problem import Problem
 from dperm.schema import Classes, Schema
-from dperm.trusted.encoding import label_numbers
+from dperm.trusted.encoding import check_table, label_numbers
 from dperm.trusted.rows import class_numbers, distinct_labels, read_table, read_target, weights_by_class
 
 Array = NDArray[np.float64]
@@ -116,9 +116,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
         The score of sensitive rows is a fact about them, which no guarantee covers.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         if self.schema_ is None:
             return float(super().score(X, y, sample_weight))
+        check_table(X, y, self.schema_)
         truth = label_numbers(X, y, self.schema_)
         known = np.isfinite(truth)
         if not known.any():

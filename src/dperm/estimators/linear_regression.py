@@ -20,7 +20,7 @@ from dperm.problem import Problem
 from dperm.regularizers import L2, Regularizer
 from dperm.schema import Amount, Schema
 from dperm.solvers import Solver
-from dperm.trusted.encoding import encode_target
+from dperm.trusted.encoding import check_table, encode_target
 from dperm.trusted.rows import read_table, read_target
 from dperm.validation import positive
 
@@ -158,12 +158,15 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
 
         The score of sensitive rows is a fact about them, which no guarantee covers.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         if self.schema_ is None:
             return float(super().score(X, y, sample_weight))
+        check_table(X, y, self.schema_)
         low, high = self._target_range(self.schema_)
         truth = low + (encode_target(X, y, self.schema_) + 1.0) * (high - low) / 2.0
         known = np.isfinite(truth)
+        if not known.any():
+            raise InvalidParameter("no row has a target, so there is nothing to score.")
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(r2_score(truth[known], self.predict(X)[known], sample_weight=weights))
 

@@ -4,6 +4,9 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from dperm.privacy.guarantee import Adjacency
+from dperm.validation import count, nonnegative, one_of, positive
+
 
 @dataclass(frozen=True)
 class PrivacyStatement:
@@ -136,12 +139,34 @@ class PrivacyStatement:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "PrivacyStatement":
         """Read what `to_dict` wrote."""
+        known = {field.name for field in fields(cls)}
+        if set(content) - known - {"for_release"}:
+            raise ValueError("a statement has a key that is not known")
         values = {field.name: content[field.name] for field in fields(cls)}
         for name in ("epsilon", "delta", "certified_epsilon", "certified_delta"):
             values[name] = float(values[name])
         for name in ("classes", "target_range", "caveats", "private_ranges"):
             values[name] = None if values[name] is None else tuple(values[name])
-        return cls(**values)
+        statement = cls(**values)
+        statement._check()
+        return statement
+
+    def _check(self) -> None:
+        """Raise if a number is one that no run has."""
+        Adjacency.parse(self.adjacency)
+        one_of("noise", self.noise, ("certified", "paper", "none"))
+        for name in ("n", "n_features", "n_steps", "noise_levels"):
+            count(name, getattr(self, name))
+        for name in ("row_norm", "full_row_norm", *(("entry_bound",) if self.entry_bound is not None else ())):
+            positive(name, getattr(self, name))
+        for name in (
+            "noise_multiplier",
+            "sigma",
+            *(("coefficient_noise",) if self.coefficient_noise is not None else ()),
+        ):
+            nonnegative(name, getattr(self, name))
+        if not isinstance(self.seeded, bool):
+            raise ValueError("seeded")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; infinite numbers become strings."""

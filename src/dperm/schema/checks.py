@@ -25,7 +25,7 @@ def as_text(value: Any) -> str:
     if text.lower() in ("true", "false"):
         return text.lower()
     whole = _WHOLE.fullmatch(text)
-    return text if whole is None else whole.group(1)
+    return text if whole is None else "0" if whole.group(1) == "-0" else whole.group(1)
 
 
 def interval(name: str, value: Any, narrowest: float = 1e-12) -> Range:

@@ -61,8 +61,7 @@ class Columns:
             raise InvalidParameter(f"the table has {how_many} {name!r}.")
         if isinstance(self._table, pa.Table):
             return self._table.column(name).combine_chunks()
-        column = self._table[name]
-        return column.to_arrow() if hasattr(column, "to_arrow") else as_arrow(column)
+        return as_arrow(self._table[name])
 
 
 def as_arrow(values: Any) -> Any:
@@ -77,32 +76,37 @@ def as_arrow(values: Any) -> Any:
     if isinstance(values, pa.Array):
         return values
     if hasattr(values, "to_arrow"):
+        if str(values.dtype) == "Object":
+            raise InvalidParameter("a polars column of Python objects cannot be read; give it a type first.")
         return values.to_arrow()
     kind = getattr(values, "dtype", None)
     if getattr(kind, "kind", "O") in "iufbMm" or getattr(kind, "storage", None) == "pyarrow":
-        return pa.array(values, from_pandas=True)
+        try:
+            return pa.array(values, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
+            pass  # whatever it says is about the type, but could show a value
+        raise InvalidParameter(f"a column of the type {kind} cannot be read; convert it to plain numbers first.")
     return pa.array([_object_text(value) for value in values], type=pa.binary())
 
 
 def _object_text(value: Any) -> bytes | None:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bytes):
-        return value
-    if _is_nothing(value):
-        return None
-    if isinstance(value, float) and math.isinf(value):
-        return b"1e999" if value > 0 else b"-1e999"  # read back as infinite
+    """A value as text; None for nothing, and for what cannot be written, whatever it raises."""
     try:
-        return as_text(value).encode("utf-8", errors="replace")
-    except Exception:  # numbers of thousands of digits, and objects that cannot be written
+        if isinstance(value, np.generic):
+            value = value.item()
+        if _is_nothing(value):
+            return None
+        if isinstance(value, float) and math.isinf(value):
+            return b"1e999" if value > 0 else b"-1e999"  # read back as infinite
+        text = value if isinstance(value, bytes) else str.encode(as_text(value), "utf-8", errors="replace")
+        return bytes(text)
+    except Exception:
         return None
 
 
 def _is_nothing(value: Any) -> bool:
-    # pandas has two more kinds of nothing, which have no truth value.
-    kind = type(value).__name__
-    return value is None or (isinstance(value, float) and value != value) or kind in ("NAType", "NaTType")
+    # pandas has two more kinds of nothing, which have no truth value; other kinds of nan differ from themselves.
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
 def as_numbers(column: Any, name: str, missing: Sequence[str] = ()) -> NDArray[np.float64]:
