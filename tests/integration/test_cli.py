@@ -59,6 +59,20 @@ def test_predict_reads_the_model_and_writes_one_column(table, capsys):
     assert capsys.readouterr().out.split() == predicted
 
 
+def test_a_missing_number_is_predicted_as_0_without_a_schema(table, capsys):
+    code, path = fit(table, "--features", "a,b,c", "--model", "linear", target="price")
+    assert code == 0
+    predictions = []
+    for row in ("0.5,,0.1", "0.5,0,0.1", "0.5,none,0.1"):
+        rows = table.with_name("rows.csv")
+        rows.write_text(f"a,b,c\n{row}\n0.1,0.2,0.3\n0.1,0.2,0.3\n0.1,0.2,0.3\n")
+        capsys.readouterr()
+        assert run_with(["predict", str(path), str(rows)]) == 0
+        predictions.append(capsys.readouterr().out)
+    assert "nan" not in predictions[0]
+    assert predictions[0] == predictions[1] == predictions[2]
+
+
 def test_parquet_and_csv_give_the_same_fit(table):
     from pyarrow import csv, parquet
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from rich.console import Console
 
 from dperm import __version__
@@ -117,7 +118,8 @@ def predict(model_path: Path, table: Path, output: Path | None) -> None:
         rows = _rows_to_predict(table, model.schema_)
     else:
         rows = TableFile(table).numbers(list(model.feature_names_in_))
-        rows = rows.from_arrays([column.fill_null(0.0) for column in rows.columns], names=rows.column_names)
+        filled = [np.nan_to_num(column.to_numpy(), posinf=np.inf, neginf=-np.inf) for column in rows.columns]
+        rows = rows.from_arrays(filled, names=rows.column_names)
     lines = "\n".join(["prediction", *map(_field, model.predict(rows))]) + "\n"
     if output is None:
         click.echo(lines, nl=False)
