@@ -26,7 +26,11 @@ def write_whole(path: Path, content: str | bytes) -> None:
         raise
 
 
+def canonical(value: Any, *, allow_nan: bool = False) -> str:
+    """The one JSON text of plain data: keys in order, no spaces, ASCII, numbers as Python writes them."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=allow_nan)
+
+
 def fingerprint(content: dict[str, Any]) -> str:
-    """SHA-256 of plain data in one spelling: keys in order, no spaces, numbers as Python writes them."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    """SHA-256 of plain data, also of what no release holds: whoever checks a file must be able to compare."""
+    return hashlib.sha256(canonical(content, allow_nan=True).encode()).hexdigest()

@@ -68,7 +68,7 @@ def _release(statement: PrivacyStatement) -> Finding:
 
 
 def _words(content: dict[str, Any], statement: PrivacyStatement, schema: Schema | None) -> Finding:
-    dataset = None if content["ledger"] is None else content["ledger"].get("dataset")
+    dataset = None if content["ledger"] is None else content["ledger"]["dataset"]
     same = content["statement"] == str(statement).splitlines()
     same = same and content["assumptions"] == assumptions(statement, schema, dataset)
     return Finding(same, "the words say what the numbers say" if same else "the words and the numbers differ")
@@ -111,11 +111,10 @@ def _facts(content: dict[str, Any], statement: PrivacyStatement, schema: Schema 
     ]
     text = f"{statement.n_features} columns of norm at most {statement.row_norm:.4g}"
     if schema is not None:
-        columns = dict(schema.columns) | {schema.target.column: schema.target}
         agree += [
             not schema.derived_from_data,
             not schema.private_ranges,
-            all(getattr(columns.get(name), "released", False) for name in statement.private_ranges),
+            set(statement.private_ranges) <= set(schema.released_ranges),
             (statement.row_norm, statement.entry_bound) == (schema.bound, 1.0),
             schema.n in (None, statement.n),
             classes == (schema.target.labels if isinstance(schema.target, Classes) else None),

@@ -70,9 +70,7 @@ def fit(
     if public is not None:
         if target is not None or features is not None:
             raise InvalidParameter("with a schema leave --target and --features out: it declares them.")
-        if budget is not None and (n or public.n):
-            priced = model.plan(n)
-            budget.check(priced.paid.event(), priced.setting.adjacency)  # refused before the table is opened
+        model.check_room()  # before the table is opened
         model.fit(TableFile(table, public.header, public.separator).table)
     else:
         model.fit(*_numbers_and_target(table, target, features, options["model"] == "linear"))

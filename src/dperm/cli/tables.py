@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import DpermError, InvalidParameter
-from dperm.trusted.columns import Columns, as_numbers, as_words, share_of_numbers
+from dperm.trusted.columns import Columns, as_numbers, as_words, count_texts
 
 _UNPACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.decompress,
     ".bz2": bz2.decompress,
     ".xz": lzma.decompress,
 }
-
 
 # Characters; a longer line is no record.
 _LONGEST_LINE = 2**24
@@ -86,11 +85,12 @@ class TableFile:
         columns = {}
         for name in names:
             column = self._columns.arrow(name)
-            if share_of_numbers(column) < 0.5:
+            numbers = as_numbers(column, name)
+            if 2 * np.count_nonzero(~np.isnan(numbers)) < count_texts(column):
                 raise InvalidParameter(
                     f"column {name!r} holds text; declare its categories in a --schema or leave it out with --features."
                 )
-            columns[name] = pa.array(as_numbers(column, name))
+            columns[name] = pa.array(numbers)
         return pa.table(columns)
 
     def labels(self, name: str) -> NDArray[Any]:

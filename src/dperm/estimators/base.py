@@ -85,8 +85,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             count("n", self.n)
         check_random_state(self.random_state)
 
-    def _check_budget(self, X: Any) -> None:
-        """Raise if the budget has no room for the fit, from the shape of X alone: no value was looked at."""
+    def check_room(self, X: Any = None) -> None:
+        """Raise if the budget has no room for the fit, from public numbers or the shape of X: no value is looked at."""
         shape = getattr(X, "shape", (None, None))
         n = self.n if self.schema is None else self.n or self.schema.n
         if self.budget is None or len(shape) != 2 or (n is None and shape[0] is None):

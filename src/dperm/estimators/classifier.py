@@ -72,7 +72,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         """
         self.check_parameters()
         declared = None if self._declared is None else check_classes(self._declared)
-        self._check_budget(X)
+        self.check_room(X)
         self._forget()
         if self.schema is not None and declared is not None:
             return self._fit_table(X, y, self.schema, declared)

@@ -6,8 +6,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.linear_model import LinearRegression
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from dperm.domains import Domain, L2Ball
@@ -138,7 +136,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         """
         self.check_parameters()
         problem = self._planned_problem()
-        self._check_budget(X)
+        self.check_room(X)
         self._forget()
         if self.schema is not None:
             release = self._fit(problem, X, y)
@@ -158,6 +156,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
 
         The score of sensitive rows is a fact about them, which no guarantee covers.
         """
+        from sklearn.metrics import r2_score
+
         check_is_fitted(self, "coef_")
         if self.schema_ is None:
             return float(super().score(X, y, sample_weight))
@@ -175,8 +175,10 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         """What [−1, 1] stands for in the target's own units."""
         return (-1.0, 1.0) if schema is None else schema.target.number.bounds  # type: ignore[union-attr]
 
-    def to_sklearn(self) -> LinearRegression:
+    def to_sklearn(self) -> Any:
         """A plain scikit-learn `LinearRegression` with the same coefficients, for rows as `encode` returns them."""
+        from sklearn.linear_model import LinearRegression  # not every user of dperm needs it
+
         return self._as_plain(LinearRegression())
 
     def predict(self, X: Any) -> Array:

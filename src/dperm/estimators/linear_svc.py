@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from sklearn.svm import LinearSVC
-
 from dperm.domains import Domain
 from dperm.estimators.classifier import PrivateClassifier
 from dperm.losses import Loss, OneVsRestHinge, SmoothedHinge
@@ -95,6 +93,8 @@ class PrivateLinearSVC(PrivateClassifier):
             return SmoothedHinge(self.smoothing)
         return OneVsRestHinge(n_classes, self.smoothing)
 
-    def to_sklearn(self) -> LinearSVC:
+    def to_sklearn(self) -> Any:
         """A plain scikit-learn `LinearSVC` with the same coefficients, for rows as `encode` returns them."""
+        from sklearn.svm import LinearSVC  # not every user of dperm needs it
+
         return self._as_plain(LinearSVC(), classes_=self.classes_, n_iter_=0)

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
-from sklearn.linear_model import LogisticRegression
 
 from dperm.domains import Domain
 from dperm.estimators.classifier import PrivateClassifier
@@ -135,6 +134,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         positive = expit(scores)
         return np.column_stack([1.0 - positive, positive])
 
-    def to_sklearn(self) -> LogisticRegression:
+    def to_sklearn(self) -> Any:
         """A plain scikit-learn `LogisticRegression` with the same coefficients, for rows as `encode` returns them."""
+        from sklearn.linear_model import LogisticRegression  # not every user of dperm needs it
+
         return self._as_plain(LogisticRegression(), classes_=self.classes_, n_iter_=np.zeros(1, dtype=np.int32))

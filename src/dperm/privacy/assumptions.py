@@ -52,8 +52,7 @@ def assumptions(statement: PrivacyStatement, schema: Schema | None, dataset: str
 
 
 def _about_the_schema(statement: PrivacyStatement, schema: Schema) -> list[str]:
-    columns = dict(schema.columns) | {schema.target.column: schema.target}
-    released = [name for name, column in columns.items() if getattr(column, "released", False)]
+    released = schema.released_ranges
     earlier = [name for name in released if name not in statement.private_ranges]
     but = f", but for the ranges of {', '.join(released)}" if released else ""
     signed = [

@@ -157,14 +157,13 @@ class PrivacyStatement:
         one_of("noise", self.noise, ("certified", "paper", "none"))
         for name in ("n", "n_features", "n_steps", "noise_levels"):
             count(name, getattr(self, name))
-        for name in ("row_norm", "full_row_norm", *(("entry_bound",) if self.entry_bound is not None else ())):
-            positive(name, getattr(self, name))
-        for name in (
-            "noise_multiplier",
-            "sigma",
-            *(("coefficient_noise",) if self.coefficient_noise is not None else ()),
+        for check, names in (
+            (positive, ("row_norm", "full_row_norm", "entry_bound")),
+            (nonnegative, ("noise_multiplier", "sigma", "coefficient_noise")),
         ):
-            nonnegative(name, getattr(self, name))
+            for name in names:
+                if name not in ("entry_bound", "coefficient_noise") or getattr(self, name) is not None:
+                    check(name, getattr(self, name))
         if not isinstance(self.seeded, bool):
             raise ValueError("seeded")
 

@@ -99,10 +99,9 @@ def panels(model: Any) -> tuple[list[Panel], Axis]:
     return found, axis
 
 
-def noise_reach(noise: Any) -> float | None:
+def noise_reach(noise: float | None) -> float | None:
     """Half the length of an error bar, None if no bound is known."""
-    known = isinstance(noise, int | float) and not isinstance(noise, bool) and math.isfinite(noise) and noise >= 0.0
-    return 2.0 * noise if known else None
+    return None if noise is None else 2.0 * noise
 
 
 def signed(value: float, digits: int | None) -> str:

@@ -77,7 +77,7 @@ def render_report(content: dict[str, Any], ledger: str | None = None, file_name:
     statement, schema, entry = model.privacy_, model.schema_, model.ledger_entry_
     findings = verify(content, ledger)
     shown, axis = panels(model)
-    dataset = None if entry is None else entry.get("dataset")
+    dataset = None if entry is None else entry["dataset"]
     return str(
         template.render(
             file_name=file_name,
@@ -144,5 +144,3 @@ def _history(entry: dict[str, Any], ledger: str) -> Account | str:
         return Budget(entry["dataset"], ledger).account()
     except DpermError as error:
         return str(error)
-    except KeyError:
-        return "the model's ledger entry is not readable"

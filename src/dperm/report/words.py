@@ -8,8 +8,7 @@ from typing import Any
 
 from dperm.schema import Amount, Bins, Category, Classes, Column, Number, Schema
 from dperm.schema.checks import as_text
-
-Target = Classes | Amount
+from dperm.schema.table import Target
 
 MODELS = {
     "logistic": "logistic regression",
@@ -137,10 +136,10 @@ def schema_rules(schema: Schema) -> list[Rule]:
             name,
             (column_rule(column), outside_rule(column), missing_rule(column)),
             values_of(column),
-            getattr(column, "released", False),
+            name in schema.released_ranges,
         )
         for name, column in schema.columns.items()
     ]
     target = schema.target
-    released = getattr(target, "released", False)
+    released = target.column in schema.released_ranges
     return [*rules, Rule(target.column, (target_rule(target),), values_of(target), released, is_target=True)]

@@ -190,6 +190,12 @@ class Schema:
             found[self.target.column] = self.target.number
         return found
 
+    @property
+    def released_ranges(self) -> tuple[str, ...]:
+        """The columns whose range came out of a fit that paid for it, the target's among them."""
+        columns = {**self.columns, self.target.column: self.target}
+        return tuple(name for name, column in columns.items() if getattr(column, "released", False))
+
     def with_ranges(self, ranges: Mapping[str, Range]) -> "Schema":
         """The schema with ranges that were released."""
         columns = {

@@ -135,16 +135,13 @@ def as_numbers(column: Any, name: str, missing: Sequence[str] = ()) -> NDArray[n
     return numbers
 
 
-def share_of_numbers(column: Any) -> float:
-    """Which share of the entries that are not empty are numbers."""
+def count_texts(column: Any) -> int:
+    """How many entries are texts that are not empty: none in a column of numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     column = _plain(column)
-    if not pa.types.is_binary(column.type):
-        return 1.0
-    filled = pc.sum(pc.greater(pc.binary_length(column), 0)).as_py() or 0
-    return float(len(column) - _numbers_in_text(column).null_count) / filled if filled else 1.0
+    return pc.sum(pc.greater(pc.binary_length(column), 0)).as_py() or 0 if pa.types.is_binary(column.type) else 0
 
 
 def _numbers_in_text(column: Any) -> Any:

@@ -77,12 +77,17 @@ def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:
     return _matrix(places, values, first)
 
 
+def target_column(table: Any, y: Any, schema: Schema) -> Any:
+    """The target as an Arrow array: `y`, or the table's own column where that is None."""
+    return Columns(table).arrow(schema.target.column) if y is None else as_arrow(y)
+
+
 def encode_target(table: Any, y: Any, schema: Schema) -> Array:
     """Encode the target, from `y` or from the table's own column: −1 and 1, places among many classes, or a number.
 
     NaN, which makes a row count as nothing, where there is no class or number.
     """
-    column = Columns(table).arrow(schema.target.column) if y is None else as_arrow(y)
+    column = target_column(table, y, schema)
     if isinstance(schema.target, Amount):
         low, high = schema.target.number.bounds
         return _scaled(as_numbers(column, schema.target.column, schema.missing), low, high)
@@ -94,8 +99,7 @@ def label_numbers(table: Any, y: Any, schema: Schema) -> Array:
     """Place of every label among the declared classes, NaN where it is none of them."""
     if not isinstance(schema.target, Classes):
         raise InvalidParameter("the schema's target has no classes.")
-    column = Columns(table).arrow(schema.target.column) if y is None else as_arrow(y)
-    return _label_numbers(column, schema.target)
+    return _label_numbers(target_column(table, y, schema), schema.target)
 
 
 def _label_numbers(column: Any, target: Classes) -> Array:

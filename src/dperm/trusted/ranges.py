@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from dperm.privacy.ranges import RangeQuery
 from dperm.schema import Schema
-from dperm.trusted.columns import Columns, as_arrow, as_numbers
+from dperm.trusted.columns import Columns, as_numbers
+from dperm.trusted.encoding import target_column
 from dperm.trusted.noise import Randomness
 
 Array = NDArray[np.float64]
@@ -34,8 +35,8 @@ def release_ranges(
     columns = Columns(table)
     ranges = {}
     for query in queries:
-        own = y is not None and query.column == schema.target.column
-        column = as_arrow(y) if own else columns.arrow(query.column)
+        is_target = query.column == schema.target.column
+        column = target_column(table, y, schema) if is_target else columns.arrow(query.column)
         above, below = exact_counts(as_numbers(column, query.column, schema.missing), query)
         source = randomness if noisy else None
         high, from_the_top = _first(above, query, source), _first(below[::-1], query, source)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dp_accounting import dp_event
 
 from dperm.errors import BudgetExceeded, InvalidParameter
+from dperm.files import canonical
 from dperm.privacy.accountants import epsilon_of
 from dperm.privacy.events import PureDpEvent, event_from_list, event_to_list, leaves
 from dperm.privacy.gaussian import gaussian_mu
@@ -108,10 +109,8 @@ class Account:
 
         low, high = 0.0, self.guarantee.epsilon
         while high < LARGEST_EPSILON and fits(high):
-            low, high = (
-                high,
-                min(2.0 * high, LARGEST_EPSILON),
-            )  # at a smaller δ a release may have a larger ε than the budget
+            # At a smaller δ a release may have a larger ε than the budget.
+            low, high = high, min(2.0 * high, LARGEST_EPSILON)
         while high - low > 1e-4 * high and high > SMALLEST_EPSILON:
             middle = max(SMALLEST_EPSILON, 0.5 * (low + high))
             low, high = (middle, high) if fits(middle) else (low, middle)
@@ -231,8 +230,6 @@ def _price(texts: tuple[str, ...], delta: float, adjacency: Adjacency) -> float:
         return 0.0
     together = events[0] if len(events) == 1 else dp_event.ComposedDpEvent(events)
     mechanisms = list(leaves(together))
-    if any(isinstance(leaf, dp_event.NonPrivateDpEvent) for leaf, _ in mechanisms):
-        return math.inf
     epsilon = epsilon_of(together, delta, adjacency)
     if all(isinstance(leaf, PureDpEvent) for leaf, _ in mechanisms):
         # Pure releases add up. An accountant's rounding must not keep the fourth quarter out of a budget.
@@ -251,8 +248,7 @@ def _one_release(guarantee: Guarantee, adjacency: Adjacency) -> dp_event.DpEvent
 def event_text(event: dp_event.DpEvent) -> str:
     """The events as the one JSON text that is stored, compared and priced."""
     try:
-        plain = event_to_list(event_from_list(event_to_list(event)))  # read back, so that what is stored can be
-        return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return canonical(event_to_list(event_from_list(event_to_list(event))))  # read back, so that it can be
     except InvalidParameter:
         raise
     except (AttributeError, KeyError, TypeError, ValueError):

@@ -20,6 +20,7 @@ from sqlalchemy import exc
 from sqlalchemy.pool import NullPool
 
 from dperm.errors import DpermError, InvalidParameter, LedgerDamaged
+from dperm.files import canonical
 from dperm.privacy.ledger import witness
 from dperm.privacy.ledger.places import without_password
 
@@ -273,11 +274,6 @@ class Ledger:
             # Where two processes make the first budget of a server at once, one of them finds the tables now.
             with self._transaction(writes=True) as connection:
                 _TABLES.create_all(connection)
-
-
-def canonical(value: Any) -> str:
-    """The one JSON text of plain data."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _entry_after(previous: str, dataset: str, number: int, kind: str, content: Mapping[str, Any]) -> Entry:
