@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from dperm import L2, Number, PrivateLogisticRegression, load_schema
-from dperm.cli.tables import TableFile
+from dperm.trusted.sources.files import TableFile
 
 ADULT = Path(__file__).parents[1] / "examples" / "adult"
 

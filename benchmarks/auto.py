@@ -26,8 +26,8 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from dperm import L2, Guarantee, LargeDeltaWarning, Logistic, Problem, empirical_risk, minimize, price
+from dperm.accounting.gaussian import gaussian_mu
 from dperm.datasets.covertype import load_covertype
-from dperm.privacy.gaussian import gaussian_mu
 from dperm.solvers import SOLVERS
 
 # Data, λ, and for every ε the best of the recorded figures, None where there is none.

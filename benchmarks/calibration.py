@@ -5,12 +5,12 @@ import time
 import numpy as np
 
 from dperm import L2, Guarantee, Logistic, Problem
-from dperm.privacy.accountants import epsilon_of
-from dperm.privacy.calibrate import calibrate
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import Plan, PlannedQuery
-from dperm.privacy.queries import GradientQuery
-from dperm.privacy.setting import Setting
+from dperm.accounting.accountants import epsilon_of
+from dperm.accounting.calibration import calibrate
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import GradientQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
+from dperm.mechanisms.setting import Setting
 
 ROUNDS = 7
 CASES = [

@@ -6,9 +6,9 @@ import warnings
 import numpy as np
 
 from dperm import DPGD, L2, Guarantee, LargeDeltaWarning, Logistic, Problem, empirical_risk, minimize
+from dperm.accounting.gaussian import gaussian_mu
 from dperm.datasets.covertype import load_covertype
-from dperm.experiments.reference import logistic_optimum, single_release_risk
-from dperm.privacy.gaussian import gaussian_mu
+from dperm.studies.reference import logistic_optimum, single_release_risk
 
 DELTA, SEEDS, N = 1e-3, 10, 200_000
 

@@ -1,7 +1,7 @@
 """The paper's variance-reduced methods on Covertype: excess risk and passes, against DP-GD, in one run.
 
 A pass is n per-example gradients. E* is the excess risk of one exact Gaussian release of the gradient at the optimum
-(experiments/reference.py). Everything runs at its defaults, unless a column says otherwise.
+(studies/reference.py). Everything runs at its defaults, unless a column says otherwise.
 """
 
 import time
@@ -27,9 +27,9 @@ from dperm import (
     minimize,
     price,
 )
+from dperm.accounting.gaussian import gaussian_mu
 from dperm.datasets.covertype import load_covertype
-from dperm.experiments.reference import logistic_optimum, single_release_risk
-from dperm.privacy.gaussian import gaussian_mu
+from dperm.studies.reference import logistic_optimum, single_release_risk
 
 DELTA, SEEDS, N = 1e-3, 10, 200_000
 EPSILONS = (0.2, 0.5, 1.0)

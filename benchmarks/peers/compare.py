@@ -27,7 +27,7 @@ from sklearn.linear_model import LogisticRegression
 
 from dperm import L2, Guarantee, LargeDeltaWarning, Logistic, Problem, empirical_risk, minimize, price
 from dperm.datasets.covertype import load_covertype
-from dperm.experiments.reference import logistic_optimum
+from dperm.studies.reference import logistic_optimum
 
 HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = HERE.parents[1] / ".venv-peers"

@@ -1,6 +1,7 @@
 """dperm: differentially private empirical risk minimization, with a guarantee proved for the run that happened."""
 
-from dperm.domains import Box, GroupBall, L1Ball, L2Ball, Simplex, WholeSpace
+from dperm.accounting.guarantee import Guarantee
+from dperm.accounting.ledger import Budget
 from dperm.errors import (
     BudgetExceeded,
     DpermError,
@@ -13,8 +14,10 @@ from dperm.errors import (
     PlanExceeded,
 )
 from dperm.estimators import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
-from dperm.fitting import Release, minimize, price
-from dperm.losses import (
+from dperm.planning.fitting import Release, minimize, price
+from dperm.problem import Problem
+from dperm.problem.domains import Box, GroupBall, L1Ball, L2Ball, Simplex, WholeSpace
+from dperm.problem.losses import (
     Huber,
     Logistic,
     Loss,
@@ -26,12 +29,9 @@ from dperm.losses import (
     Squared,
     Welsch,
 )
-from dperm.model_file import load_model, save_model
-from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.ledger import Budget
-from dperm.privacy.statement import PrivacyStatement
-from dperm.problem import Problem
-from dperm.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer
+from dperm.problem.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer
+from dperm.release.model_file import load_model, save_model
+from dperm.release.statement import PrivacyStatement
 from dperm.schema import Amount, Bins, Category, Classes, Number, Schema, load_schema
 from dperm.solvers import (
     DPAGD,

@@ -6,15 +6,31 @@ class DpermError(Exception):
 
 
 class InvalidParameter(DpermError, ValueError):
-    """A parameter, shape or combination that cannot be used; nothing was read or spent, unless a run diverged."""
+    """A parameter, shape or combination that cannot be used; nothing was read or spent."""
 
 
-class PlanExceeded(DpermError, RuntimeError):
-    """A solver asked the oracle something its plan did not pay for."""
+class InvalidTable(DpermError, ValueError):
+    """A table or file that cannot be read as what was declared; the message names columns and types, never a value."""
+
+
+class UnsupportedProblem(DpermError, ValueError):
+    """A problem that a solver, mechanism or bound does not cover; nothing was read or spent."""
+
+
+class NoiseTooLarge(DpermError, ValueError):
+    """No noise, or none that is of use, keeps the guarantee here; nothing was read or spent."""
+
+
+class Diverged(DpermError, ArithmeticError):
+    """An iterate left the range of numbers; nothing was released, and the plan counts as spent."""
 
 
 class NotSolved(DpermError, RuntimeError):
-    """A minimisation behind the wall did not reach its declared tolerance; nothing was released, all is spent."""
+    """An exact minimisation did not reach its declared tolerance; nothing was released, and the plan counts as spent."""
+
+
+class PlanExceeded(DpermError, RuntimeError):
+    """A solver asked the oracle something that its plan does not contain."""
 
 
 class BudgetExceeded(DpermError, RuntimeError):

@@ -2,9 +2,9 @@
 
 import inspect
 
-from dperm.domains import Box, Domain, GroupBall, L1Ball, L2Ball, Simplex
-from dperm.losses import Huber, Loss, OneVsRestHinge, Poisson, SmoothedHinge, Softmax, Squared, Welsch
-from dperm.regularizers import L1, L2, ElasticNet, GroupL2, Regularizer
+from dperm.problem.domains import Box, Domain, GroupBall, L1Ball, L2Ball, Simplex
+from dperm.problem.losses import Huber, Loss, OneVsRestHinge, Poisson, SmoothedHinge, Softmax, Squared, Welsch
+from dperm.problem.regularizers import L1, L2, ElasticNet, GroupL2, Regularizer
 
 
 def concrete(base: type) -> list[type]:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import dperm
-import dperm.losses
+import dperm.problem.losses
 from contracts.discovered import LOSSES, concrete
-from dperm.losses import (
+from dperm.problem.losses import (
     Huber,
     Logistic,
     Loss,
@@ -25,7 +25,7 @@ from dperm.losses import (
     Squared,
     Welsch,
 )
-from dperm.trusted.kernels import compiled
+from dperm.trusted.compiling import compiled
 
 quick = settings(deadline=None, max_examples=30, derandomize=True)
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -84,7 +84,7 @@ BOUNDED = [
 
 
 def test_every_exported_loss_is_discovered():
-    assert {cls.__name__ for cls in concrete(Loss)} == set(dperm.losses.__all__) - {"Loss"}
+    assert {cls.__name__ for cls in concrete(Loss)} == set(dperm.problem.losses.__all__) - {"Loss"}
 
 
 @every_loss

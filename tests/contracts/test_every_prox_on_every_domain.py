@@ -8,8 +8,8 @@ import pytest
 from contracts.discovered import DOMAINS, REGULARIZERS
 from contracts.test_every_domain import fits
 from dperm import L1, L2, Box, ElasticNet, L1Ball, L2Ball, Logistic, NoRegularizer, Problem, WholeSpace
-from dperm.prox import composite_prox, coordinate_prox
-from dperm.trusted.kernels import compiled
+from dperm.problem.prox import composite_prox, coordinate_prox
+from dperm.trusted.compiling import compiled
 
 PAIRS = [
     pytest.param(Problem(Logistic(), regularizer, domain), p, id=f"{regularizer}-{domain}-{p}")

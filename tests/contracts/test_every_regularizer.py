@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import dperm
-import dperm.regularizers
+import dperm.problem.regularizers
 from contracts.discovered import REGULARIZERS, concrete
-from dperm.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer, Regularizer
+from dperm.problem.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer, Regularizer
 
 quick = settings(deadline=None, max_examples=40, derandomize=True)
 every_regularizer = pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
@@ -22,7 +22,7 @@ steps = st.floats(1e-3, 20.0)
 
 
 def test_every_exported_regularizer_is_discovered():
-    assert {cls.__name__ for cls in concrete(Regularizer)} == set(dperm.regularizers.__all__) - {"Regularizer"}
+    assert {cls.__name__ for cls in concrete(Regularizer)} == set(dperm.problem.regularizers.__all__) - {"Regularizer"}
 
 
 @every_regularizer

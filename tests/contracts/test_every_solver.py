@@ -42,8 +42,8 @@ from dperm import (
     minimize,
     price,
 )
-from dperm.privacy.accountants import epsilon_of
-from dperm.privacy.guarantee import Adjacency
+from dperm.accounting.accountants import epsilon_of
+from dperm.accounting.guarantee import Adjacency
 from dperm.solvers import SOLVERS, Solver
 
 GUARANTEE = Guarantee(1.0, 1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dperm.cli.main import run_with
-from dperm.model_file import load_model
+from dperm.release.model_file import load_model
 from dperm.solvers import SOLVERS
 
 pyarrow = pytest.importorskip("pyarrow")

@@ -3,8 +3,8 @@
 import pytest
 
 from dperm import Budget
+from dperm.accounting.guarantee import Adjacency
 from dperm.cli.main import run_with
-from dperm.privacy.guarantee import Adjacency
 from privacy.ledger_behaviour import GAUSSIAN, REPLACE_ONE
 
 pytestmark = pytest.mark.usefixtures("own_folders")

@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from dperm import InvalidParameter, load_model, load_schema
 from dperm.cli.main import run_with
-from dperm.cli.tables import TableFile
+from dperm.trusted.sources.files import TableFile
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 

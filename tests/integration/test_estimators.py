@@ -27,7 +27,7 @@ from dperm import (
     Squared,
     empirical_risk,
 )
-from dperm.losses import Logistic
+from dperm.problem.losses import Logistic
 
 EXPLAINED = {
     "check_parameters_default_constructible": "the default penalty is a small frozen object, L2(0.01), not a number",

@@ -37,11 +37,11 @@ from dperm import (
     minimize,
     save_model,
 )
+from dperm.accounting.accountants import epsilon_of
+from dperm.accounting.guarantee import Adjacency
 from dperm.files import fingerprint
-from dperm.model_file import read_content
-from dperm.privacy.accountants import epsilon_of
-from dperm.privacy.guarantee import Adjacency
-from dperm.verify import verify
+from dperm.release.model_file import read_content
+from dperm.release.verify import verify
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -455,7 +455,7 @@ def test_ten_fits_cost_less_than_ten_times_one(tmp_path):
 @pytest.mark.parametrize("place", [0, 17])
 def test_a_neighbour_s_strange_row_changes_no_other_row_and_no_step(place):
     # Record and replay: without noise, what one row can change is bounded by what is paid for.
-    from dperm.trusted.encoding import encode_rows, encode_target
+    from dperm.trusted.sources.encoding import encode_rows, encode_target
 
     strange = TABLE.astype(object)
     strange.loc[place] = [float("inf"), b"\xff", None, "SENTINEL", None, "=1+1"]

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from dperm import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
-from dperm.bundle import content_of
+from dperm.accounting.attack import true_positive_rates
+from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.accounting.ledger import Budget
 from dperm.cli.main import run_with
 from dperm.errors import InvalidParameter
-from dperm.model_file import save_model
-from dperm.privacy.attack import true_positive_rates
-from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.ledger import Budget
-from dperm.report import render_report
-from dperm.report.coefficients import MOST_ROWS
-from dperm.report.page import FALSE_POSITIVE_RATES
-from dperm.report.words import percent_up
+from dperm.release.content import content_of
+from dperm.release.model_file import save_model
+from dperm.release.report import render_report
+from dperm.release.report.coefficients import MOST_ROWS
+from dperm.release.report.page import FALSE_POSITIVE_RATES
+from dperm.release.report.words import percent_up
 from dperm.schema import Amount, Bins, Category, Classes, Number, Schema
 
 pandas = pytest.importorskip("pandas")

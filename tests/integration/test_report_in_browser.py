@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dperm import PrivateLogisticRegression
-from dperm.model_file import save_model
-from dperm.report import write_report
+from dperm.release.model_file import save_model
+from dperm.release.report import write_report
 from dperm.schema import Category, Classes, Number, Schema
 
 pandas = pytest.importorskip("pandas")

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 from dperm.cli.main import run_with
-from dperm.experiments.reproduce import STUDIES
-from dperm.experiments.reproduce.lab import Lab
+from dperm.studies.reproduce import STUDIES
+from dperm.studies.reproduce.lab import Lab
 
 image = pytest.importorskip("matplotlib.image")
 pytest.importorskip("jinja2")

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dperm import Guarantee, Loss, Problem
-from dperm.privacy.calibrate import calibrate
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.queries import DifferenceQuery, GradientQuery, PrintedEpochQuery, StochasticStepsQuery
-from dperm.privacy.setting import Setting
+from dperm.accounting.calibration import calibrate
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import DifferenceQuery, GradientQuery, PrintedEpochQuery, StochasticStepsQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.setting import Setting
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.rows import Rows
@@ -243,7 +243,7 @@ def replay(
     plan = Plan("test", (item,), {})
     X = table.X if as_rows is None else as_rows(table.X)
     rows = Rows.from_table(X, table.y, problem, table.weights)
-    paid = paid(plan) if callable(paid) else PaidPlan(plan, paid)
+    paid = paid(plan) if callable(paid) else CalibratedPlan(plan, paid)
     with oracle_type(rows, problem, query.setting, paid, Randomness.from_random_state(seed)) as oracle:
         oracle.answers = [oracle.ask(item, *points, **more) for points in questions]
     return oracle

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from dperm import DPGD, Budget, Classes, Number, PrivateLogisticRegression, Schema, bundle, files, fitting, model_file
+from dperm.accounting.ledger import budget as ledger
+from dperm.accounting.ledger import tables as ledger_tables
 from dperm.estimators import base, classifier
-from dperm.privacy.ledger import budget as ledger
-from dperm.privacy.ledger import tables as ledger_tables
 from dperm.trusted import encoding, oracle, ranges
 from privacy.ledger_processes import tracer
 

@@ -11,12 +11,12 @@ from dp_accounting import dp_event
 from sklearn.base import clone
 
 from dperm import Budget, BudgetExceeded, Guarantee, InvalidParameter, LedgerDamaged
-from dperm.privacy.accountants import epsilon_of
-from dperm.privacy.events import PureDpEvent
-from dperm.privacy.gaussian import gaussian_mu
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.ledger import budgets
-from dperm.privacy.ledger.tables import Entry, Ledger, canonical
+from dperm.accounting.accountants import epsilon_of
+from dperm.accounting.events import PureDpEvent
+from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.ledger import budgets
+from dperm.accounting.ledger.tables import Entry, Ledger, canonical
 
 REPLACE_ONE, ADD_REMOVE = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 GUARANTEE = Guarantee(3.0, 1e-5)

@@ -7,11 +7,11 @@ import sys
 
 from dp_accounting import dp_event
 
+from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.ledger import budget as ledger
+from dperm.accounting.ledger import tables as ledger_tables
+from dperm.accounting.ledger import witness
 from dperm.errors import BudgetExceeded, DpermError, InvalidParameter
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.ledger import budget as ledger
-from dperm.privacy.ledger import tables as ledger_tables
-from dperm.privacy.ledger import witness
 
 SMALL = dp_event.GaussianDpEvent(1000.0)
 
@@ -21,7 +21,9 @@ _TRACED = {module.__file__ for module in (ledger, ledger_tables, witness)}
 def processes():
     """A context whose processes have dperm imported already and no threads."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pytest", "dperm.privacy.ledger.tables", "sqlalchemy.dialects.sqlite", "psycopg"])
+    context.set_forkserver_preload(
+        ["pytest", "dperm.accounting.ledger.tables", "sqlalchemy.dialects.sqlite", "psycopg"]
+    )
     return context
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dperm import Box, DPAccMD, GroupBall, Guarantee, L1Ball, L2Ball, Logistic, Problem, Simplex
-from dperm.privacy.calibrate import calibrate
-from dperm.privacy.guarantee import Adjacency
+from dperm.accounting.calibration import calibrate
+from dperm.accounting.guarantee import Adjacency
 from dperm.trusted.noise import Randomness
 from dperm.trusted.rows import Rows
 from privacy.harness import (

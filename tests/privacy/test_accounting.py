@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dperm.privacy import accountants
-from dperm.privacy.accountants import (
+from dperm.accounting import accountants
+from dperm.accounting.accountants import (
     FINE_GRID,
     composed_mu,
     delta_of,
@@ -19,8 +19,8 @@ from dperm.privacy.accountants import (
     pld_epsilon,
     rdp_epsilon,
 )
-from dperm.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
-from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
+from dperm.accounting.guarantee import Adjacency, Guarantee
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from dperm import Guarantee, InvalidParameter
-from dperm.privacy.accountants import draw_probability, epsilon_of
-from dperm.privacy.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
-from dperm.privacy.calibrate import ACCOUNTANTS, calibrate
-from dperm.privacy.gaussian import gaussian_delta
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import Plan, PlannedQuery
-from dperm.privacy.queries import GradientQuery
+from dperm.accounting.accountants import draw_probability, epsilon_of
+from dperm.accounting.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
+from dperm.accounting.calibration import ACCOUNTANTS, calibrate
+from dperm.accounting.gaussian import gaussian_delta
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import GradientQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from privacy.harness import logistic_problem, setting_of
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from dperm import DPGD, Box, Guarantee, InvalidParameter, L2Ball, Logistic, Problem, SmoothedHinge, minimize, price
-from dperm.privacy.calibrate import calibrate
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import Plan, PlannedQuery
-from dperm.privacy.queries import GradientQuery, LastIterateQuery
-from dperm.privacy.setting import Setting
-from dperm.privacy.sigmoid_width import sigmoid_width
+from dperm.accounting.calibration import calibrate
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import GradientQuery, LastIterateQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
+from dperm.mechanisms.setting import Setting
+from dperm.mechanisms.sigmoid_width import sigmoid_width
 from dperm.trusted.oracle import Oracle
 from privacy.harness import P, base_table, only_row, record, replay, setting_of, void_table
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from dperm import DPGD, Guarantee, InvalidParameter, LargeDeltaWarning, minimize, price
-from dperm.privacy.accountants import epsilon_of
-from dperm.privacy.calibrate import calibrate
-from dperm.privacy.gaussian import gaussian_epsilon
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.queries import GradientQuery, LastIterateQuery
+from dperm.accounting.accountants import epsilon_of
+from dperm.accounting.calibration import calibrate
+from dperm.accounting.gaussian import gaussian_epsilon
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import GradientQuery, LastIterateQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from privacy.harness import logistic_problem, setting_of
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
@@ -105,7 +105,7 @@ def test_degenerate_noise_never_means_no_noise(bad):
     plan = gaussian_plan(ADD)
     query = plan.planned[0].query
     for refused in (
-        lambda: PaidPlan(plan, bad),
+        lambda: CalibratedPlan(plan, bad),
         lambda: query.event(bad),
         lambda: query.event(bad),
         lambda: PlannedQuery(query, 1, bad),

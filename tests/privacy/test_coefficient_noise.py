@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from dperm import L2, Guarantee, Logistic, Problem, Squared, minimize, price
-from dperm.domains import L2Ball
+from dperm.problem.domains import L2Ball
 
 
 def rms(fits):

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
+from dperm.accounting.accountants import delta_of, epsilon_of, is_mixed
+from dperm.accounting.attack import true_positive_rates
+from dperm.accounting.calibration import calibrate
+from dperm.accounting.composition import atoms_of, composed_loss, convolution_rounding, loss_of_curve
+from dperm.accounting.events import ObjectivePerturbationDpEvent, PureDpEvent, without
+from dperm.accounting.gaussian import gaussian_delta, gaussian_epsilon
+from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.accounting.loss_grid import FINE_GRID, RELATION
+from dperm.accounting.profiles import composed_objective_profile, pure_delta, zcdp_delta, zcdp_deltas
 from dperm.errors import InvalidParameter
-from dperm.privacy.accountants import delta_of, epsilon_of, is_mixed
-from dperm.privacy.attack import true_positive_rates
-from dperm.privacy.calibrate import calibrate
-from dperm.privacy.composition import atoms_of, composed_loss, convolution_rounding, loss_of_curve
-from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent, without
-from dperm.privacy.gaussian import gaussian_delta, gaussian_epsilon
-from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.loss_grid import FINE_GRID, RELATION
-from dperm.privacy.profiles import composed_objective_profile, pure_delta, zcdp_delta, zcdp_deltas
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 BOTH = pytest.mark.parametrize("adjacency", [REPLACE, ADD])

@@ -26,14 +26,14 @@ from dperm import (
     Squared,
     price,
 )
-from dperm.privacy.accountants import delta_of, epsilon_of
-from dperm.privacy.events import leaves
-from dperm.privacy.gaussian import gaussian_epsilon, gaussian_mu
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.queries import DifferenceQuery, GradientQuery, PrintedEpochQuery
-from dperm.solvers.dp_svrg import barzilai_borwein_step
-from dperm.solvers.printed import least_noise_share, pay_as_printed
+from dperm.accounting.accountants import delta_of, epsilon_of
+from dperm.accounting.events import leaves
+from dperm.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import DifferenceQuery, GradientQuery, PrintedEpochQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.solvers.published.printed import least_noise_share, pay_as_printed
+from dperm.solvers.variance_reduced.dp_svrg import barzilai_borwein_step
 from dperm.trusted import oracle as trusted_oracle
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
@@ -395,7 +395,7 @@ def test_the_papers_noise_is_divided_as_the_certified_delta_likes_it_best():
     def delta(share):
         query = paid.plan.planned[0].query
         other = PlannedQuery(replace(query, anchor_share=share), 2)
-        return delta_of(PaidPlan(Plan("test", (other,), {}), paid.noise_multiplier).event(), 1.0, adjacency)
+        return delta_of(CalibratedPlan(Plan("test", (other,), {}), paid.noise_multiplier).event(), 1.0, adjacency)
 
     chosen = delta(paid.plan.planned[0].query.anchor_share)
     assert 1e-6 < chosen < 0.9
@@ -442,7 +442,7 @@ def run_counted(solver, oracle_type=RecordingOracle, table=None, multiplier=1.0)
     problems = (logistic_problem(), Problem(Logistic(), domain=L1Ball(3.0)), ball)
     problem = next(problem for problem in problems if solver.refusal(problem) is None)
     setting = setting_of(problem, Adjacency.REPLACE_ONE, n=len(table.y))
-    paid = PaidPlan(solver.plan(setting, GUARANTEE), multiplier)
+    paid = CalibratedPlan(solver.plan(setting, GUARANTEE), multiplier)
     rows = Rows.from_table(table.X, table.y, problem)
     done = []
     with oracle_type(
@@ -491,7 +491,7 @@ def test_the_progress_of_a_printed_epoch_does_not_tell_how_many_rows_there_are(a
     def reported(table):
         done = []
         rows = Rows.from_table(table.X, table.y, problem)
-        paid, randomness = PaidPlan(Plan("test", (item,), {}), 1.0), Randomness.from_random_state(0)
+        paid, randomness = CalibratedPlan(Plan("test", (item,), {}), 1.0), Randomness.from_random_state(0)
         with Oracle(rows, problem, setting, paid, randomness, lambda *pair: done.append(pair)) as oracle:
             oracle.ask(item, np.zeros(P), np.zeros(P), step_size=1.0)
         return done
@@ -584,7 +584,7 @@ def test_a_printed_epoch_without_a_step_size_is_refused_and_charged(step_size):
     problem = logistic_problem()
     table = base_table()
     item = PlannedQuery(PrintedEpochQuery(setting_of(problem, Adjacency.REPLACE_ONE), 0.1, 5, 0.3))
-    paid = PaidPlan(Plan("test", (item,), {}), 1.0)
+    paid = CalibratedPlan(Plan("test", (item,), {}), 1.0)
     rows = Rows.from_table(table.X, table.y, problem)
     with Oracle(rows, problem, item.query.setting, paid, Randomness.from_random_state(0)) as oracle:
         with pytest.raises(InvalidParameter, match="step_size"):
@@ -600,7 +600,7 @@ def test_a_difference_is_asked_at_two_points(kind, points):
     query = kind(setting, 0.1) if kind is DifferenceQuery else kind(setting, 0.1, 5, 0.3)
     item = PlannedQuery(query)
     rows = Rows.from_table(table.X, table.y, problem)
-    paid = PaidPlan(Plan("test", (item,), {}), 1.0)
+    paid = CalibratedPlan(Plan("test", (item,), {}), 1.0)
     with (
         Oracle(rows, problem, setting, paid, Randomness.from_random_state(0)) as oracle,
         pytest.raises(InvalidParameter, match=f"asked at 2 .* got {len(points)}"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dperm import Amount, Bins, Category, Classes, InvalidParameter, Number, Schema
-from dperm.trusted.encoding import check_table, count_rows, encode_rows, encode_target
+from dperm.trusted.sources.encoding import check_table, count_rows, encode_rows, encode_target
 
 MIXED = Schema(
     {
@@ -218,7 +218,7 @@ def test_wide_rows_are_sparse_and_equal_to_dense_ones(monkeypatch):
     wide = encode_rows(table, schema, fitting=True)
     assert sparse.issparse(wide)
     assert wide.nnz == 4 * 50
-    monkeypatch.setattr("dperm.trusted.encoding._WIDEST_DENSE", 1000)
+    monkeypatch.setattr("dperm.trusted.sources.encoding._WIDEST_DENSE", 1000)
     np.testing.assert_array_equal(wide.toarray(), encode_rows(table, schema, fitting=True))
 
 

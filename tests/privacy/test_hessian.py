@@ -24,11 +24,11 @@ from dperm import (
     Squared,
     price,
 )
-from dperm.privacy.accountants import composed_mu, pld_epsilon
-from dperm.privacy.gaussian import gaussian_epsilon, gaussian_mu
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.queries import HessianQuery, LocalGradientQuery, SmallestEigenvalueQuery
+from dperm.accounting.accountants import composed_mu, pld_epsilon
+from dperm.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import HessianQuery, LocalGradientQuery, SmallestEigenvalueQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted.hessians import to_matrix, to_vector
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
@@ -254,7 +254,7 @@ def test_an_eigenvalue_cannot_be_had_for_a_hessians_price():
     """A plan that paid for one query does not answer the other."""
     problem, table = problem_for(Squared()), base_table()
     setting = setting_of(problem, Adjacency.ADD_REMOVE)
-    paid = PaidPlan(Plan("test", (PlannedQuery(HessianQuery(setting)),), {}), 1.0)
+    paid = CalibratedPlan(Plan("test", (PlannedQuery(HessianQuery(setting)),), {}), 1.0)
     rows = Rows.from_table(table.X, table.y, problem)
     oracle = Oracle(rows, problem, setting, paid, Randomness.from_random_state(0))
     with oracle, pytest.raises(PlanExceeded, match="did not pay"):

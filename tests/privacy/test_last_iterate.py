@@ -17,10 +17,10 @@ from dperm import (
     Sigmoid,
     minimize,
 )
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.last_iterate import last_iterate_amplification
-from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.queries import LastIterateQuery
+from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.last_iterate import last_iterate_amplification
+from dperm.mechanisms import LastIterateQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted.noise import Randomness
 from dperm.trusted.rows import Rows
 from privacy.harness import N, P, RecordingOracle, base_table, logistic_problem, setting_of
@@ -87,7 +87,9 @@ def run_descent(problem, X, y, n_steps, adjacency, seed):
     query = LastIterateQuery(setting, n_steps, 1.0 / setting.smoothness)
     plan = Plan("test", (PlannedQuery(query),), {})
     rows = Rows.from_table(X, y, problem)
-    with RecordingOracle(rows, problem, setting, PaidPlan(plan, 2.0), Randomness.from_random_state(seed)) as oracle:
+    with RecordingOracle(
+        rows, problem, setting, CalibratedPlan(plan, 2.0), Randomness.from_random_state(seed)
+    ) as oracle:
         return oracle.ask(plan.planned[0], problem.start(P)), query
 
 
@@ -105,7 +107,9 @@ def test_one_step_contracts_as_declared_and_moves_between_tables_as_declared(adj
 
     def step(t, w):
         rows = Rows.from_table(t.X, t.y, problem)
-        with RecordingOracle(rows, problem, setting, PaidPlan(plan, None), Randomness.from_random_state(0)) as oracle:
+        with RecordingOracle(
+            rows, problem, setting, CalibratedPlan(plan, None), Randomness.from_random_state(0)
+        ) as oracle:
             return oracle.ask(plan.planned[0], w)
 
     for _ in range(30):
@@ -121,7 +125,7 @@ def test_the_declared_contraction_is_attained_where_the_data_are_flat(strength):
     setting = setting_of(problem, Adjacency.REPLACE_ONE)
     query = LastIterateQuery(setting, 1, 2.0 / setting.smoothness)
     rows = Rows.from_table(np.full((N, P), np.nan), np.ones(N), problem)
-    paid = PaidPlan(Plan("test", (PlannedQuery(query, 2),), {}), None)
+    paid = CalibratedPlan(Plan("test", (PlannedQuery(query, 2),), {}), None)
     with RecordingOracle(rows, problem, setting, paid, Randomness.from_random_state(0)) as oracle:
         a, b = np.random.default_rng(0).normal(size=(2, P))
         gap = np.linalg.norm(oracle.ask(paid.plan.planned[0], a) - oracle.ask(paid.plan.planned[0], b))

@@ -20,8 +20,8 @@ from dperm import (
     NoWitnessWarning,
     PrivateLogisticRegression,
 )
-from dperm.privacy.ledger import Reservation, default_ledger, places, witness
-from dperm.privacy.ledger.tables import Ledger, _reason
+from dperm.accounting.ledger import Reservation, default_ledger, places, witness
+from dperm.accounting.ledger.tables import Ledger, _reason
 from privacy.ledger_behaviour import GAUSSIAN, GUARANTEE, REPLACE_ONE, LedgerBehaviour, filled
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -198,7 +198,7 @@ def test_an_empty_file_and_another_database_hold_no_budget(tmp_path):
 
 def test_a_lock_that_is_not_given_back_is_one_sentence(ledger, monkeypatch):
     budget = filled(ledger)
-    monkeypatch.setattr("dperm.privacy.ledger.tables._SECONDS_TO_WAIT_FOR_A_LOCK", 0.2)
+    monkeypatch.setattr("dperm.accounting.ledger.tables._SECONDS_TO_WAIT_FOR_A_LOCK", 0.2)
     with Ledger(ledger).open("adult"), pytest.raises(DpermError, match="is held by another process"):
         budget.reserve(GAUSSIAN, REPLACE_ONE)
     assert len(budget.account().releases) == 3
@@ -220,7 +220,7 @@ def test_a_file_that_may_not_be_written_can_be_looked_at_and_is_one_sentence(led
 
 def test_without_sqlalchemy_the_sentence_says_what_to_install(ledger, monkeypatch):
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    monkeypatch.delitem(sys.modules, "dperm.privacy.ledger.tables", raising=False)
+    monkeypatch.delitem(sys.modules, "dperm.accounting.ledger.tables", raising=False)
     with pytest.raises(DpermError, match=re.escape("keeping a budget needs SQLAlchemy: pip install 'dperm[ledger]'.")):
         Budget("adult", ledger).account()
 

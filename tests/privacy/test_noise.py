@@ -10,9 +10,9 @@ import pytest
 from randomgen import ChaCha
 
 from dperm import DPGD, Guarantee, InvalidParameter, PrivateLogisticRegression, minimize
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.queries import GradientQuery
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import GradientQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.rows import Rows
@@ -53,7 +53,7 @@ def test_an_empty_batch_still_gets_noise_and_is_still_charged():
     plan = Plan("test", (PlannedQuery(query, 3),), {})
     table = base_table()
     rows = Rows.from_table(table.X, table.y, problem)
-    with Oracle(rows, problem, setting, PaidPlan(plan, 1.0), Randomness.from_random_state(0)) as oracle:
+    with Oracle(rows, problem, setting, CalibratedPlan(plan, 1.0), Randomness.from_random_state(0)) as oracle:
         answers = [oracle.ask(plan.planned[0], np.zeros(P)) for _ in range(3)]
         assert all(np.abs(answer).min() > 0 for answer in answers)
         assert oracle._left[plan.planned[0]] == 0

@@ -27,12 +27,12 @@ from dperm import (
     minimize,
     price,
 )
-from dperm.domains.mirror import EntropicDomain
-from dperm.privacy.accountants import epsilon_of, rdp_epsilon
-from dperm.privacy.calibrate import calibrate
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import Plan, PlannedQuery
-from dperm.privacy.queries import VertexQuery
+from dperm.accounting.accountants import epsilon_of, rdp_epsilon
+from dperm.accounting.calibration import calibrate
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import VertexQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
+from dperm.problem.domains.mirror import EntropicDomain
 from dperm.trusted.noise import Randomness
 from dperm.trusted.rows import Rows
 from privacy.harness import (

@@ -45,14 +45,20 @@ from dperm import (
     minimize,
     price,
 )
-from dperm.privacy.accountants import delta_of, epsilon_of
-from dperm.privacy.calibrate import calibrate
-from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent
-from dperm.privacy.gaussian import gaussian_delta, gaussian_epsilon
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.profiles import composed_objective_profile, objective_delta, pure_delta, two_sided_delta, zcdp_delta
-from dperm.privacy.queries import GradientQuery, ObjectivePerturbationQuery
+from dperm.accounting.accountants import delta_of, epsilon_of
+from dperm.accounting.calibration import calibrate
+from dperm.accounting.events import ObjectivePerturbationDpEvent, PureDpEvent
+from dperm.accounting.gaussian import gaussian_delta, gaussian_epsilon
+from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.profiles import (
+    composed_objective_profile,
+    objective_delta,
+    pure_delta,
+    two_sided_delta,
+    zcdp_delta,
+)
+from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted import minimiser as minimiser_module
 from dperm.trusted.noise import Randomness
 from dperm.trusted.rows import Rows
@@ -146,7 +152,7 @@ def mechanism(
 
 
 def paid_for(query, multiplier):
-    return PaidPlan(Plan("test", (PlannedQuery(query),), {}), multiplier)
+    return CalibratedPlan(Plan("test", (PlannedQuery(query),), {}), multiplier)
 
 
 def moved_by(adjacency):
@@ -483,7 +489,7 @@ def test_the_linear_term_has_the_planned_noise(adjacency, distribution):
     query = ObjectivePerturbationQuery(setting_of(problem, adjacency), 0.0, 1e-3, 1.0, distribution)
     void = Table(np.full((N, P), np.nan), np.ones(N))
     planned = 1.7 * 2.0 * moved_by(adjacency)
-    paid = PaidPlan(Plan("test", (PlannedQuery(query, 400),), {}), 1.7)
+    paid = CalibratedPlan(Plan("test", (PlannedQuery(query, 400),), {}), 1.7)
     rows = Rows.from_table(void.X, void.y, problem)
     with Tape(rows, problem, query.setting, paid, Randomness.from_random_state(1)) as oracle:
         for _ in range(400):

@@ -35,10 +35,10 @@ from dperm import (
     minimize,
     price,
 )
-from dperm.privacy.accountants import epsilon_of
-from dperm.privacy.gaussian import gaussian_epsilon, gaussian_mu
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.queries import DescentOutputQuery, OutputPerturbationQuery
+from dperm.accounting.accountants import epsilon_of
+from dperm.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import DescentOutputQuery, OutputPerturbationQuery
 from dperm.trusted.noise import Randomness
 from privacy.harness import N, P, Table, base_table, neighbours, replay, setting_of, void_table
 

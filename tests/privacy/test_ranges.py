@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dperm import Amount, Classes, Guarantee, InvalidParameter, Number, Schema
-from dperm.privacy.accountants import epsilon_of
-from dperm.privacy.gaussian import gaussian_epsilon
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.ranges import RangeQuery, range_queries
+from dperm.accounting.accountants import epsilon_of
+from dperm.accounting.gaussian import gaussian_epsilon
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms.range import RangeQuery, range_queries
 from dperm.trusted.noise import Randomness
 from dperm.trusted.ranges import _first, exact_counts, release_ranges
 

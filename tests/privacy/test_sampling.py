@@ -6,9 +6,9 @@ import dp_accounting
 import numpy as np
 import pytest
 
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.queries import GradientQuery, PrintedEpochQuery
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import GradientQuery, PrintedEpochQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.rows import Rows
@@ -36,7 +36,7 @@ def test_rows_are_included_at_the_accounted_rate_and_independently(rate):
     setting = setting_of(problem, Adjacency.ADD_REMOVE, n=n)
     query = GradientQuery(setting, rate)
     plan = Plan("test", (PlannedQuery(query),), {})
-    with Oracle(rows, problem, setting, PaidPlan(plan, 1.0), Randomness.from_random_state(1)) as oracle:
+    with Oracle(rows, problem, setting, CalibratedPlan(plan, 1.0), Randomness.from_random_state(1)) as oracle:
         included = np.zeros((DRAWS, n), dtype=bool)
         for draw in range(DRAWS):
             included[draw, oracle._batches(rate, 1).rows] = True
@@ -71,7 +71,7 @@ def test_rows_are_in_the_batches_of_an_epoch_at_the_accounted_rate_and_independe
     rows = Rows.from_table(table.X[:n], table.y[:n], problem)
     setting = setting_of(problem, Adjacency.ADD_REMOVE, n=n)
     plan = Plan("test", (PlannedQuery(PrintedEpochQuery(setting, rate, n_steps, 0.5)),), {})
-    with Oracle(rows, problem, setting, PaidPlan(plan, 1.0), Randomness.from_random_state(1)) as oracle:
+    with Oracle(rows, problem, setting, CalibratedPlan(plan, 1.0), Randomness.from_random_state(1)) as oracle:
         included = np.array([batches_of(oracle, rate, n_steps, n).ravel() for _ in range(DRAWS)])
     # Binomial standard errors; 4.5 of them over 40 cells and 780 pairs of cells, in one step or in two: false alarm
     # below 1 %, fixed seed.
@@ -92,7 +92,7 @@ def test_batches_are_well_formed_whichever_way_the_generator_draws_them(rate):
     rows = Rows.from_table(table.X, table.y, problem)
     setting = setting_of(problem, Adjacency.ADD_REMOVE)
     plan = Plan("test", (PlannedQuery(PrintedEpochQuery(setting, rate, 1, 0.5)),), {})
-    with Oracle(rows, problem, setting, PaidPlan(plan, 1.0), Randomness.from_random_state(4)) as oracle:
+    with Oracle(rows, problem, setting, CalibratedPlan(plan, 1.0), Randomness.from_random_state(4)) as oracle:
         included = batches_of(oracle, rate, 500, N)
     # The counts per row and per step are binomial; 5 standard errors over 700 of them: false alarm below 1e-3.
     for counts, trials in ((included.sum(axis=0), 500), (included.sum(axis=1), N)):
@@ -158,7 +158,7 @@ def test_a_sampled_answer_is_unbiased():
     full, part = GradientQuery(setting), GradientQuery(setting, 0.2)
     full, part = PlannedQuery(full), PlannedQuery(part, 4000)
     plan = Plan("test", (full, part), {})
-    with Oracle(rows, problem, setting, PaidPlan(plan, None), Randomness.from_random_state(2)) as oracle:
+    with Oracle(rows, problem, setting, CalibratedPlan(plan, None), Randomness.from_random_state(2)) as oracle:
         w = np.full(5, 0.3)
         exact = oracle.ask(full, w)
         draws = np.array([oracle.ask(part, w) for _ in range(4000)])

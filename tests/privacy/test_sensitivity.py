@@ -18,9 +18,9 @@ from dperm import (
     Softmax,
     Squared,
 )
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.queries import GradientQuery
-from dperm.privacy.setting import summation_slack
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import GradientQuery
+from dperm.mechanisms.setting import summation_slack
 from dperm.trusted.rows import Rows
 from privacy.harness import N, P, Table, base_table, logistic_problem, neighbours, record, setting_of
 

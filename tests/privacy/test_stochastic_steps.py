@@ -24,10 +24,10 @@ from dperm import (
     Softmax,
     price,
 )
-from dperm.privacy.events import leaves
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.queries import GradientQuery, StochasticStepsQuery
+from dperm.accounting.events import leaves
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import GradientQuery, StochasticStepsQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted import oracle as trusted_oracle
 from dperm.trusted.differences import Batches
 from dperm.trusted.noise import Randomness
@@ -129,7 +129,7 @@ def test_at_rate_one_a_step_takes_every_row_once_and_draws_nothing():
     oracle, query = record_steps(problem, base_table(), Adjacency.ADD_REMOVE, [start], 1.0, STANDSTILL)
     item = PlannedQuery(GradientQuery(query.setting))
     rows = Rows.from_table(base_table().X, base_table().y, problem)
-    paid = PaidPlan(Plan("test", (item,), {}), None)
+    paid = CalibratedPlan(Plan("test", (item,), {}), None)
     with Oracle(rows, problem, query.setting, paid, Randomness.from_random_state(0)) as whole:
         gradient = whole.ask(item, start)
     for exact in oracle.exact:
@@ -200,7 +200,7 @@ def open_steps(n_steps=5, count=1, multiplier=1.0, progress=None, rate=0.1, tabl
     problem = logistic_problem()
     setting = setting_of(problem, adjacency or Adjacency.REPLACE_ONE)
     item = PlannedQuery(StochasticStepsQuery(setting, rate, n_steps), count)
-    paid = PaidPlan(Plan("test", (item,), {}), multiplier)
+    paid = CalibratedPlan(Plan("test", (item,), {}), multiplier)
     table = table or base_table()
     rows = Rows.from_table(table.X, table.y, problem)
     return Oracle(rows, problem, setting, paid, Randomness.from_random_state(0), progress), item

@@ -10,11 +10,11 @@ import pytest
 
 from contracts.solvers import SOLVER_EXAMPLES
 from dperm import DPGD, Guarantee, InvalidParameter, L1Ball, Logistic, PlanExceeded, Problem, Sigmoid
-from dperm.privacy.calibrate import calibrate
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.queries import DifferenceQuery, GradientQuery
-from dperm.privacy.setting import Setting
+from dperm.accounting.calibration import calibrate
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import DifferenceQuery, GradientQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.setting import Setting
 from dperm.problem import Constants
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
@@ -154,7 +154,7 @@ def open_oracle(count, rate=1.0, problem=None):
     plan = Plan("test", (item,), {})
     table = base_table()
     rows = Rows.from_table(table.X, table.y, problem)
-    return Oracle(rows, problem, setting, PaidPlan(plan, 5.0), Randomness.from_random_state(0)), item
+    return Oracle(rows, problem, setting, CalibratedPlan(plan, 5.0), Randomness.from_random_state(0)), item
 
 
 def test_the_query_that_would_exceed_the_plan_is_never_answered():
@@ -178,7 +178,7 @@ def test_a_query_on_understated_bounds_is_refused():
     honest = setting_of(problem, Adjacency.REPLACE_ONE)
     values = {name: getattr(honest.constants, name) for name in Constants.__dataclass_fields__}
     lying = Setting(Constants(**{**values, "lipschitz": 0.1}), N, Adjacency.REPLACE_ONE)
-    paid = PaidPlan(Plan("test", (PlannedQuery(GradientQuery(lying)),), {}), 5.0)
+    paid = CalibratedPlan(Plan("test", (PlannedQuery(GradientQuery(lying)),), {}), 5.0)
     table = base_table()
     rows = Rows.from_table(table.X, table.y, problem)
     with pytest.raises(PlanExceeded, match="bounds"):
@@ -228,7 +228,7 @@ def test_points_of_every_kind_of_number_get_the_answer_of_their_float64_values(w
     problem, table = logistic_problem(), base_table()
     rows = Rows.from_table(table.X, table.y, problem)
     item = PlannedQuery(DifferenceQuery(setting_of(problem, Adjacency.REPLACE_ONE), 0.5))
-    paid = PaidPlan(Plan("test", (item,), {}), 5.0)
+    paid = CalibratedPlan(Plan("test", (item,), {}), 5.0)
 
     def answer(*points):
         with Oracle(rows, problem, item.query.setting, paid, Randomness.from_random_state(0)) as oracle:
@@ -258,4 +258,4 @@ def test_the_import_contract_would_notice_a_breach(tmp_path):
         cwd=tmp_path, env={"PYTHONPATH": str(tmp_path), "PATH": ""}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.returncode == 1
-    assert "dperm.solvers.dp_gd -> dperm.trusted.rows" in result.stdout
+    assert "dperm.solvers.descent.dp_gd -> dperm.trusted.rows" in result.stdout

@@ -27,8 +27,8 @@ from dperm import (
     minimize,
     price,
 )
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.setting import Setting
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms.setting import Setting
 from dperm.solvers import predictions
 
 GUARANTEE = Guarantee(1.0, 1e-6)

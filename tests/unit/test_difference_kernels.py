@@ -9,11 +9,11 @@ from scipy import sparse
 
 from contracts.discovered import examples
 from dperm import L1, L2, Box, ElasticNet, L2Ball, Logistic, Loss, NoRegularizer, Problem, Softmax, WholeSpace
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.queries import PrintedEpochQuery
-from dperm.privacy.setting import Setting
-from dperm.prox import coordinate_prox
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import PrintedEpochQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.setting import Setting
+from dperm.problem.prox import coordinate_prox
 from dperm.trusted import oracle as trusted_oracle
 from dperm.trusted.differences import Batches
 from dperm.trusted.noise import Randomness
@@ -178,7 +178,7 @@ def run_epoch(n_steps=23, rate=1.0, chunk=None, monkeypatch=None):
     X, y, _ = table()
     setting = Setting(problem.constants(P), 60, Adjacency.REPLACE_ONE)
     item = PlannedQuery(PrintedEpochQuery(setting, rate, n_steps, 0.5))
-    paid = PaidPlan(Plan("test", (item,), {}), None)
+    paid = CalibratedPlan(Plan("test", (item,), {}), None)
     done = []
     with Oracle(
         Rows.from_table(X, y, problem), problem, setting, paid, Randomness.from_random_state(0),

@@ -21,9 +21,9 @@ from dperm import (
     minimize,
     price,
 )
-from dperm.domains import Domain
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.setting import Setting
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms.setting import Setting
+from dperm.problem.domains import Domain
 
 P = 40
 FIVES = tuple(tuple(range(5 * j, 5 * j + 5)) for j in range(P // 5))

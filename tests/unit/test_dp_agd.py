@@ -18,10 +18,10 @@ from dperm import (
     minimize,
     price,
 )
-from dperm.privacy.accountants import composed_mu
-from dperm.privacy.gaussian import gaussian_mu
-from dperm.privacy.guarantee import Adjacency
-from dperm.solvers.dp_agd import accelerated_path, risk_on_quadratics
+from dperm.accounting.accountants import composed_mu
+from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.guarantee import Adjacency
+from dperm.solvers.descent.dp_agd import accelerated_path, risk_on_quadratics
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 ETA = 4.0

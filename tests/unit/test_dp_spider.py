@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dperm import DPGD, DPSpider, Guarantee, InvalidParameter, Problem, Sigmoid, minimize, price
-from dperm.privacy.gaussian import gaussian_mu
-from dperm.privacy.plan import PlannedQuery
-from dperm.privacy.queries import DifferenceQuery, GradientQuery
-from dperm.solvers.dp_spider import pace_of
+from dperm.accounting.gaussian import gaussian_mu
+from dperm.mechanisms import DifferenceQuery, GradientQuery
+from dperm.mechanisms.plan import PlannedQuery
+from dperm.solvers.variance_reduced.dp_spider import pace_of
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 PROBLEM = Problem(Sigmoid())

@@ -6,7 +6,7 @@ import pytest
 from dp_accounting import dp_event
 
 from dperm import InvalidParameter
-from dperm.privacy.events import ObjectivePerturbationDpEvent, PureDpEvent, event_from_list, event_to_list, leaves
+from dperm.accounting.events import ObjectivePerturbationDpEvent, PureDpEvent, event_from_list, event_to_list, leaves
 
 EVERY = dp_event.ComposedDpEvent(
     [

@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-from dperm.losses.exponential import exp
+from dperm.problem.losses.exponential import exp
 
 
 @numba.njit(fastmath=True)

@@ -21,8 +21,8 @@ from dperm import (
     minimize,
     price,
 )
-from dperm.domains import WholeSpace
-from dperm.solvers.second_order import Curvature, Slope, pooled, shrunk
+from dperm.problem.domains import WholeSpace
+from dperm.solvers.second_order.newton_step import Curvature, Slope, pooled, shrunk
 
 P = 6
 

@@ -21,11 +21,11 @@ from dperm import (
     minimize,
     price,
 )
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.plan import Plan, PlannedQuery
-from dperm.privacy.queries import GradientQuery, ObjectivePerturbationQuery, OutputPerturbationQuery
-from dperm.privacy.queries.base import smallest_tolerance
-from dperm.privacy.setting import Setting
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery, OutputPerturbationQuery
+from dperm.mechanisms.base import smallest_tolerance
+from dperm.mechanisms.plan import Plan, PlannedQuery
+from dperm.mechanisms.setting import Setting
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 N, P = 1000, 5

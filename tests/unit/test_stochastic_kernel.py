@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from dperm import L1, L2, Box, ElasticNet, L1Ball, L2Ball, Logistic, NoRegularizer, Problem, Softmax, WholeSpace
-from dperm.prox import coordinate_prox
+from dperm.problem.prox import coordinate_prox
 from dperm.trusted.differences import Batches
 from dperm.trusted.rows import Rows
 

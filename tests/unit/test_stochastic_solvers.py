@@ -20,12 +20,12 @@ from dperm import (
     minimize,
     price,
 )
-from dperm.privacy.accountants import central_limit_precision
-from dperm.privacy.gaussian import gaussian_mu
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.setting import Setting
+from dperm.accounting.accountants import central_limit_precision
+from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms.setting import Setting
+from dperm.solvers.descent.stochastic import expected_sigma, rate_for, step_variance
 from dperm.solvers.expected import noise_floor
-from dperm.solvers.stochastic import expected_sigma, rate_for, step_variance
 
 N, P = 300, 4
 GUARANTEE = Guarantee(1.0, 1e-6)

@@ -20,10 +20,10 @@ from dperm import (
     minimize,
     price,
 )
-from dperm.privacy.gaussian import gaussian_mu
-from dperm.privacy.profiles import zcdp_delta
-from dperm.privacy.queries import GradientQuery, VertexQuery
-from dperm.solvers.support_descent import _smoothness_on
+from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.profiles import zcdp_delta
+from dperm.mechanisms import GradientQuery, VertexQuery
+from dperm.solvers.mirror.support_descent import _smoothness_on
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 SHORT_ROWS = Problem(Logistic(), domain=L1Ball(5.0), row_norm=math.sqrt(8.0), entry_bound=1.0)

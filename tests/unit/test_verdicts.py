@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from dperm import DPGD, DPSVRG, L1, L2, DPAccMD, Logistic, Problem, empirical_risk
-from dperm.domains import L1Ball
-from dperm.experiments.reference import least_risk, logistic_optimum
-from dperm.experiments.reproduce import STUDIES, comparison, figures, lab, privacy
-from dperm.experiments.reproduce.comparison import DELTA, Place
-from dperm.experiments.reproduce.lab import Fit, Lab
-from dperm.experiments.reproduce.prices import LiteralAccMD, Price, literal_accmd
-from dperm.experiments.reproduce.rows import CovertypeRows, HardRows, SparseRows, SphereRows, draw
-from dperm.experiments.reproduce.verdicts import Outcome, all_of, fit_exponent, is_smaller
-from dperm.privacy.gaussian import gaussian_mu
-from dperm.privacy.guarantee import Guarantee
+from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.guarantee import Guarantee
+from dperm.problem.domains import L1Ball
+from dperm.studies.reference import least_risk, logistic_optimum
+from dperm.studies.reproduce import STUDIES, comparison, figures, lab, privacy
+from dperm.studies.reproduce.comparison import DELTA, Place
+from dperm.studies.reproduce.lab import Fit, Lab
+from dperm.studies.reproduce.prices import LiteralAccMD, Price, literal_accmd
+from dperm.studies.reproduce.rows import CovertypeRows, HardRows, SparseRows, SphereRows, draw
+from dperm.studies.reproduce.verdicts import Outcome, all_of, fit_exponent, is_smaller
 
 HOLDS, FAILS, OPEN = Outcome.HOLDS, Outcome.FAILS, Outcome.OPEN
 
@@ -414,9 +414,14 @@ def test_other_code_measures_again(path, monkeypatch):
 
 def test_the_fingerprint_covers_the_code_that_decides_and_not_what_only_shows_it():
     names = {name for name, _ in lab._sources(lab.files("dperm"), "")}
-    assert {"solvers/dp_svrg.py", "privacy/accountants.py", "trusted/kernels.py", "fitting.py"} <= names
-    assert {"experiments/reproduce/rows.py", "experiments/reproduce/lab.py", "experiments/reference.py"} <= names
-    assert {"datasets/covertype.npz", "privacy/queries/gradient.py"} <= names
+    assert {
+        "solvers/variance_reduced/dp_svrg.py",
+        "accounting/accountants.py",
+        "trusted/kernels.py",
+        "planning/fitting.py",
+    } <= names
+    assert {"studies/reproduce/rows.py", "studies/reproduce/lab.py", "studies/reference.py"} <= names
+    assert {"datasets/covertype.npz", "mechanisms/gradient.py"} <= names
     assert not [name for name in names if name.startswith("cli/") or name.endswith(("page.py", "pictures.py"))]
 
 

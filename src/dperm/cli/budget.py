@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
+from dperm.accounting.guarantee import Guarantee
+from dperm.accounting.ledger import Budget, budgets
+from dperm.accounting.ledger.accounts import Account, Spending, rounded_down, rounded_up
 from dperm.cli.options import CONTEXT
 from dperm.errors import LedgerDamaged
-from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.ledger import Budget, budgets
-from dperm.privacy.ledger.accounts import Account, Spending, rounded_down, rounded_up
 
 _BAR = 20
 

@@ -13,20 +13,20 @@ import numpy as np
 from rich.console import Console
 
 from dperm import __version__
+from dperm.accounting.accountants import has_renyi_price, rdp_epsilon
+from dperm.accounting.guarantee import Guarantee
+from dperm.accounting.ledger import Budget
 from dperm.cli.budget import budget as budget_commands
 from dperm.cli.options import CONTEXT, build_estimator, fit_options, schema_option
 from dperm.cli.release import report, verify
 from dperm.cli.schema import schema as schema_commands
-from dperm.cli.tables import TableFile
 from dperm.errors import DpermError, InvalidParameter
 from dperm.files import write_whole
-from dperm.fitting import PricedFit
-from dperm.model_file import load_model, save_model
-from dperm.privacy.accountants import has_renyi_price, rdp_epsilon
-from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.ledger import Budget
+from dperm.planning.fitting import PricedFit
+from dperm.release.model_file import load_model, save_model
 from dperm.schema import Schema, load_schema
 from dperm.solvers import SOLVERS, predictions
+from dperm.trusted.sources.files import TableFile
 
 
 @click.group(context_settings=CONTEXT)
@@ -209,7 +209,7 @@ def demo(output: Path, rows: int) -> None:
 
     Example: dperm demo --output demo-output
     """
-    from dperm.experiments.demo import run_demo
+    from dperm.studies.demo import run_demo
 
     run_demo(output, Console(), rows)
 
@@ -232,8 +232,8 @@ def reproduce(study: str, output: Path, quick: bool) -> None:
 
     Example: dperm reproduce figure-1 --output reproduction
     """
-    from dperm.experiments.reproduce import STUDIES
-    from dperm.experiments.reproduce import reproduce as run_studies
+    from dperm.studies.reproduce import STUDIES
+    from dperm.studies.reproduce import reproduce as run_studies
 
     if study not in {*STUDIES, "all"}:
         raise InvalidParameter(f"there is no study {study!r}; the names are {', '.join(STUDIES)} and all.")

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from dperm.domains import Box, Domain, L1Ball, L2Ball, Simplex
+from dperm.accounting.calibration import ACCOUNTANTS
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import PrivateLinearModel
-from dperm.model_file import ESTIMATORS
-from dperm.privacy.calibrate import ACCOUNTANTS
-from dperm.regularizers import L1, L2, ElasticNet, Regularizer
+from dperm.problem.domains import Box, Domain, L1Ball, L2Ball, Simplex
+from dperm.problem.regularizers import L1, L2, ElasticNet, Regularizer
+from dperm.release.model_file import ESTIMATORS
 from dperm.schema import Amount, Schema
 from dperm.solvers import SOLVERS
 

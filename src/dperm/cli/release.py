@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 
 from dperm.cli.options import CONTEXT
-from dperm.model_file import read_content
-from dperm.report import write_report
-from dperm.verify import ledger_of
-from dperm.verify import verify as findings_of
+from dperm.release.model_file import read_content
+from dperm.release.report import write_report
+from dperm.release.verify import ledger_of
+from dperm.release.verify import verify as findings_of
 
 
 @click.command(context_settings=CONTEXT)

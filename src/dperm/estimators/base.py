@@ -10,22 +10,22 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dperm.bundle import content_of
-from dperm.domains import WholeSpace
+from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
-from dperm.fitting import PricedFit, Release, check_budget, check_noise, check_schema, price, solve
-from dperm.losses import Loss
-from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.ledger import Budget
-from dperm.privacy.statement import PrivacyStatement
+from dperm.planning.fitting import PricedFit, Release, check_budget, check_noise, check_schema, price, solve
 from dperm.problem import Problem
+from dperm.problem.domains import WholeSpace
+from dperm.problem.losses import Loss
+from dperm.problem.regularizers import NoRegularizer
 from dperm.progress import ProgressBar
-from dperm.regularizers import NoRegularizer
+from dperm.release.content import content_of
+from dperm.release.statement import PrivacyStatement
 from dperm.schema import Schema
 from dperm.solvers import check_solver
-from dperm.trusted.encoding import encode_rows
 from dperm.trusted.noise import check_random_state
 from dperm.trusted.rows import read_table
+from dperm.trusted.sources.encoding import encode_rows
 from dperm.validation import count, positive
 
 Array = NDArray[np.float64]

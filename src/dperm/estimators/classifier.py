@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameter, NotForReleaseWarning
 from dperm.estimators.base import PrivateLinearModel, check_class_weight, check_classes
-from dperm.fitting import check_schema
-from dperm.losses import Loss
+from dperm.planning.fitting import check_schema
 from dperm.problem import Problem
+from dperm.problem.losses import Loss
 from dperm.schema import Classes, Schema
-from dperm.trusted.encoding import check_table, label_numbers
 from dperm.trusted.rows import class_numbers, distinct_labels, read_table, read_target, weights_by_class
+from dperm.trusted.sources.encoding import check_table, label_numbers
 
 Array = NDArray[np.float64]
 

@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dperm.domains import Domain, L2Ball
+from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import PrivateLinearModel
-from dperm.fitting import check_schema
-from dperm.losses import Squared
-from dperm.privacy.ledger import Budget
+from dperm.planning.fitting import check_schema
 from dperm.problem import Problem
-from dperm.regularizers import L2, Regularizer
+from dperm.problem.domains import Domain, L2Ball
+from dperm.problem.losses import Squared
+from dperm.problem.regularizers import L2, Regularizer
 from dperm.schema import Amount, Schema
 from dperm.solvers import Solver
-from dperm.trusted.encoding import check_table, encode_target
 from dperm.trusted.rows import read_table, read_target
+from dperm.trusted.sources.encoding import check_table, encode_target
 from dperm.validation import positive
 
 Array = NDArray[np.float64]

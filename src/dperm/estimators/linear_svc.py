@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from dperm.domains import Domain
+from dperm.accounting.ledger import Budget
 from dperm.estimators.classifier import PrivateClassifier
-from dperm.losses import Loss, OneVsRestHinge, SmoothedHinge
-from dperm.privacy.ledger import Budget
-from dperm.regularizers import L2, Regularizer
+from dperm.problem.domains import Domain
+from dperm.problem.losses import Loss, OneVsRestHinge, SmoothedHinge
+from dperm.problem.regularizers import L2, Regularizer
 from dperm.schema import Schema
 from dperm.solvers import Solver
 

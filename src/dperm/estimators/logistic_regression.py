@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from dperm.domains import Domain
+from dperm.accounting.ledger import Budget
 from dperm.estimators.classifier import PrivateClassifier
-from dperm.losses import Logistic, Loss, Softmax
-from dperm.privacy.ledger import Budget
-from dperm.regularizers import L2, Regularizer
+from dperm.problem.domains import Domain
+from dperm.problem.losses import Logistic, Loss, Softmax
+from dperm.problem.regularizers import L2, Regularizer
 from dperm.schema import Schema
 from dperm.solvers import Solver
 

@@ -5,32 +5,32 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter
-from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.setting import Setting
+from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
-from dperm.solvers.adassp import AdaSSP
 from dperm.solvers.base import Solver
-from dperm.solvers.bassily_sgd import BassilySGD
-from dperm.solvers.chaudhuri_objective import ChaudhuriObjective
-from dperm.solvers.chaudhuri_output import ChaudhuriOutput
-from dperm.solvers.dp_accmd import DPAccMD
-from dperm.solvers.dp_agd import DPAGD
-from dperm.solvers.dp_gd import DPGD
-from dperm.solvers.dp_katyusha import DPKatyusha
-from dperm.solvers.dp_newton import DPNewton
-from dperm.solvers.dp_objective import DPObjective
-from dperm.solvers.dp_sgd import DPSGD
-from dperm.solvers.dp_spider import DPSpider
-from dperm.solvers.dp_svrg import DPSVRG
-from dperm.solvers.dp_svrg_plus_plus import DPSVRGPlusPlus
-from dperm.solvers.kifer_objective import KiferObjective
-from dperm.solvers.rrpsgd import RRPSGD
-from dperm.solvers.support_descent import SupportDescent
-from dperm.solvers.talwar_frank_wolfe import TalwarFrankWolfe
-from dperm.solvers.talwar_mirror import TalwarMirror
-from dperm.solvers.talwar_objective import TalwarObjective
-from dperm.solvers.zhang_output import ZhangOutput
+from dperm.solvers.descent.bassily_sgd import BassilySGD
+from dperm.solvers.descent.dp_agd import DPAGD
+from dperm.solvers.descent.dp_gd import DPGD
+from dperm.solvers.descent.dp_sgd import DPSGD
+from dperm.solvers.descent.rrpsgd import RRPSGD
+from dperm.solvers.mirror.dp_accmd import DPAccMD
+from dperm.solvers.mirror.support_descent import SupportDescent
+from dperm.solvers.mirror.talwar_frank_wolfe import TalwarFrankWolfe
+from dperm.solvers.mirror.talwar_mirror import TalwarMirror
+from dperm.solvers.perturbation.chaudhuri_objective import ChaudhuriObjective
+from dperm.solvers.perturbation.chaudhuri_output import ChaudhuriOutput
+from dperm.solvers.perturbation.dp_objective import DPObjective
+from dperm.solvers.perturbation.kifer_objective import KiferObjective
+from dperm.solvers.perturbation.talwar_objective import TalwarObjective
+from dperm.solvers.perturbation.zhang_output import ZhangOutput
+from dperm.solvers.second_order.adassp import AdaSSP
+from dperm.solvers.second_order.dp_newton import DPNewton
+from dperm.solvers.variance_reduced.dp_katyusha import DPKatyusha
+from dperm.solvers.variance_reduced.dp_spider import DPSpider
+from dperm.solvers.variance_reduced.dp_svrg import DPSVRG
+from dperm.solvers.variance_reduced.dp_svrg_plus_plus import DPSVRGPlusPlus
 
 __all__ = [
     "DPAGD",

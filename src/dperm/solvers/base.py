@@ -8,9 +8,9 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.plan import PaidPlan, Plan, PlannedQuery
-from dperm.privacy.setting import Setting
+from dperm.accounting.guarantee import Guarantee
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 
 Array = NDArray[np.float64]
@@ -80,7 +80,7 @@ class Solver(ABC):
         """Fix everything that will be asked, from public numbers only; guarantee None plans a run without noise."""
 
     @abstractmethod
-    def paper(self, setting: Setting, guarantee: Guarantee) -> PaidPlan:
+    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
         """The plan and the noise that the paper's theorem prescribes; never for release."""
 
     @abstractmethod

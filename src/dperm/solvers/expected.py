@@ -6,9 +6,9 @@ was measured (docs/choosing_a_solver.md).
 
 import math
 
-from dperm.privacy.gaussian import gaussian_mu
-from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.setting import Setting
+from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.guarantee import Guarantee
+from dperm.mechanisms.setting import Setting
 
 # Of the worst case, ridge²‖w*‖²/(2(μ + ridge)), what a ridge was found to add: w* is long where it matters little.
 _FOUND_BIAS = 0.25

@@ -1,7 +1,7 @@
 """Why a method cannot take a problem: the sentences that several of them share."""
 
 from dperm.problem import Problem
-from dperm.regularizers import NoRegularizer
+from dperm.problem.regularizers import NoRegularizer
 
 
 def needs_convexity(problem: Problem) -> str | None:

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm.losses import Loss
-from dperm.privacy.setting import summation_block
-from dperm.prox import CoordinateProx
-from dperm.trusted.kernels import Array, clip_vector, compile_kernel, compiled, pieces_of
+from dperm.mechanisms.setting import summation_block
+from dperm.problem.losses import Loss
+from dperm.problem.prox import CoordinateProx
+from dperm.trusted.compiling import compile_kernel, compiled
+from dperm.trusted.kernels import Array, clip_vector, pieces_of
 
 Indices = NDArray[np.intp]
 

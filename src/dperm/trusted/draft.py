@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter
 from dperm.schema import Amount, Category, Classes, Column, Number, Schema
-from dperm.trusted.columns import Columns, as_numbers, as_words
+from dperm.trusted.sources.columns import Columns, as_numbers, as_words
 
 # Texts that usually stand for no value.
 _NOTHING = ("?", "-", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None")

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm.losses import Loss
-from dperm.privacy.setting import summation_block
-from dperm.trusted.kernels import compile_kernel, compiled
+from dperm.mechanisms.setting import summation_block
+from dperm.problem.losses import Loss
+from dperm.trusted.compiling import compile_kernel, compiled
 
 Array = NDArray[np.float64]
 

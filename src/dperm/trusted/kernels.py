@@ -9,23 +9,18 @@ import functools
 import itertools
 import math
 import os
-from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm.losses import Loss
-from dperm.privacy.setting import summation_block
+from dperm.mechanisms.setting import summation_block
+from dperm.problem.losses import Loss
+from dperm.trusted.compiling import compile_kernel, compiled
 
 Array = NDArray[np.float64]
-
-# Sums over columns may be reordered (that is what makes them fast); NaN and infinity keep their meaning, and a
-# division by zero gives one of them instead of an exception, which a single row could cause.
-compile_kernel = functools.partial(numba.njit, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
 
 # A larger entry makes its row count as nothing: beyond it a product with a coefficient could overflow.
 LARGEST_ENTRY = 1e150
@@ -39,12 +34,6 @@ _TILE = 64
 def n_threads() -> int:
     """Threads worth starting on this machine."""
     return min(_PIECES, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-
-
-@functools.cache
-def compiled(function: Callable[..., Any]) -> Any:
-    """Compile a loss's derivative once per process, as it is written: no reordering inherited from the kernels."""
-    return numba.njit(nogil=True, error_model="numpy", fastmath=False)(function)
 
 
 def gradient_sum(

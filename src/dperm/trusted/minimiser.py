@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
-from dperm.domains import WholeSpace
+from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED
 from dperm.errors import NotSolved
-from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED
-from dperm.privacy.setting import Setting, margin_rounding, pull_rounding
+from dperm.mechanisms.setting import Setting, margin_rounding, pull_rounding
 from dperm.problem import Problem
-from dperm.regularizers import L2, NoRegularizer
+from dperm.problem.domains import WholeSpace
+from dperm.problem.regularizers import L2, NoRegularizer
 from dperm.trusted.rows import Rows
 
 Array = NDArray[np.float64]

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from dperm.domains.mirror import EntropicDomain
 from dperm.errors import InvalidParameter, PlanExceeded
-from dperm.privacy.plan import PaidPlan, PlannedQuery
-from dperm.privacy.queries import (
+from dperm.mechanisms import (
     DescentOutputQuery,
     DifferenceQuery,
     GradientQuery,
@@ -28,9 +26,11 @@ from dperm.privacy.queries import (
     StochasticStepsQuery,
     VertexQuery,
 )
-from dperm.privacy.setting import Setting
+from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
+from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
-from dperm.prox import coordinate_prox
+from dperm.problem.domains.mirror import EntropicDomain
+from dperm.problem.prox import coordinate_prox
 from dperm.trusted.differences import Batches
 from dperm.trusted.hessians import to_matrix, to_vector
 from dperm.trusted.kernels import n_threads
@@ -59,7 +59,7 @@ class Oracle:
         What is minimised.
     setting : Setting
         The public n and the adjacency; its constants must be the problem's own, and so must every query's.
-    paid : PaidPlan
+    paid : CalibratedPlan
         Which queries may be asked how often, and their noise.
     randomness : Randomness
         Streams for noise, sampling and public choices.
@@ -77,7 +77,7 @@ class Oracle:
         rows: Rows,
         problem: Problem,
         setting: Setting,
-        paid: PaidPlan,
+        paid: CalibratedPlan,
         randomness: Randomness,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.privacy.ranges import RangeQuery
+from dperm.mechanisms.range import RangeQuery
 from dperm.schema import Schema
-from dperm.trusted.columns import Columns, as_numbers
-from dperm.trusted.encoding import target_column
 from dperm.trusted.noise import Randomness
+from dperm.trusted.sources.columns import Columns, as_numbers
+from dperm.trusted.sources.encoding import target_column
 
 Array = NDArray[np.float64]
 

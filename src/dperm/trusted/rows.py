@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
 from dperm.errors import InvalidParameter
-from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
 from dperm.problem import Problem
 from dperm.trusted.differences import BoundedRows, difference_sum, printed_steps, stochastic_steps
 from dperm.trusted.hessians import hessian_sum

@@ -1,0 +1,1 @@
+"""Guarantees, accounting events, their privacy curves and the ledger. Nothing here sees a row."""

@@ -1,0 +1,261 @@
+"""What the entries of a budget say, and what they cost together."""
+
+import functools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import TYPE_CHECKING
+
+from dp_accounting import dp_event
+
+from dperm.accounting.accountants import epsilon_of
+from dperm.accounting.events import PureDpEvent, event_from_list, event_to_list, leaves
+from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON, Adjacency, Guarantee
+from dperm.errors import BudgetExceeded, InvalidParameter
+from dperm.files import canonical
+
+if TYPE_CHECKING:  # SQLAlchemy is an extra
+    from dperm.accounting.ledger.tables import Entry, Ledger
+
+
+@dataclass(frozen=True)
+class Spending:
+    """One release that a budget paid for.
+
+    Attributes
+    ----------
+    number, digest : int, str
+        Its entry in the ledger.
+    reserved_at : str
+        When it was paid for, UTC.
+    settled_at : str or None
+        When it was released; None if that is not known, for instance after a crash. It counts as spent all the same.
+    epsilon : float
+        ε of this release alone, at the budget's δ.
+    event : DpEvent
+        What was paid for.
+    fingerprint : str or None
+        Of what was released.
+    """
+
+    number: int
+    digest: str
+    reserved_at: str
+    settled_at: str | None
+    epsilon: float
+    event: dp_event.DpEvent
+    fingerprint: str | None
+
+
+@dataclass(frozen=True)
+class Account:
+    """The verified state of a budget.
+
+    Attributes
+    ----------
+    dataset : str
+        Its name.
+    guarantee : Guarantee
+        What all releases together must keep.
+    adjacency : Adjacency
+        Which two tables it is about.
+    created : str
+        When, UTC.
+    spent : float
+        ε at the budget's δ of everything reserved, composed.
+    releases : tuple of Spending
+        One for each reservation, the oldest first.
+
+    Examples
+    --------
+    >>> account = Account("adult", Guarantee(3.0, 1e-5), Adjacency.REPLACE_ONE, "2026-11-16T12:00:00+00:00", 0.0, ())
+    >>> account.left, round(account.largest(1e-5), 3)
+    (3.0, 3.0)
+    """
+
+    dataset: str
+    guarantee: Guarantee
+    adjacency: Adjacency
+    created: str
+    spent: float
+    releases: tuple[Spending, ...]
+
+    @property
+    def left(self) -> float:
+        """The budget's ε less what is spent; releases compose to less than their sum, so more than this may fit."""
+        left = self.guarantee.epsilon - self.spent
+        return left if left >= SMALLEST_EPSILON else 0.0
+
+    @property
+    def summary(self) -> str:
+        """What is spent and left, in a line; rounded to the safe side."""
+        spent, left = rounded_up(self.spent), rounded_down(self.left)
+        budget = f"(δ = {self.guarantee.delta:g}, {self.adjacency})"
+        return f"ε = {spent} of {self.guarantee.epsilon:g} spent, at least {left} left {budget}"
+
+    def largest(self, delta: float) -> float:
+        """The largest ε at this δ of one further Gaussian release (pure for δ = 0) that fits; 0 if none does.
+
+        Found by bisection, to a ten-thousandth of it, from below.
+        """
+        before = [event_text(release.event) for release in self.releases]
+
+        def fits(epsilon: float) -> bool:
+            further = event_text(_one_release(Guarantee(epsilon, delta), self.adjacency))
+            return _price((*before, further), self.guarantee.delta, self.adjacency) <= self.guarantee.epsilon
+
+        low, high = 0.0, self.guarantee.epsilon
+        while high < LARGEST_EPSILON and fits(high):
+            # At a smaller δ a release may have a larger ε than the budget.
+            low, high = high, min(2.0 * high, LARGEST_EPSILON)
+        while high - low > 1e-4 * high and high > SMALLEST_EPSILON:
+            middle = max(SMALLEST_EPSILON, 0.5 * (low + high))
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return low
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """A reservation: its entry, and its events as canonical JSON."""
+
+    entry: "Entry"
+    text: str
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What was released for a reservation, and the entry that says so."""
+
+    entry: "Entry"
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class History:
+    """What the entries of a budget say."""
+
+    created: "Entry"
+    guarantee: Guarantee
+    adjacency: Adjacency
+    reserved: list[Reserved]
+    settled: dict[int, Settled]
+
+    def has(self, number: int, digest: str) -> bool:
+        """Whether this reservation is among the entries."""
+        return any((line.entry.number, line.entry.digest) == (number, digest) for line in self.reserved)
+
+    def price(self, *further: str) -> float:
+        """ε of everything reserved and of these further events, at the budget's δ."""
+        return _price((*(line.text for line in self.reserved), *further), self.guarantee.delta, self.adjacency)
+
+    def account(self) -> Account:
+        """The same with prices."""
+        releases = tuple(map(self._spending, self.reserved))
+        dataset, created = self.created.dataset, self.created.written_at
+        return Account(dataset, self.guarantee, self.adjacency, created, self.price(), releases)
+
+    def _spending(self, line: Reserved) -> Spending:
+        entry, settled = line.entry, self.settled.get(line.entry.number)
+        return Spending(
+            entry.number,
+            entry.digest,
+            entry.written_at,
+            None if settled is None else settled.entry.written_at,
+            _price((line.text,), self.guarantee.delta, self.adjacency),
+            _event(line.text),
+            None if settled is None else settled.fingerprint,
+        )
+
+
+def read_history(ledger: "Ledger", entries: "Sequence[Entry]") -> History:
+    """Read verified entries, or raise `LedgerDamaged` if they make no sense."""
+    reserved: dict[int, Reserved] = {}
+    settled: dict[int, Settled] = {}
+    number = 0
+    try:
+        first = json.loads(entries[0].content)
+        guarantee = Guarantee(first["epsilon"], first["delta"])
+        adjacency = Adjacency.parse(first["adjacency"])
+        for entry in entries[1:]:
+            number, content = entry.number, json.loads(entry.content)
+            if entry.kind == "reserved":
+                reserved[number] = Reserved(entry, event_text(event_from_list(content["events"])))
+            elif entry.kind == "settled" and content["reservation"] in reserved.keys() - settled.keys():
+                settled[content["reservation"]] = Settled(entry, str(content["fingerprint"]))
+            else:
+                raise ValueError(entry.kind)
+    except (ValueError, KeyError, TypeError):
+        raise ledger.damaged(
+            entries[0].dataset, number, "it says nothing that this version of dperm can read"
+        ) from None
+    return History(entries[0], guarantee, adjacency, list(reserved.values()), settled)
+
+
+def refusal(history: History, text: str) -> BudgetExceeded:
+    """The sentence for a release that does not fit."""
+    account, delta = history.account(), history.guarantee.delta
+    would_be, largest = history.price(text), account.largest(delta)
+    kind = "pure" if delta == 0.0 else "Gaussian"
+    return BudgetExceeded(
+        f"the budget {account.dataset!r} is ε = {account.guarantee.epsilon:g} at δ = {delta:g} under "
+        f"{account.adjacency}, of which ε = {rounded_up(account.spent)} is spent, and this release would make it "
+        + (f"ε = {rounded_up(would_be)}" if math.isfinite(would_be) else "infinite, as it is not private at this δ")
+        + (
+            f"; one further {kind} release of at most ε = {rounded_down(largest)} at this δ fits."
+            if largest > 0.0
+            else f"; no further {kind} release fits at this δ, so the budget is used up."
+        )
+    )
+
+
+def rounded_up(epsilon: float) -> str:
+    """ε in four digits, no less than it is."""
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(float(epsilon)))):g}"
+
+
+def rounded_down(epsilon: float) -> str:
+    """ε in four digits, no more than it is."""
+    return f"{float(Context(prec=4, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon)))):g}"
+
+
+# Kept, because every look at a ledger prices the same releases again.
+@functools.lru_cache(maxsize=512)
+def _price(texts: tuple[str, ...], delta: float, adjacency: Adjacency) -> float:
+    """ε of these releases together; of one alone by its own event, as its fit was priced."""
+    events = [_event(text) for text in texts]
+    if not events:
+        return 0.0
+    together = events[0] if len(events) == 1 else dp_event.ComposedDpEvent(events)
+    mechanisms = list(leaves(together))
+    epsilon = epsilon_of(together, delta, adjacency)
+    if all(isinstance(leaf, PureDpEvent) for leaf, _ in mechanisms):
+        # Pure releases add up. An accountant's rounding must not keep the fourth quarter out of a budget.
+        epsilon = min(epsilon, math.fsum(leaf.epsilon * count for leaf, count in mechanisms))
+    return epsilon
+
+
+def _one_release(guarantee: Guarantee, adjacency: Adjacency) -> dp_event.DpEvent:
+    """The event of a single answer that keeps exactly this guarantee."""
+    if guarantee.delta == 0.0:
+        return PureDpEvent(guarantee.epsilon)
+    # As much more noise as a calibration may add so that rounding is on the safe side.
+    return dp_event.GaussianDpEvent(adjacency.records_moved / gaussian_mu(guarantee) * (1.0 + 1e-11))
+
+
+def event_text(event: dp_event.DpEvent) -> str:
+    """The events as the one JSON text that is stored, compared and priced."""
+    try:
+        return canonical(event_to_list(event_from_list(event_to_list(event))))  # read back, so that it can be
+    except InvalidParameter:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InvalidParameter(
+            "event must be made of the mechanisms that dperm can price; hand over the event of a plan."
+        ) from None
+
+
+def _event(text: str) -> dp_event.DpEvent:
+    return event_from_list(json.loads(text))

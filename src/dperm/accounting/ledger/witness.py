@@ -1,0 +1,63 @@
+"""What this machine has seen of every ledger, so that an older copy of a database is noticed.
+
+One file a budget, and its name says it all: `ledger-<id of the budget>-<number of an entry>-<digest of that entry>`.
+A file is never written over, so two processes cannot set each other back.
+"""
+
+import functools
+import os
+import re
+import warnings
+from pathlib import Path
+
+from dperm.accounting.ledger.places import user_folder
+from dperm.errors import DpermError, NoWitnessWarning
+from dperm.files import write_whole
+
+_NAME = re.compile(r"ledger-([0-9a-f]{32})-([0-9]{1,18})-([0-9a-f]{64})")
+
+Seen = tuple[int, str]
+
+
+def seen() -> dict[str, Seen]:
+    """The number and digest of the newest entry that was seen of every budget, by its id."""
+    newest: dict[str, Seen] = {}
+    try:
+        names = os.listdir(_folder())
+    except (OSError, DpermError):  # nothing was seen yet; `remember` warns where nothing can be kept
+        names = []
+    for match in filter(None, map(_NAME.fullmatch, names)):
+        identity, entry = match[1], (int(match[2]), match[3])
+        newest[identity] = max(entry, newest.get(identity, entry))
+    return newest
+
+
+def remember(identity: str, number: int, digest: str, dataset: str) -> None:
+    """Note that the budget of this id had this entry, or warn once if no note can be written."""
+    try:
+        folder = _folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"ledger-{identity}-{number}-{digest}"
+        if path.exists():
+            return
+        write_whole(path, f"{dataset}\n")
+        for other in folder.glob(f"ledger-{identity}-*"):
+            match = _NAME.fullmatch(other.name)
+            if match and int(match[2]) < number:
+                other.unlink(missing_ok=True)
+    except (OSError, DpermError):
+        _warn_once()
+
+
+def _folder() -> Path:
+    return user_folder("XDG_STATE_HOME", ".local/state")
+
+
+@functools.cache
+def _warn_once() -> None:
+    warnings.warn(
+        "the state of the ledger cannot be noted in dperm's folder in XDG_STATE_HOME (or ~/.local/state), so that an "
+        "older copy of the ledger would not be noticed here; make that folder writable.",
+        NoWitnessWarning,
+        stacklevel=2,
+    )

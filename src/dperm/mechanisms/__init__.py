@@ -1,0 +1,31 @@
+"""What a solver may ask, one file a query."""
+
+from dperm.mechanisms.base import Query, check_sampling_rate
+from dperm.mechanisms.descent_output import DescentOutputQuery
+from dperm.mechanisms.difference import DifferenceQuery
+from dperm.mechanisms.gradient import GradientQuery
+from dperm.mechanisms.hessian import HessianQuery, SmallestEigenvalueQuery
+from dperm.mechanisms.last_iterate import LastIterateQuery
+from dperm.mechanisms.local_gradient import LocalGradientQuery
+from dperm.mechanisms.objective_perturbation import ObjectivePerturbationQuery
+from dperm.mechanisms.output_perturbation import OutputPerturbationQuery
+from dperm.mechanisms.printed_epoch import PrintedEpochQuery
+from dperm.mechanisms.stochastic_steps import StochasticStepsQuery
+from dperm.mechanisms.vertex import VertexQuery
+
+__all__ = [
+    "DescentOutputQuery",
+    "DifferenceQuery",
+    "GradientQuery",
+    "HessianQuery",
+    "LastIterateQuery",
+    "LocalGradientQuery",
+    "ObjectivePerturbationQuery",
+    "OutputPerturbationQuery",
+    "PrintedEpochQuery",
+    "Query",
+    "SmallestEigenvalueQuery",
+    "StochasticStepsQuery",
+    "VertexQuery",
+    "check_sampling_rate",
+]

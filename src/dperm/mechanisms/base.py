@@ -1,0 +1,109 @@
+"""What a query is: it owns its sensitivity, its sampling and its accounting event, so that they cannot disagree."""
+
+from typing import Protocol
+
+from dp_accounting import dp_event
+
+from dperm.errors import InvalidParameter
+from dperm.mechanisms.setting import Setting, summation_slack
+from dperm.validation import finite, positive
+
+
+class Query(Protocol):
+    """A frozen dataclass, one file each. The oracle has a method that answers it (trusted/oracle.py).
+
+    `noise_multiplier` is always the noise's scale over the sensitivity under the setting's adjacency. The Gaussian
+    events of dp-accounting want it relative to one record's contribution and apply the adjacency themselves, so
+    every query converts in `event` and nowhere else.
+    """
+
+    @property
+    def setting(self) -> Setting:
+        """The public facts that the query rests on."""
+        ...
+
+    @property
+    def distribution(self) -> str:
+        """How the noise is distributed: a word for the privacy statement."""
+        ...
+
+    @property
+    def sensitivity(self) -> float:
+        """How far what is hidden moves between adjacent tables, given the batch, in the norm that the noise is for."""
+        ...
+
+    @property
+    def sampling_rate(self) -> float:
+        """Every row is in a batch with this probability."""
+        ...
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps, planned beforehand, one query takes."""
+        ...
+
+    @property
+    def gradients_per_row(self) -> float:
+        """Expected number of gradients that the answer takes of every row; infinite where that is not public."""
+        ...
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """What one answer costs."""
+        ...
+
+
+def check_sampling_rate(rate: float) -> None:
+    """Refuse degenerate sampling: q = 0 would look free."""
+    if not 0.0 < finite("sampling_rate", rate) <= 1.0:
+        raise InvalidParameter(f"sampling_rate must lie in (0, 1], got {rate!r}.")
+
+
+def sampled_gaussian(setting: Setting, rate: float, noise_multiplier: float) -> dp_event.DpEvent:
+    """A Gaussian release over a Poisson sample, with the multiplier relative to one record."""
+    gaussian = dp_event.GaussianDpEvent(
+        positive("noise multiplier", noise_multiplier) * setting.adjacency.records_moved
+    )  # fmt: skip
+    return gaussian if rate == 1.0 else dp_event.PoissonSampledDpEvent(rate, gaussian)
+
+
+# What a minimisation behind the wall can be relied on to solve within its steps (trusted/minimiser.py).
+LARGEST_CONDITION = 1e7
+
+# A strong convexity that is more times L than this rounds the loss, and the noise with it, away.
+LARGEST_PULL = 1e8
+
+
+def smallest_tolerance(setting: Setting) -> float:
+    """The shortest subgradient that a minimisation may be asked for: eight times what rounding does to a mean gradient.
+
+    A sum of gradients is off by at most half of slack · G (docs/proofs/gradient.md).
+    """
+    return 4.0 * summation_slack(setting.n) * setting.constants.lipschitz / setting.n
+
+
+def check_solvable(setting: Setting, tolerance: float, strong_convexity: float) -> None:
+    """Refuse a minimisation that might fail on one table and not on the next: that it failed would show."""
+    if not positive("tolerance", tolerance) >= smallest_tolerance(setting):
+        raise InvalidParameter(
+            f"a tolerance of {tolerance:g} is below what rounding allows here, {smallest_tolerance(setting):.3g}."
+        )
+    if strong_convexity > LARGEST_PULL * setting.smoothness:
+        raise InvalidParameter(
+            f"a strong convexity of {strong_convexity:.3g} with L = {setting.smoothness:.3g} rounds the loss away; "
+            f"take at most {LARGEST_PULL * setting.smoothness:.3g}."
+        )
+    if setting.smoothness + strong_convexity > LARGEST_CONDITION * strong_convexity:
+        raise InvalidParameter(
+            f"with a strong convexity of {strong_convexity:.3g} and L = {setting.smoothness:.3g} the minimiser cannot "
+            f"be solved for exactly on every table; it takes at least {setting.smoothness / LARGEST_CONDITION:.3g}."
+        )
+
+
+def check_minimiser(method: str, setting: Setting) -> None:
+    """Refuse problems on which exact minimisation or descent is not known to be stable."""
+    if not setting.constants.convex:
+        raise InvalidParameter(f"{method} needs a convex loss.")
+    if not setting.constants.exact_prox:
+        raise InvalidParameter(
+            f"{method} needs an exact proximal step, which this regularizer does not have on this domain."
+        )

@@ -1,0 +1,65 @@
+"""How the mean gradient changes from an anchor to another point."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dp_accounting import dp_event
+
+from dperm.mechanisms.base import check_sampling_rate, sampled_gaussian
+from dperm.mechanisms.setting import Setting, summation_slack
+
+# A difference at two equal points is zero on every table; the noise keeps this share of G all the same.
+_SMALLEST_DIFFERENCE = 1e-12
+
+
+@dataclass(frozen=True)
+class DifferenceQuery:
+    """How the mean gradient changes from an anchor to w: (1/(qn)) Σ_{i∈B} [∇f(w, z_i) − ∇f(anchor, z_i)] + N(0, σ² I).
+
+    Every row is in B independently with probability q. Both points are released, so σ may depend on their
+    distance: it vanishes as w comes near the anchor. Proof: docs/proofs/gradient_difference.md.
+
+    Guarantees
+    ----------
+    No row adds more than min(2G, L‖w − anchor‖) to the sum, whatever it holds: the kernel clips to it.
+    """
+
+    setting: Setting
+    sampling_rate: float
+
+    distribution: ClassVar[str] = "Gaussian"
+
+    def __post_init__(self) -> None:
+        """Refuse degenerate sampling."""
+        check_sampling_rate(self.sampling_rate)
+
+    def record_bound(self, distance: float) -> float:
+        """The largest norm that one row's difference of gradients can have, points that far apart."""
+        constants = self.setting.constants
+        bound = min(2.0 * constants.lipschitz, constants.smoothness * distance)
+        return max(bound, _SMALLEST_DIFFERENCE * constants.lipschitz)
+
+    def sensitivity_at(self, distance: float) -> float:
+        """l2 sensitivity of the answer at two points that far apart, given the batch, padded for rounding."""
+        moved = self.setting.adjacency.records_moved * self.record_bound(distance)
+        return moved * (1.0 + summation_slack(self.setting.n)) / (self.sampling_rate * self.setting.n)
+
+    @property
+    def sensitivity(self) -> float:
+        """l2 sensitivity at points far apart."""
+        return self.sensitivity_at(math.inf)
+
+    @property
+    def n_steps(self) -> int:
+        """One noisy answer."""
+        return 1
+
+    @property
+    def gradients_per_row(self) -> float:
+        """Two of every row in the batch."""
+        return 2.0 * self.sampling_rate
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """What one answer costs; the multiplier is relative to the sensitivity at the points asked about."""
+        return sampled_gaussian(self.setting, self.sampling_rate, noise_multiplier)

@@ -1,0 +1,56 @@
+"""The mean gradient, on all rows or on a Poisson sample."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dp_accounting import dp_event
+
+from dperm.mechanisms.base import check_sampling_rate, sampled_gaussian
+from dperm.mechanisms.setting import Setting
+
+
+@dataclass(frozen=True)
+class GradientQuery:
+    """The mean gradient at a released point: (1/(qn)) Σ_{i∈B} ∇f(w, z_i) + N(0, σ² I).
+
+    With `sampling_rate` q < 1 every row is in B independently with probability q (Poisson sampling).
+    The point is released, so σ may depend on its norm: for logistic loss it is smaller near 0.
+    Proofs: docs/proofs/gradient.md, docs/proofs/ball_sensitivity.md and docs/proofs/sampled_gradient.md.
+
+    Guarantees
+    ----------
+    Moving to an adjacent table moves the sum by at most `setting.sum_sensitivity`, whatever the rows hold, and the sum
+    over all rows at w by at most `setting.sum_sensitivity_at(‖w‖)`.
+    """
+
+    setting: Setting
+    sampling_rate: float = 1.0
+
+    distribution: ClassVar[str] = "Gaussian"
+
+    def __post_init__(self) -> None:
+        """Refuse degenerate sampling."""
+        check_sampling_rate(self.sampling_rate)
+
+    @property
+    def sensitivity(self) -> float:
+        """l2 sensitivity of the answer at any point, given the batch."""
+        return self.setting.sum_sensitivity / (self.sampling_rate * self.setting.n)
+
+    def sensitivity_at(self, norm: float) -> float:
+        """The same at a point of this norm. A sampled answer is priced for what one row adds wherever it is asked."""
+        return self.setting.sum_sensitivity_at(norm) / self.setting.n if self.sampling_rate == 1.0 else self.sensitivity
+
+    @property
+    def n_steps(self) -> int:
+        """One noisy answer."""
+        return 1
+
+    @property
+    def gradients_per_row(self) -> float:
+        """Expected number of gradients that one answer takes of every row."""
+        return self.sampling_rate
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """What one answer costs."""
+        return sampled_gaussian(self.setting, self.sampling_rate, noise_multiplier)

@@ -1,0 +1,79 @@
+"""Noisy gradient descent of which only the last iterate leaves."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dp_accounting import dp_event
+
+from dperm.accounting.last_iterate import last_iterate_amplification
+from dperm.errors import InvalidParameter
+from dperm.mechanisms.setting import Setting
+from dperm.validation import count, positive
+
+
+@dataclass(frozen=True)
+class LastIterateQuery:
+    """T noisy proximal gradient steps from a released point, of which only the last iterate leaves.
+
+    The whole path runs behind the wall. Proof: docs/proofs/last_iterate.md.
+
+    Guarantees
+    ----------
+    Holds for convex, smooth losses with step_size ≤ 2/L, a constant step and noise, and every pair of
+    regularizer and domain whose proximal step is computed exactly (it then does not expand distances).
+    """
+
+    setting: Setting
+    n_steps: int
+    step_size: float
+
+    distribution: ClassVar[str] = "Gaussian"
+
+    def __post_init__(self) -> None:
+        """Check every condition of the theorem."""
+        count("n_steps", self.n_steps)
+        positive("step_size", self.step_size)
+        if not self.setting.constants.convex:
+            raise InvalidParameter("last-iterate accounting needs a convex loss; use accounting='composition'.")
+        if not self.setting.constants.exact_prox:
+            raise InvalidParameter(
+                "last-iterate accounting needs an exact proximal step, which this regularizer does not have on this "
+                "domain; use accounting='composition'."
+            )
+        if self.step_size * self.setting.smoothness > 2.0:
+            raise InvalidParameter(
+                f"last-iterate accounting needs step_size ≤ 2/L = {2.0 / self.setting.smoothness:g}, "
+                f"got {self.step_size:g}."
+            )
+
+    @property
+    def sampling_rate(self) -> float:
+        """Every step takes every row."""
+        return 1.0
+
+    @property
+    def contraction(self) -> float:
+        """Lipschitz constant of one noiseless step: the gradient step's 1 times the prox's 1/(1 + ημ)."""
+        return 1.0 / (1.0 + self.step_size * self.setting.constants.strong_convexity)
+
+    @property
+    def amplification(self) -> float:
+        """Price in single gradient releases of the same noise multiplier."""
+        shift = self.step_size * self.sensitivity
+        return last_iterate_amplification(self.n_steps, self.contraction, self.setting.constants.diameter / shift)
+
+    @property
+    def sensitivity(self) -> float:
+        """l2 sensitivity of one step's mean gradient at any point of C, where the whole path lies."""
+        return self.setting.domain_sensitivity / self.setting.n
+
+    @property
+    def gradients_per_row(self) -> float:
+        """One a step."""
+        return float(self.n_steps)
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """The last iterate costs as much as one Gaussian release with the noise divided by the amplification."""
+        per_record = positive("noise multiplier", noise_multiplier) * self.setting.adjacency.records_moved
+        return dp_event.GaussianDpEvent(math.nextafter(per_record / self.amplification, 0.0))

@@ -1,0 +1,97 @@
+"""The minimiser of an objective with a random linear term: objective perturbation."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dp_accounting import dp_event
+
+from dperm.accounting.events import ObjectivePerturbationDpEvent, PureDpEvent
+from dperm.errors import InvalidParameter
+from dperm.mechanisms.base import check_minimiser, check_solvable
+from dperm.mechanisms.setting import Setting
+from dperm.validation import finite, nonnegative, one_of, positive
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbationQuery:
+    """argmin over C of F^r(w) + (ridge/2)‖w − v‖² + ⟨b, w⟩/n at a released v, plus a little noise for the remainder.
+
+    `distribution` "Gaussian" takes b ~ N(0, scale² I), "Gamma" a density ∝ exp(−‖b‖/scale), which makes it pure. The
+    minimisation ends where a subgradient is at most `tolerance` long; noise of density ∝ exp(−‖e‖/remainder_scale) on
+    the answer hides the rest, and costs `remainder` of ε. Proof: docs/proofs/objective_perturbation.md.
+
+    A `slope_share` below 1 cuts every row's slope ℓ' to that share of its bound. That is objective perturbation of
+    another convex loss, which continues ℓ by straight lines where it is steep: less noise, and a bias where many rows
+    are steep.
+
+    Guarantees
+    ----------
+    Holds for convex losses of one margin, ∇f(w, z) = ℓ'(⟨w, x⟩, y) x, with a smooth derivative; for every regularizer
+    and domain whose proximal step is exact; and for a total strong convexity n(μ + ridge) > 0.
+    """
+
+    setting: Setting
+    ridge: float
+    tolerance: float
+    remainder: float
+    distribution: str
+    slope_share: float = 1.0
+
+    sampling_rate: ClassVar[float] = 1.0
+    n_steps: ClassVar[int] = 1
+    gradients_per_row: ClassVar[float] = math.inf
+
+    def __post_init__(self) -> None:
+        """Check what the proof needs."""
+        check_minimiser("objective perturbation", self.setting)
+        if self.setting.constants.n_outputs != 1:
+            raise InvalidParameter("objective perturbation needs a loss of one margin: its proof moves along one row.")
+        nonnegative("ridge", self.ridge)
+        positive("remainder", self.remainder)
+        if self.strong_convexity > 0.0:  # without it only a run without noise is planned
+            check_solvable(self.setting, self.tolerance, self.strong_convexity)
+        one_of("distribution", self.distribution, ("Gaussian", "Gamma"))
+        if not 0.0 < finite("slope_share", self.slope_share) <= 1.0:
+            raise InvalidParameter(f"slope_share must lie in (0, 1], got {self.slope_share!r}.")
+
+    @property
+    def strong_convexity(self) -> float:
+        """μ + ridge, of what is minimised."""
+        return self.setting.constants.strong_convexity + self.ridge
+
+    @property
+    def sensitivity(self) -> float:
+        """How far the linear term that belongs to a minimiser moves: by the gradients of the rows that differ."""
+        return self.setting.adjacency.records_moved * self.setting.constants.lipschitz * self.slope_share
+
+    @property
+    def log_jacobian(self) -> float:
+        """ln(1 + β/(n(μ + ridge))) with β = sup ℓ''‖x‖²: R squared, not R."""
+        curvature = self.setting.constants.smoothness / (self.setting.n * positive("ridge", self.strong_convexity))
+        return math.log1p(curvature) * (1.0 + 1e-12)
+
+    @property
+    def remainder_scale(self) -> float:
+        """Two answers that were solved for lie within tolerance/(μ + ridge) of their minimisers."""
+        if self.strong_convexity == 0.0:
+            return math.inf  # only a run without noise, whose events have no price, goes that far
+        return positive(
+            "the noise for the remainder",
+            2.0 * self.tolerance / self.strong_convexity / self.remainder * (1.0 + 1e-12),
+        )
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """What the answer costs, remainder included."""
+        multiplier = positive("noise multiplier", noise_multiplier)
+        if self.distribution == "Gamma":
+            return PureDpEvent((1.0 / multiplier + self.log_jacobian + self.remainder) * (1.0 + 1e-12))
+        per_record = multiplier * self.setting.adjacency.records_moved
+        return ObjectivePerturbationDpEvent(
+            per_record,
+            self.log_jacobian,
+            self.setting.constants.monotone,
+            self.remainder,
+            self.setting.constants.sigmoidal,
+            self.slope_share,
+        )

@@ -1,0 +1,126 @@
+"""A plan: everything a solver will ask, fixed and priced before the first row is read."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dp_accounting import dp_event
+
+from dperm.accounting.guarantee import Adjacency
+from dperm.errors import InvalidParameter
+from dperm.mechanisms import Query
+from dperm.mechanisms.range import RangeQuery
+from dperm.validation import count, positive
+
+# A matter of running time: a step takes a microsecond at the least.
+_MOST_STEPS = 100_000_000
+
+
+def check_steps(n_steps: float) -> None:
+    """Refuse a run that would not end; solvers ask before they build a plan of such a size."""
+    if n_steps > _MOST_STEPS:
+        raise InvalidParameter(
+            f"the plan has more than {_MOST_STEPS:,} steps; use fewer epochs, fewer steps or a larger step_size."
+        )
+
+
+@dataclass(frozen=True)
+class PlannedQuery:
+    """A query, how often it may be asked, and its noise relative to the plan's noise multiplier."""
+
+    query: Query
+    count: int = 1
+    relative_noise: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Degenerate numbers never mean "no noise"."""
+        count("count", self.count)
+        positive("relative_noise", self.relative_noise)
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """The price of all answers."""
+        return dp_event.SelfComposedDpEvent(self.query.event(noise_multiplier * self.relative_noise), self.count)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The queries of one run and what the solver decided from public numbers.
+
+    Parameters
+    ----------
+    mechanism : str
+        One phrase for the privacy statement.
+    planned : tuple of PlannedQuery
+        All that the oracle will answer; anything else it refuses.
+    settings : mapping
+        The solver's own choices (steps, step size, …), all public.
+    ranges : tuple of RangeQuery
+        Private ranges that are released before the solver runs, at a price of their own.
+    """
+
+    mechanism: str
+    planned: tuple[PlannedQuery, ...]
+    settings: Mapping[str, float | int | str]
+    ranges: tuple[RangeQuery, ...] = ()
+
+    def __post_init__(self) -> None:
+        """An empty plan, one with mixed adjacency, or one that would not end, is a mistake."""
+        if not self.planned:
+            raise InvalidParameter("a plan needs at least one query.")
+        if len({item.query.setting for item in self.planned}) != 1:
+            raise InvalidParameter("all queries of a plan must rest on the same setting.")
+        check_steps(self.n_steps)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The adjacency that all queries are priced for."""
+        return self.planned[0].query.setting.adjacency
+
+    @property
+    def n_steps(self) -> int:
+        """Number of noisy answers that are computed."""
+        return sum(item.count * item.query.n_steps for item in self.planned)
+
+    @property
+    def passes(self) -> float:
+        """Expected per-row gradients over n: how often the rows are read for one."""
+        return sum(item.count * item.query.gradients_per_row for item in self.planned)
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """The accounting event of the whole run."""
+        asked = [item.event(noise_multiplier) for item in self.planned]
+        return dp_event.ComposedDpEvent([*(query.event() for query in self.ranges), *asked])
+
+
+@dataclass(frozen=True)
+class CalibratedPlan:
+    """A plan with its noise. `noise_multiplier` None is the explicit way to run without noise or privacy.
+
+    With `constant` full gradients have the noise for their largest sensitivity wherever they are asked for, as
+    published formulas have it.
+    """
+
+    plan: Plan
+    noise_multiplier: float | None
+    constant: bool = False
+
+    def __post_init__(self) -> None:
+        """Zero or NaN is never a way to say "no noise"."""
+        if self.noise_multiplier is not None:
+            positive("noise multiplier", self.noise_multiplier)
+
+    def sigma(self, item: PlannedQuery, sensitivity: float | None = None) -> float:
+        """Scale of a planned query's noise (a Gaussian's is its σ): at this sensitivity, or at its largest."""
+        if self.noise_multiplier is None:
+            return 0.0
+        moved = item.query.sensitivity if sensitivity is None else sensitivity
+        sigma = self.noise_multiplier * item.relative_noise * moved
+        if not (sigma > 0.0 and math.isfinite(sigma)):
+            raise InvalidParameter("the noise of a query is not a positive finite number; the bounds are degenerate.")
+        return sigma
+
+    def event(self) -> dp_event.DpEvent:
+        """The accounting event of what runs."""
+        if self.noise_multiplier is None:
+            return dp_event.NonPrivateDpEvent()
+        return self.plan.event(self.noise_multiplier)

@@ -1,0 +1,61 @@
+"""An epoch of Algorithm 1 as the paper prints it."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dp_accounting import dp_event
+
+from dperm.errors import InvalidParameter
+from dperm.mechanisms.base import check_sampling_rate, sampled_gaussian
+from dperm.mechanisms.setting import Setting
+from dperm.validation import count, finite
+
+
+@dataclass(frozen=True)
+class PrintedEpochQuery:
+    """Lines 5 to 9 of Algorithm 1 as printed: m steps along v_t = (sampled difference) + ∇F(anchor) + u_t.
+
+    Every v_t is paid for. Its noise counts as two independent parts: a share of the variance hides the anchor's
+    gradient, the rest the sampled difference. The sum is post-processing of the two.
+    Proof: docs/proofs/gradient_difference.md.
+
+    Guarantees
+    ----------
+    Everything that the answer is made of, iterates and directions, is post-processing of 2m priced releases.
+    """
+
+    setting: Setting
+    sampling_rate: float
+    n_steps: int
+    anchor_share: float
+
+    distribution: ClassVar[str] = "Gaussian"
+
+    def __post_init__(self) -> None:
+        """Refuse degenerate numbers: none of them may mean "free"."""
+        check_sampling_rate(self.sampling_rate)
+        count("n_steps", self.n_steps)
+        if not 0.0 < finite("anchor_share", self.anchor_share) < 1.0:
+            raise InvalidParameter(f"anchor_share must lie strictly between 0 and 1, got {self.anchor_share!r}.")
+
+    @property
+    def sensitivity(self) -> float:
+        """l2 sensitivity of a step's sampled difference, given the batch."""
+        return 2.0 * self.setting.sum_sensitivity / (self.sampling_rate * self.setting.n)
+
+    @property
+    def gradients_per_row(self) -> float:
+        """One at the anchor, then two of every row in a batch."""
+        return 1.0 + 2.0 * self.sampling_rate * self.n_steps
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """What all m steps cost."""
+        sigma = noise_multiplier * self.sensitivity
+        anchor = math.sqrt(self.anchor_share) * sigma / (self.setting.sum_sensitivity / self.setting.n)
+        difference = math.sqrt(1.0 - self.anchor_share) * noise_multiplier
+        step = [
+            sampled_gaussian(self.setting, 1.0, anchor),
+            sampled_gaussian(self.setting, self.sampling_rate, difference),
+        ]
+        return dp_event.SelfComposedDpEvent(dp_event.ComposedDpEvent(step), self.n_steps)

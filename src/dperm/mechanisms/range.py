@@ -1,0 +1,114 @@
+"""A range that is not public knowledge, found with a stated share of the budget."""
+
+import math
+from dataclasses import dataclass
+
+from dp_accounting import dp_event
+
+from dperm.accounting.events import PureDpEvent
+from dperm.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dperm.accounting.guarantee import SMALLEST_EPSILON, Adjacency, Guarantee
+from dperm.errors import InvalidParameter
+from dperm.schema import Schema
+from dperm.validation import count, one_of, positive
+
+# How much of a column may lie beyond each end: the least that is aimed at, and the most that is still a range.
+_SMALLEST_TAIL, _LARGEST_TAIL = 0.005, 0.2
+# Noise hardly ever exceeds so many times its scale in one comparison: about once in 30 000.
+_HARDLY_EVER = {"Gaussian": 4.0, "Laplace": 10.0}
+
+
+@dataclass(frozen=True)
+class RangeQuery:
+    """The two ends of a column's range: each the candidate with about k = `beyond` values beyond it, by bisection.
+
+    A step of the search for the upper end asks at one candidate c whether #{x > c} + noise ≤ k, for the lower end
+    whether #{x < c} + noise ≤ k. There are ⌈log₂ m⌉ steps for each of two ends. Proof: docs/proofs/range.md.
+
+    Parameters
+    ----------
+    column : str
+        Whose range.
+    candidates : tuple of float
+        Where an end may lie, rising; public.
+    n : int
+        The public number of rows.
+    adjacency : Adjacency
+        Named, as everywhere.
+    scale : float
+        Scale of the noise on a count: σ of "Gaussian", b of "Laplace" noise.
+    distribution : {"Gaussian", "Laplace"}
+        How the noise is distributed; Laplace for a guarantee with δ = 0.
+
+    Guarantees
+    ----------
+    One row more, less or replaced moves no count by more than 1, under either adjacency.
+    """
+
+    column: str
+    candidates: tuple[float, ...]
+    n: int
+    adjacency: Adjacency
+    scale: float
+    distribution: str = "Gaussian"
+
+    def __post_init__(self) -> None:
+        """There must be enough rows to tell an end from anything else."""
+        count("n", self.n)
+        positive("scale", self.scale)
+        one_of("distribution", self.distribution, tuple(_HARDLY_EVER))
+        if self.beyond > _LARGEST_TAIL * self.n:
+            needed = math.ceil(self.beyond / _LARGEST_TAIL)
+            raise InvalidParameter(
+                f"the private range of {self.column!r} needs about {needed} rows with this budget, and n is {self.n}; "
+                "declare the range, or give ranges a larger range_share."
+            )
+
+    @property
+    def beyond(self) -> int:
+        """How many values to leave beyond each end: so many that noise alone hardly ever makes them."""
+        return math.ceil(max(_SMALLEST_TAIL * self.n, _HARDLY_EVER[self.distribution] * self.scale))
+
+    @property
+    def n_steps(self) -> int:
+        """Noisy counts for one end."""
+        return search_steps(self.candidates)
+
+    def event(self) -> dp_event.DpEvent:
+        """What both ends cost."""
+        if self.distribution == "Laplace":
+            one: dp_event.DpEvent = PureDpEvent(1.0 / self.scale * (1.0 + 1e-15))
+        else:  # the events of dp-accounting want the noise relative to one record, of which a count has one to lose
+            one = dp_event.GaussianDpEvent(self.scale * self.adjacency.records_moved)
+        return dp_event.SelfComposedDpEvent(one, 2 * self.n_steps)
+
+
+def search_steps(candidates: tuple[float, ...]) -> int:
+    """Steps of a bisection among so many candidates."""
+    return max(1, math.ceil(math.log2(len(candidates))))
+
+
+def range_queries(schema: Schema, n: int, adjacency: Adjacency, guarantee: Guarantee) -> tuple[RangeQuery, ...]:
+    """What a fit must ask for before it can encode a row, with equal noise on every count.
+
+    All of it alone would keep (`range_share`·ε, δ).
+    """
+    private = schema.private_ranges
+    n_counts = sum(2 * search_steps(column.candidates) for column in private.values())
+    share = Guarantee(max(schema.range_share * guarantee.epsilon, SMALLEST_EPSILON), guarantee.delta)
+    if guarantee.delta == 0.0:
+        scale, distribution = n_counts / share.epsilon, "Laplace"
+    else:
+        scale, distribution = math.sqrt(n_counts) / gaussian_mu(share), "Gaussian"
+    return tuple(
+        RangeQuery(name, column.candidates, n, adjacency, scale * (1.0 + 1e-11), distribution)
+        for name, column in private.items()
+    )
+
+
+def left_for_the_solver(guarantee: Guarantee, share: float) -> Guarantee:
+    """About what a solver may count on when it plans after private ranges; the noise is then found for all together."""
+    if guarantee.delta == 0.0:
+        return Guarantee((1.0 - share) * guarantee.epsilon, 0.0)
+    whole, ranges = gaussian_mu(guarantee), gaussian_mu(Guarantee(share * guarantee.epsilon, guarantee.delta))
+    return Guarantee(gaussian_epsilon(math.sqrt(whole**2 - ranges**2), guarantee.delta), guarantee.delta)

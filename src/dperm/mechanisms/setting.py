@@ -1,0 +1,88 @@
+"""The public facts that a query's sensitivity and price rest on."""
+
+import math
+from dataclasses import dataclass
+
+from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
+from dperm.mechanisms.sigmoid_width import sigmoid, sigmoid_width
+from dperm.problem import Constants
+
+
+def summation_block(n: int) -> int:
+    """Rows that a kernel adds up before it moves to a fresh accumulator (trusted/kernels.py, differences.py)."""
+    return max(1024, math.ceil(n / 64))
+
+
+def summation_slack(n: int, further: int = 0) -> float:
+    """Relative padding of the sensitivity for rounding in a blocked float64 sum over n rows.
+
+    A sum of N vectors of norm ≤ G along chains of k additions is off by at most k·u/(1 − k·u)·N·G
+    (u = 2⁻⁵³), and two tables are compared, so the computed sums differ by at most
+    (exact difference) + 2·k·u·N·G, up to the last digit. See docs/proofs/gradient.md.
+    `further` additions may follow, of numbers that are bounded like the sum.
+    """
+    rows = math.ceil(ROWS_ALLOWED_PER_DECLARED * n) + 1
+    # One block, then at most 64 + 8 blocks, then 8 pieces; the rest is for the products of one row.
+    chain = summation_block(rows) + 128 + further
+    return 2.0 * rows * chain * 2.0**-53 * 1.01
+
+
+def margin_rounding(setting: "Setting", norm: float) -> float:
+    """How far rounding in the margins, and in a step, can move the computed mean gradient at a point of this norm."""
+    rows = ROWS_ALLOWED_PER_DECLARED + 1.0 / setting.n
+    return 2.0 * (setting.constants.dimension + 8.0) * 2.0**-53 * rows * setting.constants.smoothness * norm
+
+
+def pull_rounding(pull: float) -> float:
+    """How far rounding moves a mean gradient to which the ridges add vectors of this length in all."""
+    return 8.0 * 2.0**-53 * pull
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A problem's constants, the public number of rows and the adjacency.
+
+    Solvers build their queries on a setting; the oracle derives its own from the problem and refuses
+    a query that rests on another, so a solver cannot understate a sensitivity.
+    """
+
+    constants: Constants
+    n: int
+    adjacency: Adjacency
+
+    @property
+    def record_bound(self) -> float:
+        """The largest norm that one row adds to a computed gradient sum, padded for rounding."""
+        return self.constants.lipschitz * (1.0 + summation_slack(self.n))
+
+    @property
+    def sum_sensitivity(self) -> float:
+        """How far the gradient sum moves between adjacent tables."""
+        return self.adjacency.records_moved * self.record_bound
+
+    def sum_sensitivity_at(self, norm: float) -> float:
+        """How far the full gradient sum moves between adjacent tables at a point of this norm.
+
+        Less than anywhere where slopes are known to be sigmoids: docs/proofs/ball_sensitivity.md.
+        """
+        constants = self.constants
+        if constants.sigmoid_norm == math.inf:
+            return self.sum_sensitivity
+        margin = float(norm) * constants.sigmoid_norm * (1.0 + 1e-9)
+        if not margin < math.inf:
+            return self.sum_sensitivity
+        width = sigmoid_width(margin) if self.adjacency is Adjacency.REPLACE_ONE else sigmoid(margin)
+        rounding = 1.0 + (constants.dimension + 8.0) * 2.0**-52 * margin + 1e-12  # of margins, and of the sigmoid
+        slack = self.adjacency.records_moved * summation_slack(self.n)
+        return min(constants.lipschitz * (width * rounding + slack), self.sum_sensitivity)
+
+    @property
+    def domain_sensitivity(self) -> float:
+        """How far the full gradient sum moves between adjacent tables at any point of C."""
+        return self.sum_sensitivity_at(self.constants.norm_bound * (1.0 + 1e-9))
+
+    @property
+    def smoothness(self) -> float:
+        """L of F for every table that the guarantee speaks of."""
+        slack = ROWS_ALLOWED_PER_DECLARED if self.adjacency is Adjacency.ADD_REMOVE else 1.0
+        return self.constants.smoothness * slack

@@ -1,0 +1,52 @@
+"""Noisy stochastic gradient steps, every one of them paid for."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dp_accounting import dp_event
+
+from dperm.mechanisms.base import check_sampling_rate, sampled_gaussian
+from dperm.mechanisms.setting import Setting
+from dperm.validation import count
+
+
+@dataclass(frozen=True)
+class StochasticStepsQuery:
+    """Up to k noisy proximal SGD steps: w ← prox_{ηr, C}(w − η(g + N(0, σ² I))), g = (1/(qn)) Σ_{i∈B} ∇f(w, z_i).
+
+    Every row is in a step's batch B independently with probability q. The steps run behind the wall and all k of them
+    are paid for, so what leaves (the last iterate and the mean iterate) is post-processing, whatever the step sizes.
+    Proof: docs/proofs/stochastic_gradient.md.
+
+    Guarantees
+    ----------
+    Given its batch, moving to an adjacent table moves a step's sum by at most `setting.sum_sensitivity`, whatever the
+    rows hold. Fewer steps than k cost no more than k.
+    """
+
+    setting: Setting
+    sampling_rate: float
+    n_steps: int
+
+    distribution: ClassVar[str] = "Gaussian"
+
+    def __post_init__(self) -> None:
+        """Refuse degenerate numbers: none of them may mean "free"."""
+        check_sampling_rate(self.sampling_rate)
+        count("n_steps", self.n_steps)
+
+    @property
+    def sensitivity(self) -> float:
+        """l2 sensitivity of a step's mean gradient, given the batch."""
+        return self.setting.sum_sensitivity / (self.sampling_rate * self.setting.n)
+
+    @property
+    def gradients_per_row(self) -> float:
+        """Expected number of gradients that all k steps take of every row."""
+        return self.sampling_rate * self.n_steps
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """What all k steps cost."""
+        return dp_event.SelfComposedDpEvent(
+            sampled_gaussian(self.setting, self.sampling_rate, noise_multiplier), self.n_steps
+        )

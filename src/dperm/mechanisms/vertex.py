@@ -1,0 +1,57 @@
+"""Which vertex of the domain lies furthest downhill, by noisy max."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dp_accounting import dp_event
+
+from dperm.accounting.events import PureDpEvent
+from dperm.errors import InvalidParameter
+from dperm.mechanisms.setting import Setting, summation_slack
+from dperm.validation import one_of, positive
+
+
+@dataclass(frozen=True)
+class VertexQuery:
+    """The vertex v of C with the largest −⟨v, ∇F(w)⟩ + noise, F the mean over all rows.
+
+    Noise of its own goes to every vertex; its scale is g for `noise="gumbel"` and b for `noise="laplace"`. Only the
+    vertex leaves, never what it scored. Proofs: docs/proofs/noisy_max.md.
+
+    Guarantees
+    ----------
+    Moving to an adjacent table moves no score by more than Δ = `sensitivity`, whatever the rows hold. With Gumbel noise
+    an answer is Δ²/(2g²)-zCDP; with Laplace noise, the published form, it is 2Δ/b-DP.
+    """
+
+    setting: Setting
+    noise: str = "gumbel"
+
+    sampling_rate: ClassVar[float] = 1.0
+    n_steps: ClassVar[int] = 1
+    gradients_per_row: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        """There must be vertices to choose from."""
+        one_of("noise", self.noise, ("gumbel", "laplace"))
+        if self.setting.constants.n_vertices == 0:
+            raise InvalidParameter("a vertex can be asked for on a domain that lists its vertices only.")
+
+    @property
+    def distribution(self) -> str:
+        """Gumbel or Laplace."""
+        return self.noise.capitalize()
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one score moves, padded for rounding in the sum over rows and in the product with a vertex."""
+        constants, n = self.setting.constants, self.setting.n
+        moved = self.setting.adjacency.records_moved * constants.vertex_lipschitz / n
+        return moved * (1.0 + summation_slack(n, constants.dimension))
+
+    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+        """What one answer costs; the multiplier is g/Δ or b/Δ."""
+        multiplier = positive("noise multiplier", noise_multiplier)
+        if self.noise == "gumbel":
+            return dp_event.ZCDpEvent(0.5 / multiplier**2 * (1.0 + 1e-15))
+        return PureDpEvent(2.0 / multiplier * (1.0 + 1e-15))

@@ -1,0 +1,1 @@
+"""From the options of a fit to its plan, and from the plan to a release."""

@@ -1,1 +1,0 @@
-"""Guarantees, queries, plans and their price. Nothing here sees a row."""

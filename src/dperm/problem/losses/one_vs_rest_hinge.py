@@ -1,0 +1,82 @@
+"""Smoothed hinge for K classes: one margin per class, all of them in one gradient, so the budget is spent once."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from dperm.errors import InvalidParameter
+from dperm.problem.losses.base import Array, Loss
+from dperm.problem.losses.smoothed_hinge import SmoothedHinge
+from dperm.problem.losses.softmax import Softmax
+from dperm.validation import count, positive
+
+
+@dataclass(frozen=True)
+class OneVsRestHinge(Loss):
+    """Σ_k h(m_k, ±1) with the smoothed hinge h and +1 for the true class: gradient norm ≤ √K, curvature ≤ 1/h."""
+
+    n_classes: int
+    smoothing: float = 0.5
+
+    name = "one_vs_rest_hinge"
+    convex = True
+
+    def __post_init__(self) -> None:
+        """Check both numbers."""
+        if count("n_classes", self.n_classes) < 2:
+            raise InvalidParameter("n_classes must be at least 2.")
+        positive("smoothing", self.smoothing)
+
+    @property
+    def n_outputs(self) -> int:
+        """One margin per class."""
+        return self.n_classes
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Only the smoothing enters the formula."""
+        return (self.smoothing,)
+
+    @staticmethod
+    def value(margin: Any, target: Any, smoothing: float) -> Any:
+        """Sum of the two-class losses."""
+        margin = np.asarray(margin, dtype=np.float64)
+        sign = np.where(np.arange(margin.shape[-1]) == np.asarray(target)[..., None], 1.0, -1.0)
+        return SmoothedHinge.value(margin, sign, smoothing).sum(axis=-1)
+
+    @staticmethod
+    def derivative(margin: Any, target: Any, out: Any, smoothing: float) -> Any:
+        """Write the two-class derivatives into `out`."""
+        for k in range(margin.shape[0]):
+            sign = 1.0 if k == int(target) else -1.0
+            gap = max(1.0 - sign * margin[k], 0.0)
+            out[k] = -sign * min(gap / smoothing, 1.0)
+
+    def slope_bound(self, margin_bound: float) -> float:
+        """Every coordinate is at most 1."""
+        return math.sqrt(self.n_classes)
+
+    def curvature_bound(self, margin_bound: float) -> float:
+        """The Hessian is diagonal."""
+        return 1.0 / self.smoothing
+
+    @property
+    def target_range(self) -> tuple[float, float]:
+        """Class numbers."""
+        return 0.0, float(self.n_classes - 1)
+
+    @property
+    def value_at_zero(self) -> float:
+        """All margins are 0."""
+        return self.n_classes * float(SmoothedHinge.value(0.0, 1.0, self.smoothing))
+
+    def encode(self, target: Array) -> Array:
+        """Keep whole numbers 0 … K−1, turn everything else into NaN."""
+        return Softmax(self.n_classes).encode(target)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Three classes."""
+        return cls(n_classes=3)

@@ -1,0 +1,1 @@
+"""What leaves: the statement, the assumptions, the model file, its verification and its report."""

@@ -1,0 +1,72 @@
+"""What a release rests on, in sentences that a person can sign."""
+
+from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
+from dperm.release.statement import PrivacyStatement
+from dperm.schema import Schema
+
+
+def assumptions(statement: PrivacyStatement, schema: Schema | None, dataset: str | None) -> list[str]:
+    """The assumptions of one release.
+
+    Parameters
+    ----------
+    statement : PrivacyStatement
+        What is promised.
+    schema : Schema or None
+        What was declared about the table.
+    dataset : str or None
+        Whose budget was charged, if one was.
+    """
+    signed = ["One person is one row. A person with several rows is protected row by row only."]
+    if statement.adjacency == Adjacency.REPLACE_ONE:
+        signed.append(
+            f"Adjacency is replace_one: tables that differ in the contents of one row look alike. That the table has "
+            f"{statement.n} rows is public."
+        )
+    else:
+        most = int(ROWS_ALLOWED_PER_DECLARED * statement.n + 1)
+        signed.append(
+            f"Adjacency is add_remove: tables that differ by one row more or less look alike. n = {statement.n} was "
+            f"declared without counting the rows, and there were at most {most} of them."
+        )
+    if schema is None:
+        signed.append("The columns, the classes and the bounds on rows were chosen without looking at the rows.")
+    else:
+        signed += _about_the_schema(statement, schema)
+    signed.append(
+        "Every parameter of the fit (model, penalty, domain, solver, ε, δ) was chosen without looking at the rows."
+    )
+    if statement.noise != "none" and not statement.seeded:
+        signed.append(
+            "The noise was keyed by the operating system of the machine that ran the fit. Nobody could read its "
+            "memory, and how long the fit took is not published."
+        )
+    if dataset is None:
+        signed.append("No ledger was charged. Any other release from the same rows adds to what an attacker can learn.")
+    else:
+        signed.append(
+            f"Every release from these rows is charged to the budget of {dataset!r}, and so was this one. How much "
+            "each may spend was not decided by looking at what earlier ones had found."
+        )
+    return signed
+
+
+def _about_the_schema(statement: PrivacyStatement, schema: Schema) -> list[str]:
+    released = schema.released_ranges
+    earlier = [name for name in released if name not in statement.private_ranges]
+    but = f", but for the ranges of {', '.join(released)}" if released else ""
+    signed = [
+        "The columns, ranges, categories, classes and meanings of missing values in the schema are public "
+        f"knowledge{but}; no other was read from these rows."
+    ]
+    if statement.private_ranges:
+        signed.append(
+            f"The ranges of {', '.join(statement.private_ranges)} came out of this fit, and their price is part of "
+            "its ε."
+        )
+    if earlier:
+        signed.append(
+            f"The ranges of {', '.join(earlier)} came out of an earlier release, whose price is not part of this "
+            "one's ε."
+        )
+    return signed

@@ -1,0 +1,64 @@
+"""What a release consists of, as plain data: the contents of a model file, and nothing else."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dperm.accounting.events import event_to_list
+from dperm.files import fingerprint
+from dperm.release.assumptions import assumptions
+from dperm.schema import schema_to_dict
+from dperm.version import __version__
+
+FORMAT, VERSION = "dperm-model", 2
+
+# All that a file may hold.
+KEYS = frozenset(
+    (
+        "format", "version", "library", "kind", "columns", "coef", "intercept", "classes", "schema", "statement",
+        "privacy", "assumptions", "events", "ledger", "fingerprint",
+    )
+)  # fmt: skip
+
+
+def content_of(model: Any) -> dict[str, Any]:
+    """The contents of a fitted model's file; `model_file.load_model` reads them back.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted one.
+
+    Returns
+    -------
+    dict
+        Ready for JSON. "fingerprint" is the SHA-256 of everything else.
+    """
+    check_is_fitted(model, "coef_")
+    schema, entry = model.schema_, model.ledger_entry_
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "library": f"dperm {__version__}",
+        "kind": model.kind,
+        "columns": column_names(model),
+        "coef": np.asarray(model.coef_).tolist(),
+        "intercept": np.asarray(model.intercept_).tolist(),
+        "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
+        "schema": None if schema is None else schema_to_dict(schema),
+        "statement": str(model.privacy_).splitlines(),
+        "privacy": model.privacy_.to_dict(),
+        "assumptions": assumptions(model.privacy_, schema, None if entry is None else entry["dataset"]),
+        "events": event_to_list(model.event_),
+        "ledger": entry,
+    }
+    return content | {"fingerprint": fingerprint(content)}
+
+
+def column_names(model: Any) -> list[str]:
+    """Names of the columns that the coefficients belong to."""
+    if model.schema_ is not None:
+        return list(model.schema_.feature_names)
+    width = np.asarray(model.coef_).shape[-1]
+    return [str(name) for name in getattr(model, "feature_names_in_", [f"x{place}" for place in range(width)])]

@@ -1,0 +1,191 @@
+"""The coefficients as a plot: numbers for the template, places in percent of its width."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dperm.release.content import column_names
+from dperm.schema import Schema
+
+# A plot with more rows than this shows the largest; a table holds them all.
+MOST_ROWS = 60
+
+
+@dataclass(frozen=True)
+class Axis:
+    """From a coefficient to a place, in percent from the left.
+
+    Examples
+    --------
+    >>> Axis.of(-0.4, 1.1).ticks
+    (0.0, 0.5, 1.0)
+    """
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+
+    @classmethod
+    def of(cls, low: float, high: float) -> "Axis":
+        """Hold both numbers and 0, with at most seven round ticks."""
+        low, high = max(min(low, 0.0), -1e100), min(max(high, 0.0), 1e100)
+        if high - low < 1e-100:
+            low, high = -1.0, 1.0
+        rough = (high - low) / 6.0
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(size * power for size in (1.0, 2.0, 5.0, 10.0) if size * power >= rough * (1.0 - 1e-9))
+        ticks = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+        room = 0.06 * (high - low)
+        return cls(low - room, high + room, tuple(float(f"{tick * step:.6g}") for tick in ticks))
+
+    def place(self, value: float) -> float:
+        """Percent from the left edge, never beyond it."""
+        share = (value - self.low) / (self.high - self.low)
+        return round(100.0 * min(max(share, 0.0), 1.0), 3)
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """One row of the plot."""
+
+    name: str
+    label: str
+    value: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """The entries of one column of the schema."""
+
+    title: str
+    rows: tuple[Coefficient, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The coefficients of one score: of a class, or of the target."""
+
+    title: str
+    meaning: str
+    blocks: tuple[Block, ...]
+    all_rows: tuple[Coefficient, ...]
+    intercept: str
+    shown: int
+
+
+def panels(model: Any) -> tuple[list[Panel], Axis]:
+    """One panel for every row of coefficients, and the axis that all of them share.
+
+    Parameters
+    ----------
+    model : estimator
+        As `model_file.model_from` returns it.
+    """
+    coef, intercepts = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+    reach = noise_reach(model.privacy_.coefficient_noise) or 0.0
+    axis = Axis.of(float(coef.min()) - reach, float(coef.max()) + reach)
+    digits = _digits(float(np.abs(coef).max()))
+    found = []
+    for place, (title, meaning) in enumerate(_titles(model)):
+        blocks = tuple(_blocks(model, coef[place], digits))
+        rows = tuple(row for block in blocks for row in block.rows)
+        shown = _largest(blocks) if len(rows) > MOST_ROWS else blocks
+        intercept = signed(float(intercepts[place]), digits)
+        found.append(Panel(title, meaning, shown, rows, intercept, sum(len(block.rows) for block in shown)))
+    return found, axis
+
+
+def noise_reach(noise: float | None) -> float | None:
+    """Half the length of an error bar, None if no bound is known."""
+    return None if noise is None else 2.0 * noise
+
+
+def signed(value: float, digits: int | None) -> str:
+    """A number with its sign and this many digits after the point; None for four digits in all.
+
+    Examples
+    --------
+    >>> signed(0.5259, 3), signed(-0.0004, 3), signed(-2e-9, None)
+    ('+0.526', '0.000', '−2e−09')
+    """
+    text = f"{value:+.4g}" if digits is None else f"{value:+.{digits}f}"
+    text = text.lstrip("+-") if float(text) == 0.0 else text
+    return text.replace("-", "−")
+
+
+def _digits(largest: float) -> int | None:
+    """Digits after the point that tell the coefficients apart; None where they are very large or small."""
+    if not 1e-4 <= largest < 1e9:
+        return None if largest else 3
+    return max(0, 3 - math.floor(math.log10(largest)))
+
+
+def _titles(model: Any) -> Iterator[tuple[str, str]]:
+    if not hasattr(model, "classes_"):
+        target = "the target" if model.schema_ is None else model.schema_.target.column
+        yield target, "The prediction is the sum of the entries times their coefficients, and of the intercept."
+    elif len(model.classes_) == 2:
+        low, high = map(str, model.classes_)
+        yield high, f"A positive coefficient speaks for {high}, a negative one for {low}."
+    else:
+        for label in map(str, model.classes_):
+            yield label, f"A positive coefficient speaks for {label}. The class with the highest score is predicted."
+
+
+def _blocks(model: Any, values: Any, digits: int | None) -> Iterator[Block]:
+    names, first = column_names(model), 0
+    for title, labels in _labels(model.schema_, names):
+        places = range(first, first + len(labels))
+        yield Block(
+            title,
+            tuple(
+                Coefficient(names[place], label, float(values[place]), signed(float(values[place]), digits))
+                for place, label in zip(places, labels, strict=True)
+            ),
+        )
+        first += len(labels)
+
+
+def _labels(schema: Schema | None, names: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Title of every block, empty where a column has one entry, and short names of its entries."""
+    if schema is None:
+        yield "", names
+        return
+    for key, column in schema.columns.items():
+        entries = column.column_names(key)
+        yield ("", [key]) if len(entries) == 1 and entries[0] == key else (key, [_short(key, name) for name in entries])
+
+
+def _short(key: str, name: str) -> str:
+    """The entry's name without that of its column.
+
+    Examples
+    --------
+    >>> _short("smokes", "smokes = no"), _short("smokes", "smokes: missing"), _short("gain", "gain < 1")
+    ('no', '(missing)', 'gain < 1')
+    """
+    if name == key:
+        return "(value)"
+    if name.startswith(f"{key} = "):
+        return name.removeprefix(f"{key} = ")
+    return f"({name.removeprefix(f'{key}: ')})" if name.startswith(f"{key}: ") else name
+
+
+def _largest(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    sizes = sorted((abs(row.value) for block in blocks for row in block.rows), reverse=True)
+    least, left = sizes[MOST_ROWS - 1], MOST_ROWS - sum(size > sizes[MOST_ROWS - 1] for size in sizes)
+    kept = []
+    for block in blocks:
+        rows = []
+        for row in block.rows:
+            ties = abs(row.value) == least and left > 0
+            left -= ties
+            if ties or abs(row.value) > least:
+                rows.append(row)
+        if rows:
+            kept.append(Block(block.title, tuple(rows)))
+    return tuple(kept)

@@ -1,0 +1,146 @@
+"""The page of `dperm report`: what is released, what is promised, what to sign. Every number on it is public."""
+
+import math
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dperm import __version__
+from dperm.accounting.attack import true_positive_rates
+from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.ledger import Budget
+from dperm.accounting.ledger.accounts import Account, rounded_down, rounded_up
+from dperm.errors import DpermError, InvalidParameter
+from dperm.files import write_whole
+from dperm.release.assumptions import assumptions
+from dperm.release.model_file import model_from, read_content
+from dperm.release.report.coefficients import noise_reach, panels
+from dperm.release.report.words import MODELS, one_in, percent_up, plain, schema_rules
+from dperm.release.statement import PrivacyStatement
+from dperm.release.verify import verify
+
+FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1)
+_CURVE = (0.0, *np.geomspace(1e-3, 0.1, 12).tolist(), *np.linspace(0.125, 1.0, 36).tolist())
+
+
+def write_report(model_path: str | Path, output: str | Path | None = None, ledger: str | None = None) -> Path:
+    """Write the page about a model file; a crash leaves the old page or none.
+
+    Parameters
+    ----------
+    model_path : str or Path
+        What `save_model` or `dperm fit` wrote.
+    output : str or Path, optional
+        Where to, by default beside the model file with the ending .html.
+    ledger : str, optional
+        Where the budget is kept: a URL, or the path of a SQLite file. The page then shows its history.
+
+    Returns
+    -------
+    Path
+        Where the page is.
+    """
+    model_path = Path(model_path)
+    output = model_path.with_suffix(".html") if output is None else Path(output)
+    content = read_content(model_path)
+    if output.exists() and (not output.is_file() or output.samefile(model_path)):
+        raise InvalidParameter(
+            f"{output} cannot be written: {'it is the model' if output.is_file() else 'it is no file'}."
+        )
+    write_whole(output, render_report(content, ledger, model_path.name))
+    return output
+
+
+def render_report(content: dict[str, Any], ledger: str | None = None, file_name: str = "model.json") -> str:
+    """The page about a model file's contents, as HTML that needs nothing else.
+
+    Parameters
+    ----------
+    content : dict
+        What `model_file.read_content` returned.
+    ledger : str, optional
+        Also show the history of the budget that was charged.
+    file_name : str
+        How the page names the model file.
+
+    Raises
+    ------
+    InvalidParameter
+        If the contents do not fit together, so that there is nothing to show.
+    """
+    template = _template()
+    model = model_from(content)
+    if model is None:
+        raise InvalidParameter(f"{file_name}: the contents do not fit together, so there is nothing to report.")
+    statement, schema, entry = model.privacy_, model.schema_, model.ledger_entry_
+    findings = verify(content, ledger)
+    shown, axis = panels(model)
+    dataset = None if entry is None else entry["dataset"]
+    return str(
+        template.render(
+            file_name=file_name,
+            kind=MODELS[content["kind"]],
+            target=None if schema is None else schema.target.column,
+            classes=[str(label) for label in getattr(model, "classes_", [])],
+            n_columns=len(model.feature_names_in_),
+            fingerprint=str(content.get("fingerprint")),
+            findings=findings,
+            verified=all(finding.holds for finding in findings),
+            broken=[finding.text for finding in findings if not finding.holds],
+            statement=statement,
+            lines=str(statement),
+            adjacency=statement.adjacency,
+            attack=_attack(model.event_, statement),
+            panels=shown,
+            axis=axis,
+            reach=noise_reach(statement.coefficient_noise),
+            rules=None if schema is None else schema_rules(schema),
+            missing_texts=[] if schema is None else schema.missing,
+            entry=entry,
+            dataset=dataset,
+            history=None if entry is None or ledger is None else _history(entry, ledger),
+            assumptions=assumptions(statement, schema, dataset),
+            library=str(content.get("library")),
+            version=__version__,
+        )
+    )
+
+
+def _template() -> Any:
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError:
+        raise DpermError("the report needs jinja2: pip install 'dperm[report]'.") from None
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    environment.filters |= {"plain": plain, "percent_up": percent_up, "one_in": one_in}
+    environment.filters |= {"rounded_up": rounded_up, "rounded_down": rounded_down}
+    return environment.from_string((files(__package__) / "page.html").read_text(encoding="utf-8"))
+
+
+def _attack(event: Any, statement: PrivacyStatement) -> dict[str, Any] | None:
+    """What any attacker can do, as rows of a table and as points of a curve; None if nothing is promised."""
+    if math.isinf(statement.epsilon):
+        return None
+    adjacency = Adjacency.parse(statement.adjacency)
+    wrong = (*FALSE_POSITIVE_RATES, *_CURVE)
+    pairs = list(zip(wrong, true_positive_rates(event, adjacency, wrong), strict=True))
+    return {
+        "rows": pairs[: len(FALSE_POSITIVE_RATES)],
+        "points": pairs[len(FALSE_POSITIVE_RATES) :],
+        "factor": _factor(statement.epsilon),
+    }
+
+
+def _factor(epsilon: float) -> str:
+    """e^ε in words."""
+    return rounded_up(math.exp(epsilon)) if epsilon < 14.0 else f"e to the power of {epsilon:g}"
+
+
+def _history(entry: dict[str, Any], ledger: str) -> Account | str:
+    """The state of the budget that was charged, or why it cannot be shown."""
+    try:
+        return Budget(entry["dataset"], ledger).account()
+    except DpermError as error:
+        return str(error)

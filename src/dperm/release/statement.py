@@ -1,0 +1,175 @@
+"""The privacy statement: what is promised and what is assumed, in six lines or as JSON."""
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from dperm.accounting.guarantee import Adjacency
+from dperm.validation import count, nonnegative, one_of, positive
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What a privacy engineer signs. Every number is public; none was measured on the rows.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The nominal guarantee; ε is infinite for a run without noise.
+    certified_epsilon, certified_delta : float
+        What the accountant proves for the run that happened: ε at this δ, and δ at this ε.
+    adjacency : str
+        Which two tables cannot be told apart.
+    mechanism : str
+        What ran.
+    n_steps : int
+        Noisy answers that were computed.
+    noise : str
+        "certified", "paper" or "none".
+    noise_multiplier : float
+        Scale of the noise over sensitivity, for the first planned query.
+    sigma : float
+        Scale of the noise of the first planned query at its largest sensitivity: for Gaussian noise the standard
+        deviation on one coordinate.
+    n, n_features : int
+        Shape of the table, public.
+    classes : tuple or None
+        The public classes.
+    row_norm : float
+        The bound that rows were clipped to.
+    full_row_norm : float
+        The same with the constant column.
+    target_range : tuple of float or None
+        The range that targets were clipped to.
+    seeded : bool
+        Whether the noise can be computed again from a seed.
+    caveats : tuple of str
+        What keeps the result from being released.
+    accountant : str
+        How certified noise was found; `certified_epsilon` is the tightest bound either way.
+    noise_levels : int
+        How many noise multipliers the plan has.
+    distribution : str
+        How the noise is distributed.
+    entry_bound : float or None
+        The bound on every entry of a row, if one was declared.
+    private_ranges : tuple of str
+        The columns whose ranges came out of this run, at a price that is part of its ε.
+    coefficient_noise : float or None
+        A bound on the standard deviation that noise gives one coefficient, before shrinking, where one is known.
+    """
+
+    epsilon: float
+    delta: float
+    certified_epsilon: float
+    certified_delta: float
+    adjacency: str
+    mechanism: str
+    n_steps: int
+    noise: str
+    noise_multiplier: float
+    sigma: float
+    n: int
+    n_features: int
+    classes: tuple[Any, ...] | None
+    row_norm: float
+    full_row_norm: float
+    target_range: tuple[float, float] | None
+    seeded: bool
+    caveats: tuple[str, ...]
+    accountant: str = "pld"
+    noise_levels: int = 1
+    distribution: str = "Gaussian"
+    entry_bound: float | None = None
+    private_ranges: tuple[str, ...] = ()
+    coefficient_noise: float | None = None
+
+    @property
+    def for_release(self) -> bool:
+        """Whether the guarantee covers publishing the model."""
+        return not self.caveats
+
+    def __str__(self) -> str:
+        """Six lines for a person."""
+        public = [f"n = {self.n}", f"{self.n_features} columns"]
+        if self.classes is not None:
+            public.append(f"the classes {', '.join(map(str, self.classes))}")
+        rows = f"clipped to ‖x‖₂ ≤ {self.row_norm:g}"
+        if self.entry_bound is not None:
+            rows += f" and ‖x‖_∞ ≤ {self.entry_bound:g}"
+        if self.full_row_norm != self.row_norm:
+            rows += f" ({self.full_row_norm:.4g} with the constant column)"
+        if self.target_range is not None:
+            rows += f", targets to [{self.target_range[0]:g}, {self.target_range[1]:g}]"
+        key = "from a seed" if self.seeded else "keyed by the operating system"
+        release = "FOR RELEASE" if self.for_release else "NOT FOR RELEASE: " + "; ".join(self.caveats)
+        return "\n".join(
+            [
+                f"promised:   {self._promise()}",
+                f"mechanism:  {self.mechanism}",
+                f"noise:      {self._noise()}",
+                f"public:     {', '.join(public)}, and every parameter of the fit",
+                f"rows:       {rows}; one with a value that is not finite or an unknown label counts as nothing",
+                f"randomness: ChaCha20 {key}; {release}",
+            ]
+        )
+
+    def _promise(self) -> str:
+        if math.isinf(self.epsilon):
+            return "nothing: the run had no noise (ε = ∞)"
+        promise = f"(ε = {self.epsilon:g}, δ = {self.delta:g})-differential privacy, adjacency {self.adjacency}"
+        if self.noise == "paper":
+            return (
+                f"nominally {promise}; certified is δ = {self.certified_delta:.3g} at this ε "
+                f"(or ε = {self.certified_epsilon:.4g} at this δ)"
+            )
+        return promise
+
+    def _noise(self) -> str:
+        if self.noise == "none":
+            return "none"
+        levels = f", the first of {self.noise_levels} levels" if self.noise_levels > 1 else ""
+        way = "calibrated by advanced composition (Appendix B.1), " if self.accountant == "advanced-composition" else ""
+        scale = f"σ = {self.sigma:.3g} a coordinate" if self.distribution == "Gaussian" else f"scale {self.sigma:.3g}"
+        return (
+            f"{self.distribution}, multiplier {self.noise_multiplier:.4g} ({scale}){levels}; {way}"
+            f"accounted ε = {self.certified_epsilon:.6g} at δ = {self.delta:g}"
+        )
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "PrivacyStatement":
+        """Read what `to_dict` wrote."""
+        known = {field.name for field in fields(cls)}
+        if set(content) - known - {"for_release"}:
+            raise ValueError("a statement has a key that is not known")
+        values = {field.name: content[field.name] for field in fields(cls)}
+        for name in ("epsilon", "delta", "certified_epsilon", "certified_delta"):
+            values[name] = float(values[name])
+        for name in ("classes", "target_range", "caveats", "private_ranges"):
+            values[name] = None if values[name] is None else tuple(values[name])
+        statement = cls(**values)
+        statement._check()
+        return statement
+
+    def _check(self) -> None:
+        """Raise if a number is one that no run has."""
+        Adjacency.parse(self.adjacency)
+        one_of("noise", self.noise, ("certified", "paper", "none"))
+        for name in ("n", "n_features", "n_steps", "noise_levels"):
+            count(name, getattr(self, name))
+        for check, names in (
+            (positive, ("row_norm", "full_row_norm", "entry_bound")),
+            (nonnegative, ("noise_multiplier", "sigma", "coefficient_noise")),
+        ):
+            for name in names:
+                if name not in ("entry_bound", "coefficient_noise") or getattr(self, name) is not None:
+                    check(name, getattr(self, name))
+        if not isinstance(self.seeded, bool):
+            raise ValueError("seeded")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; infinite numbers become strings."""
+        return {
+            key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+            for key, value in (asdict(self) | {"for_release": self.for_release}).items()
+        }

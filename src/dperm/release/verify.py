@@ -1,0 +1,150 @@
+"""Whether what a model file says is true: ε is derived again from its accounting events."""
+
+import math
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from dperm.accounting.accountants import delta_of, epsilon_of, has_renyi_price, rdp_epsilon
+from dperm.accounting.events import event_to_list
+from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.ledger import Budget, default_ledger
+from dperm.errors import DpermError
+from dperm.release.assumptions import assumptions
+from dperm.release.content import KEYS
+from dperm.release.model_file import is_unchanged, model_from
+from dperm.release.statement import PrivacyStatement
+from dperm.schema import Classes, Schema
+
+# Two machines may round the last digits of an ε differently.
+_LAST_DIGITS = 1e-9
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was checked."""
+
+    holds: bool
+    text: str
+
+
+def verify(content: dict[str, Any], ledger: str | None = None) -> list[Finding]:
+    """Check a model file's contents.
+
+    Parameters
+    ----------
+    content : dict
+        What `model_file.read_content` returned.
+    ledger : str, optional
+        Also look the release up in this ledger.
+
+    Returns
+    -------
+    list of Finding
+        What is promised follows from the events in the file if all of them hold.
+    """
+    unchanged = is_unchanged(content)
+    extra = sorted(set(content) - KEYS)
+    if extra:
+        return [Finding(False, f"the file holds {extra[0]!r}, which no model file does")]
+    found = [Finding(unchanged, "the fingerprint is that of the contents" if unchanged else "the file was changed")]
+    model = model_from(content)
+    if model is None:
+        return [*found, Finding(False, "the contents do not fit together")]
+    statement, schema = model.privacy_, model.schema_
+    found += [_words(content, statement, schema), *_price(model.event_, statement), _facts(content, statement, schema)]
+    found.append(_release(statement))
+    if ledger is not None:
+        found.append(_entry(content, ledger))
+    return found
+
+
+def _release(statement: PrivacyStatement) -> Finding:
+    if statement.caveats:
+        return Finding(False, f"not for release: {'; '.join(statement.caveats)}")
+    sound = not statement.seeded and statement.noise == "certified"
+    return Finding(sound, "it is for release" if sound else "not for release, and the caveats leave out why")
+
+
+def _words(content: dict[str, Any], statement: PrivacyStatement, schema: Schema | None) -> Finding:
+    dataset = None if content["ledger"] is None else content["ledger"]["dataset"]
+    same = content["statement"] == str(statement).splitlines()
+    same = same and content["assumptions"] == assumptions(statement, schema, dataset)
+    return Finding(same, "the words say what the numbers say" if same else "the words and the numbers differ")
+
+
+def _price(event: Any, statement: PrivacyStatement) -> list[Finding]:
+    if math.isinf(statement.epsilon):
+        return [Finding(False, "nothing is promised: the run had no noise")]
+    adjacency = Adjacency.parse(statement.adjacency)
+    try:
+        epsilon = epsilon_of(event, statement.delta, adjacency)
+        delta = delta_of(event, statement.epsilon, adjacency)
+    except (ArithmeticError, ValueError):  # numbers that no run has
+        return [Finding(False, "the accounting events have no price")]
+    room = 1.0 + _LAST_DIGITS
+    holds = epsilon <= statement.epsilon * room and delta <= statement.delta * room + 1e-300
+    promised = f"(ε = {statement.epsilon:g}, δ = {statement.delta:g}), adjacency {statement.adjacency}"
+    derived = f"the accounting events give ε = {epsilon:.6g} at δ = {statement.delta:g}"
+    found = [Finding(holds, f"{derived}: {'within' if holds else 'NOT within'} the promised {promised}")]
+    stated = ((statement.certified_epsilon, epsilon), (statement.certified_delta, delta))
+    if not all(math.isclose(*pair, rel_tol=1e-6, abs_tol=1e-15) for pair in stated):
+        found.append(Finding(False, "the ε and δ that the statement says were certified are others"))
+    if statement.delta > 0.0 and has_renyi_price(event):
+        check = rdp_epsilon(event, statement.delta, adjacency)
+        agree = check >= epsilon * (1.0 - _LAST_DIGITS)
+        found.append(Finding(agree, f"Rényi accounting, other code, gives ε ≤ {check:.6g}: looser, as it must be"))
+    return found
+
+
+def _facts(content: dict[str, Any], statement: PrivacyStatement, schema: Schema | None) -> Finding:
+    """Whether model, schema and statement speak of the same rows, columns and classes."""
+    classes = None if content["classes"] is None else tuple(content["classes"])
+    constant = min(statement.row_norm, statement.entry_bound or math.inf)
+    norms = (statement.row_norm, math.hypot(statement.row_norm, constant))
+    agree = [
+        statement.classes == classes,
+        statement.n_features == len(content["columns"]),
+        any(math.isclose(statement.full_row_norm, norm) for norm in norms),
+        (statement.coefficient_noise or 0.0) >= 0.0,
+    ]
+    text = f"{statement.n_features} columns of norm at most {statement.row_norm:.4g}"
+    if schema is not None:
+        agree += [
+            not schema.derived_from_data,
+            not schema.private_ranges,
+            set(statement.private_ranges) <= set(schema.released_ranges),
+            (statement.row_norm, statement.entry_bound) == (schema.bound, 1.0),
+            schema.n in (None, statement.n),
+            classes == (schema.target.labels if isinstance(schema.target, Classes) else None),
+        ]
+        width, bound = schema.n_features, schema.bound
+        text = f"{len(schema.columns)} columns give rows of {width} entries and norm at most {bound:.4g}"
+    return Finding(all(agree), text if all(agree) else "the model, the schema and the statement do not agree")
+
+
+def _entry(content: dict[str, Any], ledger: str) -> Finding:
+    entry = content["ledger"]
+    if entry is None:
+        return Finding(False, "no ledger was charged for this release")
+    budget = Budget(entry["dataset"], ledger)
+    try:
+        budget.confirm(entry["number"], entry["digest"], content["fingerprint"])
+        account = budget.account()
+        paid = next(release for release in account.releases if release.number == entry["number"])
+    except DpermError as error:
+        return Finding(False, str(error))
+    if event_to_list(paid.event) != content["events"] or account.adjacency != content["privacy"]["adjacency"]:
+        return Finding(False, f"entry {entry['number']} of {entry['dataset']!r} in the ledger paid for other events")
+    return Finding(True, f"entry {entry['number']} of {entry['dataset']!r} in the ledger is this release")
+
+
+def ledger_of(content: dict[str, Any]) -> str | None:
+    """The ledger that is named by DPERM_LEDGER, or else the user's own, if it knows the release; None if not."""
+    for place in (os.environ.get("DPERM_LEDGER"), default_ledger()):
+        if place and isinstance(content.get("ledger"), dict):
+            with suppress(DpermError, KeyError, TypeError):
+                if _entry(content, place).holds:
+                    return place
+    return None

@@ -1,5 +1,0 @@
-"""One page about a release, for the people who have to decide whether it may go out."""
-
-from dperm.report.page import render_report, write_report
-
-__all__ = ["render_report", "write_report"]

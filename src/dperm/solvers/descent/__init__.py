@@ -1,0 +1,1 @@
+"""Methods that descend along noisy gradients of all rows or of samples."""

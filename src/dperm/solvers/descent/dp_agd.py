@@ -1,0 +1,241 @@
+"""DP-AGD: accelerated proximal gradient descent on noisy full gradients, the mean of whose iterates is released."""
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.guarantee import Guarantee
+from dperm.errors import InvalidParameter
+from dperm.mechanisms import GradientQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.setting import Setting
+from dperm.problem import Problem
+from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.expected import nominal_length
+from dperm.solvers.refusals import needs_convexity
+from dperm.validation import count, positive
+
+# What a run without noise aims at, and how long it may take.
+_NOISELESS_GAP = 1e-5
+_NOISELESS_MAX_STEPS = 5_000
+
+
+@dataclass(frozen=True)
+class DPAGD(Solver):
+    """Noisy accelerated gradient descent for convex losses; every step is paid for.
+
+    From x_0 = z_0 = start, for t = 1 … T:
+
+        y_t = (1 − θ_t) x_{t−1} + θ_t z_{t−1}
+        z_t = prox_{(η/θ_t) r, C}(z_{t−1} − (η/θ_t)(∇F(y_t) + N(0, σ_t² I)))
+        x_t = (1 − θ_t) x_{t−1} + θ_t z_t
+
+    and the answer is the mean of x_1 … x_T with weights t²(T + 1 − t). Momentum makes noise oscillate, and the mean
+    takes that out. Later steps get more of the budget. The bound and the reasons are in docs/proofs/accelerated.md.
+
+    Parameters
+    ----------
+    n_steps : int, optional
+        T. By default the T that minimises the bound of docs/proofs/accelerated.md.
+    step_size : float, optional
+        η, by default 1/L; the bound holds up to there.
+    nominal_distance : float
+        A public guess at ‖w* − start‖ · R, used where strong convexity or a domain gives no smaller bound. It steers T,
+        not privacy.
+    max_steps : int
+        Cap on the default T, a matter of running time.
+
+    Examples
+    --------
+    >>> from dperm import DPAGD, Guarantee, L2, Logistic, Problem, price
+    >>> problem = Problem(Logistic(), L2(1e-4))
+    >>> price(problem, 200_000, 54, guarantee=Guarantee(1.0, 1e-6), solver=DPAGD()).privacy.n_steps
+    633
+    """
+
+    n_steps: int | None = None
+    step_size: float | None = None
+    nominal_distance: float = 40.0
+    max_steps: int = 2_000
+
+    name = "dp-agd"
+    profile = Profile(
+        summary="noisy accelerated gradient descent, averaged",
+        source="Nesterov 1983, Lan 2012, with Gaussian noise whose budget grows along the path",
+        table="none",
+        utility="√p ‖w* − start‖/(nε) convex; p log(n)/(μn²ε²) strongly convex",
+        gradients="n·T, T² = L‖w* − start‖ nε/√p; T = √κ log(n²ε²/p) strongly convex",
+        regularizers="any, non-smooth ones by a proximal step; any domain",
+        adjacency="certified for both",
+        needs="convex smooth loss",
+    )
+
+    def __post_init__(self) -> None:
+        """Check the settings that were given."""
+        if self.n_steps is not None:
+            count("n_steps", self.n_steps)
+        if self.step_size is not None:
+            positive("step_size", self.step_size)
+        positive("nominal_distance", self.nominal_distance)
+        count("max_steps", self.max_steps)
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Momentum needs convexity."""
+        return needs_convexity(problem)
+
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+        """Choose T; momentum and the shares of the budget follow from it."""
+        step_size = self.step_size or 1.0 / setting.smoothness
+        n_steps = self.n_steps or self._default_steps(setting, guarantee, step_size)
+        path = accelerated_path(n_steps, step_size, setting.constants.strong_convexity)
+        # With a share s of the budget a release has 1/√s times the noise that it would have alone.
+        planned = tuple(PlannedQuery(GradientQuery(setting), 1, 1.0 / math.sqrt(share)) for share in path.shares)
+        mechanism = f"dp-agd, T = {n_steps} noisy full-gradient steps, all of them paid for"
+        return Plan(mechanism, planned, {"n_steps": n_steps, "step_size": step_size})
+
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+        """Ask at a mean of points of C, which lies in C, move and average."""
+        step_size = float(plan.settings["step_size"])
+        path = accelerated_path(len(plan.planned), step_size, problem.regularizer.strong_convexity)
+        x = z = mean = start
+        for item, theta, weight in zip(plan.planned, path.theta, path.weights, strict=True):
+            step = step_size / theta
+            z = problem.prox(z - step * oracle.ask(item, x + theta * (z - x)), step)
+            x = x + theta * (z - x)
+            mean = mean + weight * (x - start)
+        return mean
+
+    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
+        """The paper does not have this method."""
+        raise InvalidParameter("the paper does not have dp-agd; use noise='certified'.")
+
+    def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
+        """What the steps do on the worst quadratic: far less than the bound, which does not see that a mean quiets."""
+        plan = self.plan(setting, guarantee)
+        n_steps, step_size = int(plan.settings["n_steps"]), float(plan.settings["step_size"])
+        constants = setting.constants
+        curvatures = setting.smoothness * np.geomspace(1.0 / (3.0 * n_steps) ** 2, 1.0, 40)
+        bias, noise = risk_on_quadratics(n_steps, step_size, constants.strong_convexity, curvatures)
+        variance = constants.dimension * _release_variance(setting, guarantee)
+        return float(self._distance(setting) ** 2 * bias.max() + variance * noise.max())
+
+    def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float) -> int:
+        if guarantee is None:
+            enough = (
+                t for t in _tried(_NOISELESS_MAX_STEPS) if self._bound(setting, None, t, step_size) <= _NOISELESS_GAP
+            )
+            return next(enough, _NOISELESS_MAX_STEPS)
+        return min(_tried(self.max_steps), key=lambda t: self._bound(setting, guarantee, t, step_size))
+
+    def _bound(self, setting: Setting, guarantee: Guarantee | None, n_steps: int, step_size: float) -> float:
+        """The bound on E[F^r(answer) − min F^r]."""
+        constants = setting.constants
+        path = accelerated_path(n_steps, step_size, constants.strong_convexity)
+        bias = 0.5 * self._distance(setting) ** 2 * path.bias
+        if guarantee is None:
+            return bias
+        variance = constants.dimension * _release_variance(setting, guarantee)
+        return bias + variance * float((path.noise / path.shares).sum())
+
+    def _distance(self, setting: Setting) -> float:
+        """What is taken for ‖w* − start‖: the least that the domain, strong convexity and the guess allow."""
+        constants = setting.constants
+        distances = [nominal_length(setting, self.nominal_distance)]
+        if constants.strong_convexity > 0.0:
+            # (μ/2)‖w* − start‖² ≤ F^r(start) − F^r(w*).
+            distances.append(math.sqrt(2.0 * constants.initial_gap / constants.strong_convexity))
+        return min(distances)
+
+
+def _release_variance(setting: Setting, guarantee: Guarantee) -> float:
+    """Variance of one coordinate of the mean gradient if it were the only release."""
+    return (setting.domain_sensitivity / (setting.n * gaussian_mu(guarantee))) ** 2
+
+
+def _tried(largest: int) -> list[int]:
+    """Numbers of steps to choose from: near the best one the bound is flat."""
+    return [int(t) for t in np.unique(np.geomspace(1, largest, 120).astype(int))]
+
+
+@dataclass(frozen=True)
+class Path:
+    """Momentum, weights and shares of T accelerated steps, and what they make of distance and noise.
+
+    Attributes
+    ----------
+    theta : array
+        θ_1 … θ_T.
+    weights : array
+        c_1 … c_T, the weights of the mean.
+    bias : float
+        Σ c_t/A_t: the bound on the bias is half of it times ‖w* − start‖².
+    noise : array
+        ω_1 … ω_T: noise of variance σ_t² in every coordinate of step t adds at most ω_t p σ_t².
+    shares : array
+        s_1 … s_T: half of the budget in proportion to √ω_t, which makes the bound smallest, half to c_t, which is best
+        in directions so curved that T steps are many.
+    """
+
+    theta: Array
+    weights: Array
+    bias: float
+    noise: Array
+    shares: Array
+
+
+@functools.lru_cache(maxsize=256)
+def accelerated_path(n_steps: int, step_size: float, strong_convexity: float) -> Path:
+    """Lay out T steps.
+
+    Parameters
+    ----------
+    n_steps : int
+        T.
+    step_size : float
+        η.
+    strong_convexity : float
+        μ.
+    """
+    steps = np.arange(1.0, n_steps + 1.0)
+    weights = steps**2 * (n_steps + 1.0 - steps)
+    weights /= weights.sum()
+    # θ_t² = η(1 − θ_t)(1/A_{t−1} + μ) and 1/A_t = (1 − θ_t)/A_{t−1}, written so that nothing overflows.
+    theta, inverse = np.ones(n_steps), np.full(n_steps, 1.0 / step_size)
+    for t in range(1, n_steps):
+        pull = step_size * (inverse[t - 1] + strong_convexity)
+        theta[t] = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 / pull))
+        inverse[t] = (1.0 - theta[t]) * inverse[t - 1]
+    # Σ_{t≥k} c_t A_k/A_t, from the end.
+    later = weights.copy()
+    for k in range(n_steps - 2, -1, -1):
+        later[k] += (1.0 - theta[k + 1]) * later[k + 1]
+    noise = later * theta**2 / (inverse + strong_convexity)
+    roots = np.sqrt(noise)
+    return Path(theta, weights, float(weights @ inverse), noise, 0.5 * (roots / roots.sum() + weights))
+
+
+def risk_on_quadratics(
+    n_steps: int, step_size: float, strong_convexity: float, curvatures: Array
+) -> tuple[Array, Array]:
+    """Expected risk in directions of these curvatures of F, with r = (μ/2)‖w‖²: from a unit distance, and from noise.
+
+    The noise is that of one release of unit variance, divided by the path's shares. Both are exact, by the steps'
+    recursion taken from the end.
+    """
+    path = accelerated_path(n_steps, step_size, strong_convexity)
+    total = curvatures + strong_convexity
+    of_x, of_z = np.zeros(curvatures.size), np.zeros(curvatures.size)  # how far the answer follows x_t and z_t
+    moved, noise = np.zeros(curvatures.size), np.zeros(curvatures.size)
+    for theta, weight, share in zip(path.theta[::-1], path.weights[::-1], path.shares[::-1], strict=True):
+        of_x = of_x + weight
+        of_z, of_x = of_z + theta * of_x, (1.0 - theta) * of_x
+        shrunk = of_z / (1.0 + strong_convexity * step_size / theta)
+        of_gradient = shrunk * (step_size / theta)
+        of_y = -of_gradient * curvatures
+        of_z, of_x = shrunk + theta * of_y, of_x + (1.0 - theta) * of_y
+        moved += total * of_gradient
+        noise += of_gradient**2 / share
+    return 0.5 * total * (1.0 - moved) ** 2, 0.5 * total * noise

@@ -1,0 +1,150 @@
+"""Random Round Private SGD of Zhang, Zheng, Mou and Wang 2017, for losses that need not be convex."""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dperm.accounting.guarantee import Guarantee
+from dperm.errors import InvalidParameter
+from dperm.mechanisms import StochasticStepsQuery, check_sampling_rate
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.setting import Setting
+from dperm.problem import Problem
+from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.descent.stochastic import (
+    SAMPLING_TO_NOISE,
+    check_decay,
+    expected_sigma,
+    falling,
+    published_sigma,
+    rate_for,
+    step_variance,
+)
+from dperm.solvers.expected import noise_floor
+from dperm.validation import count, positive
+
+# Default steps are 1/(4L): the bound is then within 1/7 of what ever smaller ones and ever more of them reach.
+_SHORTER = 4.0
+
+# Full gradients of a run without noise.
+_NOISELESS_STEPS = 10_000
+
+
+@dataclass(frozen=True)
+class RRPSGD(Solver):
+    """Noisy SGD that stops after a random number of steps, and returns the iterate it has come to.
+
+    The number of steps is drawn with probabilities in proportion to 2η_t − Lη_t², so the expected squared gradient norm
+    of what is returned is the mean that the analysis bounds. All T steps are paid for, and only those before the
+    round that was drawn are run.
+
+    Parameters
+    ----------
+    n_steps : int, optional
+        T. By default what the bound asks for at η = 1/(4L); with noise="paper" it is n², as published.
+    sampling_rate : float, optional
+        q. By default so that the noise multiplier is about 1 or above; with noise="paper" it is 1/n, one row a step on
+        average.
+    step_size : float, optional
+        η, below 2/L. By default √(2(F(w_0) − F*)/(LTV)) for a variance V of the steps, and at most 1/L.
+    decay : float
+        η_t = η t^−decay: 0 for constant steps, whose round is drawn uniformly.
+    max_steps : int
+        Cap on the default T, a matter of running time. n² beyond it is cut, as for BassilySGD.
+    max_passes : float
+        Cap on the default qT, in passes over the rows.
+
+    Examples
+    --------
+    >>> from dperm import Guarantee, Problem, RRPSGD, Sigmoid, price
+    >>> fit = price(Problem(Sigmoid()), 10_000, 5, guarantee=Guarantee(1.0, 1e-6), solver=RRPSGD(n_steps=100))
+    >>> fit.paid.plan.n_steps
+    100
+    """
+
+    n_steps: int | None = None
+    sampling_rate: float | None = None
+    step_size: float | None = None
+    decay: float = 0.0
+    max_steps: int = 10_000_000
+    max_passes: float = 100.0
+
+    name = "rrpsgd"
+    profile = Profile(
+        summary="noisy SGD that stops at a random round",
+        source="Zhang, Zheng, Mou and Wang 2017, after Ghadimi and Lan 2013",
+        table="Zhang et al. 2017, non-convex (section 6 compares with it)",
+        utility="√p log(n)/(nε) for the squared gradient norm",
+        gradients="n² as published",
+        regularizers="any, non-smooth ones by a proximal step; any domain; the bound is for none of either",
+        adjacency="published for replace_one; certified for both",
+        needs="smooth loss, convex or not",
+    )
+
+    def __post_init__(self) -> None:
+        """Check the settings that were given."""
+        for name in ("n_steps", "max_steps"):
+            if getattr(self, name) is not None:
+                count(name, getattr(self, name))
+        if self.sampling_rate is not None:
+            check_sampling_rate(self.sampling_rate)
+        if self.step_size is not None:
+            positive("step_size", self.step_size)
+        check_decay(self.decay)
+        positive("max_passes", self.max_passes)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Few steps: pricing millions of them takes a while."""
+        return cls(max_steps=2_000, max_passes=20.0)
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Every problem that dperm can state is smooth."""
+        return None
+
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+        """Choose T, q and η."""
+        if guarantee is None:
+            return self._plan(setting, self.n_steps or _NOISELESS_STEPS, self.sampling_rate or 1.0, 0.0)
+        n_steps = self.n_steps or self._default_steps(setting, guarantee)
+        rate = self.sampling_rate or rate_for(setting, guarantee, n_steps, self.max_passes)
+        return self._plan(setting, n_steps, rate, expected_sigma(setting, guarantee, rate, n_steps))
+
+    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
+        """n² steps of one row each on average, with noise of the form that Bassily et al. have."""
+        n_steps = self.n_steps or min(setting.n**2, self.max_steps)
+        rate = self.sampling_rate or 1.0 / setting.n
+        sigma = published_sigma(setting, guarantee, rate, n_steps)
+        plan = self._plan(setting, n_steps, rate, sigma)
+        return CalibratedPlan(plan, sigma / plan.planned[0].query.sensitivity)
+
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+        """Draw the round R, take the R − 1 steps before it, return w_{R−1}."""
+        (item,) = plan.planned
+        step_sizes = float(plan.settings["step_size"]) * falling(item.query.n_steps, self.decay)
+        weights = np.cumsum(step_sizes * (2.0 - item.query.setting.smoothness * step_sizes))
+        n_before = int(np.searchsorted(weights, oracle.public_coin.random() * weights[-1], side="right"))
+        if n_before == 0:
+            return start
+        last: Array = oracle.ask(item, start, step_size=step_sizes[:n_before])[0]
+        return last
+
+    def _plan(self, setting: Setting, n_steps: int, rate: float, sigma: float) -> Plan:
+        smoothness = setting.smoothness
+        # [2 gap + LV Ση_t²]/Σ(2η_t − Lη_t²), but for Lη_t² below, is smallest where LV Ση_t² is 2 gap.
+        spread = smoothness * step_variance(setting, rate, sigma) * float((falling(n_steps, self.decay) ** 2).sum())
+        longest = math.sqrt(2.0 * setting.constants.initial_gap / spread) if spread > 0.0 else math.inf
+        step_size = self.step_size or min(1.0 / smoothness, longest)
+        if step_size * smoothness >= 2.0:
+            raise InvalidParameter(f"step_size must be below 2/L = {2.0 / smoothness:g}, got {step_size:g}.")
+        mechanism = f"rrpsgd, up to T = {n_steps} noisy stochastic gradient steps at sampling rate {rate:.3g}"
+        planned = PlannedQuery(StochasticStepsQuery(setting, rate, n_steps))
+        return Plan(mechanism, (planned,), {"n_steps": n_steps, "step_size": step_size})
+
+    def _default_steps(self, setting: Setting, guarantee: Guarantee) -> int:
+        """T at which the best η is 1/(4L), for a variance V of (1 + sampling/noise) pTv."""
+        floor = (1.0 + SAMPLING_TO_NOISE) * noise_floor(setting, guarantee)
+        best = _SHORTER * math.sqrt(2.0 * setting.constants.initial_gap * setting.smoothness / floor)
+        return int(min(max(1.0, best), self.max_steps))

@@ -1,0 +1,76 @@
+"""What the stochastic gradient methods share: how many rows a step samples, and the noise that is to be expected.
+
+The defaults come from n, p, ε, δ and the problem's constants; docs/proofs/stochastic_gradient.md derives them.
+"""
+
+import math
+
+import numpy as np
+
+from dperm.accounting.accountants import central_limit_multiplier, central_limit_rate
+from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.guarantee import Guarantee
+from dperm.errors import InvalidParameter
+from dperm.mechanisms import StochasticStepsQuery
+from dperm.mechanisms.setting import Setting
+from dperm.solvers.base import Array
+from dperm.solvers.expected import noise_floor
+from dperm.validation import finite
+
+# A batch's variance, G²/(qn) at the most and in practice several times smaller, may be this multiple of the noise's.
+SAMPLING_TO_NOISE = 3.0
+
+
+def rate_for(setting: Setting, guarantee: Guarantee, n_steps: int, max_passes: float) -> float:
+    """The sampling rate of T steps: enough rows for the noise that there is, a multiplier of about 1, and the time.
+
+    By the central limit theorem the noise on a step's mean is √T Δ/(nμ) whatever the rate, until the multiplier comes
+    below about 1; smaller rates would only add noise.
+    """
+    lowest = central_limit_rate(1.0, gaussian_mu(guarantee) ** 2 / n_steps, setting.adjacency)
+    # (1 − q)/q · G²/n is that multiple of pTv.
+    noise = SAMPLING_TO_NOISE * setting.n * n_steps * noise_floor(setting, guarantee)
+    quiet = 1.0 / (1.0 + noise / setting.constants.lipschitz**2)
+    return min(1.0, max(1.0 / setting.n, min(max(lowest, quiet), max_passes / n_steps)))
+
+
+def expected_sigma(setting: Setting, guarantee: Guarantee, rate: float, n_steps: int) -> float:
+    """About the noise that calibration will find. Step sizes rest on it, the price does not."""
+    multiplier = central_limit_multiplier(rate, gaussian_mu(guarantee) ** 2 / n_steps, setting.adjacency)
+    return multiplier * StochasticStepsQuery(setting, rate, n_steps).sensitivity
+
+
+def published_sigma(setting: Setting, guarantee: Guarantee, rate: float, n_steps: int) -> float:
+    """Noise on a step's mean gradient after Bassily, Smith and Thakurta 2014, for T steps at rate q.
+
+    They have σ² = 32 G² n² ln(n/δ) ln(1/δ)/ε² on n times one row's gradient, T = n² and q = 1/n. Their derivation gives
+    32 G² T ln(qT/δ) ln(1/δ)/(nε)² on the mean.
+    """
+    delta, epsilon = guarantee.delta, guarantee.epsilon
+    log_terms = math.log(max(rate * n_steps, 1.0) / delta) * math.log(1.0 / delta)
+    return setting.constants.lipschitz * math.sqrt(32.0 * n_steps * log_terms) / (setting.n * epsilon)
+
+
+def step_variance(setting: Setting, rate: float, sigma: float) -> float:
+    """A bound on the variance of a step's direction: (1 − q) G²/(qn) by sampling, pσ² by noise."""
+    sampling = (1.0 - rate) * setting.constants.lipschitz**2 / (rate * setting.n)
+    return sampling + setting.constants.dimension * sigma**2
+
+
+def distance_bound(setting: Setting, nominal_distance: float) -> float:
+    """A bound on ‖w* − start‖: the domain's, or where that is infinite a public guess."""
+    constants = setting.constants
+    if math.isfinite(constants.diameter):
+        return constants.diameter
+    return nominal_distance * math.sqrt(0.25 / constants.smoothness)
+
+
+def falling(n_steps: int, decay: float) -> Array:
+    """η_t/η = t^−decay."""
+    return np.arange(1.0, n_steps + 1.0) ** -decay
+
+
+def check_decay(decay: float) -> None:
+    """Raise unless it is a power by which step sizes may fall."""
+    if not 0.0 <= finite("decay", decay) <= 1.0:
+        raise InvalidParameter(f"decay must lie between 0 and 1, got {decay!r}.")

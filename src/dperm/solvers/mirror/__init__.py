@@ -1,0 +1,1 @@
+"""Methods for polytopes and other non-Euclidean domains."""

@@ -1,0 +1,66 @@
+"""Output perturbation of Chaudhuri and Monteleoni 2009: the exact minimiser, plus noise, with pure ε."""
+
+from dataclasses import dataclass
+
+from dperm.accounting.guarantee import Guarantee
+from dperm.mechanisms import OutputPerturbationQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.setting import Setting
+from dperm.problem import Problem
+from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.expected import moved_risk
+from dperm.solvers.perturbation.tolerance import needs_a_stable_minimiser, tolerance_for
+from dperm.solvers.refusals import needs_strong_convexity
+
+
+@dataclass(frozen=True)
+class ChaudhuriOutput(Solver):
+    """argmin F^r + b with a density of b ∝ exp(−nμε‖b‖/(2G)).
+
+    Examples
+    --------
+    >>> from dperm import ChaudhuriOutput, Guarantee, L2, Logistic, Problem, price
+    >>> plan = price(Problem(Logistic(), L2(0.01)), 10_000, 20, guarantee=Guarantee(1.0, 0.0), solver=ChaudhuriOutput())
+    >>> plan.privacy.certified_delta
+    0.0
+    """
+
+    name = "chaudhuri-output"
+    pure = True
+    profile = Profile(
+        summary="the exact minimiser with Gamma noise on it, pure ε",
+        source="Chaudhuri and Monteleoni 2009; Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 1",
+        table="Table 1, Chaudhuri et al.; output perturbation",
+        utility="p² log²(p)/(μn²ε²)",
+        gradients="until the minimiser is solved for",
+        regularizers="published for differentiable ones; here every strongly convex one; any domain",
+        adjacency="published for replace_one; certified for both",
+        needs="convex smooth loss, strongly convex F^r",
+    )
+
+    def refusal(self, problem: Problem) -> str | None:
+        """The minimiser must not move far when a row does."""
+        return needs_strong_convexity(problem) or needs_a_stable_minimiser(problem)
+
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+        """One minimisation."""
+        query = OutputPerturbationQuery(setting, tolerance_for(setting, setting.constants.strong_convexity))
+        mechanism = "chaudhuri-output, the exact minimiser plus noise of density ∝ exp(−‖b‖/scale)"
+        return Plan(mechanism, (PlannedQuery(query),), {"tolerance": query.tolerance})
+
+    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
+        """Algorithm 1: the density ∝ exp(−nΛε‖b‖/2) for gradients of length 1 at most."""
+        plan = self.plan(setting, guarantee)
+        constants = setting.constants
+        scale = 2.0 * constants.lipschitz / (setting.n * constants.strong_convexity * guarantee.epsilon)
+        return CalibratedPlan(plan, scale / plan.planned[0].query.sensitivity)
+
+    def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
+        """What Gamma noise does, E‖noise‖² = p(p + 1) scale²."""
+        p = setting.constants.dimension
+        scale = self.plan(setting, guarantee).planned[0].query.sensitivity / guarantee.epsilon
+        return moved_risk(setting, p * (p + 1.0) * scale**2)
+
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+        """Ask once; the projection is post-processing."""
+        return problem.domain.project(oracle.ask(plan.planned[0], start))

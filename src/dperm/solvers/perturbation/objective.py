@@ -1,0 +1,123 @@
+"""Objective perturbation: what the methods of Chaudhuri, Kifer and Talwar share."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.guarantee import SMALLEST_EPSILON, Guarantee
+from dperm.mechanisms import ObjectivePerturbationQuery
+from dperm.mechanisms.base import LARGEST_CONDITION, LARGEST_PULL
+from dperm.mechanisms.plan import Plan, PlannedQuery
+from dperm.mechanisms.setting import Setting
+from dperm.problem import Problem
+from dperm.problem.regularizers import L2, NoRegularizer
+from dperm.solvers.base import Array, Oracle, Solver
+from dperm.solvers.expected import noise_risk, nominal_length, ridge_bias, typical_length
+from dperm.solvers.perturbation.tolerance import needs_a_stable_minimiser, remainder_for, tolerance_for
+from dperm.solvers.refusals import needs_one_margin
+from dperm.validation import nonnegative, positive
+
+# The share of ε that the change of variables may cost at the default ridge.
+JACOBIAN_SHARE = 1.0 / 3.0
+
+
+@dataclass(frozen=True)
+class ObjectiveSolver(Solver):
+    """argmin over C of F^r(w) + (ridge/2)‖w‖² + ⟨b, w⟩/n; see a concrete method for its noise and published constants.
+
+    Parameters
+    ----------
+    ridge : float, optional
+        Strength of the ridge that is added to the problem's own. By default so much that the total is at least
+        √(E‖b‖²)/(nD), which balances noise and bias for a minimiser of norm D, and that the change of variables costs
+        at most a third of ε.
+    nominal_distance : float
+        A public guess at ‖w*‖ · R where the domain does not bound it. It steers the ridge, not privacy.
+    """
+
+    ridge: float | None = None
+    nominal_distance: float = 10.0
+
+    pure = True
+    # Whether b is Gaussian for δ > 0; for δ = 0 it never is.
+    gaussian: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        """Check the settings that were given."""
+        if self.ridge is not None:
+            nonnegative("ridge", self.ridge)
+        positive("nominal_distance", self.nominal_distance)
+
+    def refusal(self, problem: Problem) -> str | None:
+        """The proof moves the linear term along one row's direction."""
+        return needs_one_margin(problem) or needs_a_stable_minimiser(problem)
+
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+        """One minimisation. Without noise no ridge is added."""
+        if self.ridge is not None:
+            return self._plan_with(setting, guarantee, self.ridge)
+        return self._plan_with(
+            setting, guarantee, 0.0 if guarantee is None else self._default_ridge(setting, guarantee)
+        )
+
+    def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
+        """Noise on what is minimised, what the determinant leaves of ε being spent on it, and the bias of the ridge."""
+        ridge = self._default_ridge(setting, guarantee) if self.ridge is None else self.ridge
+        total = setting.constants.strong_convexity + ridge
+        if total == 0.0:
+            return math.inf
+        cost = math.log1p(setting.constants.smoothness / (setting.n * total))
+        left = Guarantee(max(guarantee.epsilon - cost, 0.1 * guarantee.epsilon, SMALLEST_EPSILON), guarantee.delta)
+        bias = ridge_bias(setting, ridge, typical_length(setting, guarantee))
+        return noise_risk(setting, self._noise_length(setting, left) ** 2, total) + bias
+
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+        """Ask once; projecting what the little output noise moved is post-processing."""
+        return self._without_specks(problem, plan, problem.domain.project(oracle.ask(plan.planned[0], start)))
+
+    @staticmethod
+    def _without_specks(problem: Problem, plan: Plan, w: Array) -> Array:
+        """Exact zeros where a non-smooth regularizer made them and the noise for the remainder covered them."""
+        if isinstance(problem.regularizer, NoRegularizer | L2):
+            return w
+        return problem.domain.project(np.where(np.abs(w) > float(plan.settings["speck"]), w, 0.0))
+
+    def _plan_with(self, setting: Setting, guarantee: Guarantee | None, ridge: float, slope_share: float = 1.0) -> Plan:
+        distribution = "Gaussian" if self._is_gaussian(guarantee) else "Gamma"
+        tolerance = tolerance_for(setting, setting.constants.strong_convexity + ridge)
+        remainder = remainder_for(guarantee)
+        query = ObjectivePerturbationQuery(setting, ridge, tolerance, remainder, distribution, slope_share)
+        mechanism = f"{self.name}, the minimiser with a random linear term and a further ridge of {ridge:.3g}"
+        # A coordinate of that noise is as long as this about once in a million.
+        speck = 0.0 if guarantee is None else 8.0 * math.sqrt(setting.constants.dimension + 1.0) * query.remainder_scale
+        return Plan(mechanism, (PlannedQuery(query),), {"ridge": ridge, "tolerance": query.tolerance, "speck": speck})
+
+    def _default_ridge(self, setting: Setting, guarantee: Guarantee) -> float:
+        distance = nominal_length(setting, self.nominal_distance)
+        balanced = self._noise_length(setting, guarantee) / distance if distance > 0.0 else 0.0
+        total = max(balanced, self._jacobian_ridge(setting, JACOBIAN_SHARE * guarantee.epsilon))
+        return self._ridge_for(setting, total)
+
+    @staticmethod
+    def _ridge_for(setting: Setting, total: float) -> float:
+        """What brings the strong convexity to this total, as near as the search can solve for."""
+        solvable = min(max(total, 2.0 * setting.smoothness / LARGEST_CONDITION), LARGEST_PULL * setting.smoothness)
+        return max(0.0, solvable - setting.constants.strong_convexity)
+
+    def _noise_length(self, setting: Setting, guarantee: Guarantee) -> float:
+        """√(E‖b‖²)/n, if nothing but b were to be paid for."""
+        p, moved = setting.constants.dimension, setting.adjacency.records_moved * setting.constants.lipschitz
+        if self._is_gaussian(guarantee):
+            return moved * math.sqrt(p) / gaussian_mu(guarantee) / setting.n
+        return moved * math.sqrt(p * (p + 1.0)) / guarantee.epsilon / setting.n
+
+    def _is_gaussian(self, guarantee: Guarantee | None) -> bool:
+        return self.gaussian and (guarantee is None or guarantee.delta > 0.0)
+
+    @staticmethod
+    def _jacobian_ridge(setting: Setting, cost: float) -> float:
+        """The total strong convexity at which the change of variables costs this much: ln(1 + β/(nΛ)) = cost."""
+        return setting.constants.smoothness / (setting.n * math.expm1(min(cost, 500.0)))

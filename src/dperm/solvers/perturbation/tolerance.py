@@ -1,0 +1,43 @@
+"""What output and objective perturbation share: how exactly the minimiser is solved for, and what else they need."""
+
+import math
+
+from dperm.accounting.guarantee import Guarantee
+from dperm.mechanisms.base import smallest_tolerance
+from dperm.mechanisms.setting import Setting, margin_rounding, pull_rounding
+from dperm.problem import Problem
+from dperm.problem.prox import prox_is_exact
+from dperm.solvers.refusals import needs_convexity
+
+# The share of ε that hides how far a minimisation was from done.
+REMAINDER_SHARE = 0.005
+
+# The tolerance, as a share of the gradient's sensitivity: far below the noise.
+_TOLERANCE_SHARE = 1e-7
+
+
+def tolerance_for(setting: Setting, strong_convexity: float) -> float:
+    """Length of a subgradient at which a minimisation may end: far below the noise, and above what rounding can do."""
+    constants = setting.constants
+    moved = setting.adjacency.records_moved * constants.lipschitz / setting.n
+    # Margins of a minimiser of norm W are off by p·u·W·R. (μ/2)W² is at most the initial gap; b may make it longer.
+    norm = 3.0 * math.sqrt(2.0 * constants.initial_gap / strong_convexity) if strong_convexity > 0.0 else 0.0
+    reach = constants.norm_bound if constants.norm_bound < math.inf else norm  # 0 need not lie in C
+    norm = min(constants.diameter, norm)
+    rounding = margin_rounding(setting, norm) + pull_rounding(2.0 * strong_convexity * reach)
+    return max(_TOLERANCE_SHARE * moved, 2.0 * smallest_tolerance(setting)) + 4.0 * rounding
+
+
+def remainder_for(guarantee: Guarantee | None) -> float:
+    """What the remainder costs; any number will do for a run without noise."""
+    return 1.0 if guarantee is None else REMAINDER_SHARE * guarantee.epsilon
+
+
+def needs_a_stable_minimiser(problem: Problem) -> str | None:
+    """Why the minimiser of this problem cannot be perturbed, or None."""
+    reason = needs_convexity(problem)
+    if reason is None and not prox_is_exact(problem.regularizer, problem.domain):
+        reason = (
+            f"it needs an exact proximal step, which {problem.regularizer.name} does not have on {problem.domain.name}."
+        )
+    return reason

@@ -1,0 +1,1 @@
+"""Printed forms and published noise: for reproduction, never for release."""

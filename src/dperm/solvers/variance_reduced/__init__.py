@@ -1,0 +1,1 @@
+"""Methods that ask how the gradient changes, with noise that vanishes as they converge."""

@@ -1,0 +1,86 @@
+"""The paper's figures and tables, measured again, each with a verdict."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from rich.console import Console
+
+from dperm.errors import InvalidParameter
+from dperm.files import write_whole
+from dperm.studies.drawing import pyplot
+from dperm.studies.reproduce import figures, privacy, tables
+from dperm.studies.reproduce.lab import Lab, Measurement
+from dperm.studies.reproduce.page import template, write_page
+from dperm.studies.reproduce.section import Section
+
+
+class Study(Protocol):
+    """Says what to measure, and what follows from it."""
+
+    def measurements(self) -> list[Measurement]:
+        """Everything that is measured, in order."""
+
+    def section(self, results: Mapping[Measurement, dict[str, Any]]) -> Section:
+        """What the results say."""
+
+
+STUDIES: dict[str, Callable[[bool], Study]] = {
+    "figure-1": figures.figure_1,
+    "figure-2": figures.figure_2,
+    "table-1": tables.table_1,
+    "table-2": tables.table_2,
+    "table-3": tables.table_3,
+    "privacy": privacy.study,
+}
+
+
+def reproduce(names: Sequence[str], output: Path, console: Console, quick: bool = False) -> Path | None:
+    """Run studies, print their verdicts and write pictures, Markdown and CSV; all of them together are a page as well.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Among `STUDIES`.
+    output : Path
+        Folder for everything. What was measured is kept there in `measurements.jsonl`, and not measured again.
+    console : Console
+        Where to print.
+    quick : bool
+        Fewer rows, seeds and settings: a look in a minute or two. Its verdicts are about those settings.
+
+    Returns
+    -------
+    Path or None
+        The page, if all studies were asked for.
+    """
+    if output.exists() and not output.is_dir():
+        raise InvalidParameter(f"{output} is a file; name a folder.")
+    output.mkdir(parents=True, exist_ok=True)
+    pyplot()  # where one of these is missing, this fails now and not after an hour
+    if set(names) == set(STUDIES):
+        template()
+    lab = Lab(output / "measurements.jsonl")
+    sections = []
+    for name in names:
+        study = STUDIES[name](quick)
+        section = study.section(lab.run(name, study.measurements()))
+        sections.append(section)
+        _write(section, output)
+        console.print(f"\n{section.title}", style="bold", highlight=False, soft_wrap=True)
+        for verdict in section.verdicts:
+            console.print(f"  {verdict.outcome.value.upper()}: {verdict.claim}", highlight=False, soft_wrap=True)
+            console.print(f"    {verdict.because}", highlight=False, soft_wrap=True)
+        console.print(f"  wrote {output / name}.md, .csv, .png", highlight=False, soft_wrap=True)
+    if set(names) != set(STUDIES):
+        return None
+    page = output / "reproduction.html"
+    write_page(page, sections, quick)
+    console.print(f"\nthe page: {page}", highlight=False, soft_wrap=True)
+    return page
+
+
+def _write(section: Section, output: Path) -> None:
+    write_whole(output / f"{section.name}.md", section.markdown())
+    write_whole(output / f"{section.name}.csv", section.measurements.csv())
+    write_whole(output / f"{section.name}.png", section.picture)

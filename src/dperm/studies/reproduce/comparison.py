@@ -1,0 +1,355 @@
+"""A table of the paper, measured: every row's excess risk against n, ε and p, its gradients, and a non-smooth r."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.guarantee import Guarantee
+from dperm.solvers import Solver
+from dperm.studies.reproduce.lab import Fit, Measurement
+from dperm.studies.reproduce.pictures import Trend, draw_trends
+from dperm.studies.reproduce.rows import RowsOf
+from dperm.studies.reproduce.section import Cell, Section, Sheet
+from dperm.studies.reproduce.verdicts import Exponent, Outcome, Verdict, all_of, fit_exponent, is_true
+
+DELTA = 1e-5
+NOISES = {"certified": "certified", "published": "paper"}
+
+# A method has learned something if its excess is below so much of that of w = 0.
+LEARNED = 0.5
+
+# Fewer points do not make a power.
+_FEWEST_POINTS = 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where it is measured; `log_delta` is the ln(1/δ) of the bounds."""
+
+    n: int
+    epsilon: float
+    p: int
+    log_delta: float = math.log(1.0 / DELTA)
+
+
+Formula = Callable[[Place], float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: the method, and what the paper says of it.
+
+    Parameters
+    ----------
+    label : str
+        Who and what.
+    solver : Solver
+        The method.
+    excess : tuple of callables
+        The terms of the bound on its excess risk, other constants than the theorem's set to 1.
+    gradients : tuple of callables
+        The terms of its gradient complexity; none where the table has N/A.
+    non_smooth : bool
+        The table's last column.
+    counted : str or callable
+        The noise whose plan is counted, or the published number of gradients where a plan is cut short.
+    outdone : bool
+        Whether the paper says that its own method needs fewer gradients.
+    pure : bool
+        δ = 0: the method has no other noise.
+    published : bool
+        Whether the published noise is measured as well.
+    """
+
+    label: str
+    solver: Solver
+    excess: tuple[Formula, ...]
+    gradients: tuple[Formula, ...]
+    non_smooth: bool
+    counted: str | Formula = "certified"
+    outdone: bool = False
+    pure: bool = False
+    published: bool = True
+
+    @property
+    def noises(self) -> dict[str, str]:
+        """Names and modes of the noise that it is measured with."""
+        return {name: mode for name, mode in NOISES.items() if self.published or mode == "certified"}
+
+    def effective(self, place: Place, mode: str) -> Place:
+        """The place with ε as the noise sees it.
+
+        Published Gaussian noise is in proportion to √ln(1/δ)/ε, certified noise to 1/μ, where μ is what (ε, δ) allow;
+        for δ = 0 it is 1/ε.
+        """
+        if mode == "paper" and not self.pure:
+            return place
+        if self.pure:
+            return replace(place, log_delta=1.0)
+        return replace(place, epsilon=gaussian_mu(Guarantee(place.epsilon, DELTA)), log_delta=1.0)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One of n, ε and p, varied while the others stay; `scale` is what powers are taken of."""
+
+    name: str
+    places: tuple[Place, ...]
+    scale: Formula
+
+
+Results = Mapping[Measurement, dict[str, Any]]
+Powers = dict[tuple[Row, str, str], Exponent | None]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of the paper, measured. The last row is the paper's own method; the first axis is n."""
+
+    name: str
+    title: str
+    text: tuple[str, ...]
+    rows: tuple[Row, ...]
+    rows_of: Callable[[Place, int], RowsOf]
+    penalised: Callable[[Place, int], RowsOf]
+    axes: tuple[Axis, ...]
+    base: Place
+    seeds: int
+
+    def measurements(self) -> list[Measurement]:
+        """Every fit, those on the same rows one after another."""
+        smooth = [
+            self._fit(row, mode, place, seed)
+            for place in self._places()
+            for seed in range(self.seeds)
+            for row in self.rows
+            for mode in row.noises.values()
+        ]
+        return [*smooth, *[self._penalised(row, seed) for seed in range(self.seeds) for row in self.rows]]
+
+    def section(self, results: Results) -> Section:
+        """Exponents, verdicts, a picture and numbers."""
+        powers: Powers = {
+            (row, noise, axis.name): self._power(row, mode, axis, results)
+            for row in self.rows
+            for noise, mode in row.noises.items()
+            for axis in self.axes
+        }
+        growth = {row: self._gradient_growth(row, results) for row in self.rows if row.gradients}
+        verdicts = [self._excess_verdict(row, powers, results) for row in self.rows]
+        verdicts += [self._growth_verdict(growth), self._fewest(results), self._non_smooth_verdict(results)]
+        return Section(
+            name=self.name,
+            title=f"{self.title}, δ = {DELTA:g}, replace_one",
+            text=(
+                *self.text,
+                f"Every one of {self.seeds} seeds draws rows and noise of its own. A power is fitted to every seed's "
+                "series; its interval is the 95 % t interval over seeds. Beside it is the power of the table's bound "
+                "on the same points, logarithms included; of a sum, that of the fastest term. Certified noise is in "
+                "proportion to 1/μ, with μ what (ε, δ) allow a Gaussian: for it, μ takes the place of ε/√ln(1/δ). A "
+                "bound fails if the whole interval lies more than 0.1 above its power, and some of the excess above "
+                "ten times the bound with its constants set to 1 (in the list of fits). A method whose excess is above "
+                f"{LEARNED:g} of that of w = 0 has learned nothing there: the point is left out, and the claim "
+                "undecided at best.",
+            ),
+            verdicts=verdicts,
+            summary=(self._summary(powers, growth, results),),
+            measurements=self._sheet(results),
+            picture=self._picture(powers, results),
+        )
+
+    def _places(self) -> list[Place]:
+        return list(dict.fromkeys(place for axis in self.axes for place in axis.places))
+
+    def _fit(self, row: Row, mode: str, place: Place, seed: int) -> Fit:
+        return Fit(self.rows_of(place, seed), row.solver, place.epsilon, 0.0 if row.pure else DELTA, mode, seed)
+
+    def _penalised(self, row: Row, seed: int) -> Fit:
+        return replace(self._fit(row, "certified", self.base, seed), rows=self.penalised(self.base, seed))
+
+    def _runs(self, row: Row, mode: str, place: Place, results: Results) -> list[dict[str, Any]]:
+        return [results[self._fit(row, mode, place, seed)] for seed in range(self.seeds)]
+
+    def _usable(self, row: Row, mode: str, axis: Axis, results: Results) -> list[tuple[Place, list[float]]]:
+        """The points where the method learned something, with its excesses over seeds."""
+        found = []
+        for place in axis.places:
+            runs = self._runs(row, mode, place, results)
+            share = _share(runs)
+            if share is not None and share < LEARNED:
+                found.append((row.effective(place, mode), [float(run["excess"]) for run in runs]))
+        return found
+
+    def _power(self, row: Row, mode: str, axis: Axis, results: Results) -> Exponent | None:
+        usable = self._usable(row, mode, axis, results)
+        if len(usable) < _FEWEST_POINTS:
+            return None
+        places = [place for place, _ in usable]
+        series = np.array([excesses for _, excesses in usable]).T.tolist()
+        terms = [[term(place) for place in places] for term in row.excess]
+        return fit_exponent([axis.scale(place) for place in places], series, terms)
+
+    def _gradients(self, row: Row, place: Place, results: Results) -> float | None:
+        if not isinstance(row.counted, str):
+            return row.counted(place)
+        gradients = results[self._fit(row, row.counted, place, 0)]["gradients"]
+        return None if gradients is None else float(gradients)
+
+    def _gradient_growth(self, row: Row, results: Results) -> Exponent | None:
+        axis = self.axes[0]
+        counts = [self._gradients(row, place, results) for place in axis.places]
+        measured = [count for count in counts if count is not None]
+        if len(measured) < len(counts):
+            return None
+        terms = [[term(place) for place in axis.places] for term in row.gradients]
+        return fit_exponent([axis.scale(place) for place in axis.places], [measured], terms)
+
+    def _excess_verdict(self, row: Row, powers: Powers, results: Results) -> Verdict:
+        texts, outcomes = [], []
+        for noise in row.noises:
+            found = {axis.name: powers[row, noise, axis.name] for axis in self.axes}
+            outcomes += [Outcome.OPEN if power is None else power.keeps_the_bound() for power in found.values()]
+            if any(len(self._usable(row, row.noises[noise], axis, results)) < len(axis.places) for axis in self.axes):
+                outcomes.append(Outcome.OPEN)
+            told = [f"{name} {power or 'not seen, too little was learned'}" for name, power in found.items()]
+            texts.append(f"{noise} noise, powers of " + ", ".join(told))
+        because = "; ".join(texts)
+        return Verdict(
+            f"{row.label}: the excess risk keeps its bound.", all_of(outcomes), because[0].upper() + because[1:] + "."
+        )
+
+    def _growth_verdict(self, growth: dict[Row, Exponent | None]) -> Verdict:
+        outcomes = [Outcome.OPEN if power is None else power.keeps_the_bound() for power in growth.values()]
+        texts = [f"{row.label}: {power or 'not counted'}" for row, power in growth.items()]
+        return Verdict(
+            "Gradients grow with n no faster than the table says.", all_of(outcomes),
+            f"Powers of n: {'; '.join(texts)}.",
+        )  # fmt: skip
+
+    def _fewest(self, results: Results) -> Verdict:
+        ours = self._gradients(self.rows[-1], self.base, results) or math.inf
+        others = {row.label: self._gradients(row, self.base, results) or math.inf for row in self.rows if row.outdone}
+        texts = [f"{label} {count:.2g}" for label, count in others.items()]
+        return Verdict(
+            f"This paper's method needs fewer gradients than {' and '.join(others)}.",
+            all_of(is_true(ours < count) for count in others.values()),
+            f"At n = {self.base.n}, ε = {self.base.epsilon:g}, p = {self.base.p} it takes {ours:.2g}; "
+            f"{', '.join(texts)}.",
+        )
+
+    def _works(self, row: Row, results: Results) -> tuple[Outcome, str]:
+        """Whether the method learns with an l1 penalty; undecided if it does not take one."""
+        share = _share([results[self._penalised(row, seed)] for seed in range(self.seeds)])
+        if share is None:
+            return Outcome.OPEN, "not taken by this solver"
+        return is_true(share < LEARNED), f"excess {share:.2g} of that of w = 0"
+
+    def _non_smooth_verdict(self, results: Results) -> Verdict:
+        found = {row: self._works(row, results) for row in self.rows}
+        texts = [f"{row.label}: {_yes(row.non_smooth)}, {text}" for row, (_, text) in found.items()]
+        claimed = [outcome for row, (outcome, _) in found.items() if row.non_smooth]
+        return Verdict(
+            "A non-smooth regularizer works where the table says yes.",
+            all_of(claimed),
+            f"The table's word, then what was measured with an l1 penalty: {'; '.join(texts)}.",
+        )
+
+    def _summary(self, powers: Powers, growth: dict[Row, Exponent | None], results: Results) -> Sheet:
+        rows: list[list[Cell]] = []
+        for row in self.rows:
+            for noise, mode in row.noises.items():
+                runs = self._runs(row, mode, self.base, results)
+                share = _share(runs)
+                excess = None if share is None else float(np.mean([run["excess"] for run in runs]))
+                grown = growth.get(row) if noise == "certified" else None
+                works, _ = self._works(row, results)
+                tried = {Outcome.HOLDS: "yes", Outcome.FAILS: "no", Outcome.OPEN: "not taken"}[works]
+                rows.append([
+                    row.label, noise, *[_text(powers[row, noise, axis.name]) for axis in self.axes], excess,
+                    runs[0]["gradients"], _text(grown), f"{_yes(row.non_smooth)} / {tried}",
+                ])  # fmt: skip
+        columns = [
+            "method", "noise", *[f"excess, power of {axis.name}" for axis in self.axes], "excess at the base",
+            "gradients at the base", "gradients, power of n", "non-smooth r: table / measured",
+        ]  # fmt: skip
+        rows.append(["w = 0, for comparison", "none", *[self._power_of_zero(axis, results) for axis in self.axes],
+                     *[None] * 4])  # fmt: skip
+        at_zero = np.mean([run["at_zero"] for run in self._runs(self.rows[-1], "certified", self.base, results)])
+        caption = (
+            f"Measured powers with 95 % intervals, and those of the bounds. The base is n = {self.base.n}, "
+            f"ε = {self.base.epsilon:g}, p = {self.base.p}, where w = 0 has an excess of {at_zero:.3g}. Methods that "
+            "solve for an exact minimiser do not count gradients."
+        )
+        return Sheet(caption, columns, rows)
+
+    def _power_of_zero(self, axis: Axis, results: Results) -> str:
+        """How fast F(0) − F* itself changes."""
+        places = axis.places
+        found = [self._runs(self.rows[-1], "certified", place, results) for place in places]
+        series = [[float(runs[seed]["at_zero"]) for runs in found] for seed in range(self.seeds)]
+        power = fit_exponent([axis.scale(place) for place in places], series, [[1.0] * len(places)])
+        return f"{power.value:.2f} [{power.low:.2f}, {power.high:.2f}]"
+
+    def _sheet(self, results: Results) -> Sheet:
+        fits = [
+            (row, noise, "smooth", self._fit(row, mode, place, seed), place)
+            for row in self.rows
+            for noise, mode in row.noises.items()
+            for place in self._places()
+            for seed in range(self.seeds)
+        ]
+        fits += [
+            (row, "certified", "l1 penalty", self._penalised(row, seed), self.base)
+            for row in self.rows
+            for seed in range(self.seeds)
+        ]
+        rows: list[list[Cell]] = []
+        for row, noise, regularizer, fit, place in fits:
+            run = results[fit]
+            rows.append([
+                row.label, noise, regularizer, place.n, fit.epsilon, fit.delta, place.p, fit.seed, run["excess"],
+                sum(term(row.effective(place, fit.noise)) for term in row.excess), run["at_zero"], run.get("seconds"),
+                run["gradients"],
+            ])  # fmt: skip
+        columns = (
+            "method", "noise", "regularizer", "n", "epsilon", "delta", "p", "seed", "excess", "bound", "excess_of_zero",
+            "seconds", "gradients",
+        )  # fmt: skip
+        return Sheet("Every fit", columns, rows)
+
+    def _picture(self, powers: Powers, results: Results) -> bytes:
+        panels = []
+        for noise, mode in NOISES.items():
+            of_noise = []
+            for axis in self.axes:
+                trends = []
+                for row in self.rows:
+                    usable = self._usable(row, mode, axis, results) if noise in row.noises else []
+                    power = powers.get((row, noise, axis.name))
+                    told = "not seen" if power is None else f"{power.value:.2f} ({power.bound:.2f})"
+                    label = f"{row.label}: {told if noise in row.noises else 'not run'}"
+                    xs = [axis.scale(place) for place, _ in usable]
+                    trends.append(Trend(label, xs, [excesses for _, excesses in usable]))
+                unit = "μ(ε, δ), or pure ε" if axis.name == "ε" and mode == "certified" else axis.name
+                of_noise.append((f"{noise} noise: power of {unit} (and of the bound)", unit, trends))
+            panels.append(of_noise)
+        return draw_trends(self.title, panels)
+
+
+def _share(runs: Sequence[dict[str, Any]]) -> float | None:
+    """Mean excess over that of w = 0; None if the method refused."""
+    if any(run["excess"] is None for run in runs):
+        return None
+    return float(np.mean([run["excess"] for run in runs]) / np.mean([run["at_zero"] for run in runs]))
+
+
+def _yes(works: bool) -> str:
+    return "yes" if works else "no"
+
+
+def _text(power: Exponent | None) -> str | None:
+    return None if power is None else str(power)

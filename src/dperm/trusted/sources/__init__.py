@@ -1,0 +1,1 @@
+"""Where rows come from. Whatever the source, every row is encoded and bounded by the same code."""

@@ -1,0 +1,188 @@
+"""From a table to bounded rows, by a schema alone: nothing is learned from the values.
+
+Every column of the schema becomes one block of the row, and at most one entry of a block is not 0, of size at most 1.
+So a row of k columns has norm at most √k, whatever the table holds.
+"""
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dperm.errors import InvalidParameter
+from dperm.schema import Amount, Bins, Category, Classes, Column, Number, Schema
+from dperm.schema.checks import as_text
+from dperm.trusted.sources.columns import Columns, as_arrow, as_numbers, as_words
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+# Wider rows are kept sparse: they hold one number a column of the schema.
+_WIDEST_DENSE = 64
+
+
+def count_rows(table: Any) -> int:
+    """Number of rows of a table, read without looking at a value."""
+    return len(Columns(table))
+
+
+def check_table(table: Any, y: Any, schema: Schema) -> None:
+    """Raise if a column is missing, named twice, or of a type that cannot be encoded: public facts, and no value."""
+    count_rows(table)  # raises for what is no table
+    anywhere = schema.with_ranges(dict.fromkeys(schema.private_ranges, (0.0, 1.0)))
+    empty = table.slice(0, 0) if hasattr(table, "slice") else table.head(0)
+    encode_rows(empty, anywhere, fitting=True)
+    if y is None:
+        encode_target(empty, None, anywhere)
+        return
+    if isinstance(y, str | bytes | Mapping | Set) or not hasattr(y, "__len__"):
+        raise InvalidParameter(f"the target must be a column of values, got {type(y).__name__}.")
+    nested = len(y.shape) != 1 if hasattr(y, "shape") else len(y) > 0 and all(map(_is_nested, y))
+    if nested:
+        raise InvalidParameter("the target must have one dimension.")
+    if len(y) != count_rows(table):
+        raise InvalidParameter(f"the table has {count_rows(table)} rows and the target {len(y)}.")
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, list | tuple | Mapping | Set) or getattr(value, "shape", ()) != ()
+
+
+def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:
+    """Encode the features: a dense array, or CSR where rows are wide.
+
+    Parameters
+    ----------
+    table : pandas, polars or Arrow table
+        It must have the schema's columns; others are left alone.
+    schema : Schema
+        All ranges must be known.
+    fitting : bool
+        Whether the policy "row" turns a whole row into NaN, which counts as nothing. A row that is to be predicted is
+        encoded without the value instead.
+    """
+    columns = Columns(table)
+    n_rows, n_blocks = len(columns), len(schema.columns)
+    places, values = np.empty((n_rows, n_blocks), dtype=np.intp), np.empty((n_rows, n_blocks))
+    dropped, first = np.zeros(n_rows, dtype=bool), 0
+    for block, (name, column) in enumerate(schema.columns.items()):
+        place, value, drop = _encode_column(columns.arrow(name), name, column, schema.missing)
+        places[:, block], values[:, block] = first + place, value
+        dropped |= drop
+        first += len(column.column_names(name))
+    if fitting:
+        values[dropped] = np.nan
+    return _matrix(places, values, first)
+
+
+def target_column(table: Any, y: Any, schema: Schema) -> Any:
+    """The target as an Arrow array: `y`, or the table's own column where that is None."""
+    return Columns(table).arrow(schema.target.column) if y is None else as_arrow(y)
+
+
+def encode_target(table: Any, y: Any, schema: Schema) -> Array:
+    """Encode the target, from `y` or from the table's own column: −1 and 1, places among many classes, or a number.
+
+    NaN, which makes a row count as nothing, where there is no class or number.
+    """
+    column = target_column(table, y, schema)
+    if isinstance(schema.target, Amount):
+        low, high = schema.target.number.bounds
+        return _scaled(as_numbers(column, schema.target.column, schema.missing), low, high)
+    numbers = _label_numbers(column, schema.target)
+    return 2.0 * numbers - 1.0 if len(schema.target.classes) == 2 else numbers
+
+
+def label_numbers(table: Any, y: Any, schema: Schema) -> Array:
+    """Place of every label among the declared classes, NaN where it is none of them."""
+    if not isinstance(schema.target, Classes):
+        raise InvalidParameter("the schema's target has no classes.")
+    return _label_numbers(target_column(table, y, schema), schema.target)
+
+
+def _label_numbers(column: Any, target: Classes) -> Array:
+    codes, words = as_words(column, target.column)
+    positions = target.positions
+    places = _lookup([positions.get(word, -1) for word in words], codes, -1)
+    return np.where(places < 0, np.nan, places.astype(np.float64))
+
+
+def _encode_column(column: Any, name: str, rule: Column, missing: tuple[str, ...]) -> tuple[Places, Array, Any]:
+    """Place and value of the block's one entry, and whether the row counts as nothing."""
+    match rule:
+        case Number():
+            return _encode_number(as_numbers(column, name, missing), rule)
+        case Bins():
+            return _encode_bins(as_numbers(column, name, missing), rule)
+        case Category():
+            return _encode_category(*as_words(column, name), rule, missing)
+
+
+def _encode_number(numbers: Array, rule: Number) -> tuple[Places, Array, Any]:
+    low, high = rule.bounds
+    if rule.outside == "missing":
+        numbers = np.where((numbers < low) | (numbers > high), np.nan, numbers)
+    absent = np.isnan(numbers)
+    places = np.zeros(numbers.size, dtype=np.intp)
+    values = _scaled(np.where(absent, _stand_in(rule), numbers), low, high)
+    if rule.missing == "column":
+        places[absent], values[absent] = 1, 1.0
+    return places, values, absent & (rule.missing == "row")
+
+
+def _stand_in(rule: Number) -> float:
+    low, high = rule.bounds
+    return low / 2 + high / 2 if isinstance(rule.missing, str) else rule.missing
+
+
+def _scaled(numbers: Array, low: float, high: float) -> Array:
+    """[low, high] to [−1, 1], clipped; the ends are met exactly and infinities are clipped as well."""
+    inside = np.clip(numbers, low, high)
+    return np.asarray(np.clip((inside - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0))
+
+
+def _encode_bins(numbers: Array, rule: Bins) -> tuple[Places, Array, Any]:
+    if not isinstance(rule.missing, str):
+        numbers = np.where(np.isnan(numbers), rule.missing, numbers)
+    absent = np.isnan(numbers)
+    places = np.searchsorted(np.asarray(rule.edges), np.where(absent, rule.edges[0], numbers), side="right")
+    values = np.ones(numbers.size)
+    if rule.missing == "column":
+        places[absent] = len(rule.edges) + 1
+    else:
+        values[absent] = 0.0
+    return places, values, absent & (rule.missing == "row")
+
+
+def _encode_category(
+    codes: Places, words: list[str], rule: Category, missing: tuple[str, ...]
+) -> tuple[Places, Array, Any]:
+    positions, nothing = rule.positions, {"", *map(as_text, missing)}
+    kinds = {kind: rule.place_of(kind) for kind in ("missing", "unseen")}
+
+    def place_of(word: str) -> int:
+        found: int | None = positions.get(word)
+        if found is None:
+            found = kinds["missing" if word in nothing else "unseen"]
+        return -2 if found is None else found
+
+    absent = -2 if kinds["missing"] is None else kinds["missing"]
+    places = _lookup([place_of(word) for word in words], codes, absent)
+    return np.maximum(places, 0), (places >= 0).astype(np.float64), places == -1
+
+
+def _lookup(table: list[int], codes: Places, absent: int) -> Places:
+    """The entry of every code; the last one, for the code −1, where there is nothing."""
+    return np.asarray([*table, absent], dtype=np.intp)[codes]
+
+
+def _matrix(places: Places, values: Array, n_columns: int) -> Any:
+    n_rows, n_blocks = places.shape
+    if n_columns <= _WIDEST_DENSE:
+        dense = np.zeros((n_rows, n_columns))
+        np.put_along_axis(dense, places, values, axis=1)
+        return dense
+    starts = np.arange(n_rows + 1) * n_blocks
+    return sparse.csr_matrix((values.ravel(), places.ravel(), starts), shape=(n_rows, n_columns))
