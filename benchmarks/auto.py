@@ -25,7 +25,7 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from dperm import L2, Guarantee, LargeDeltaWarning, Logistic, Problem, empirical_risk, minimize, price
+from dperm import L2, FitOptions, Guarantee, LargeDeltaWarning, Logistic, Problem, empirical_risk, minimize
 from dperm.accounting.gaussian import gaussian_mu
 from dperm.datasets.covertype import load_covertype
 from dperm.solvers import SOLVERS
@@ -84,7 +84,11 @@ class Cell:
         if solver not in SLOW:
             return True
         guarantee = Guarantee(epsilon, self.delta)
-        plan = price(self.problem, *self.X.shape, guarantee=guarantee, solver=solver, adjacency=adjacency).paid.plan
+        plan = (
+            FitOptions(self.problem, guarantee=guarantee, solver=solver, adjacency=adjacency)
+            .plan(*self.X.shape)
+            .calibrated.plan
+        )
         return plan.passes <= MOST_PASSES
 
     def excess(self, solver: str, epsilon: float, adjacency: str, seeds: int) -> list[float]:
@@ -141,7 +145,9 @@ def cells(seeds: int) -> None:
             single, oracle = cell.yardsticks(epsilon, "add_remove")
             single = single if strength else math.nan  # tr(H⁻¹) says nothing of a Hessian that is nearly singular
             guarantee = Guarantee(epsilon, cell.delta)
-            chosen = price(cell.problem, *cell.X.shape, guarantee=guarantee, adjacency="add_remove").solver.name
+            chosen = (
+                FitOptions(cell.problem, guarantee=guarantee, adjacency="add_remove").plan(*cell.X.shape).solver.name
+            )
             print(
                 f"| {name}, {strength:g} | {epsilon:g} | {middle:.2e} | {low:.1e} … {high:.1e} | {single:.1e} "
                 f"| {oracle:.1e} | {middle / oracle:.2f} | {'–' if tuned is None else f'{middle / tuned:.2f}'} "

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from dperm import (
     DPAccMD,
+    FitOptions,
     Guarantee,
     L1Ball,
     Logistic,
@@ -16,7 +17,6 @@ from dperm import (
     TalwarFrankWolfe,
     empirical_risk,
     minimize,
-    price,
 )
 
 Array = NDArray[np.float64]
@@ -83,8 +83,8 @@ def main() -> None:
                 )
                 return float(np.median([empirical_risk(problem, X, y, fit.w) - best for fit in fits]))
 
-            planned = price(problem, n, p, guarantee=guarantee, solver=TalwarFrankWolfe())
-            default = planned.paid.plan.n_steps
+            planned = FitOptions(problem, guarantee=guarantee, solver=TalwarFrankWolfe()).plan(n, p)
+            default = planned.calibrated.plan.n_steps
             # Where 2Γ/(T + 2) + g ln V is least: there the noise is g = (its scale at the default T) · √(T/default).
             noise = planned.statement.sigma / math.sqrt(default) * math.log(constants.n_vertices)
             bound = min(1000, round((4.0 * constants.curvature / noise) ** (2.0 / 3.0)))

@@ -19,6 +19,7 @@ from scipy import sparse
 
 from dperm import (
     DPAccMD,
+    FitOptions,
     Guarantee,
     L1Ball,
     Logistic,
@@ -27,7 +28,6 @@ from dperm import (
     TalwarFrankWolfe,
     empirical_risk,
     minimize,
-    price,
 )
 from dperm.solvers import Solver
 from frank_wolfe import least_risk, sparse_signs
@@ -101,8 +101,8 @@ def compare(title: str, problem: Problem, X: sparse.csr_matrix, y: Array, left_o
             low, medians[name], high = np.percentile(excess, [25, 50, 75])
             clock = (time.perf_counter() - began) / SEEDS
             texts.append(f"{name} {medians[name]:.5f} ({low:.5f} … {high:.5f}) {clock:.1f} s")
-        fit = price(problem, *X.shape, guarantee=guarantee, solver=SOLVERS[OURS])
-        choice = f"{fit.paid.plan.settings['selection']}, T = {fit.paid.plan.settings['n_steps']}"
+        fit = FitOptions(problem, guarantee=guarantee, solver=SOLVERS[OURS]).plan(*X.shape)
+        choice = f"{fit.settings['selection']}, T = {fit.settings['n_steps']}"
         predicted = SupportDescent().expected_risk(fit.setting, guarantee)
         print(
             f"  ε = {epsilon:<4g} ratio {medians[OURS] / medians[RIVAL]:6.3f}   {'   '.join(texts)}   "

@@ -18,6 +18,7 @@ from dperm import (
     DPKatyusha,
     DPSVRGPlusPlus,
     ElasticNet,
+    FitOptions,
     GroupL2,
     Guarantee,
     LargeDeltaWarning,
@@ -25,7 +26,6 @@ from dperm import (
     Problem,
     empirical_risk,
     minimize,
-    price,
 )
 from dperm.accounting.gaussian import gaussian_mu
 from dperm.datasets.covertype import load_covertype
@@ -49,7 +49,7 @@ class Study:
         """Excess risks, passes and median seconds of a fit."""
         guarantee = Guarantee(epsilon, DELTA)
         common = {"guarantee": guarantee, "solver": solver, "adjacency": "add_remove", **more}
-        passes = price(self.problem, N, self.X.shape[1], **common).paid.plan.passes
+        passes = FitOptions(self.problem, **common).plan(N, self.X.shape[1]).passes
         risks, seconds = [], []
         for seed in range(seeds):
             began = time.perf_counter()
@@ -146,10 +146,9 @@ def printed_loop(data: Any) -> None:
     optimum = logistic_optimum(data.X, data.y, 1e-2)
     study = Study(problem, data.X, data.y, empirical_risk(problem, data.X, data.y, optimum))
     for epsilon in EPSILONS:
-        fit = price(
-            problem, N, data.X.shape[1], guarantee=Guarantee(epsilon, DELTA), solver=solver, adjacency="add_remove",
-            noise="paper",
-        )  # fmt: skip
+        fit = FitOptions(
+            problem, guarantee=Guarantee(epsilon, DELTA), solver=solver, adjacency="add_remove", noise="paper"
+        ).plan(N, data.X.shape[1])
         study.excess(solver, epsilon, 1, noise="paper")  # compiles
         risks, passes, seconds = study.excess(solver, epsilon, noise="paper")
         print(

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from dperm import L2, Guarantee, LargeDeltaWarning, Logistic, Problem, empirical_risk, minimize, price
+from dperm import L2, FitOptions, Guarantee, LargeDeltaWarning, Logistic, Problem, empirical_risk, minimize
 from dperm.datasets.covertype import load_covertype
 from dperm.studies.reference import logistic_optimum
 
@@ -129,7 +129,7 @@ def ours(cell: Cell, guarantee: Guarantee, adjacency: str, seeds: range) -> Line
             cell.problem, cell.X, cell.y, guarantee=less, adjacency=adjacency, n=len(cell.y), random_state=seed
         ).w
 
-    solver = price(cell.problem, *cell.X.shape, guarantee=guarantee, adjacency=adjacency).solver.name
+    solver = FitOptions(cell.problem, guarantee=guarantee, adjacency=adjacency).plan(*cell.X.shape).solver.name
     return Line("dperm", timed(fit, seeds), solver)
 
 

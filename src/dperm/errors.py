@@ -26,7 +26,7 @@ class Diverged(DpermError, ArithmeticError):
 
 
 class NotSolved(DpermError, RuntimeError):
-    """An exact minimisation did not reach its declared tolerance; nothing was released, and the plan counts as spent."""
+    """An exact minimisation did not reach its tolerance; nothing was released, and the plan counts as spent."""
 
 
 class PlanExceeded(DpermError, RuntimeError):

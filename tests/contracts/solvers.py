@@ -1,7 +1,7 @@
 """Every solver of the package, found through its base class, at its defaults and with its main settings."""
 
 from contracts.discovered import concrete
-from dperm import DPAGD, DPGD, DPSVRG, RRPSGD, DPAccMD, DPSVRGPlusPlus, TalwarFrankWolfe, TalwarMirror, price
+from dperm import DPAGD, DPGD, DPSVRG, RRPSGD, DPAccMD, DPSVRGPlusPlus, FitOptions, TalwarFrankWolfe, TalwarMirror
 from dperm.solvers import Solver
 
 SOLVER_EXAMPLES = [
@@ -28,8 +28,8 @@ def noiseless_gap(solver, problem, n, n_features):
         return 1e-5  # what its default T aims at
     if not isinstance(solver, TalwarMirror | TalwarFrankWolfe):
         return 1e-6
-    fit = price(problem, n, n_features, guarantee=None, noise=None, solver=solver)
-    constants, settings = fit.setting.constants, fit.paid.plan.settings
+    fit = FitOptions(problem, guarantee=None, noise=None, solver=solver).plan(n, n_features)
+    constants, settings = fit.setting.constants, fit.settings
     if isinstance(solver, TalwarFrankWolfe):  # 2Γ/(T + 2)
         return 2.0 * constants.curvature / (settings["n_steps"] + 2.0)
     return constants.divergence_bound / (settings["step_size"] * settings["n_steps"])  # a mean of iterates: B/(ηT)

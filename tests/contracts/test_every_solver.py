@@ -21,6 +21,7 @@ from dperm import (
     DPObjective,
     DPSpider,
     ElasticNet,
+    FitOptions,
     GroupBall,
     GroupL2,
     Guarantee,
@@ -40,7 +41,6 @@ from dperm import (
     Welsch,
     empirical_risk,
     minimize,
-    price,
 )
 from dperm.accounting.accountants import epsilon_of
 from dperm.accounting.guarantee import Adjacency
@@ -129,10 +129,12 @@ def test_every_solver_is_listed_by_its_name():
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize(("solver", "problem"), pairs(SOLVER_EXAMPLES, PROBLEMS + NON_CONVEX))
 def test_the_plan_is_public_priced_and_keeps_the_guarantee(solver, problem, adjacency):
-    first, second = (price(problem, 5000, P, guarantee=GUARANTEE, solver=solver, adjacency=adjacency) for _ in range(2))
-    assert first.paid == second.paid
-    assert epsilon_of(first.paid.event(), GUARANTEE.delta, adjacency) <= GUARANTEE.epsilon
-    assert first.paid.noise_multiplier > 0
+    first, second = (
+        FitOptions(problem, guarantee=GUARANTEE, solver=solver, adjacency=adjacency).plan(5000, P) for _ in range(2)
+    )
+    assert first.calibrated == second.calibrated
+    assert epsilon_of(first.event, GUARANTEE.delta, adjacency) <= GUARANTEE.epsilon
+    assert first.calibrated.noise_multiplier > 0
     assert first.privacy.caveats == ("this is a plan, nothing was fitted",)
 
 
@@ -204,8 +206,8 @@ def test_the_paper_noise_is_never_for_release(solver):
     unpublished = (DPAGD, DPKatyusha, DPNewton, DPObjective, DPSGD, DPSpider, SupportDescent)
     if isinstance(solver, unpublished):  # no formula was ever given for them
         with pytest.raises(InvalidParameter, match="noise='certified'"):
-            price(problem, 500, P, guarantee=GUARANTEE, solver=solver, noise="paper")
+            FitOptions(problem, guarantee=GUARANTEE, solver=solver, noise="paper").plan(500, P)
         return
-    fit = price(problem, 500, P, guarantee=GUARANTEE, solver=solver, noise="paper")
+    fit = FitOptions(problem, guarantee=GUARANTEE, solver=solver, noise="paper").plan(500, P)
     assert not fit.statement.for_release
-    assert fit.paid.noise_multiplier > 0
+    assert fit.calibrated.noise_multiplier > 0

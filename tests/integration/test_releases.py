@@ -246,8 +246,8 @@ def test_a_private_range_is_part_of_the_plan_the_statement_and_the_file(tmp_path
     plan = build.plan()
     assert plan.statement.mechanism.startswith("the range of age by 20 noisy counts (Gaussian, scale ")
     alone = PrivateLogisticRegression(2.0, 1e-6, schema=RICH, penalty=L2(0.1)).plan()
-    assert plan.paid.noise_multiplier > alone.paid.noise_multiplier
-    assert epsilon_of(plan.paid.event(), 1e-6, Adjacency.REPLACE_ONE) <= 2.0
+    assert plan.calibrated.noise_multiplier > alone.calibrated.noise_multiplier
+    assert epsilon_of(plan.event, 1e-6, Adjacency.REPLACE_ONE) <= 2.0
     model = build.fit(TABLE)
     assert build.schema.columns["age"].private  # what was learned is not in a parameter
     low, high = model.schema_.columns["age"].bounds
@@ -284,7 +284,7 @@ def test_a_solver_whose_fixed_price_is_too_large_beside_the_ranges_plans_again()
     model = PrivateLogisticRegression(
         5.0, 1e-9, schema=schema, solver="dp-objective", penalty=None, adjacency="add_remove"
     )
-    assert epsilon_of(model.plan().paid.event(), 1e-9, Adjacency.ADD_REMOVE) <= 5.0
+    assert epsilon_of(model.plan().event, 1e-9, Adjacency.ADD_REMOVE) <= 5.0
 
 
 @pytest.mark.parametrize("solver", ["dp-gd", "dp-objective", "dp-sgd", "dp-newton"])
@@ -292,7 +292,7 @@ def test_a_solver_whose_fixed_price_is_too_large_beside_the_ranges_plans_again()
 def test_whatever_the_ranges_take_the_rest_is_spent_and_no_more(solver, share):
     schema = replace(RICH, columns={**COLUMNS, "age": Number("private")}, n=10**6, range_share=share)
     plan = PrivateLogisticRegression(1.0, 1e-6, schema=schema, solver=solver).plan()
-    assert 0.99 < epsilon_of(plan.paid.event(), 1e-6, Adjacency.REPLACE_ONE) <= 1.0
+    assert 0.99 < epsilon_of(plan.event, 1e-6, Adjacency.REPLACE_ONE) <= 1.0
 
 
 def test_a_range_that_came_out_of_an_earlier_fit_is_not_said_to_be_part_of_this_one(tmp_path):

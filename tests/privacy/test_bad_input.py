@@ -8,6 +8,7 @@ import pytest
 from dperm import (
     DPGD,
     Box,
+    FitOptions,
     Guarantee,
     InvalidParameter,
     L2Ball,
@@ -16,7 +17,6 @@ from dperm import (
     PrivateLogisticRegression,
     Problem,
     minimize,
-    price,
 )
 from privacy.harness import N, P, base_table, hostile_rows, logistic_problem
 
@@ -148,7 +148,7 @@ def test_promises_beyond_the_accountants_precision_are_refused(epsilon, delta):
 
 
 def test_planning_needs_no_table():
-    statement = price(logistic_problem(), 10**6, 10**4, guarantee=Guarantee(1.0, 1e-6)).privacy
+    statement = FitOptions(logistic_problem(), guarantee=Guarantee(1.0, 1e-6)).plan(10**6, 10**4).privacy
     assert statement.caveats == ("this is a plan, nothing was fitted",)
 
 
@@ -164,7 +164,7 @@ def test_a_hostile_row_leaves_a_finite_answer_near_the_one_without_it(problem, r
     after = minimize(problem, table.X, table.y, guarantee=guarantee, solver=solver, random_state=0)
     assert np.isfinite(after.w).all()
     assert after.privacy == before.privacy
-    query = price(problem, N, P, guarantee=guarantee, solver=solver).paid.plan.planned[0].query
+    query = FitOptions(problem, guarantee=guarantee, solver=solver).plan(N, P).calibrated.plan.planned[0].query
     assert np.linalg.norm(after.w - before.w) <= 5 * query.step_size * query.sensitivity
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dperm import DPGD, Box, Guarantee, InvalidParameter, L2Ball, Logistic, Problem, SmoothedHinge, minimize, price
+from dperm import DPGD, Box, FitOptions, Guarantee, InvalidParameter, L2Ball, Logistic, Problem, SmoothedHinge, minimize
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import GradientQuery, LastIterateQuery
@@ -135,7 +135,7 @@ def test_published_noise_stays_as_published(monkeypatch):
     for noise, share in (("paper", 1.0), ("certified", 0.5)):
         arguments = {"guarantee": GUARANTEE, "solver": solver, "noise": noise}
         minimize(problem, table.X, table.y, **arguments)
-        paid = price(problem, len(table.y), P, **arguments).paid
+        paid = FitOptions(problem, **arguments).plan(len(table.y), P).calibrated
         assert scales.pop() == pytest.approx(share * paid.sigma(paid.plan.planned[0]), rel=1e-6)
 
 

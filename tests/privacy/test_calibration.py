@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dperm import DPGD, Guarantee, InvalidParameter, LargeDeltaWarning, minimize, price
+from dperm import DPGD, FitOptions, Guarantee, InvalidParameter, LargeDeltaWarning, minimize
 from dperm.accounting.accountants import epsilon_of
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.gaussian import gaussian_epsilon
@@ -91,7 +91,7 @@ def test_a_delta_outside_its_range_is_refused(bad):
 
 def test_a_delta_of_zero_is_refused_by_a_solver_with_gaussian_noise():
     with pytest.raises(InvalidParameter, match="pure ε"):
-        price(logistic_problem(), 1000, 3, guarantee=Guarantee(1.0, 0.0), solver="dp-gd")
+        FitOptions(logistic_problem(), guarantee=Guarantee(1.0, 0.0), solver="dp-gd").plan(1000, 3)
 
 
 def test_a_delta_of_one_over_n_warns():
@@ -127,7 +127,7 @@ def test_degenerate_counts_are_refused(bad):
 
 def test_the_paper_noise_is_stated_as_what_it_is_worth():
     solver = DPGD(accounting="composition")
-    fit = price(logistic_problem(), 10_000, 5, guarantee=Guarantee(1.0, 1e-3), noise="paper", solver=solver)
+    fit = FitOptions(logistic_problem(), guarantee=Guarantee(1.0, 1e-3), noise="paper", solver=solver).plan(10_000, 5)
     assert not fit.statement.for_release
     assert fit.privacy.certified_delta > 0.04
     assert "nominally" in str(fit.privacy)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from dperm import L2, Guarantee, Logistic, Problem, Squared, minimize, price
+from dperm import L2, FitOptions, Guarantee, Logistic, Problem, Squared, minimize
 from dperm.problem.domains import L2Ball
 
 
@@ -25,7 +25,7 @@ def test_without_curvature_the_bound_is_met(solver, delta):
     # Rows of zeros: nothing but the ridge holds against noise, so the bound is what noise does, before shrinking.
     problem, n, p = Problem(Logistic(), L2(0.05)), 1000, 60
     more = {"guarantee": Guarantee(1.0, delta), "solver": solver}
-    bound = price(problem, n, p, **more).statement.coefficient_noise
+    bound = FitOptions(problem, **more).plan(n, p).statement.coefficient_noise
     fits = [minimize(problem, csr_matrix((n, p)), np.ones(n), random_state=seed, **more).w for seed in range(40)]
     found = rms(fits)
     # 2400 coefficients; for Gamma noise the lengths of 40 vectors vary by 1/√60 each. Five standard deviations.
@@ -38,14 +38,14 @@ def test_the_noise_that_hides_the_end_of_a_minimisation_is_counted():
     # A weak ridge and many rows, where that noise is as large as the other one.
     problem, n, p = Problem(Logistic(), L2(1e-6)), 10**6, 900
     more = {"guarantee": Guarantee(10.0, 1e-7), "solver": "dp-objective"}
-    bound = price(problem, n, p, **more).statement.coefficient_noise
+    bound = FitOptions(problem, **more).plan(n, p).statement.coefficient_noise
     found = rms([minimize(problem, csr_matrix((n, p)), np.ones(n), random_state=seed, **more).w for seed in range(3)])
     assert 0.5 * bound < found <= bound * (1.0 + 5.0 / math.sqrt(2 * 2700) + 5.0 / math.sqrt(3 * 900))
 
 
 def test_where_no_bound_is_known_none_is_given():
     for solver in ("dp-gd", "dp-sgd", "dp-newton"):
-        fit = price(Problem(Logistic(), L2(0.01)), 10_000, 5, guarantee=Guarantee(1.0, 1e-6), solver=solver)
+        fit = FitOptions(Problem(Logistic(), L2(0.01)), guarantee=Guarantee(1.0, 1e-6), solver=solver).plan(10_000, 5)
         assert fit.statement.coefficient_noise is None
-    nothing = price(Problem(Squared(), domain=L2Ball(1.0)), 10_000, 5, guarantee=None, noise=None)
+    nothing = FitOptions(Problem(Squared(), domain=L2Ball(1.0)), guarantee=None, noise=None).plan(10_000, 5)
     assert nothing.statement.coefficient_noise is None

@@ -16,6 +16,7 @@ from dperm import (
     L2,
     DPKatyusha,
     DPSVRGPlusPlus,
+    FitOptions,
     Guarantee,
     InvalidParameter,
     L1Ball,
@@ -24,7 +25,6 @@ from dperm import (
     Problem,
     Sigmoid,
     Squared,
-    price,
 )
 from dperm.accounting.accountants import delta_of, epsilon_of
 from dperm.accounting.events import leaves
@@ -355,10 +355,13 @@ def test_noise_that_hides_nothing_of_the_samples_goes_to_the_anchors():
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
 def test_the_papers_own_setting_is_certified_for_a_delta_near_the_chance_of_being_drawn(epsilon, adjacency):
     solver = DPSVRG(n_epochs=15, n_inner=5000)
-    fit = price(
-        Problem(Logistic(), L2(0.01)), 200_000, 54,
-        guarantee=Guarantee(epsilon, 1e-3), solver=solver, noise="paper", adjacency=adjacency,
-    )  # fmt: skip
+    fit = FitOptions(
+        Problem(Logistic(), L2(0.01)),
+        guarantee=Guarantee(epsilon, 1e-3),
+        solver=solver,
+        noise="paper",
+        adjacency=adjacency,
+    ).plan(200_000, 54)
     drawn = 1.0 - (1.0 - 1.0 / 200_000) ** 75_000
     assert 0.3127 <= drawn < 0.3128
     assert drawn * (1 - 1e-9) <= fit.statement.certified_delta <= 0.75
@@ -611,16 +614,16 @@ def test_a_difference_is_asked_at_two_points(kind, points):
 @pytest.mark.parametrize("solver", [DPSVRG(), DPKatyusha()], ids=repr)
 def test_problems_without_strong_convexity_are_refused(solver):
     with pytest.raises(InvalidParameter, match="strongly convex regularizer"):
-        price(Problem(Logistic()), 1000, P, guarantee=GUARANTEE, solver=solver)
+        FitOptions(Problem(Logistic()), guarantee=GUARANTEE, solver=solver).plan(1000, P)
 
 
 @pytest.mark.parametrize("solver", [DPSVRG(), DPKatyusha(), DPSVRGPlusPlus()], ids=repr)
 def test_problems_that_are_not_convex_are_refused(solver):
     with pytest.raises(InvalidParameter, match="convex loss, which sigmoid is not"):
-        price(Problem(Sigmoid(), L2(0.1)), 1000, P, guarantee=GUARANTEE, solver=solver)
+        FitOptions(Problem(Sigmoid(), L2(0.1)), guarantee=GUARANTEE, solver=solver).plan(1000, P)
 
 
 @pytest.mark.parametrize("solver", [DPSVRG(form="anchored"), DPSVRGPlusPlus(form="anchored")], ids=repr)
 def test_the_papers_noise_is_refused_for_a_step_that_the_paper_does_not_have(solver):
     with pytest.raises(InvalidParameter, match="printed"):
-        price(logistic_problem(), 1000, P, guarantee=GUARANTEE, solver=solver, noise="paper")
+        FitOptions(logistic_problem(), guarantee=GUARANTEE, solver=solver, noise="paper").plan(1000, P)

@@ -12,6 +12,7 @@ from dperm import (
     L2,
     AdaSSP,
     DPNewton,
+    FitOptions,
     Guarantee,
     Huber,
     InvalidParameter,
@@ -22,7 +23,6 @@ from dperm import (
     SmoothedHinge,
     Softmax,
     Squared,
-    price,
 )
 from dperm.accounting.accountants import composed_mu, pld_epsilon
 from dperm.accounting.gaussian import gaussian_epsilon, gaussian_mu
@@ -205,22 +205,22 @@ def test_an_answer_costs_what_a_shift_of_its_sensitivity_costs(query_type, adjac
 
 @pytest.mark.parametrize("solver", [DPNewton(), AdaSSP(), AdaSSP(n_steps=5, hessian_share=0.4)], ids=repr)
 def test_the_budget_is_divided_exactly_so_that_the_noise_is_known_beforehand(solver):
-    fit = price(problem_for(Squared()), 1000, P, guarantee=Guarantee(0.7, 1e-6), solver=solver)
-    assert fit.paid.noise_multiplier == pytest.approx(1.0, rel=1e-9)
-    spent = sum(item.count / item.relative_noise**2 for item in fit.paid.plan.planned)
+    fit = FitOptions(problem_for(Squared()), guarantee=Guarantee(0.7, 1e-6), solver=solver).plan(1000, P)
+    assert fit.calibrated.noise_multiplier == pytest.approx(1.0, rel=1e-9)
+    spent = sum(item.count / item.relative_noise**2 for item in fit.calibrated.plan.planned)
     assert math.sqrt(spent) == pytest.approx(gaussian_mu(Guarantee(0.7, 1e-6)), rel=1e-9)
 
 
 def test_the_published_noise_of_adassp_is_that_of_its_algorithm():
     problem = Problem(Squared(0.5), domain=L2Ball(3.0), row_norm=2.0)
-    fit = price(
-        problem, 1000, P, guarantee=Guarantee(0.6, 1e-6), solver="adassp", noise="paper", adjacency="add_remove"
-    )
+    fit = FitOptions(
+        problem, guarantee=Guarantee(0.6, 1e-6), solver="adassp", noise="paper", adjacency="add_remove"
+    ).plan(1000, P)
     unit = math.sqrt(math.log(6e6)) / 0.2 / 1000
-    smallest, moments, gradient = fit.paid.plan.planned
-    assert fit.paid.sigma(smallest) == pytest.approx(4.0 * unit)
-    assert fit.paid.sigma(moments) == pytest.approx(4.0 * unit)
-    assert fit.paid.sigma(gradient, gradient.query.sensitivity_at(0.0)) == pytest.approx(2.0 * 0.5 * unit)
+    smallest, moments, gradient = fit.calibrated.plan.planned
+    assert fit.calibrated.sigma(smallest) == pytest.approx(4.0 * unit)
+    assert fit.calibrated.sigma(moments) == pytest.approx(4.0 * unit)
+    assert fit.calibrated.sigma(gradient, gradient.query.sensitivity_at(0.0)) == pytest.approx(2.0 * 0.5 * unit)
     assert fit.privacy.certified_epsilon < 0.6
 
 

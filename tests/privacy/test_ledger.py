@@ -73,7 +73,7 @@ def test_bytes_in_place_of_text_are_noticed(ledger):
 @pytest.mark.parametrize("solver", ["dp-gd", "dp-sgd", "dp-svrg", "chaudhuri-output", "kifer-objective"])
 def test_a_fit_that_is_calibrated_for_the_whole_budget_fits(ledger, solver):
     budget = Budget.create("adult", Guarantee(1.0, 1e-6), ledger=ledger)
-    event = PrivateLogisticRegression(1.0, 1e-6, solver=solver).plan(1000, 5).paid.event()
+    event = PrivateLogisticRegression(1.0, 1e-6, solver=solver).plan(1000, 5).event
     budget.check(event, REPLACE_ONE)
     budget.reserve(event, REPLACE_ONE)
     assert 0.9 < budget.account().spent <= 1.0

@@ -13,6 +13,7 @@ from scipy.special import logsumexp, softmax
 from scipy.stats import kstest
 
 from dperm import (
+    FitOptions,
     Guarantee,
     InvalidParameter,
     L1Ball,
@@ -25,7 +26,6 @@ from dperm import (
     TalwarFrankWolfe,
     empirical_risk,
     minimize,
-    price,
 )
 from dperm.accounting.accountants import epsilon_of, rdp_epsilon
 from dperm.accounting.calibration import calibrate
@@ -183,9 +183,9 @@ def test_a_degenerate_bound_on_entries_is_refused(bad):
 
 
 def test_a_declared_bound_on_entries_is_in_the_statement():
-    with_bound = price(problem_with(entry_bound=0.25), N, P, guarantee=GUARANTEE).privacy
+    with_bound = FitOptions(problem_with(entry_bound=0.25), guarantee=GUARANTEE).plan(N, P).privacy
     assert "clipped to ‖x‖₂ ≤ 1 and ‖x‖_∞ ≤ 0.25;" in str(with_bound)
-    assert "∞" not in str(price(problem_with(), N, P, guarantee=GUARANTEE).privacy)
+    assert "∞" not in str(FitOptions(problem_with(), guarantee=GUARANTEE).plan(N, P).privacy)
     assert type(with_bound).from_dict(with_bound.to_dict()) == with_bound
 
 
@@ -334,7 +334,9 @@ def test_gumbel_noise_is_less_than_the_published_laplace_noise(guarantee, n_step
 
 
 def test_the_published_noise_is_stated_with_what_can_be_certified_for_it():
-    fit = price(problem_with(), 5000, P, guarantee=GUARANTEE, solver=TalwarFrankWolfe(n_steps=50), noise="paper")
+    fit = FitOptions(problem_with(), guarantee=GUARANTEE, solver=TalwarFrankWolfe(n_steps=50), noise="paper").plan(
+        5000, P
+    )
     expected = 2.0 * Logistic().slope_bound(2.0) * math.sqrt(8 * 50 * math.log(1e6)) / 5000
     assert fit.statement.sigma == pytest.approx(expected, rel=1e-6)
     assert fit.statement.distribution == "Laplace"

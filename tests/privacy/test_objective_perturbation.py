@@ -27,6 +27,7 @@ from dperm import (
     ChaudhuriObjective,
     ChaudhuriOutput,
     ElasticNet,
+    FitOptions,
     Guarantee,
     Huber,
     InvalidParameter,
@@ -43,7 +44,6 @@ from dperm import (
     TalwarObjective,
     WholeSpace,
     minimize,
-    price,
 )
 from dperm.accounting.accountants import delta_of, epsilon_of
 from dperm.accounting.calibration import calibrate
@@ -447,12 +447,12 @@ def test_a_solver_at_its_defaults_keeps_its_guarantee_on_adversarial_tables(know
                 WholeSpace() if strength else L2Ball(1000.0 / row_norm),  # nearly everything
                 row_norm=row_norm,
             )
-            fit = price(
-                problem, 5, 1, guarantee=Guarantee(epsilon, delta), solver=solver, adjacency=adjacency.value
-            )  # fmt: skip
-            item = fit.paid.plan.planned[0]
+            fit = FitOptions(
+                problem, guarantee=Guarantee(epsilon, delta), solver=solver, adjacency=adjacency.value
+            ).plan(5, 1)
+            item = fit.calibrated.plan.planned[0]
             ridge = 5 * (strength + item.query.ridge)
-            run = Mechanism(known, row_norm, fit.paid.sigma(item), ridge, fit.paid.event(), adjacency)
+            run = Mechanism(known, row_norm, fit.calibrated.sigma(item), ridge, fit.event, adjacency)
             for one, two in pairs_of(known, adjacency, row_norm, rng, 6):
                 if delta == 0.0:
                     assert largest_log_ratio(run, one, two) <= epsilon
@@ -868,10 +868,10 @@ def test_random_plans_keep_their_promise_and_waste_less_than_a_percent_of_noise(
         constants = {"smoothness": known.largest_curvature * row_norm**2, "lipschitz": row_norm}
         for solver, pure in ((KiferObjective(), False), (KiferObjective(), True), (ChaudhuriObjective(), True)):
             guarantee = Guarantee(epsilon, 0.0 if pure else delta)
-            fit = price(problem, n, 3, guarantee=guarantee, solver=solver, adjacency=adjacency.value)
+            fit = FitOptions(problem, guarantee=guarantee, solver=solver, adjacency=adjacency.value).plan(n, 3)
             assert fit.privacy.certified_epsilon <= epsilon
             assert {name: getattr(fit.setting.constants, name) for name in constants} == pytest.approx(constants)
-            ridge = strength + fit.paid.plan.planned[0].query.ridge
+            ridge = strength + fit.calibrated.plan.planned[0].query.ridge
             sigma, monotone = fit.privacy.sigma, known is not HUBER
             if pure:
                 spent = moved_by(adjacency) * row_norm / sigma
@@ -893,10 +893,9 @@ def test_random_plans_keep_their_promise_and_waste_less_than_a_percent_of_noise(
 def test_more_privacy_takes_more_noise(loss, adjacency):
     def sigma(epsilon, delta):
         problem = Problem(loss, L2(0.1))
-        fit = price(
-            problem, 1000, 3, guarantee=Guarantee(epsilon, delta), solver=KiferObjective(ridge=0.1),
-            adjacency=adjacency.value,
-        )  # fmt: skip
+        fit = FitOptions(
+            problem, guarantee=Guarantee(epsilon, delta), solver=KiferObjective(ridge=0.1), adjacency=adjacency.value
+        ).plan(1000, 3)
         return fit.privacy.sigma
 
     by_epsilon = [sigma(epsilon, 1e-6) for epsilon in np.geomspace(0.05, 20.0, 12)]
@@ -912,9 +911,9 @@ def test_a_ridge_that_cannot_do_is_refused_in_one_sentence():
     for solver in (KiferObjective(ridge=0.0), ChaudhuriObjective(ridge=0.0)):
         guarantee = Guarantee(1.0, 0.0 if isinstance(solver, ChaudhuriObjective) else 1e-6)
         with pytest.raises(InvalidParameter, match=r"^ridge must be above 0, got 0\.0\.$"):
-            price(free, 1000, 3, guarantee=guarantee, solver=solver)
+            FitOptions(free, guarantee=guarantee, solver=solver).plan(1000, 3)
         with pytest.raises(InvalidParameter, match=r"^no amount of noise gives epsilon = 0\.1[^.]*\.$"):
-            price(little, 1000, 3, guarantee=replace(guarantee, epsilon=0.1), solver=solver)
+            FitOptions(little, guarantee=replace(guarantee, epsilon=0.1), solver=solver).plan(1000, 3)
     with pytest.raises(InvalidParameter, match="ridge must be 0 or above"):
         KiferObjective(ridge=-1.0)
 
@@ -924,7 +923,7 @@ def test_what_the_proof_does_not_cover_is_refused():
     with pytest.raises(InvalidParameter, match="one margin"):
         ObjectivePerturbationQuery(setting, 0.0, 1e-6, 0.1, "Gaussian")
     with pytest.raises(InvalidParameter, match="bounded derivative"):
-        price(Problem(Squared()), 100, 3, guarantee=Guarantee(1.0, 1e-6), solver=KiferObjective())
+        FitOptions(Problem(Squared()), guarantee=Guarantee(1.0, 1e-6), solver=KiferObjective()).plan(100, 3)
     good = setting_of(Problem(Logistic(), L2(0.1)), ADD)
     for arguments in [(-1.0, 1e-6, 0.1), (0.0, 0.0, 0.1), (0.0, 1e-6, 0.0), (0.0, math.nan, 0.1)]:
         with pytest.raises(InvalidParameter):
@@ -1061,7 +1060,7 @@ def test_a_strong_ridge_around_a_point_is_solved_for_and_a_stronger_one_refused(
         w = minimize(problem, X, y, guarantee=guarantee, solver=solver, random_state=seed).w
         np.testing.assert_allclose(w, 1.0, atol=100.0 / ridge)
     with pytest.raises(InvalidParameter, match="rounds the loss away"):
-        price(problem, 10, 2, guarantee=guarantee, solver=KiferObjective(ridge=1e9))
+        FitOptions(problem, guarantee=guarantee, solver=KiferObjective(ridge=1e9)).plan(10, 2)
 
 
 # Theorem 5: one after the other.
@@ -1113,8 +1112,8 @@ def cut_mechanism(adjacency, share, mu, curvature):
 
 
 def paper_fit(solver, problem, n, guarantee, adjacency):
-    fit = price(problem, n, 4, guarantee=guarantee, solver=solver, adjacency=adjacency.value, noise="paper")
-    return fit.privacy, fit.paid.plan.planned[0].query
+    fit = FitOptions(problem, guarantee=guarantee, solver=solver, adjacency=adjacency.value, noise="paper").plan(n, 4)
+    return fit.privacy, fit.calibrated.plan.planned[0].query
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

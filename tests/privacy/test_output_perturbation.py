@@ -16,6 +16,7 @@ from dperm import (
     Box,
     ChaudhuriOutput,
     ElasticNet,
+    FitOptions,
     GroupL2,
     Guarantee,
     Huber,
@@ -33,7 +34,6 @@ from dperm import (
     WholeSpace,
     ZhangOutput,
     minimize,
-    price,
 )
 from dperm.accounting.accountants import epsilon_of
 from dperm.accounting.gaussian import gaussian_epsilon, gaussian_mu
@@ -312,18 +312,18 @@ def test_noise_that_does_not_exist_is_refused():
 def test_the_pure_price_is_the_largest_log_ratio_of_the_answers_densities(adjacency, dimension):
     """Two tables at the full sensitivity, the noise as the plan scales it, its density by hand: attained on a ray."""
     problem = Problem(Logistic(), L2(0.05))
-    fit = price(
-        problem, 300, dimension, guarantee=Guarantee(0.7, 0.0), solver=ChaudhuriOutput(), adjacency=adjacency.value
-    )  # fmt: skip
-    item = fit.paid.plan.planned[0]
-    scale, shift = fit.paid.sigma(item), np.zeros(dimension)
+    fit = FitOptions(problem, guarantee=Guarantee(0.7, 0.0), solver=ChaudhuriOutput(), adjacency=adjacency.value).plan(
+        300, dimension
+    )
+    item = fit.calibrated.plan.planned[0]
+    scale, shift = fit.calibrated.sigma(item), np.zeros(dimension)
     shift[0] = item.query.sensitivity
     at = np.random.default_rng(0).standard_cauchy((5000, dimension)) * shift[0]
     ratio = (np.linalg.norm(at - shift, axis=1) - np.linalg.norm(at, axis=1)) / scale
     on_the_ray = (np.linalg.norm(-3 * shift - shift) - np.linalg.norm(-3 * shift)) / scale
     assert ratio.max() <= 0.7 * (1 + 1e-12)  # of rounding in the difference of two norms
     assert on_the_ray == pytest.approx(0.7, rel=1e-9)
-    assert epsilon_of(fit.paid.event(), 0.0, adjacency) == pytest.approx(0.7, rel=1e-9)
+    assert epsilon_of(fit.event, 0.0, adjacency) == pytest.approx(0.7, rel=1e-9)
     assert fit.privacy.certified_epsilon <= 0.7
     # By hand: mG/(nμε), and 2e-7 of it for what is left to solve.
     assert scale == pytest.approx(MOVED[adjacency] / (300 * 0.05 * 0.7), rel=1e-6)
@@ -348,7 +348,9 @@ def test_replacing_takes_twice_the_noise_of_adding():
     problem = Problem(Logistic(), L2(0.1))
     for solver, delta in ((ChaudhuriOutput(), 0.0), (ZhangOutput(n_steps=20, step_size=1.0), 1e-6)):
         replaced, added = (
-            price(problem, 1000, 3, guarantee=Guarantee(1.0, delta), solver=solver, adjacency=name).privacy.sigma
+            FitOptions(problem, guarantee=Guarantee(1.0, delta), solver=solver, adjacency=name)
+            .plan(1000, 3)
+            .privacy.sigma
             for name in ("replace_one", "add_remove")
         )
         assert replaced == pytest.approx(2 * added, rel=1e-9)
@@ -357,10 +359,12 @@ def test_replacing_takes_twice_the_noise_of_adding():
 def test_the_descents_noise_is_that_of_one_exact_gaussian_release():
     for adjacency in ADJACENCIES:
         for epsilon, delta in ((0.1, 1e-9), (1.0, 1e-6), (20.0, 1e-3)):
-            fit = price(
-                Problem(Logistic(), L2(0.1)), 1000, 3, guarantee=Guarantee(epsilon, delta),
-                solver=ZhangOutput(n_steps=20, step_size=1.0), adjacency=adjacency.value,
-            )  # fmt: skip
+            fit = FitOptions(
+                Problem(Logistic(), L2(0.1)),
+                guarantee=Guarantee(epsilon, delta),
+                solver=ZhangOutput(n_steps=20, step_size=1.0),
+                adjacency=adjacency.value,
+            ).plan(1000, 3)
             moved = MOVED[adjacency] / 1000 * sum(1.1**-k for k in range(1, 21))
             assert gaussian_epsilon(moved / fit.privacy.sigma, delta) == pytest.approx(epsilon, rel=1e-6)
             assert fit.privacy.certified_epsilon <= epsilon
@@ -373,16 +377,22 @@ def test_random_plans_keep_their_promise_and_waste_nothing():
         epsilon, delta = 10 ** rng.uniform(-3, 1.5), 10 ** rng.uniform(-15, -2)
         adjacency = ADJACENCIES[rng.integers(2)]
         problem = Problem(Logistic(), L2(strength), row_norm=row_norm)
-        pure = price(
-            problem, n, 3, guarantee=Guarantee(epsilon, 0.0), solver=ChaudhuriOutput(), adjacency=adjacency.value
-        ).privacy  # fmt: skip
+        pure = (
+            FitOptions(problem, guarantee=Guarantee(epsilon, 0.0), solver=ChaudhuriOutput(), adjacency=adjacency.value)
+            .plan(n, 3)
+            .privacy
+        )
         least = MOVED[adjacency] * row_norm / (n * strength * epsilon)
         assert least <= pure.sigma <= least * (1 + 1e-4)  # slack for rounding at n = 1e6 included
         assert 0.0 <= epsilon - pure.certified_epsilon <= 1e-9 * epsilon
         # With δ > 0 a pure mechanism may have an ε of its own a little above: never more noise than with δ = 0.
-        mixed = price(
-            problem, n, 3, guarantee=Guarantee(epsilon, delta), solver=ChaudhuriOutput(), adjacency=adjacency.value
-        ).privacy  # fmt: skip
+        mixed = (
+            FitOptions(
+                problem, guarantee=Guarantee(epsilon, delta), solver=ChaudhuriOutput(), adjacency=adjacency.value
+            )
+            .plan(n, 3)
+            .privacy
+        )
         assert mixed.sigma <= pure.sigma * (1 + 1e-9)
         assert mixed.certified_epsilon <= epsilon
 
@@ -394,10 +404,13 @@ def test_random_plans_keep_their_promise_and_waste_nothing():
 def test_chaudhuris_output_noise_is_as_published(adjacency):
     """Density ∝ exp(−nΛε‖b‖/2), whatever the adjacency; published for replace_one, where it is right up to τ."""
     n, strength, epsilon = 400, 0.03, 0.6
-    fit = price(
-        Problem(Logistic(), L2(strength)), n, 3, guarantee=Guarantee(epsilon, 0.0), solver=ChaudhuriOutput(),
-        adjacency=adjacency.value, noise="paper",
-    )  # fmt: skip
+    fit = FitOptions(
+        Problem(Logistic(), L2(strength)),
+        guarantee=Guarantee(epsilon, 0.0),
+        solver=ChaudhuriOutput(),
+        adjacency=adjacency.value,
+        noise="paper",
+    ).plan(n, 3)
     assert fit.privacy.sigma == pytest.approx(2 / (n * strength * epsilon))
     assert fit.privacy.certified_epsilon == pytest.approx(epsilon * MOVED[adjacency] / 2, rel=1e-6)
 
@@ -410,10 +423,13 @@ def test_zhangs_noise_is_as_published(adjacency):
         (L2(0.02), 5 * (0.02 + smoothness) / (n * 0.02 * smoothness)),
         (NoRegularizer(), 3 * 40 * 2.0 / n),
     ]:
-        fit = price(
-            Problem(Logistic(), regularizer), n, 3, guarantee=Guarantee(epsilon, delta),
-            solver=ZhangOutput(n_steps=40, step_size=2.0), adjacency=adjacency.value, noise="paper",
-        )  # fmt: skip
+        fit = FitOptions(
+            Problem(Logistic(), regularizer),
+            guarantee=Guarantee(epsilon, delta),
+            solver=ZhangOutput(n_steps=40, step_size=2.0),
+            adjacency=adjacency.value,
+            noise="paper",
+        ).plan(n, 3)
         assert fit.privacy.sigma == pytest.approx(published * factor)
         assert fit.privacy.certified_epsilon < epsilon
         assert not fit.privacy.for_release
@@ -453,10 +469,13 @@ def test_talwars_noise_is_as_published_and_private_for_moderate_epsilon(steps, a
     for n in (50, 10_000):
         for epsilon in (0.01, 1.0, 5.0, 30.0):
             for delta in (1e-12, 1e-6, 1e-3):
-                fit = price(
-                    problem, n, 3, guarantee=Guarantee(epsilon, delta), solver=TalwarMirror(n_steps=steps),
-                    adjacency=adjacency.value, noise="paper",
-                )  # fmt: skip
+                fit = FitOptions(
+                    problem,
+                    guarantee=Guarantee(epsilon, delta),
+                    solver=TalwarMirror(n_steps=steps),
+                    adjacency=adjacency.value,
+                    noise="paper",
+                ).plan(n, 3)
                 logarithm = math.log(steps / delta)
                 assert fit.privacy.sigma == pytest.approx(math.sqrt(32 * steps) * logarithm / (n * epsilon))
                 mu = MOVED[adjacency] * epsilon / (math.sqrt(32) * logarithm)
@@ -466,10 +485,12 @@ def test_talwars_noise_is_as_published_and_private_for_moderate_epsilon(steps, a
 
 
 def test_talwars_noise_is_not_private_for_huge_epsilon():
-    fit = price(
-        Problem(Logistic(), domain=L2Ball(1.0)), 100, 3, guarantee=Guarantee(1000.0, 1e-2),
-        solver=TalwarMirror(n_steps=1), noise="paper",
-    )  # fmt: skip
+    fit = FitOptions(
+        Problem(Logistic(), domain=L2Ball(1.0)),
+        guarantee=Guarantee(1000.0, 1e-2),
+        solver=TalwarMirror(n_steps=1),
+        noise="paper",
+    ).plan(100, 3)
     assert fit.privacy.certified_epsilon > 1000.0
 
 
@@ -491,10 +512,10 @@ def test_mirror_descent_stays_below_its_bound(domain, divergence, noise, adjacen
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = np.where(X @ [1.0, -1.0, 0.5] + 0.3 * rng.normal(size=n) > 0, 1.0, -1.0)
     problem = Problem(Logistic(), domain=domain)
-    fit = price(
-        problem, n, 3, guarantee=Guarantee(epsilon, delta), solver=TalwarMirror(n_steps=15), adjacency=adjacency.value
-    )  # fmt: skip
-    step_size, sigma = fit.paid.plan.settings["step_size"], fit.privacy.sigma
+    fit = FitOptions(
+        problem, guarantee=Guarantee(epsilon, delta), solver=TalwarMirror(n_steps=15), adjacency=adjacency.value
+    ).plan(n, 3)
+    step_size, sigma = fit.settings["step_size"], fit.privacy.sigma
     # T answers at 1/√T of the budget each.
     assert sigma == pytest.approx(
         MOVED[adjacency] / n * math.sqrt(15) / gaussian_mu(Guarantee(epsilon, delta)), rel=1e-9

@@ -12,6 +12,7 @@ from dperm import (
     RRPSGD,
     BassilySGD,
     Box,
+    FitOptions,
     Guarantee,
     Huber,
     InvalidParameter,
@@ -22,7 +23,6 @@ from dperm import (
     Problem,
     Sigmoid,
     Softmax,
-    price,
 )
 from dperm.accounting.events import leaves
 from dperm.accounting.guarantee import Adjacency
@@ -274,8 +274,8 @@ def test_every_step_is_priced_as_a_sampled_gaussian_relative_to_one_record(rate,
 
 def test_the_price_does_not_depend_on_how_many_steps_turn_out_to_be_run():
     """The random round is drawn by a public coin, after everything was paid for."""
-    fit = price(Problem(Sigmoid()), N, P, guarantee=Guarantee(1.0, 1e-6), solver=RRPSGD(n_steps=50))
-    ((_, count),) = leaves(fit.paid.event())
+    fit = FitOptions(Problem(Sigmoid()), guarantee=Guarantee(1.0, 1e-6), solver=RRPSGD(n_steps=50)).plan(N, P)
+    ((_, count),) = leaves(fit.event)
     assert count == 50
 
 
@@ -316,10 +316,13 @@ def test_the_published_noise_is_that_of_bassily_smith_and_thakurta(solver, adjac
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 10.0])
 def test_over_n_squared_steps_the_published_noise_keeps_its_promise_many_times_over(epsilon, adjacency):
     """Also at ε = 10, where the published derivation does not apply (ε' = 1.9 > 1)."""
-    fit = price(
-        Problem(Logistic(), domain=Box(-1.0, 1.0)), 200, P,
-        guarantee=Guarantee(epsilon, 1e-3), solver=BassilySGD(), noise="paper", adjacency=adjacency,
-    )  # fmt: skip
+    fit = FitOptions(
+        Problem(Logistic(), domain=Box(-1.0, 1.0)),
+        guarantee=Guarantee(epsilon, 1e-3),
+        solver=BassilySGD(),
+        noise="paper",
+        adjacency=adjacency,
+    ).plan(200, P)
     assert fit.statement.n_steps == 40_000
     assert fit.statement.certified_delta <= 1e-9
     assert fit.statement.certified_epsilon <= epsilon / 8
@@ -329,10 +332,13 @@ def test_over_n_squared_steps_the_published_noise_keeps_its_promise_many_times_o
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_cut_to_fewer_steps_the_published_noise_breaks_its_promise(adjacency):
     """n = 20 000, 20 000 steps instead of 4e8: ε' = 27 where 1 is needed, and a record is drawn with chance 0.63."""
-    fit = price(
-        Problem(Logistic(), domain=Box(-1.0, 1.0)), 20_000, P,
-        guarantee=Guarantee(1.0, 1e-3), solver=BassilySGD(max_steps=20_000), noise="paper", adjacency=adjacency,
-    )  # fmt: skip
+    fit = FitOptions(
+        Problem(Logistic(), domain=Box(-1.0, 1.0)),
+        guarantee=Guarantee(1.0, 1e-3),
+        solver=BassilySGD(max_steps=20_000),
+        noise="paper",
+        adjacency=adjacency,
+    ).plan(20_000, P)
     assert fit.statement.n_steps == 20_000
     assert 0.05 <= fit.statement.certified_delta <= 0.633
     assert fit.statement.certified_epsilon >= 5.0
@@ -341,4 +347,4 @@ def test_cut_to_fewer_steps_the_published_noise_breaks_its_promise(adjacency):
 
 def test_there_is_no_published_noise_for_dp_sgd():
     with pytest.raises(InvalidParameter, match="noise='certified'"):
-        price(logistic_problem(), 1000, P, guarantee=Guarantee(1.0, 1e-6), solver=DPSGD(), noise="paper")
+        FitOptions(logistic_problem(), guarantee=Guarantee(1.0, 1e-6), solver=DPSGD(), noise="paper").plan(1000, P)

@@ -11,6 +11,7 @@ from dperm import (
     L2,
     DPObjective,
     ElasticNet,
+    FitOptions,
     Guarantee,
     Huber,
     InvalidParameter,
@@ -25,7 +26,6 @@ from dperm import (
     Squared,
     empirical_risk,
     minimize,
-    price,
 )
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms.setting import Setting
@@ -57,7 +57,7 @@ def test_auto_is_the_solver_with_the_smallest_prediction(problem):
         assert risks == sorted(risks)
         assert 0.0 < risks[0] < math.inf
         assert all(solver.refusal(problem) is None for solver, _ in ranked)
-        fit = price(problem, 20_000, 30, guarantee=guarantee, adjacency=adjacency.value)
+        fit = FitOptions(problem, guarantee=guarantee, adjacency=adjacency.value).plan(20_000, 30)
         assert fit.solver == ranked[0].solver
 
 
@@ -73,20 +73,20 @@ def test_more_rows_or_budget_never_raise_the_smallest_prediction(problem):
 
 
 def test_without_noise_auto_finds_the_exact_minimiser_where_it_can():
-    assert price(PROBLEMS[0], 100, 3, guarantee=None, noise=None).solver.name == "dp-objective"
-    assert price(PROBLEMS[3], 100, 3, guarantee=None, noise=None).solver.name == "dp-gd"
+    assert FitOptions(PROBLEMS[0], guarantee=None, noise=None).plan(100, 3).solver.name == "dp-objective"
+    assert FitOptions(PROBLEMS[3], guarantee=None, noise=None).plan(100, 3).solver.name == "dp-gd"
 
 
 def test_pure_guarantees_get_solvers_that_keep_them():
     names = {solver.name for solver, _ in predictions(PROBLEMS[0], setting_for(PROBLEMS[0]), Guarantee(1.0, 0.0))}
     assert names == {"dp-objective", "kifer-objective", "chaudhuri-objective", "chaudhuri-output"}
     with pytest.raises(InvalidParameter, match="no solver"):
-        price(PROBLEMS[7], 1000, 5, guarantee=Guarantee(1.0, 0.0))
+        FitOptions(PROBLEMS[7], guarantee=Guarantee(1.0, 0.0)).plan(1000, 5)
 
 
 def test_published_noise_and_the_papers_accountant_keep_the_papers_method():
-    assert price(PROBLEMS[0], 1000, 5, guarantee=GUARANTEE, noise="paper").solver.name == "dp-gd"
-    appendix = price(PROBLEMS[0], 1000, 5, guarantee=GUARANTEE, accountant="advanced-composition")
+    assert FitOptions(PROBLEMS[0], guarantee=GUARANTEE, noise="paper").plan(1000, 5).solver.name == "dp-gd"
+    appendix = FitOptions(PROBLEMS[0], guarantee=GUARANTEE, accountant="advanced-composition").plan(1000, 5)
     assert appendix.solver.name == "dp-gd"
 
 
@@ -103,7 +103,7 @@ ENDS_OF_THE_SCALE = [
 @pytest.mark.parametrize(("problem", "n", "p", "guarantee"), ENDS_OF_THE_SCALE)
 def test_auto_prices_the_ends_of_the_scale(problem, n, p, guarantee):
     for adjacency in ("add_remove", "replace_one"):
-        fit = price(problem, n, p, guarantee=guarantee, adjacency=adjacency)
+        fit = FitOptions(problem, guarantee=guarantee, adjacency=adjacency).plan(n, p)
         assert fit.privacy.certified_epsilon <= guarantee.epsilon
 
 
@@ -111,10 +111,10 @@ def test_auto_prices_the_ends_of_the_scale(problem, n, p, guarantee):
 
 
 def settings_of(problem, n, epsilon, adjacency="add_remove", **options):
-    fit = price(
-        problem, n, 54, guarantee=Guarantee(epsilon, 1e-5), solver=DPObjective(**options), adjacency=adjacency
-    )  # fmt: skip
-    return fit.paid.plan.settings
+    fit = FitOptions(
+        problem, guarantee=Guarantee(epsilon, 1e-5), solver=DPObjective(**options), adjacency=adjacency
+    ).plan(n, 54)
+    return fit.settings
 
 
 def test_slopes_are_cut_the_more_the_more_noise_there_is():

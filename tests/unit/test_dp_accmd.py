@@ -9,6 +9,7 @@ from dperm import (
     L2,
     Box,
     DPAccMD,
+    FitOptions,
     GroupBall,
     Guarantee,
     InvalidParameter,
@@ -19,7 +20,6 @@ from dperm import (
     Sigmoid,
     Simplex,
     minimize,
-    price,
 )
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms.setting import Setting
@@ -162,8 +162,8 @@ class Unshaped(Domain):
 )
 def test_what_it_cannot_take_is_refused_and_dp_gd_takes_it(problem, word):
     with pytest.raises(InvalidParameter, match=word):
-        price(problem, 1000, P, guarantee=Guarantee(1.0, 1e-6), solver="dp-accmd")
-    price(problem, 1000, P, guarantee=Guarantee(1.0, 1e-6), solver="dp-gd")
+        FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver="dp-accmd").plan(1000, P)
+    FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver="dp-gd").plan(1000, P)
 
 
 def test_a_domain_without_a_mirror_map_is_refused():
@@ -174,7 +174,7 @@ def bound(n, n_steps, guarantee, y_step):
     """Theorem 5.4 with constants, on the l1 ball, from the calibrated noise of that many steps."""
     domain = L1Ball(2.0)
     problem, solver = Problem(Logistic(), domain=domain), DPAccMD(n_steps=n_steps, y_step=y_step)
-    sigma = price(problem, n, P, guarantee=guarantee, solver=solver).statement.sigma
+    sigma = FitOptions(problem, guarantee=guarantee, solver=solver).plan(n, P).statement.sigma
     smoothness = 0.25 * domain.radius**2
     alphas = np.arange(2, n_steps + 2) / (4.0 * smoothness)
     cost = domain.radius**2 + (domain.gaussian_width(P) ** 2 if y_step == "argmin" else 0.0)
@@ -205,7 +205,7 @@ def test_steps_grow_with_the_root_of_n_and_stop_at_the_cap():
 def test_the_paper_noise_is_that_of_theorem_5_3():
     problem, guarantee = Problem(Logistic(), domain=L1Ball()), Guarantee(0.5, 1e-5)
     solver = DPAccMD(n_steps=9, paper_constant=3.0)
-    sigma = price(problem, 1000, P, guarantee=guarantee, solver=solver, noise="paper").statement.sigma
+    sigma = FitOptions(problem, guarantee=guarantee, solver=solver, noise="paper").plan(1000, P).statement.sigma
     assert sigma**2 == pytest.approx(3.0 * 9 * math.log(1e5) / (1000 * 0.5) ** 2, rel=1e-12)
 
 

@@ -8,6 +8,7 @@ import pytest
 from dperm import (
     DPAGD,
     L2,
+    FitOptions,
     Guarantee,
     InvalidParameter,
     L2Ball,
@@ -16,7 +17,6 @@ from dperm import (
     Problem,
     Squared,
     minimize,
-    price,
 )
 from dperm.accounting.accountants import composed_mu
 from dperm.accounting.gaussian import gaussian_mu
@@ -119,13 +119,15 @@ def test_a_mean_over_curved_directions_costs_little_more_than_one_release_at_the
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 def test_the_noise_is_divided_as_the_shares_say_and_costs_the_whole_budget(adjacency):
-    fit = price(Problem(Logistic(), L2(0.01)), 5000, 6, guarantee=GUARANTEE, solver=DPAGD(), adjacency=adjacency)
-    items = fit.paid.plan.planned
-    path = accelerated_path(len(items), fit.paid.plan.settings["step_size"], 0.01)
-    sigmas = np.array([fit.paid.sigma(item) for item in items])
+    fit = FitOptions(Problem(Logistic(), L2(0.01)), guarantee=GUARANTEE, solver=DPAGD(), adjacency=adjacency).plan(
+        5000, 6
+    )
+    items = fit.calibrated.plan.planned
+    path = accelerated_path(len(items), fit.settings["step_size"], 0.01)
+    sigmas = np.array([fit.calibrated.sigma(item) for item in items])
     one = fit.setting.sum_sensitivity / (fit.setting.n * gaussian_mu(GUARANTEE))
     np.testing.assert_allclose(sigmas, one / np.sqrt(path.shares), rtol=1e-9)
-    assert composed_mu(fit.paid.event(), adjacency) == pytest.approx(gaussian_mu(GUARANTEE), rel=1e-9)
+    assert composed_mu(fit.event, adjacency) == pytest.approx(gaussian_mu(GUARANTEE), rel=1e-9)
 
 
 def test_runs_on_a_quadratic_have_the_risk_that_was_computed():
@@ -135,9 +137,9 @@ def test_runs_on_a_quadratic_have_the_risk_that_was_computed():
     y = np.tile([0.6, -0.2, 0.1, 0.3], n // p)
     problem = Problem(Squared(), L2(lam), L2Ball(50.0))
     solver = DPAGD(n_steps=15)
-    fit = price(problem, n, p, guarantee=GUARANTEE, solver=solver)
+    fit = FitOptions(problem, guarantee=GUARANTEE, solver=solver).plan(n, p)
     h, optimum = 1.0 / p, (1.0 / p) * y[:p] / (1.0 / p + lam)
-    bias, noise = risk_on_quadratics(15, fit.paid.plan.settings["step_size"], lam, np.array([h]))
+    bias, noise = risk_on_quadratics(15, fit.settings["step_size"], lam, np.array([h]))
     variance = (fit.setting.sum_sensitivity / (n * gaussian_mu(GUARANTEE))) ** 2
     expected = bias[0] * optimum @ optimum + p * variance * noise[0]
     seen = [
@@ -153,7 +155,11 @@ def test_runs_on_a_quadratic_have_the_risk_that_was_computed():
 def test_the_default_number_of_steps_minimises_the_bound_and_follows_public_numbers():
     def steps(solver=None, n=20_000, epsilon=1.0, problem=None):
         problem = problem or Problem(Logistic())
-        return price(problem, n, 20, guarantee=Guarantee(epsilon, 1e-6), solver=solver or DPAGD()).privacy.n_steps
+        return (
+            FitOptions(problem, guarantee=Guarantee(epsilon, 1e-6), solver=solver or DPAGD())
+            .plan(n, 20)
+            .privacy.n_steps
+        )
 
     assert steps(n=80_000) == pytest.approx(2.0 * steps(), rel=0.1)  # T ∝ √(D nμ)
     assert steps(DPAGD(nominal_distance=160.0)) == pytest.approx(2.0 * steps(DPAGD(nominal_distance=40.0)), rel=0.1)
@@ -164,7 +170,7 @@ def test_the_default_number_of_steps_minimises_the_bound_and_follows_public_numb
 
 @pytest.mark.parametrize("regularizer", [NoRegularizer(), L2(1e-3)], ids=["convex", "strongly convex"])
 def test_the_expected_risk_is_the_worst_quadratics_and_falls_with_the_budget(regularizer):
-    setting = price(Problem(Logistic(), regularizer), 50_000, 20, guarantee=GUARANTEE, solver=DPAGD()).setting
+    setting = FitOptions(Problem(Logistic(), regularizer), guarantee=GUARANTEE, solver=DPAGD()).plan(50_000, 20).setting
     risks = [DPAGD().expected_risk(setting, Guarantee(epsilon, 1e-6)) for epsilon in (0.1, 1.0, 4.0)]
     assert risks[0] > risks[1] > risks[2] > 0.0
     one = (setting.sum_sensitivity / (setting.n * gaussian_mu(GUARANTEE))) ** 2

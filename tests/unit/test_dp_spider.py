@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dperm import DPGD, DPSpider, Guarantee, InvalidParameter, Problem, Sigmoid, minimize, price
+from dperm import DPGD, DPSpider, FitOptions, Guarantee, InvalidParameter, Problem, Sigmoid, minimize
 from dperm.accounting.gaussian import gaussian_mu
 from dperm.mechanisms import DifferenceQuery, GradientQuery
 from dperm.mechanisms.plan import PlannedQuery
@@ -17,7 +17,7 @@ P = 20
 
 
 def setting_for(n=20_000, adjacency="replace_one"):
-    return price(PROBLEM, n, P, guarantee=GUARANTEE, solver="dp-gd", adjacency=adjacency).setting
+    return FitOptions(PROBLEM, guarantee=GUARANTEE, solver="dp-gd", adjacency=adjacency).plan(n, P).setting
 
 
 class WavyOracle:
@@ -76,7 +76,9 @@ def test_differences_are_as_quiet_as_the_descent_makes_up_for_and_no_quieter(adj
 
 @pytest.mark.parametrize("n_steps", [1, 7, 50])
 def test_the_shares_add_up_to_the_whole_budget(n_steps):
-    paid = price(PROBLEM, 20_000, P, guarantee=GUARANTEE, solver=DPSpider(n_steps=n_steps, period=5)).paid
+    paid = (
+        FitOptions(PROBLEM, guarantee=GUARANTEE, solver=DPSpider(n_steps=n_steps, period=5)).plan(20_000, P).calibrated
+    )
     assert paid.noise_multiplier == pytest.approx(1.0, rel=1e-9)
     assert paid.plan.n_steps == n_steps
 
@@ -104,7 +106,7 @@ def test_without_noise_the_differences_add_up_to_the_steps_of_gradient_descent()
 
 def test_a_budget_that_does_not_suffice_is_refused_in_a_sentence():
     with pytest.raises(InvalidParameter, match="fewer steps"):
-        price(PROBLEM, 200, P, guarantee=GUARANTEE, solver=DPSpider(n_steps=1000, period=1000, step_size=5.0))
+        FitOptions(PROBLEM, guarantee=GUARANTEE, solver=DPSpider(n_steps=1000, period=1000, step_size=5.0)).plan(200, P)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from scipy.special import softmax
 
 from dperm import (
     L2,
+    FitOptions,
     Guarantee,
     InvalidParameter,
     L1Ball,
@@ -21,7 +22,6 @@ from dperm import (
     TalwarFrankWolfe,
     empirical_risk,
     minimize,
-    price,
 )
 
 N, P = 2000, 30
@@ -121,8 +121,8 @@ def test_the_curvature_of_the_squared_loss_is_reached():
 
 def test_the_default_number_of_steps_grows_with_the_budget_and_falls_with_the_vertices():
     def steps(n=10_000, p=100, epsilon=1.0, problem=PROBLEMS[0], **settings):
-        fit = price(problem, n, p, guarantee=Guarantee(epsilon, 1e-6), solver=TalwarFrankWolfe(**settings))
-        return fit.paid.plan.n_steps
+        fit = FitOptions(problem, guarantee=Guarantee(epsilon, 1e-6), solver=TalwarFrankWolfe(**settings)).plan(n, p)
+        return fit.calibrated.plan.n_steps
 
     assert steps(n=80_000) == pytest.approx(4 * steps(), rel=0.1)  # (nε)^{2/3}
     assert steps(epsilon=5.0) > 2 * steps()
@@ -140,15 +140,15 @@ def test_the_default_number_of_steps_is_within_a_factor_of_the_best(n, radius):
     def excess(n_steps):
         return np.mean([empirical_risk(problem, X, y, fit(problem, X, y, n_steps, s).w) - best for s in range(5)])
 
-    default = price(problem, n, 100, guarantee=GUARANTEE, solver=TalwarFrankWolfe()).paid.plan.n_steps
+    default = FitOptions(problem, guarantee=GUARANTEE, solver=TalwarFrankWolfe()).plan(n, 100).calibrated.plan.n_steps
     fall = empirical_risk(problem, X, y, np.zeros(100)) - best
     assert excess(default) <= 3.0 * min(excess(n_steps) for n_steps in (4, 8, 16, 32, 64, 128)) + 0.01 * fall
 
 
 def test_the_published_number_of_steps():
-    fit = price(PROBLEMS[0], 10_000, P, guarantee=GUARANTEE, solver=TalwarFrankWolfe(), noise="paper")
+    fit = FitOptions(PROBLEMS[0], guarantee=GUARANTEE, solver=TalwarFrankWolfe(), noise="paper").plan(10_000, P)
     constants = PROBLEMS[0].constants(P)
-    assert fit.paid.plan.n_steps == int((constants.curvature * 10_000 / constants.vertex_lipschitz) ** (2 / 3))
+    assert fit.calibrated.plan.n_steps == int((constants.curvature * 10_000 / constants.vertex_lipschitz) ** (2 / 3))
 
 
 @pytest.mark.parametrize(
@@ -162,12 +162,12 @@ def test_the_published_number_of_steps():
 )
 def test_it_says_why_it_cannot_take_a_problem_and_who_can(problem, reason):
     with pytest.raises(InvalidParameter, match=f"{reason}.*dp-gd.* can"):
-        price(problem, N, P, guarantee=GUARANTEE, solver="talwar-frank-wolfe")
+        FitOptions(problem, guarantee=GUARANTEE, solver="talwar-frank-wolfe").plan(N, P)
 
 
 def test_pure_guarantees_are_refused():
     with pytest.raises(InvalidParameter, match="pure"):
-        price(PROBLEMS[0], N, P, guarantee=Guarantee(1.0, 0.0), solver="talwar-frank-wolfe")
+        FitOptions(PROBLEMS[0], guarantee=Guarantee(1.0, 0.0), solver="talwar-frank-wolfe").plan(N, P)
 
 
 @pytest.mark.parametrize("wrong", [{"n_steps": 0}, {"max_steps": 0}, {"paper_constant": 0.0}, {"n_steps": 1.5}])

@@ -9,6 +9,7 @@ from dperm import (
     L2,
     AdaSSP,
     DPNewton,
+    FitOptions,
     Guarantee,
     Huber,
     InvalidParameter,
@@ -19,7 +20,6 @@ from dperm import (
     Squared,
     empirical_risk,
     minimize,
-    price,
 )
 from dperm.problem.domains import WholeSpace
 from dperm.solvers.second_order.newton_step import Curvature, Slope, pooled, shrunk
@@ -131,8 +131,8 @@ class Hostile:
 @pytest.mark.parametrize("strength", [1e-4, None])
 def test_no_answer_takes_it_further_than_its_steps_allow(size, sign, strength):
     problem = Problem(Logistic(), L2(strength)) if strength else Problem(Logistic())
-    fit = price(problem, 1000, P, guarantee=Guarantee(0.05, 1e-6), solver="dp-newton")
-    w = fit.solver.run(Hostile(size, sign), problem, fit.paid.plan, np.zeros(P))
+    fit = FitOptions(problem, guarantee=Guarantee(0.05, 1e-6), solver="dp-newton").plan(1000, P)
+    w = fit.solver.run(Hostile(size, sign), problem, fit.calibrated.plan, np.zeros(P))
     assert np.isfinite(w).all()
     assert np.linalg.norm(w) <= 6 * 10.0 * (1.0 + 1e-9)
 
@@ -200,7 +200,9 @@ def test_the_expected_risk_falls_with_the_budget_and_the_rows(solver):
 
     def predicted(n, epsilon):
         guarantee = Guarantee(epsilon, 1e-6)
-        return solver.expected_risk(price(problem, n, P, guarantee=guarantee, solver=solver).setting, guarantee)
+        return solver.expected_risk(
+            FitOptions(problem, guarantee=guarantee, solver=solver).plan(n, P).setting, guarantee
+        )
 
     assert 0.0 < predicted(10_000, 4.0) < predicted(10_000, 0.5) < predicted(1_000, 0.5)
 

@@ -11,6 +11,7 @@ from dperm import (
     Box,
     DPKatyusha,
     DPSVRGPlusPlus,
+    FitOptions,
     Guarantee,
     InvalidParameter,
     L1Ball,
@@ -19,7 +20,6 @@ from dperm import (
     Sigmoid,
     SmoothedHinge,
     minimize,
-    price,
 )
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery, OutputPerturbationQuery
@@ -70,14 +70,14 @@ def test_a_plan_of_more_steps_than_a_run_could_take_is_refused():
 )
 def test_settings_that_would_take_for_ever_are_refused_before_anything_is_built(solver, noise):
     with pytest.raises(InvalidParameter, match="more than 100,000,000 steps"):
-        price(RIDGE, N, P, guarantee=GUARANTEE, solver=solver, noise=noise)
+        FitOptions(RIDGE, guarantee=GUARANTEE, solver=solver, noise=noise).plan(N, P)
 
 
 @pytest.mark.parametrize("strength", [1e-9, 5e-324])
 @pytest.mark.parametrize("solver", [DPSVRG(), DPSVRG(n_inner=10**400), DPSVRGPlusPlus(n_epochs=40)], ids=repr)
 def test_the_papers_number_of_steps_is_refused_where_it_would_take_for_ever(solver, strength):
     with pytest.raises(InvalidParameter, match="more than 100,000,000 steps"):
-        price(Problem(Logistic(), L2(strength)), N, P, guarantee=GUARANTEE, solver=solver, noise="paper")
+        FitOptions(Problem(Logistic(), L2(strength)), guarantee=GUARANTEE, solver=solver, noise="paper").plan(N, P)
 
 
 @pytest.mark.parametrize("strength", [1e-5, 1e-9, 1e-300, 5e-324])
@@ -85,7 +85,11 @@ def test_the_papers_number_of_steps_is_refused_where_it_would_take_for_ever(solv
     "solver", [DPSVRG(), DPSVRG(n_epochs=300), DPSVRG(form="printed"), DPKatyusha(), DPGD()], ids=repr
 )
 def test_without_noise_small_penalties_do_not_make_a_run_endless(solver, strength):
-    plan = price(Problem(Logistic(), L2(strength)), N, P, guarantee=None, solver=solver, noise=None).paid.plan
+    plan = (
+        FitOptions(Problem(Logistic(), L2(strength)), guarantee=None, solver=solver, noise=None)
+        .plan(N, P)
+        .calibrated.plan
+    )
     assert plan.n_steps <= 101_000
     if strength < 1e-8:
         assert plan.n_steps >= 99_000
@@ -149,9 +153,9 @@ def test_a_run_that_diverged_is_not_released(solver):
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
 def test_the_mechanism_says_whether_there_is_noise(solver, problem):
     if solver.refusal(problem) is None:
-        exact = price(problem, N, P, guarantee=None, solver=solver, noise=None).statement
+        exact = FitOptions(problem, guarantee=None, solver=solver, noise=None).plan(N, P).statement
         assert exact.mechanism == f"{solver.name} without noise"
-        noisy = price(problem, N, P, guarantee=GUARANTEE, solver=solver).statement
+        noisy = FitOptions(problem, guarantee=GUARANTEE, solver=solver).plan(N, P).statement
         assert noisy.mechanism.startswith(solver.name)
         assert "without noise" not in noisy.mechanism
 
@@ -177,8 +181,8 @@ def test_a_minimisation_that_might_fail_on_some_table_is_refused_before_a_row_is
     """With one usable row it would be solved and with two not: the release itself would tell which it was."""
     hinge = Problem(SmoothedHinge(0.01), L2(1e-8))
     with pytest.raises(InvalidParameter, match="cannot be solved for exactly on every table"):
-        price(hinge, N, P, guarantee=Guarantee(1.0, 0.0), solver="chaudhuri-output")
-    assert price(hinge, N, P, guarantee=GUARANTEE, solver="kifer-objective").paid.plan.settings["ridge"] > 1e-6
+        FitOptions(hinge, guarantee=Guarantee(1.0, 0.0), solver="chaudhuri-output").plan(N, P)
+    assert FitOptions(hinge, guarantee=GUARANTEE, solver="kifer-objective").plan(N, P).settings["ridge"] > 1e-6
 
 
 @pytest.mark.parametrize("usable", [0, 1, 2, N])
@@ -203,7 +207,7 @@ def test_a_query_refuses_a_tolerance_below_what_rounding_allows(share):
 def test_a_box_with_a_bound_per_coefficient_is_refused_in_words():
     box = Problem(Logistic(), L2(0.1), Box((-1.0,) * P, (2.0,) * P))
     with pytest.raises(InvalidParameter, match="without a regularizer"):
-        price(box, N, P, guarantee=GUARANTEE, solver="talwar-objective")
+        FitOptions(box, guarantee=GUARANTEE, solver="talwar-objective").plan(N, P)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +215,7 @@ def test_a_box_with_a_bound_per_coefficient_is_refused_in_words():
     [
         lambda: L1Ball(1e300),
         lambda: Guarantee(1e7, 1e-6),
-        lambda: price(BALL, N, P, guarantee=Guarantee(1.0, 1e-30), solver="talwar-frank-wolfe"),
+        lambda: FitOptions(BALL, guarantee=Guarantee(1.0, 1e-30), solver="talwar-frank-wolfe").plan(N, P),
         lambda: Problem(Logistic(), domain=UnderstatedBall()).constants(P),
     ],
     ids=["radius", "epsilon", "delta", "vertices"],

@@ -10,6 +10,7 @@ from dperm import (
     L2,
     RRPSGD,
     BassilySGD,
+    FitOptions,
     Guarantee,
     InvalidParameter,
     L2Ball,
@@ -18,7 +19,6 @@ from dperm import (
     Sigmoid,
     empirical_risk,
     minimize,
-    price,
 )
 from dperm.accounting.accountants import central_limit_precision
 from dperm.accounting.gaussian import gaussian_mu
@@ -170,7 +170,7 @@ def test_only_the_steps_before_the_round_are_run():
 
 def test_steps_that_are_too_long_to_gain_anything_are_refused():
     with pytest.raises(InvalidParameter, match="2/L"):
-        price(Problem(Logistic()), N, P, guarantee=GUARANTEE, solver=RRPSGD(step_size=8.0))
+        FitOptions(Problem(Logistic()), guarantee=GUARANTEE, solver=RRPSGD(step_size=8.0)).plan(N, P)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.5])
@@ -216,7 +216,7 @@ def test_batches_are_large_enough_for_the_noise_and_small_enough_for_the_time(so
 @pytest.mark.parametrize(("n", "rate", "steps"), [(1000, 0.1, 500), (5000, 0.02, 20_000), (5000, 1.0, 30)])
 def test_the_noise_that_step_sizes_rest_on_is_about_that_of_the_calibration(n, rate, steps, adjacency):
     solver = BassilySGD(n_steps=steps, sampling_rate=rate)
-    fit = price(RIDGE, n, P, guarantee=GUARANTEE, solver=solver, adjacency=adjacency)
+    fit = FitOptions(RIDGE, guarantee=GUARANTEE, solver=solver, adjacency=adjacency).plan(n, P)
     expected = expected_sigma(fit.setting, GUARANTEE, rate, steps)
     assert fit.statement.sigma == pytest.approx(expected, rel=0.1)
 
@@ -289,7 +289,7 @@ def test_degenerate_settings_are_refused(solver, bad):
 @pytest.mark.parametrize("solver", [DPSGD(), BassilySGD()], ids=repr)
 def test_losses_that_are_not_convex_are_sent_to_methods_for_them(solver):
     with pytest.raises(InvalidParameter, match=r"convex loss.*dp-gd.*rrpsgd.* can"):
-        price(Problem(Sigmoid()), 1000, P, guarantee=GUARANTEE, solver=solver)
+        FitOptions(Problem(Sigmoid()), guarantee=GUARANTEE, solver=solver).plan(1000, P)
 
 
 def test_cutting_n_squared_shows_in_the_plan():

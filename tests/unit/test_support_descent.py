@@ -7,6 +7,7 @@ import pytest
 
 from dperm import (
     L2,
+    FitOptions,
     Guarantee,
     InvalidParameter,
     L1Ball,
@@ -18,7 +19,6 @@ from dperm import (
     TalwarFrankWolfe,
     empirical_risk,
     minimize,
-    price,
 )
 from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.profiles import zcdp_delta
@@ -45,7 +45,7 @@ def least_risk(problem, X, y):
 
 
 def plan_for(problem, n, p, guarantee=GUARANTEE, **settings):
-    return price(problem, n, p, guarantee=guarantee, solver=SupportDescent(**settings)).paid
+    return FitOptions(problem, guarantee=guarantee, solver=SupportDescent(**settings)).plan(n, p).calibrated
 
 
 @pytest.mark.parametrize("adjacency", ["replace_one", "add_remove"])
@@ -88,7 +88,7 @@ def test_nothing_off_the_support_moves_and_the_support_holds_what_matters():
 @pytest.mark.parametrize("size", [1, 3, 8, 20])
 def test_on_a_support_no_row_is_more_curved_than_the_step_assumes(size):
     """A row of ±1 in eight columns, of which as many as can lie on the support, reaches the bound."""
-    setting = price(SHORT_ROWS, 100, 50, guarantee=GUARANTEE, solver=SupportDescent()).setting
+    setting = FitOptions(SHORT_ROWS, guarantee=GUARANTEE, solver=SupportDescent()).plan(100, 50).setting
     x = np.where(np.arange(50) < 8, 1.0, 0.0)
     assert _smoothness_on(setting, size) == pytest.approx(0.25 * float(x[:size] @ x[:size]), rel=1e-12)
 
@@ -131,7 +131,7 @@ def test_the_predicted_risk_falls_with_the_budget_and_is_of_the_size_that_is_mea
     predictions = []
     for epsilon in (0.1, 0.5, 2.0, 8.0):
         guarantee = Guarantee(epsilon, 1e-6)
-        fit = price(SHORT_ROWS, *X.shape, guarantee=guarantee, solver=SupportDescent())
+        fit = FitOptions(SHORT_ROWS, guarantee=guarantee, solver=SupportDescent()).plan(*X.shape)
         predictions.append(SupportDescent().expected_risk(fit.setting, guarantee))
         fits = [minimize(SHORT_ROWS, X, y, guarantee=guarantee, solver="support-descent", random_state=s).w
                 for s in range(4)]  # fmt: skip
@@ -150,7 +150,7 @@ def test_the_predicted_risk_falls_with_the_budget_and_is_of_the_size_that_is_mea
 )
 def test_it_says_why_it_cannot_take_a_problem(problem, reason):
     with pytest.raises(InvalidParameter, match=reason):
-        price(problem, 100, 5, guarantee=GUARANTEE, solver="support-descent")
+        FitOptions(problem, guarantee=GUARANTEE, solver="support-descent").plan(100, 5)
 
 
 def test_a_delta_that_gumbel_noise_cannot_keep_is_refused():

@@ -8,7 +8,7 @@ import click
 from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.ledger import Budget, budgets
 from dperm.accounting.ledger.accounts import Account, Spending, rounded_down, rounded_up
-from dperm.cli.options import CONTEXT
+from dperm.cli.context import CONTEXT
 from dperm.errors import LedgerDamaged
 
 _BAR = 20

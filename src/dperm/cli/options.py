@@ -8,33 +8,39 @@ import click
 
 from dperm.accounting.calibration import ACCOUNTANTS
 from dperm.errors import InvalidParameter
-from dperm.estimators.base import PrivateLinearModel
+from dperm.estimators.base import PrivateGLM
+from dperm.estimators.registry import models
 from dperm.problem.domains import Box, Domain, L1Ball, L2Ball, Simplex
 from dperm.problem.regularizers import L1, L2, ElasticNet, Regularizer
-from dperm.release.model_file import ESTIMATORS
 from dperm.schema import Amount, Schema
 from dperm.solvers import SOLVERS
 
-# Of every command.
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-
 _PENALTIES: dict[str, Callable[..., Regularizer]] = {"l2": L2, "l1": L1, "elastic-net": ElasticNet}
 _DOMAINS: dict[str, Callable[..., Domain]] = {"l2-ball": L2Ball, "l1-ball": L1Ball, "box": Box, "simplex": Simplex}
+
+
+def _own_options() -> list[Callable[..., Any]]:
+    """Options that only some models have, from the models themselves."""
+    found = {name: (model, text) for model in models().values() for name, text in model.own_parameters.items()}
+    return [
+        click.option(
+            f"--{name.replace('_', '-')}",
+            type=float if isinstance(getattr(model, name), float) else str,
+            help=text,
+        )
+        for name, (model, text) in found.items()
+    ]
+
 
 _OPTIONS = (
     click.option("--epsilon", type=float, required=True, help="ε of the guarantee, above 0."),
     click.option("--delta", type=float, required=True, help="δ of the guarantee, well below 1/n."),
     click.option(
         "--model",
-        type=click.Choice(list(ESTIMATORS)),
+        type=click.Choice(list(models())),
         help="[default: logistic; linear if the schema's target has a range]",
     ),
-    click.option(
-        "--classes",
-        help="The public classes, separated by commas. If absent they are read from the table, and the result is "
-        "not for release.",
-    ),
-    click.option("--target-bound", type=float, default=1.0, show_default=True, help="Clip targets to ± this (linear)."),
+    *_own_options(),
     click.option(
         "--row-norm", type=float, default=1.0, show_default=True, help="Clip rows to this l2 norm (without a schema)."
     ),
@@ -86,8 +92,6 @@ def build_estimator(
     delta: float,
     model: str | None,
     schema: Schema | None,
-    classes: str | None,
-    target_bound: float,
     row_norm: float,
     entry_bound: float | None,
     penalty: str,
@@ -98,15 +102,17 @@ def build_estimator(
     accountant: str,
     intercept: bool,
     **more: Any,
-) -> PrivateLinearModel:
+) -> PrivateGLM:
     """Turn the options into an estimator."""
-    model = model or ("linear" if schema is not None and isinstance(schema.target, Amount) else "logistic")
-    own: dict[str, Any] = {"target_bound": target_bound}
-    if model != "linear":
-        own = {"classes": None if classes is None else [label.strip() for label in classes.split(",")]}
-    elif classes is not None:
-        raise InvalidParameter("--classes goes with --model logistic or svc.")
-    return ESTIMATORS[model](
+    kind = models()[model or ("linear" if schema is not None and isinstance(schema.target, Amount) else "logistic")]
+    own = {name for one in models().values() for name in one.own_parameters}
+    given = {name: value for name, value in more.items() if name not in own or value is not None}
+    for name in given.keys() & own - kind.own_parameters.keys():
+        able = " or ".join(key for key, one in models().items() if name in one.own_parameters)
+        raise InvalidParameter(f"--{name.replace('_', '-')} goes with --model {able}.")
+    if "classes" in given:
+        given["classes"] = [label.strip() for label in given["classes"].split(",")]
+    return kind(
         epsilon,
         delta,
         penalty=_parse("--penalty", penalty, _PENALTIES),
@@ -119,8 +125,7 @@ def build_estimator(
         accountant=accountant,
         fit_intercept=intercept,
         schema=schema,
-        **own,
-        **more,
+        **given,
     )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dperm.cli.options import CONTEXT
+from dperm.cli.context import CONTEXT
 from dperm.release.model_file import read_content
 from dperm.release.report import write_report
 from dperm.release.verify import ledger_of

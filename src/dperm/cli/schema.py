@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from dperm.cli.options import CONTEXT
+from dperm.cli.context import CONTEXT
 from dperm.files import write_whole
 from dperm.schema.plain import schema_to_toml
 from dperm.schema.table import SEPARATORS

@@ -1,110 +1,144 @@
-"""What the three scikit-learn faces share: from validated parameters to released coefficients."""
+"""A generalized linear model in scikit-learn's shape: parameters, plan, fit, released coefficients."""
 
 from abc import abstractmethod
 from contextlib import nullcontext
-from dataclasses import replace
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
-from dperm.planning.fitting import PricedFit, Release, check_budget, check_noise, check_schema, price, solve
+from dperm.planning.fit_plan import FitPlan, Release, check_releasable
+from dperm.planning.options import FitOptions, check_schema
 from dperm.problem import Problem
-from dperm.problem.domains import WholeSpace
+from dperm.problem.domains import Domain, WholeSpace
 from dperm.problem.losses import Loss
-from dperm.problem.regularizers import NoRegularizer
+from dperm.problem.regularizers import L2, NoRegularizer, Regularizer
 from dperm.progress import ProgressBar
 from dperm.release.content import content_of
 from dperm.release.statement import PrivacyStatement
-from dperm.schema import Schema
-from dperm.solvers import check_solver
-from dperm.trusted.noise import check_random_state
+from dperm.schema import Amount, Classes, Schema
+from dperm.solvers import Solver
 from dperm.trusted.rows import read_table
 from dperm.trusted.sources.encoding import encode_rows
-from dperm.validation import count, positive
+from dperm.validation import positive
 
 Array = NDArray[np.float64]
 
 
-class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
-    """Parameters and steps common to all estimators; see a concrete one for their meaning."""
+class Reading(NamedTuple):
+    """What a fit needs of a table besides its plan.
 
-    epsilon: float
-    delta: float
-    penalty: Any
-    domain: Any
-    solver: Any
-    row_norm: float
-    entry_bound: float | None
-    fit_intercept: bool
-    adjacency: str
-    noise: str | None
-    accountant: str
-    n: int | None
-    schema: Schema | None
-    budget: Budget | None
-    random_state: Any
-    verbose: bool
+    Attributes
+    ----------
+    source : Source
+        The rows.
+    options : FitOptions
+        What is asked for; other than planned only where classes had to be read from the rows.
+    facts : dict
+        What the statement says of the run.
+    """
 
-    coef_: Array
-    intercept_: Any
-    privacy_: PrivacyStatement
-    schema_: Schema | None
-    ledger_entry_: dict[str, Any] | None
+    source: Any
+    options: FitOptions
+    facts: dict[str, Any]
 
-    # The model's name in files and on the command line.
+
+@dataclass(eq=False, repr=False)
+class PrivateGLM(BaseEstimator):  # type: ignore[misc]
+    """Parameters and steps common to all estimators; see a concrete one for their meaning.
+
+    A new model is a small dataclass: its own parameters as fields, `kind`, `title`, its loss and its prediction.
+    """
+
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    penalty: Regularizer | None = L2(1e-2)
+    domain: Domain | None = None
+    solver: str | Solver = "auto"
+    row_norm: float = 1.0
+    entry_bound: float | None = None
+    fit_intercept: bool = True
+    adjacency: str = "replace_one"
+    noise: str | None = "certified"
+    accountant: str = "pld"
+    n: int | None = None
+    schema: Schema | None = None
+    budget: Budget | None = None
+    random_state: Any = None
+    verbose: bool = False
+
+    coef_: Array = field(init=False)
+    intercept_: Any = field(init=False)
+    privacy_: PrivacyStatement = field(init=False)
+    event_: Any = field(init=False)
+    schema_: Schema | None = field(init=False)
+    ledger_entry_: dict[str, Any] | None = field(init=False)
+    feature_names_in_: NDArray[Any] = field(init=False)
+    n_features_in_: int = field(init=False)
+
+    # The model's name in files and on the command line, and in words.
     kind: ClassVar[str]
+    title: ClassVar[str]
+    # What a schema must declare about the target.
+    target_kind: ClassVar[type[Classes] | type[Amount]]
+    # Parameters that this model has and others have not, with a line for the command line's help.
+    own_parameters: ClassVar[dict[str, str]] = {}
 
-    def _problem(self, loss: Loss, weight_bound: float = 1.0) -> Problem:
+    @abstractmethod
+    def _problem(self) -> Problem:
+        """What a fit with these parameters minimises."""
+
+    @abstractmethod
+    def _read(self, X: Any, y: Any, options: FitOptions) -> Reading:
+        """Check the table and the target, without looking at a value where that is possible."""
+
+    @abstractmethod
+    def _keep_coefficients(self, matrix: Array, intercepts: Array, release: Release) -> None:
+        """Store released coefficients, one row per output, in scikit-learn's shapes and the target's own units."""
+
+    def _problem_with(self, loss: Loss, domain: Domain | None = None, weight_bound: float = 1.0) -> Problem:
         return Problem(
             loss=loss,
             regularizer=NoRegularizer() if self.penalty is None else self.penalty,
-            domain=WholeSpace() if self.domain is None else self.domain,
+            domain=self.domain or domain or WholeSpace(),
             row_norm=positive("row_norm", self.row_norm) if self.schema is None else self.schema.bound,
             intercept=bool(self.fit_intercept),
             weight_bound=weight_bound,
             entry_bound=self.entry_bound if self.schema is None else 1.0,
         )
 
-    def check_parameters(self) -> None:
-        """Raise if a parameter is wrong: the first line of a fit, before any row is read."""
-        check_noise(self.noise, self._guarantee(), self.accountant)
-        Adjacency.parse(self.adjacency)
+    def options(self) -> FitOptions:
+        """What a fit with these parameters is asked to do; raises if one of them is wrong, before any row is read."""
         if self.schema is not None:
-            check_schema(self.schema)
-            if self.row_norm != 1.0 or self.entry_bound is not None:
-                raise InvalidParameter("with a schema leave row_norm and entry_bound out: it declares the bounds.")
-        check_budget(self.budget, self.random_state)
-        check_solver(self.solver, self._planned_problem(), self._guarantee())
-        if self.n is not None:
-            count("n", self.n)
-        check_random_state(self.random_state)
+            self._check_schema(check_schema(self.schema))
+        check_releasable(self.budget, self.random_state)
+        return FitOptions(
+            self._problem(),
+            guarantee=None if self.noise is None else Guarantee(self.epsilon, self.delta),
+            solver=self.solver,
+            adjacency=self.adjacency,
+            noise=self.noise,
+            accountant=self.accountant,
+            n=self.n,
+            schema=self.schema,
+        )
 
-    def check_room(self, X: Any = None) -> None:
-        """Raise if the budget has no room for the fit, from public numbers or the shape of X: no value is looked at."""
-        shape = getattr(X, "shape", (None, None))
-        n = self.n if self.schema is None else self.n or self.schema.n
-        if self.budget is None or len(shape) != 2 or (n is None and shape[0] is None):
-            return
-        if self.schema is not None or shape[1] is not None:
-            priced = self.plan(n or shape[0], shape[1])
-            self.budget.check(priced.paid.event(), priced.setting.adjacency)
+    def _check_schema(self, schema: Schema) -> None:
+        if not isinstance(schema.target, self.target_kind):
+            needed, has = ("classes", "a range") if self.target_kind is Classes else ("a range", "classes")
+            raise InvalidParameter(f"{self.title} needs a schema whose target has {needed}; this one's has {has}.")
+        if self.row_norm != 1.0 or self.entry_bound is not None:
+            raise InvalidParameter("with a schema leave row_norm and entry_bound out: it declares the bounds.")
 
-    def _forget(self) -> None:
-        """Drop an earlier fit, so that a failing one does not leave a mixture."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-
-    def _guarantee(self) -> Guarantee | None:
-        return None if self.noise is None else Guarantee(self.epsilon, self.delta)
-
-    def plan(self, n: int | None = None, n_features: int | None = None) -> PricedFit:
-        """The price and the noise of a fit, from public numbers alone.
+    def plan(self, n: int | None = None, n_features: int | None = None) -> FitPlan:
+        """The noise and the cost of a fit, from public numbers alone.
 
         Parameters
         ----------
@@ -117,67 +151,78 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         >>> PrivateLogisticRegression(epsilon=1.0).plan(n=200_000, n_features=54).solver.name
         'dp-objective'
         """
-        if self.schema is not None:
-            n, n_features = (self.schema.n if n is None else n), self.schema.n_features
-        return price(
-            self._planned_problem(),
-            count("n", n),
-            count("n_features", n_features),
-            guarantee=self._guarantee(),
-            solver=self.solver,
-            adjacency=self.adjacency,
-            noise=self.noise,
-            accountant=self.accountant,
-            schema=self.schema,
-        )
-
-    @abstractmethod
-    def _planned_problem(self) -> Problem:
-        """What a fit with these parameters minimises."""
-
-    def _fit(self, problem: Problem, table: Any, target: Any, weights: Array | None = None) -> Release:
-        bar = ProgressBar(type(self).__name__) if self.verbose else nullcontext()
-        with bar as progress:
-            return solve(
-                problem,
-                table,
-                target,
-                guarantee=self._guarantee(),
-                solver=self.solver,
-                adjacency=self.adjacency,
-                noise=self.noise,
-                accountant=self.accountant,
-                n=self.n,
-                weights=weights,
-                schema=self.schema,
-                budget=self.budget,
-                random_state=self.random_state,
-                progress=progress,
+        options = self.options()
+        if n is not None and options.declared_n not in (None, n):
+            raise InvalidParameter(
+                f"n = {options.declared_n} is declared already, and n = {n} was given: leave one out."
             )
+        return options.plan(n, n_features)
 
-    def _keep(self, release: Release, problem: Problem, **facts: Any) -> None:
-        """Store what was released, in scikit-learn's shapes, and nothing else."""
-        matrix = release.w.reshape(problem.loss.n_outputs, -1)
-        if problem.intercept:
-            self.coef_ = matrix[:, :-1].copy()
-            self.intercept_ = problem.intercept_value * matrix[:, -1]
-        else:
-            self.coef_ = matrix.copy()
-            self.intercept_ = np.zeros(problem.loss.n_outputs)
-        self.privacy_ = replace(release.privacy, **facts)
-        self.event_ = release.event
-        self.schema_, entry = release.schema, release.reservation
+    def fit(self, X: Any, y: Any = None, *, plan: FitPlan | None = None) -> Self:
+        """Fit on sensitive rows and keep only what may be released.
+
+        Parameters
+        ----------
+        X : array, data frame or CSR matrix of shape (rows, columns)
+            Rows are clipped to `row_norm`; one with a value that is not finite is ignored. With a schema, a pandas,
+            polars or Arrow table.
+        y : array of shape (rows,)
+            Targets: labels, of which one that is not among `classes` makes its row ignored, or numbers, which are
+            clipped. With a schema by default the table's own target column.
+        plan : FitPlan, optional
+            What `plan` returned for these parameters, so that it is not made again.
+
+        Returns
+        -------
+        self
+        """
+        options = self.options()
+        if plan is not None and plan.options != options:
+            raise InvalidParameter("the plan was made for other parameters; make it again with plan(n, n_features).")
+        plan = plan or self._plan_by_shape(options, X)
+        if plan is not None:
+            plan.check_budget(self.budget)  # refused before a label is read
+        self._forget()
+        source, options, facts = self._read(X, y, options)
+        if plan is None or plan.options != options:
+            plan = options.plan(source.n_rows, source.n_features)
+        with ProgressBar(type(self).__name__) if self.verbose else nullcontext() as progress:
+            release = plan.run(source, budget=self.budget, random_state=self.random_state, progress=progress)
+        self._keep(release, plan.options.problem, facts)
+        if release.reservation is not None:
+            release.reservation.settle(content_of(self)["fingerprint"])
+        return self
+
+    def _plan_by_shape(self, options: FitOptions, X: Any) -> FitPlan | None:
+        """The plan from public numbers and the shape of X, None where they do not suffice; no value is looked at."""
+        shape = getattr(X, "shape", ())
+        return options.plan(*shape) if len(shape) == 2 and min(shape) > 0 and self._target_is_declared else None
+
+    @property
+    def _target_is_declared(self) -> bool:
+        """Whether the problem is known before the target is read."""
+        return True
+
+    def _forget(self) -> None:
+        """Drop an earlier fit, so that a failing one does not leave a mixture."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+
+    def _keep(self, release: Release, problem: Problem, facts: dict[str, Any]) -> None:
+        """Store what was released, and nothing else."""
+        matrix, constant = release.w.reshape(problem.loss.n_outputs, -1), problem.intercept_value
+        columns = matrix[:, :-1] if problem.intercept else matrix
+        intercepts = constant * matrix[:, -1] if problem.intercept else np.zeros(problem.loss.n_outputs)
+        caveats = (*release.privacy.caveats, *facts.pop("caveats", ()))
+        self.privacy_ = replace(release.privacy, **facts, caveats=caveats)
+        self.event_, self.schema_, entry = release.event, release.schema, release.reservation
         if self.schema_ is not None:
             self.feature_names_in_ = np.asarray(list(self.schema_.columns), dtype=object)
             self.n_features_in_ = len(self.schema_.columns)
         self.ledger_entry_ = (
             None if entry is None else {"dataset": entry.budget.dataset, "number": entry.number, "digest": entry.digest}
         )
-
-    def _settle(self, release: Release) -> None:
-        """Tell the ledger what was released: the last line of a fit."""
-        if release.reservation is not None:
-            release.reservation.settle(content_of(self)["fingerprint"])
+        self._keep_coefficients(columns.copy(), intercepts, release)
 
     def encode(self, X: Any) -> Any:
         """The rows that the coefficients belong to: a table encoded by the schema, or X itself without one.
@@ -195,9 +240,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _margins(self, X: Any) -> Array:
         return np.asarray(self.encode(X) @ np.atleast_2d(self.coef_).T + self.intercept_)
 
-    @abstractmethod
     def to_sklearn(self) -> Any:
         """A plain scikit-learn estimator with the same coefficients, for rows as `encode` returns them."""
+        raise InvalidParameter(f"scikit-learn has no estimator that predicts as {self.title} does.")
 
     def _as_plain(self, estimator: Any, **attributes: Any) -> Any:
         """Hand the coefficients over to an estimator of scikit-learn."""
@@ -216,32 +261,3 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def check_classes(classes: Any) -> tuple[Any, ...]:
-    """Read a declared list of classes, or raise."""
-    try:
-        labels = () if isinstance(classes, str) else tuple(getattr(classes, "tolist", lambda: classes)())
-        different = len(set(labels)) == len(labels)
-    except TypeError:
-        labels, different = (), False
-    if len({isinstance(label, str) for label in labels}) > 1:
-        raise InvalidParameter("classes must be all text or all numbers.")
-    if len(labels) < 2 or not different:
-        raise InvalidParameter("classes must list at least two different labels: one class leaves nothing to learn.")
-    return labels
-
-
-def check_class_weight(class_weight: Any, classes: tuple[Any, ...]) -> tuple[float, ...] | None:
-    """Read public class weights, or raise; weights from the data would leak it."""
-    if class_weight is None:
-        return None
-    if not isinstance(class_weight, dict):
-        raise InvalidParameter(
-            "class_weight must be None or a dict from class to a public weight; "
-            f"{class_weight!r} would have to be computed from the rows."
-        )
-    unknown = set(class_weight) - set(classes)
-    if unknown:
-        raise InvalidParameter("class_weight names a class that is not declared.")
-    return tuple(positive("class_weight", class_weight.get(label, 1.0)) for label in classes)

@@ -1,8 +1,9 @@
-"""What the two classifiers share: declared classes, public class weights, prediction."""
+"""What the classifiers share: declared classes, public class weights, prediction."""
 
 import warnings
 from abc import abstractmethod
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,106 +11,95 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameter, NotForReleaseWarning
-from dperm.estimators.base import PrivateLinearModel, check_class_weight, check_classes
-from dperm.planning.fitting import check_schema
+from dperm.estimators.base import Array, PrivateGLM, Reading
+from dperm.planning.fit_plan import Release
+from dperm.planning.options import FitOptions
 from dperm.problem import Problem
 from dperm.problem.losses import Loss
 from dperm.schema import Classes, Schema
 from dperm.trusted.rows import class_numbers, distinct_labels, read_table, read_target, weights_by_class
+from dperm.trusted.sources.arrays import ArraySource
 from dperm.trusted.sources.encoding import check_table, label_numbers
+from dperm.trusted.sources.tables import TableSource
+from dperm.validation import positive
 
-Array = NDArray[np.float64]
 
-
-class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateClassifier(ClassifierMixin, PrivateGLM):  # type: ignore[misc]
     """A linear classifier; the concrete one names its loss."""
 
-    classes: Any
-    class_weight: Any
-    classes_: NDArray[Any]
+    classes: Any = None
+    class_weight: dict[Any, float] | None = None
+
+    classes_: NDArray[Any] = field(init=False)
+
+    target_kind = Classes
+    own_parameters: ClassVar[dict[str, str]] = {
+        "classes": "The public classes, separated by commas. If absent they are read from the table, and the result is "
+        "not for release."
+    }
 
     @abstractmethod
     def _loss(self, n_classes: int) -> Loss:
         """The loss for this many classes."""
 
-    def check_parameters(self) -> None:
-        """Raise if a parameter is wrong: the first line of a fit, before any row is read."""
-        if self.schema is not None and not isinstance(check_schema(self.schema).target, Classes):
-            raise InvalidParameter("a classifier needs a schema whose target has classes; this one's has a range.")
-        if self.schema is not None and self.classes is not None:
+    def _check_schema(self, schema: Schema) -> None:
+        super()._check_schema(schema)
+        if self.classes is not None:
             raise InvalidParameter("with a schema the classes are its target's: declare them there and nowhere else.")
-        super().check_parameters()
 
     @property
-    def _declared(self) -> Any:
-        return self.classes if self.schema is None else self.schema.target.labels  # type: ignore[union-attr]
+    def _declared(self) -> tuple[Any, ...] | None:
+        """The declared classes, None if they have to be read from y."""
+        declared = self.classes if self.schema is None else self.schema.target.labels  # type: ignore[union-attr]
+        return None if declared is None else check_classes(declared)
 
-    def _planned_problem(self) -> Problem:
-        if self._declared is None:
+    @property
+    def _target_is_declared(self) -> bool:
+        return self._declared is not None
+
+    def _problem(self) -> Problem:
+        declared = self._declared
+        if declared is None:  # planned for two classes, among them those with a weight
             named = check_class_weight(self.class_weight, tuple(self.class_weight or ()))
             return self._problem_for(2, None if named is None else (1.0, *named))
-        classes = check_classes(self._declared)
-        return self._problem_for(len(classes), check_class_weight(self.class_weight, classes))
+        return self._problem_for(len(declared), check_class_weight(self.class_weight, declared))
 
     def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:
-        return self._problem(self._loss(n_classes), max(weights) if weights else 1.0)
+        return self._problem_with(self._loss(n_classes), weight_bound=max(weights) if weights else 1.0)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit on sensitive rows and keep only what may be released.
-
-        Parameters
-        ----------
-        X : array, data frame or CSR matrix of shape (rows, columns)
-            Rows are clipped to `row_norm`; one with a value that is not finite counts as nothing. With a schema, a
-            pandas, polars or Arrow table.
-        y : array of shape (rows,)
-            Labels; one that is not among `classes` makes its row count as nothing. With a schema by default the table's
-            own target column.
-
-        Returns
-        -------
-        self
-        """
-        self.check_parameters()
-        declared = None if self._declared is None else check_classes(self._declared)
-        self.check_room(X)
-        self._forget()
-        if self.schema is not None and declared is not None:
-            return self._fit_table(X, y, self.schema, declared)
+    def _read(self, X: Any, y: Any, options: FitOptions) -> Reading:
+        if self.schema is not None:
+            classes = check_classes(self._declared)
+            weights = check_class_weight(self.class_weight, classes)
+            return Reading(TableSource(X, y, self.schema, weights), options, {"classes": classes})
         table = read_table(self, X, fitting=True)
         labels = read_target(self, y, table.shape[0])
         # Truth values declare their classes by their type.
-        classes = declared or ((False, True) if labels.dtype.kind == "b" else None)
-        caveats: tuple[str, ...] = ()
-        if classes is None:
-            warnings.warn(
-                "the classes were read from y, which the guarantee does not cover; declare them: classes=[...].",
-                NotForReleaseWarning,
-                stacklevel=2,
-            )
-            classes = check_classes(distinct_labels(labels))
-            caveats = ("the classes were read from the rows",)
+        known = self._declared or ((False, True) if labels.dtype.kind == "b" else None)
+        classes, facts = self._classes_of(labels) if known is None else (known, {"classes": known})
         weights = check_class_weight(self.class_weight, classes)
-        problem = self._problem_for(len(classes), weights)
         numbers = class_numbers(labels, classes)
-        release = self._fit(
-            problem, table, 2 * numbers - 1 if len(classes) == 2 else numbers,
+        source = ArraySource(
+            table, 2 * numbers - 1 if len(classes) == 2 else numbers,
             None if weights is None else weights_by_class(numbers, weights),
         )  # fmt: skip
-        self._keep(release, problem, classes=classes, caveats=(*release.privacy.caveats, *caveats))
-        self.classes_ = np.asarray(classes)
-        self._settle(release)
-        return self
+        if self._declared is None:
+            options = replace(options, problem=self._problem_for(len(classes), weights))
+        return Reading(source, options, facts)
 
-    def _fit_table(self, X: Any, y: Any, schema: Schema, classes: tuple[Any, ...]) -> Self:
-        problem, weights = self._planned_problem(), check_class_weight(self.class_weight, classes)
-        release = self._fit(
-            problem, X, y, None if weights is None else weights_by_class(label_numbers(X, y, schema), weights)
+    def _classes_of(self, labels: NDArray[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        warnings.warn(
+            "the classes were read from y, which the guarantee does not cover; declare them: classes=[...].",
+            NotForReleaseWarning,
+            stacklevel=4,
         )
-        self._keep(release, problem, classes=classes)
-        self.classes_ = np.asarray(classes)
-        self._settle(release)
-        return self
+        classes = check_classes(distinct_labels(labels))
+        return classes, {"classes": classes, "caveats": ("the classes were read from the rows",)}
+
+    def _keep_coefficients(self, matrix: Array, intercepts: Array, release: Release) -> None:
+        self.coef_, self.intercept_ = matrix, intercepts
+        self.classes_ = np.asarray(self.privacy_.classes)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy. With a schema y may be the table's own target column, and rows of no declared class are left out.
@@ -143,3 +133,32 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def check_classes(classes: Any) -> tuple[Any, ...]:
+    """Read a declared list of classes, or raise."""
+    try:
+        labels = () if isinstance(classes, str) else tuple(getattr(classes, "tolist", lambda: classes)())
+        different = len(set(labels)) == len(labels)
+    except TypeError:
+        labels, different = (), False
+    if len({isinstance(label, str) for label in labels}) > 1:
+        raise InvalidParameter("classes must be all text or all numbers.")
+    if len(labels) < 2 or not different:
+        raise InvalidParameter("classes must list at least two different labels: one class leaves nothing to learn.")
+    return labels
+
+
+def check_class_weight(class_weight: Any, classes: tuple[Any, ...]) -> tuple[float, ...] | None:
+    """Read public class weights, or raise; weights from the data would leak it."""
+    if class_weight is None:
+        return None
+    if not isinstance(class_weight, dict):
+        raise InvalidParameter(
+            "class_weight must be None or a dict from class to a public weight; "
+            f"{class_weight!r} would have to be computed from the rows."
+        )
+    unknown = set(class_weight) - set(classes)
+    if unknown:
+        raise InvalidParameter("class_weight names a class that is not declared.")
+    return tuple(positive("class_weight", class_weight.get(label, 1.0)) for label in classes)

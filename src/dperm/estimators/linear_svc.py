@@ -1,16 +1,13 @@
 """Private linear support vector classification."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from dperm.accounting.ledger import Budget
 from dperm.estimators.classifier import PrivateClassifier
-from dperm.problem.domains import Domain
 from dperm.problem.losses import Loss, OneVsRestHinge, SmoothedHinge
-from dperm.problem.regularizers import L2, Regularizer
-from dperm.schema import Schema
-from dperm.solvers import Solver
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLinearSVC(PrivateClassifier):
     """Linear support vector machine with (ε, δ)-differential privacy.
 
@@ -43,50 +40,14 @@ class PrivateLinearSVC(PrivateClassifier):
     True
     """
 
-    kind = "svc"
+    smoothing: float = 0.5
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        *,
-        smoothing: float = 0.5,
-        penalty: Regularizer | None = L2(1e-2),
-        domain: Domain | None = None,
-        solver: str | Solver = "auto",
-        row_norm: float = 1.0,
-        entry_bound: float | None = None,
-        classes: Any = None,
-        class_weight: dict[Any, float] | None = None,
-        fit_intercept: bool = True,
-        adjacency: str = "replace_one",
-        noise: str | None = "certified",
-        accountant: str = "pld",
-        n: int | None = None,
-        schema: Schema | None = None,
-        budget: Budget | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.smoothing = smoothing
-        self.penalty = penalty
-        self.domain = domain
-        self.solver = solver
-        self.row_norm = row_norm
-        self.entry_bound = entry_bound
-        self.classes = classes
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.noise = noise
-        self.accountant = accountant
-        self.n = n
-        self.schema = schema
-        self.budget = budget
-        self.random_state = random_state
-        self.verbose = verbose
+    kind = "svc"
+    title = "linear support vector classifier"
+    own_parameters: ClassVar[dict[str, str]] = {
+        **PrivateClassifier.own_parameters,
+        "smoothing": "Width of the hinge's smoothed corner (svc).",
+    }
 
     def _loss(self, n_classes: int) -> Loss:
         if n_classes == 2:

@@ -1,22 +1,17 @@
 """Private logistic regression, for two classes and for more."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from dperm.accounting.ledger import Budget
+from dperm.estimators.base import Array
 from dperm.estimators.classifier import PrivateClassifier
-from dperm.problem.domains import Domain
 from dperm.problem.losses import Logistic, Loss, Softmax
-from dperm.problem.regularizers import L2, Regularizer
-from dperm.schema import Schema
-from dperm.solvers import Solver
-
-Array = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLogisticRegression(PrivateClassifier):
     """Logistic regression with (ε, δ)-differential privacy.
 
@@ -81,47 +76,7 @@ class PrivateLogisticRegression(PrivateClassifier):
     """
 
     kind = "logistic"
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        *,
-        penalty: Regularizer | None = L2(1e-2),
-        domain: Domain | None = None,
-        solver: str | Solver = "auto",
-        row_norm: float = 1.0,
-        entry_bound: float | None = None,
-        classes: Any = None,
-        class_weight: dict[Any, float] | None = None,
-        fit_intercept: bool = True,
-        adjacency: str = "replace_one",
-        noise: str | None = "certified",
-        accountant: str = "pld",
-        n: int | None = None,
-        schema: Schema | None = None,
-        budget: Budget | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.penalty = penalty
-        self.domain = domain
-        self.solver = solver
-        self.row_norm = row_norm
-        self.entry_bound = entry_bound
-        self.classes = classes
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.adjacency = adjacency
-        self.noise = noise
-        self.accountant = accountant
-        self.n = n
-        self.schema = schema
-        self.budget = budget
-        self.random_state = random_state
-        self.verbose = verbose
+    title = "logistic regression"
 
     def _loss(self, n_classes: int) -> Loss:
         return Logistic() if n_classes == 2 else Softmax(n_classes)

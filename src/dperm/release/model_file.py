@@ -8,19 +8,15 @@ import numpy as np
 
 from dperm.accounting.events import event_from_list
 from dperm.errors import InvalidParameter
-from dperm.estimators import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
-from dperm.estimators.base import PrivateLinearModel
+from dperm.estimators.base import PrivateGLM
+from dperm.estimators.registry import models
 from dperm.files import fingerprint, write_whole
 from dperm.release.content import FORMAT, VERSION, column_names, content_of
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import schema_from_dict
 
-ESTIMATORS: dict[str, type[PrivateLinearModel]] = {
-    model.kind: model for model in (PrivateLogisticRegression, PrivateLinearSVC, PrivateLinearRegression)
-}
 
-
-def save_model(model: PrivateLinearModel, path: str | Path) -> None:
+def save_model(model: PrivateGLM, path: str | Path) -> None:
     """Write a fitted model; a crash leaves the old file or none, never half of one.
 
     Parameters
@@ -47,7 +43,7 @@ def read_content(path: str | Path) -> dict[str, Any]:
     return content
 
 
-def load_model(path: str | Path) -> PrivateLinearModel:
+def load_model(path: str | Path) -> PrivateGLM:
     """Read a model file back: an estimator that predicts, with its statement in `privacy_`.
 
     Parameters
@@ -75,10 +71,10 @@ def is_unchanged(content: dict[str, Any]) -> bool:
     return bool(content.get("fingerprint") == fingerprint(rest))
 
 
-def model_from(content: dict[str, Any]) -> PrivateLinearModel | None:
+def model_from(content: dict[str, Any]) -> PrivateGLM | None:
     """The estimator of a model file's contents, None if they do not fit together."""
     try:
-        model = ESTIMATORS[content["kind"]]()
+        model = models()[content["kind"]]()
         model.coef_ = np.asarray(content["coef"], dtype=np.float64)
         intercept = np.asarray(content["intercept"], dtype=np.float64)
         model.intercept_ = intercept if intercept.ndim else float(intercept)
@@ -106,7 +102,7 @@ def model_from(content: dict[str, Any]) -> PrivateLinearModel | None:
         return None
 
 
-def _shapes_agree(model: PrivateLinearModel) -> bool:
+def _shapes_agree(model: PrivateGLM) -> bool:
     if not hasattr(model, "classes_"):
         return bool(model.coef_.ndim == 1 and np.ndim(model.intercept_) == 0)
     n_classes = len(model.classes_)

@@ -13,7 +13,7 @@ from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.datasets.covertype import Covertype, load_covertype
 from dperm.errors import DpermError
-from dperm.planning.fitting import minimize
+from dperm.planning.minimize import minimize
 from dperm.problem import Problem
 from dperm.problem.losses import Logistic
 from dperm.problem.regularizers import L2

@@ -127,7 +127,7 @@ def _digits(largest: float) -> int | None:
 def _titles(model: Any) -> Iterator[tuple[str, str]]:
     if not hasattr(model, "classes_"):
         target = "the target" if model.schema_ is None else model.schema_.target.column
-        yield target, "The prediction is the sum of the entries times their coefficients, and of the intercept."
+        yield target, model.prediction
     elif len(model.classes_) == 2:
         low, high = map(str, model.classes_)
         yield high, f"A positive coefficient speaks for {high}, a negative one for {low}."

@@ -17,7 +17,7 @@ from dperm.files import write_whole
 from dperm.release.assumptions import assumptions
 from dperm.release.model_file import model_from, read_content
 from dperm.release.report.coefficients import noise_reach, panels
-from dperm.release.report.words import MODELS, one_in, percent_up, plain, schema_rules
+from dperm.release.report.words import one_in, percent_up, plain, schema_rules
 from dperm.release.statement import PrivacyStatement
 from dperm.release.verify import verify
 
@@ -81,7 +81,7 @@ def render_report(content: dict[str, Any], ledger: str | None = None, file_name:
     return str(
         template.render(
             file_name=file_name,
-            kind=MODELS[content["kind"]],
+            kind=model.title,
             target=None if schema is None else schema.target.column,
             classes=[str(label) for label in getattr(model, "classes_", [])],
             n_columns=len(model.feature_names_in_),

@@ -10,12 +10,6 @@ from dperm.schema import Amount, Bins, Category, Classes, Column, Number, Schema
 from dperm.schema.checks import as_text
 from dperm.schema.table import Target
 
-MODELS = {
-    "logistic": "logistic regression",
-    "svc": "linear support vector classifier",
-    "linear": "linear regression",
-}
-
 
 def percent_up(share: float) -> str:
     r"""A share in percent with three digits, no less than it is.

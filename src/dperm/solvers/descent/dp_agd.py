@@ -50,9 +50,9 @@ class DPAGD(Solver):
 
     Examples
     --------
-    >>> from dperm import DPAGD, Guarantee, L2, Logistic, Problem, price
+    >>> from dperm import DPAGD, Guarantee, L2, Logistic, Problem, FitOptions
     >>> problem = Problem(Logistic(), L2(1e-4))
-    >>> price(problem, 200_000, 54, guarantee=Guarantee(1.0, 1e-6), solver=DPAGD()).privacy.n_steps
+    >>> FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=DPAGD()).plan(200_000, 54).privacy.n_steps
     633
     """
 

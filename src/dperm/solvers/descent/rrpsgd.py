@@ -58,9 +58,9 @@ class RRPSGD(Solver):
 
     Examples
     --------
-    >>> from dperm import Guarantee, Problem, RRPSGD, Sigmoid, price
-    >>> fit = price(Problem(Sigmoid()), 10_000, 5, guarantee=Guarantee(1.0, 1e-6), solver=RRPSGD(n_steps=100))
-    >>> fit.paid.plan.n_steps
+    >>> from dperm import Guarantee, Problem, RRPSGD, Sigmoid, FitOptions
+    >>> fit = FitOptions(Problem(Sigmoid()), guarantee=Guarantee(1.0, 1e-6), solver=RRPSGD(n_steps=100)).plan(10_000, 5)
+    >>> fit.calibrated.plan.n_steps
     100
     """
 

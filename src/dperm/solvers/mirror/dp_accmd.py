@@ -41,9 +41,9 @@ class DPAccMD(Solver):
 
     Examples
     --------
-    >>> from dperm import DPAccMD, Guarantee, L1Ball, Logistic, Problem, price
+    >>> from dperm import DPAccMD, Guarantee, L1Ball, Logistic, Problem, FitOptions
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0))
-    >>> price(problem, 10_000, 100_000, guarantee=Guarantee(1.0, 1e-6), solver=DPAccMD()).privacy.n_steps
+    >>> FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=DPAccMD()).plan(10_000, 100_000).privacy.n_steps
     188
     """
 

@@ -68,10 +68,10 @@ class SupportDescent(Solver):
 
     Examples
     --------
-    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, SupportDescent, price
+    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, SupportDescent, FitOptions
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0))
-    >>> fit = price(problem, 10_000, 100_000, guarantee=Guarantee(1.0, 1e-6), solver=SupportDescent())
-    >>> fit.paid.plan.settings["selection"]
+    >>> fit = FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=SupportDescent()).plan(10_000, 100_000)
+    >>> fit.settings["selection"]
     'gradient'
     """
 

@@ -48,9 +48,10 @@ class TalwarFrankWolfe(Solver):
 
     Examples
     --------
-    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, TalwarFrankWolfe, price
+    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, TalwarFrankWolfe, FitOptions
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0), row_norm=100.0, entry_bound=1.0)
-    >>> price(problem, 10_000, 100_000, guarantee=Guarantee(1.0, 1e-6), solver=TalwarFrankWolfe()).privacy.n_steps
+    >>> options = FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=TalwarFrankWolfe())
+    >>> options.plan(10_000, 100_000).privacy.n_steps
     23
     """
 

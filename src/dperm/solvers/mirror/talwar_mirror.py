@@ -38,9 +38,10 @@ class TalwarMirror(Solver):
 
     Examples
     --------
-    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, TalwarMirror, price
+    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, TalwarMirror, FitOptions
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0))
-    >>> price(problem, 10_000, 1000, guarantee=Guarantee(1.0, 1e-6), solver=TalwarMirror(n_steps=50)).privacy.n_steps
+    >>> options = FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=TalwarMirror(n_steps=50))
+    >>> options.plan(10_000, 1000).privacy.n_steps
     50
     """
 

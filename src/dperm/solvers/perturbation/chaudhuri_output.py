@@ -19,9 +19,10 @@ class ChaudhuriOutput(Solver):
 
     Examples
     --------
-    >>> from dperm import ChaudhuriOutput, Guarantee, L2, Logistic, Problem, price
-    >>> plan = price(Problem(Logistic(), L2(0.01)), 10_000, 20, guarantee=Guarantee(1.0, 0.0), solver=ChaudhuriOutput())
-    >>> plan.privacy.certified_delta
+    >>> from dperm import ChaudhuriOutput, Guarantee, L2, Logistic, Problem, FitOptions
+    >>> problem = Problem(Logistic(), L2(0.01))
+    >>> options = FitOptions(problem, guarantee=Guarantee(1.0, 0.0), solver=ChaudhuriOutput())
+    >>> options.plan(10_000, 20).privacy.certified_delta
     0.0
     """
 

@@ -31,9 +31,9 @@ class TalwarObjective(KiferObjective):
 
     Examples
     --------
-    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, TalwarObjective, price
+    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, TalwarObjective, FitOptions
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0))
-    >>> price(problem, 10_000, 1000, guarantee=Guarantee(1.0, 1e-6), solver=TalwarObjective()).solver.name
+    >>> FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=TalwarObjective()).plan(10_000, 1000).solver.name
     'talwar-objective'
     """
 

@@ -44,7 +44,7 @@ class ZhangOutput(Solver):
     Examples
     --------
     >>> from dperm import PrivateLogisticRegression, ZhangOutput
-    >>> PrivateLogisticRegression(epsilon=1.0, solver=ZhangOutput()).plan(200_000, 54).paid.plan.passes > 100
+    >>> PrivateLogisticRegression(epsilon=1.0, solver=ZhangOutput()).plan(200_000, 54).passes > 100
     True
     """
 

@@ -42,9 +42,10 @@ class AdaSSP(SecondOrderSolver):
 
     Examples
     --------
-    >>> from dperm import AdaSSP, Guarantee, L2Ball, Problem, Squared, price
-    >>> fit = price(Problem(Squared(), domain=L2Ball(3.0)), 20_000, 8, guarantee=Guarantee(1.0, 1e-6), solver=AdaSSP())
-    >>> fit.paid.plan.passes
+    >>> from dperm import AdaSSP, Guarantee, L2Ball, Problem, Squared, FitOptions
+    >>> problem = Problem(Squared(), domain=L2Ball(3.0))
+    >>> options = FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=AdaSSP())
+    >>> options.plan(20_000, 8).passes
     4.0
     """
 

@@ -35,7 +35,7 @@ class DPNewton(SecondOrderSolver):
     Examples
     --------
     >>> from dperm import DPNewton, PrivateLogisticRegression
-    >>> PrivateLogisticRegression(epsilon=1.0, solver=DPNewton()).plan(200_000, 54).paid.plan.passes
+    >>> PrivateLogisticRegression(epsilon=1.0, solver=DPNewton()).plan(200_000, 54).passes
     9.0
     """
 

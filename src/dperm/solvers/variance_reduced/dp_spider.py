@@ -49,9 +49,9 @@ class DPSpider(Solver):
 
     Examples
     --------
-    >>> from dperm import DPSpider, Guarantee, Problem, Sigmoid, price
-    >>> fit = price(Problem(Sigmoid()), 30_000, 100, guarantee=Guarantee(1.0, 1e-6), solver=DPSpider())
-    >>> fit.paid.plan.settings["period"] > 1
+    >>> from dperm import DPSpider, Guarantee, Problem, Sigmoid, FitOptions
+    >>> fit = FitOptions(Problem(Sigmoid()), guarantee=Guarantee(1.0, 1e-6), solver=DPSpider()).plan(30_000, 100)
+    >>> fit.settings["period"] > 1
     True
     """
 

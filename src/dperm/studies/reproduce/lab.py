@@ -18,7 +18,9 @@ from typing import Any, Protocol
 
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import DpermError, InvalidParameter, LargeDeltaWarning
-from dperm.planning.fitting import PricedFit, minimize, price
+from dperm.planning.fit_plan import FitPlan
+from dperm.planning.minimize import minimize
+from dperm.planning.options import FitOptions
 from dperm.problem import Problem
 from dperm.progress import ProgressBar
 from dperm.solvers import Solver
@@ -67,7 +69,7 @@ class Fit:
             planned = _planned(sample.problem, *sample.X.shape, guarantee, self.solver, self.noise)
         except InvalidParameter as error:
             return result | {"reason": str(error)}
-        plan = planned.paid.plan
+        plan = planned.calibrated.plan
         result["gradients"] = plan.passes * len(sample.y) if plan.passes < float("inf") else None
         result["certified_delta"] = planned.statement.certified_delta
         with warnings.catch_warnings():
@@ -88,8 +90,8 @@ class Fit:
 @lru_cache(maxsize=64)
 def _planned(
     problem: Problem, n: int, n_features: int, guarantee: Guarantee, solver: Solver, noise: str
-) -> PricedFit:  # fmt: skip
-    return price(problem, n, n_features, guarantee=guarantee, solver=solver, noise=noise)
+) -> FitPlan:  # fmt: skip
+    return FitOptions(problem, guarantee=guarantee, solver=solver, noise=noise).plan(n, n_features)
 
 
 class Lab:

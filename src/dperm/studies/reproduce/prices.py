@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.accounting.guarantee import Guarantee
-from dperm.planning.fitting import price
+from dperm.planning.options import FitOptions
 from dperm.problem import Problem
 from dperm.solvers import Solver
 
@@ -29,10 +29,10 @@ class Price:
     def run(self) -> dict[str, Any]:
         """Account for it; nothing is fitted."""
         common: dict[str, Any] = {"guarantee": Guarantee(self.epsilon, DELTA), "solver": self.solver}
-        printed = price(self.problem, self.n, P, noise="paper", **common)
-        needed = price(self.problem, self.n, P, noise="certified", **common)
+        printed = FitOptions(self.problem, noise="paper", **common).plan(self.n, P)
+        needed = FitOptions(self.problem, noise="certified", **common).plan(self.n, P)
         return {
-            "steps": printed.paid.plan.n_steps,
+            "steps": printed.calibrated.plan.n_steps,
             "certified_delta": printed.statement.certified_delta,
             "sigma": printed.statement.sigma,
             "constant": (needed.statement.sigma / printed.statement.sigma) ** 2,

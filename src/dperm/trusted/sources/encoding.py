@@ -82,17 +82,20 @@ def target_column(table: Any, y: Any, schema: Schema) -> Any:
     return Columns(table).arrow(schema.target.column) if y is None else as_arrow(y)
 
 
-def encode_target(table: Any, y: Any, schema: Schema) -> Array:
+def encode_target(table: Any, y: Any, schema: Schema, onto: tuple[float, float] = (-1.0, 1.0)) -> Array:
     """Encode the target, from `y` or from the table's own column: −1 and 1, places among many classes, or a number.
 
-    NaN, which makes a row count as nothing, where there is no class or number.
+    A number's declared range becomes `onto`. NaN, which makes a row ignored, where there is no class or number.
     """
-    column = target_column(table, y, schema)
     if isinstance(schema.target, Amount):
-        low, high = schema.target.number.bounds
-        return _scaled(as_numbers(column, schema.target.column, schema.missing), low, high)
-    numbers = _label_numbers(column, schema.target)
+        return _scaled(target_numbers(table, y, schema), *schema.target.number.bounds, onto)
+    numbers = _label_numbers(target_column(table, y, schema), schema.target)
     return 2.0 * numbers - 1.0 if len(schema.target.classes) == 2 else numbers
+
+
+def target_numbers(table: Any, y: Any, schema: Schema) -> Array:
+    """The target as numbers in its own units, NaN where there is none."""
+    return as_numbers(target_column(table, y, schema), schema.target.column, schema.missing)
 
 
 def label_numbers(table: Any, y: Any, schema: Schema) -> Array:
@@ -137,10 +140,10 @@ def _stand_in(rule: Number) -> float:
     return low / 2 + high / 2 if isinstance(rule.missing, str) else rule.missing
 
 
-def _scaled(numbers: Array, low: float, high: float) -> Array:
-    """[low, high] to [−1, 1], clipped; the ends are met exactly and infinities are clipped as well."""
-    inside = np.clip(numbers, low, high)
-    return np.asarray(np.clip((inside - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0))
+def _scaled(numbers: Array, low: float, high: float, onto: tuple[float, float] = (-1.0, 1.0)) -> Array:
+    """[low, high] to `onto`, clipped; the ends are met exactly and infinities are clipped as well."""
+    inside, (first, last) = np.clip(numbers, low, high), onto
+    return np.asarray(np.clip((inside - low) / (high - low) * (last - first) + first, first, last))
 
 
 def _encode_bins(numbers: Array, rule: Bins) -> tuple[Places, Array, Any]:

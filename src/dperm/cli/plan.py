@@ -1,0 +1,82 @@
+"""`dperm plan`: what a fit would cost, from public numbers."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dperm.accounting.accountants import has_renyi_price, rdp_epsilon
+from dperm.accounting.guarantee import Guarantee
+from dperm.cli.context import CONTEXT
+from dperm.cli.options import build_estimator, fit_options, schema_option
+from dperm.errors import InvalidParameter
+from dperm.planning.fit_plan import FitPlan
+from dperm.schema import load_schema
+from dperm.solvers import predictions
+
+
+@click.command(context_settings=CONTEXT)
+@schema_option
+@click.option("--n", type=int, help="Number of rows, public [default: the schema's].")
+@click.option("--p", "n_features", type=int, help="Number of feature columns, public [default: the schema's].")
+@click.option("--explain", is_flag=True, help="What every solver is expected to do: how auto chooses.")
+@fit_options
+def plan(schema: Path | None, n: int | None, n_features: int | None, explain: bool, **options: Any) -> None:
+    """The noise and the cost of a fit, from public numbers alone; no data is touched.
+
+    Example: dperm plan --n 200000 --p 54 --epsilon 1 --delta 1e-6 --explain
+    """
+    if explain and options["noise"] != "certified":
+        raise InvalidParameter("--explain compares solvers with certified noise; leave --noise out.")
+    public = None if schema is None else load_schema(schema)
+    if public is not None and n_features is not None:
+        raise InvalidParameter("with a schema leave --p out: it knows the number of columns.")
+    if (n is None and (public is None or public.n is None)) or (public is None and n_features is None):
+        raise InvalidParameter("a plan needs --n and --p, or a --schema that declares n.")
+    planned = build_estimator(**options, schema=public, n=n).plan(n, n_features)
+    constants = planned.setting.constants
+    click.echo(str(planned.privacy))
+    click.echo(
+        f"constants:  G = {constants.lipschitz:g}, L = {constants.smoothness:g}, μ = {constants.strong_convexity:g}, "
+        f"diameter {constants.diameter:g}, {constants.dimension} coefficients"
+    )
+    settings = ", ".join(f"{key} = {_short(value)}" for key, value in planned.settings.items())
+    click.echo(f"solver:     {planned.solver.name}, {settings}")
+    click.echo(f"cost:       {_passes(planned.passes)}")
+    if planned.statement.noise == "certified":
+        click.echo(f"checked:    {_cross_check(planned)}")
+    if explain:
+        _explain(planned)
+
+
+def _explain(planned: FitPlan) -> None:
+    """Every solver that takes the problem, the smallest expected risk first."""
+    guarantee = Guarantee(planned.statement.epsilon, planned.statement.delta)
+    click.echo("\nexpected excess risk of every solver that takes this problem, and its passes over the rows:")
+    for solver, risk in predictions(planned.options.problem, planned.setting, guarantee):
+        passes = solver.plan(planned.setting, guarantee).passes
+        expected = f"{risk:.1e}" if math.isfinite(risk) else "unknown"
+        cost = f"{passes:.3g}" if math.isfinite(passes) else "until solved"
+        click.echo(f"  {solver.name:<22}{expected:>9}  {cost:>12}")
+    click.echo("These are estimates from public numbers: they rank the solvers and may be off by a factor of several.")
+
+
+def _passes(passes: float) -> str:
+    if passes == float("inf"):
+        return "as many passes over the rows as the minimiser takes, which is not published"
+    return f"{round(passes, 1):g} passes over the rows"
+
+
+def _cross_check(planned: FitPlan) -> str:
+    """What an accountant that shares no code with the first one says."""
+    event, statement = planned.event, planned.statement
+    if not has_renyi_price(event):
+        return f"evaluated again, ε = {statement.certified_epsilon:.4g}; Rényi accounting does not know this noise"
+    check = rdp_epsilon(event, statement.delta, planned.setting.adjacency)
+    verdict = "looser as it must be" if check >= statement.certified_epsilon else "which is less than ours"
+    return f"Rényi accounting gives ε ≤ {check:.4g}, {verdict}"
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

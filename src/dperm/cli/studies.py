@@ -1,0 +1,58 @@
+"""`dperm demo` and `dperm reproduce`."""
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from dperm.cli.context import CONTEXT
+from dperm.errors import DpermError, InvalidParameter
+
+
+@click.command(context_settings=CONTEXT)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("demo-output"),
+    show_default=True,
+    help="Folder for the picture.",
+)
+@click.option("--rows", type=int, default=200_000, show_default=True, help="Training rows.")
+def demo(output: Path, rows: int) -> None:
+    """Private logistic regression on the bundled Covertype data against the non-private optimum.
+
+    Example: dperm demo --output demo-output
+    """
+    from dperm.studies.demo import run_demo
+
+    run_demo(output, Console(), rows)
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("study")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("reproduction"),
+    show_default=True,
+    help="Folder for what is measured and written.",
+)
+@click.option("--quick", is_flag=True, help="Fewer rows, seeds and settings: under two minutes for all.")
+def reproduce(study: str, output: Path, quick: bool) -> None:
+    """Measure a figure or a table of the paper again, and say whether its claims hold.
+
+    STUDY is figure-1, figure-2, table-1, table-2, table-3, privacy, or all. Each writes a picture, Markdown and CSV;
+    all together make one HTML page. What was measured is kept in the folder: an interrupted run goes on where it was.
+
+    Example: dperm reproduce figure-1 --output reproduction
+    """
+    from dperm.studies.reproduce import STUDIES
+    from dperm.studies.reproduce import reproduce as run_studies
+
+    if study not in {*STUDIES, "all"}:
+        raise InvalidParameter(f"there is no study {study!r}; the names are {', '.join(STUDIES)} and all.")
+    try:
+        run_studies(list(STUDIES) if study == "all" else [study], output, Console(), quick)
+    except KeyboardInterrupt:
+        kept = f"interrupted; what was measured is kept in {output}, and the same call goes on from there."
+        raise DpermError(kept) from None

@@ -1,0 +1,103 @@
+"""What the regression models share: a declared range of the target, its units, scores."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dperm.errors import InvalidParameter
+from dperm.estimators.base import Array, PrivateGLM, Reading
+from dperm.planning.fit_plan import Release
+from dperm.planning.options import FitOptions
+from dperm.schema import Amount, Schema
+from dperm.trusted.rows import read_table, read_target
+from dperm.trusted.sources.arrays import ArraySource
+from dperm.trusted.sources.encoding import check_table, target_numbers
+from dperm.trusted.sources.tables import TableSource
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateRegressor(RegressorMixin, PrivateGLM):  # type: ignore[misc]
+    """A linear predictor of a number; the concrete one names its loss and its prediction.
+
+    With a schema the target's declared range stands for the range of the loss, and coefficients are given in the
+    target's own units. The identity is the default link: a prediction is ⟨coef, x⟩ + intercept.
+    """
+
+    target_bound: float = 1.0
+
+    target_kind = Amount
+    # How the report says what a prediction is.
+    prediction: ClassVar[str] = (
+        "The prediction is the sum of the entries times their coefficients, and of the intercept."
+    )
+    own_parameters: ClassVar[dict[str, str]] = {
+        "target_bound": "Clip targets to this size (regression, without a schema)."
+    }
+
+    def _check_schema(self, schema: Schema) -> None:
+        super()._check_schema(schema)
+        if self.target_bound != type(self).target_bound:
+            raise InvalidParameter("with a schema the target's range is declared there: leave target_bound out.")
+
+    @property
+    def _bound(self) -> float:
+        """The largest target in the units of the loss."""
+        return self.target_bound if self.schema is None else 1.0
+
+    def _read(self, X: Any, y: Any, options: FitOptions) -> Reading:
+        if self.schema is not None:
+            return Reading(TableSource(X, y, self.schema), options, {})
+        table = read_table(self, X, fitting=True)
+        return Reading(ArraySource(table, read_target(self, y, table.shape[0])), options, {})
+
+    def _keep_coefficients(self, matrix: Array, intercepts: Array, release: Release) -> None:
+        self.coef_, self.intercept_ = matrix[0], float(intercepts[0])
+        if release.schema is not None:
+            self._to_units(*_range_of(release.schema))
+
+    def _to_units(self, low: float, high: float) -> None:
+        """From a target in [−1, 1] to one in [low, high]."""
+        unit, noise = (high - low) / 2.0, self.privacy_.coefficient_noise
+        self.privacy_ = replace(self.privacy_, coefficient_noise=None if noise is None else unit * noise)
+        self.coef_, self.intercept_ = unit * self.coef_, float(unit * self.intercept_ + low / 2.0 + high / 2.0)
+
+    def predict(self, X: Any) -> Array:
+        """⟨coef, x⟩ + intercept for every row."""
+        return self._margins(X)[:, 0]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R². With a schema y may be the table's own target column, clipped to its range; rows without it are left out.
+
+        The score of sensitive rows is a fact about them, which no guarantee covers.
+        """
+        from sklearn.metrics import r2_score
+
+        return self._score(r2_score, X, y, sample_weight)
+
+    def _score(self, measure: Any, X: Any, y: Any, sample_weight: Any) -> float:
+        check_is_fitted(self, "coef_")
+        if self.schema_ is None:
+            return float(measure(y, self.predict(X), sample_weight=sample_weight))
+        check_table(X, y, self.schema_)
+        truth = np.clip(target_numbers(X, y, self.schema_), *_range_of(self.schema_))
+        known = np.isfinite(truth)
+        if not known.any():
+            raise InvalidParameter("no row has a target, so there is nothing to score.")
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(measure(truth[known], self.predict(X)[known], sample_weight=weights))
+
+    def __sklearn_tags__(self) -> Any:
+        """Noise may spoil the score on a small table."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+def _range_of(schema: Schema) -> tuple[float, float]:
+    """The target's range in its own units."""
+    if not isinstance(schema.target, Amount):
+        raise InvalidParameter("the schema's target has no range.")
+    return schema.target.number.bounds

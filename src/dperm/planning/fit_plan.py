@@ -1,0 +1,192 @@
+"""A fit that is planned, and what comes out when it runs."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from dp_accounting import dp_event
+from numpy.typing import NDArray
+
+from dperm.accounting.events import event_to_list
+from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.ledger import Budget, Reservation
+from dperm.errors import InvalidParameter, LargeDeltaWarning
+from dperm.files import fingerprint
+from dperm.mechanisms.plan import CalibratedPlan
+from dperm.mechanisms.setting import Setting
+from dperm.release.statement import PrivacyStatement
+from dperm.schema import Schema
+from dperm.solvers import Solver
+from dperm.trusted.noise import Randomness, check_random_state
+from dperm.trusted.oracle import Oracle
+from dperm.trusted.rows import check_row_count
+from dperm.validation import check_not_diverged
+
+if TYPE_CHECKING:
+    from dperm.planning.options import FitOptions
+
+Array = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Released coefficients and what is promised about them.
+
+    Attributes
+    ----------
+    w : array
+        The coefficients; with an intercept the last one of every output is the constant column's.
+    privacy : PrivacyStatement
+        Prints as six lines.
+    event : DpEvent
+        The accounting event of the run, for any other accountant.
+    schema : Schema or None
+        The schema, with the ranges that this run released.
+    reservation : Reservation or None
+        What the ledger holds for it.
+    """
+
+    w: Array
+    privacy: PrivacyStatement
+    event: dp_event.DpEvent
+    schema: Schema | None = None
+    reservation: Reservation | None = None
+
+    def settle(self) -> None:
+        """Tell the ledger what was released, if one was charged."""
+        if self.reservation is not None:
+            content = {
+                "w": self.w.tolist(),
+                "privacy": self.privacy.to_dict(),
+                "events": event_to_list(self.event),
+            }
+            self.reservation.settle(fingerprint(content))
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """A fit that is planned and calibrated, with no row read yet. `FitOptions.plan` makes it, once per fit.
+
+    Attributes
+    ----------
+    options : FitOptions
+        What was asked for.
+    setting : Setting
+        The problem's constants, the public n and the adjacency.
+    solver : Solver
+        The one that was chosen.
+    calibrated : CalibratedPlan
+        What will be asked, and its noise.
+    statement : PrivacyStatement
+        What is promised.
+    n_features : int
+        Columns of an encoded row.
+    """
+
+    options: "FitOptions"
+    setting: Setting
+    solver: Solver
+    calibrated: CalibratedPlan
+    statement: PrivacyStatement
+    n_features: int
+
+    @property
+    def privacy(self) -> PrivacyStatement:
+        """The statement that a fit would carry, marked as a plan: there is nothing to release yet."""
+        return replace(self.statement, caveats=(*self.statement.caveats, "this is a plan, nothing was fitted"))
+
+    @property
+    def event(self) -> dp_event.DpEvent:
+        """The accounting event of what will run."""
+        return self.calibrated.event()
+
+    @property
+    def settings(self) -> Any:
+        """What the solver decided from public numbers."""
+        return self.calibrated.plan.settings
+
+    @property
+    def passes(self) -> float:
+        """Expected per-row gradients over n: how often the rows are read for one."""
+        return self.calibrated.plan.passes
+
+    def check_budget(self, budget: Budget | None) -> None:
+        """Raise `BudgetExceeded` if the budget has no room for the fit now; the ledger is only read."""
+        if budget is not None:
+            budget.check(self.event, self.setting.adjacency)
+
+    def run(
+        self,
+        source: Any,
+        *,
+        budget: Budget | None = None,
+        random_state: Any = None,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Reserve the cost, read the rows and release coefficients; whoever keeps them settles the reservation.
+
+        Parameters
+        ----------
+        source : Source
+            Where the rows come from.
+        budget : Budget, optional
+            Reserve the cost there before a row is read; the fit is refused where it does not fit.
+        random_state : int, optional
+            Makes the run repeatable, and the result not for release.
+        progress : callable, optional
+            Called with (steps done, steps planned).
+        """
+        check_releasable(budget, random_state)
+        self._check_source(source)
+        reservation = None if budget is None else budget.reserve(self.event, self.setting.adjacency)
+        randomness = Randomness.from_random_state(random_state)
+        problem = self.options.problem
+        rows, schema = source.open(
+            problem, self.calibrated.plan.ranges, randomness, self.calibrated.noise_multiplier is not None
+        )
+        # A run that diverges overflows on its way; one sentence says so instead of numpy's warnings.
+        with (
+            Oracle(rows, problem, self.setting, self.calibrated, randomness, progress) as oracle,
+            np.errstate(over="ignore", invalid="ignore", divide="ignore"),
+        ):
+            w = self.solver.run(oracle, problem, self.calibrated.plan, problem.start(self.n_features))
+        check_not_diverged(w)
+        return Release(w, self._statement_of_run(randomness), self.event, schema, reservation)
+
+    def _check_source(self, source: Any) -> None:
+        """The table must be one that the guarantee speaks of, and δ should be one that promises something."""
+        if source.n_features != self.n_features:
+            raise InvalidParameter(f"the plan is for {self.n_features} columns, and the table has {source.n_features}.")
+        check_row_count(source.n_rows, self.setting.n, self.setting.adjacency)
+        delta, n = self.statement.delta, self.setting.n
+        if self.options.noise is not None and delta >= 1.0 / n:
+            warnings.warn(
+                f"delta = {delta:g} is not below 1/n = {1.0 / n:g}: a promise this weak would allow publishing one "
+                "row in the clear.",
+                LargeDeltaWarning,
+                stacklevel=4,
+            )
+
+    def _statement_of_run(self, randomness: Randomness) -> PrivacyStatement:
+        statement = self.statement
+        undeclared = self.options.declared_n is None and self.setting.adjacency is Adjacency.ADD_REMOVE
+        if undeclared and self.options.noise is not None:
+            caveats = (*statement.caveats, "n was read from the rows, declare it under add_remove")
+            statement = replace(statement, caveats=caveats)
+        if randomness.seeded:
+            statement = replace(statement, seeded=True, caveats=(*statement.caveats, "the noise came from a seed"))
+        return statement
+
+
+def check_releasable(budget: object, random_state: Any) -> None:
+    """Raise unless it is a budget, or None, and what is charged to it can be released."""
+    check_random_state(random_state)
+    if budget is not None and not isinstance(budget, Budget):
+        raise InvalidParameter(f"budget must be a dperm Budget, got {type(budget).__name__}.")
+    if budget is not None and random_state is not None:
+        raise InvalidParameter(
+            "noise from a seed protects nobody, so it cannot be charged as a release: leave the seed or the budget out."
+        )

@@ -1,0 +1,87 @@
+"""The lower-level API: state a problem, name a guarantee, get released coefficients."""
+
+from typing import Any
+
+from dperm.accounting.guarantee import Guarantee
+from dperm.accounting.ledger import Budget
+from dperm.planning.fit_plan import Array, Progress, Release, check_releasable
+from dperm.planning.options import FitOptions
+from dperm.problem import Problem
+from dperm.schema import Schema
+from dperm.solvers import Solver
+from dperm.trusted.sources.arrays import ArraySource
+from dperm.trusted.sources.tables import TableSource
+
+
+def minimize(
+    problem: Problem,
+    X: Any,
+    y: Any = None,
+    *,
+    guarantee: Guarantee | None,
+    solver: str | Solver = "auto",
+    adjacency: str = "replace_one",
+    noise: str | None = "certified",
+    accountant: str = "pld",
+    n: int | None = None,
+    weights: Array | None = None,
+    schema: Schema | None = None,
+    budget: Budget | None = None,
+    random_state: Any = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Minimise (1/n) Σ f(w, z_i) + r(w) over C with differential privacy.
+
+    Parameters
+    ----------
+    problem : Problem
+        Loss, regularizer, domain and the declared row bound.
+    X : array or CSR matrix of shape (rows, columns)
+        Rows are clipped to the declared norm; dense rows are not copied and sparse ones not densified.
+    y : array of shape (rows,)
+        Numeric targets: above 0 or not for two classes, 0 … K−1 for K classes, numbers for regression.
+    guarantee, solver, adjacency, noise, accountant
+        As for `FitOptions`.
+    n : int, optional
+        The public divisor, by default the number of rows. Under add_remove it must be declared for a release.
+    weights : array, optional
+        Public weights per row, at most `problem.weight_bound`.
+    schema : Schema, optional
+        X is then a pandas, polars or Arrow table that it turns into rows, and y may be None: the table's target.
+    budget : Budget, optional
+        Reserve the cost there before a row is read; the fit is refused where it does not fit.
+    random_state : int, optional
+        Makes the run repeatable, and the result not for release.
+    progress : callable, optional
+        Called with (steps done, steps planned).
+
+    Returns
+    -------
+    Release
+        Coefficients, statement and accounting event.
+
+    Guarantees
+    ----------
+    With noise="certified", no seed and, under add_remove, a declared n, the returned `w` is (ε, δ)-differentially
+    private under `adjacency`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dperm import L2, Guarantee, Logistic, Problem, minimize
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3)); y = np.sign(X[:, 0])
+    >>> result = minimize(Problem(Logistic(), L2(0.1)), X, y, guarantee=Guarantee(1.0, 1e-6))
+    >>> result.w.shape
+    (3,)
+    """
+    options = FitOptions(
+        problem, guarantee=guarantee, solver=solver, adjacency=adjacency, noise=noise, accountant=accountant, n=n,
+        schema=schema,
+    )  # fmt: skip
+    check_releasable(budget, random_state)
+    source = ArraySource(X, y, weights) if schema is None else TableSource(X, y, schema)
+    plan = options.plan(source.n_rows, source.n_features)
+    release = plan.run(source, budget=budget, random_state=random_state, progress=progress)
+    release.settle()
+    return release

@@ -1,0 +1,160 @@
+"""What a fit is asked to do, checked once, before any row is read."""
+
+from dataclasses import KW_ONLY, dataclass, replace
+
+from dperm.accounting.calibration import ACCOUNTANTS, calibrate
+from dperm.accounting.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
+from dperm.errors import InvalidParameter
+from dperm.mechanisms.plan import CalibratedPlan, Plan
+from dperm.mechanisms.range import RangeQuery, left_for_the_solver, range_queries
+from dperm.mechanisms.setting import Setting
+from dperm.planning.fit_plan import FitPlan
+from dperm.planning.statement import statement_of
+from dperm.problem import Problem
+from dperm.schema import Schema
+from dperm.solvers import Solver, check_solver, choose_solver
+from dperm.validation import count, one_of
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Everything that a fit is asked to do, in public numbers.
+
+    Parameters
+    ----------
+    problem : Problem
+        Loss, regularizer, domain and the declared row bound.
+    guarantee : Guarantee or None
+        (ε, δ); may be None only with noise=None.
+    solver : str or Solver
+        "auto", a name that `dperm solvers` lists, or a solver object with settings of its own.
+    adjacency : {"replace_one", "add_remove"}
+        Which two tables cannot be told apart.
+    noise : {"certified", "paper", None}
+        Certified noise; the paper's formula, for reproduction only; or none at all (ε = ∞).
+    accountant : {"pld", "advanced-composition"}
+        How certified noise is found: the least that numerical accounting allows, or as in Appendix B.1 of the paper,
+        which needs more and is refused where its conditions fail.
+    n : int, optional
+        The declared, public number of rows; by default the schema's, or else that of the table.
+    schema : Schema, optional
+        The public facts about a table that is fitted as it is.
+
+    Examples
+    --------
+    >>> from dperm import FitOptions, Guarantee, L2, Logistic, Problem
+    >>> options = FitOptions(Problem(Logistic(), L2(0.01)), guarantee=Guarantee(1.0, 1e-6))
+    >>> options.plan(200_000, 54).solver.name
+    'dp-objective'
+    """
+
+    problem: Problem
+    _: KW_ONLY
+    guarantee: Guarantee | None
+    solver: str | Solver = "auto"
+    adjacency: str = "replace_one"
+    noise: str | None = "certified"
+    accountant: str = "pld"
+    n: int | None = None
+    schema: Schema | None = None
+
+    def __post_init__(self) -> None:
+        """Raise if a parameter is wrong or the solver does not take the problem."""
+        if not isinstance(self.problem, Problem):
+            raise InvalidParameter(f"problem must be a dperm Problem, got {self.problem!r}.")
+        self._check_noise()
+        Adjacency.parse(self.adjacency)
+        if self.n is not None:
+            count("n", self.n)
+        if self.schema is not None:
+            check_schema(self.schema)
+            if self.schema.private_ranges and (self.noise == "paper" or self.accountant != "pld"):
+                raise InvalidParameter("private ranges go with certified noise and the accountant 'pld'.")
+        check_solver(self.solver, self.problem, None if self.noise is None else self.guarantee)
+
+    def _check_noise(self) -> None:
+        """The noise mode and the accountant exist and, if there is noise, a guarantee says how much."""
+        if one_of("accountant", self.accountant, ACCOUNTANTS) != "pld" and self.noise != "certified":
+            raise InvalidParameter(
+                "accountant chooses how certified noise is found; with other noise leave it at 'pld'."
+            )
+        if self.noise is None:
+            return
+        one_of("noise", self.noise, ("certified", "paper"))
+        if not isinstance(self.guarantee, Guarantee):
+            raise InvalidParameter(f"guarantee must be a Guarantee(epsilon, delta), got {self.guarantee!r}.")
+
+    @property
+    def declared_n(self) -> int | None:
+        """The public number of rows where one was declared, here or in the schema."""
+        return self.schema.n if self.n is None and self.schema is not None else self.n
+
+    def plan(self, n_rows: int | None = None, n_features: int | None = None) -> FitPlan:
+        """Choose the solver and find the noise from public numbers alone; no data is touched.
+
+        Parameters
+        ----------
+        n_rows, n_features : int, optional
+            Shape of the table. A declared n comes first, and a schema knows the number of columns.
+        """
+        width = count("n_features", n_features if self.schema is None else self.schema.n_features)
+        n = count("n", n_rows if self.declared_n is None else self.declared_n)
+        setting = Setting(self.problem.constants(width), n, Adjacency.parse(self.adjacency))
+        ranges, left = self._ranges(setting)
+        solver = self.solver
+        if solver == "auto" and (self.noise == "paper" or self.accountant != "pld"):
+            solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
+        chosen = choose_solver(solver, self.problem, setting, left)
+        calibrated = self._calibrated(chosen, setting, ranges, left)
+        statement = statement_of(self, width, setting, chosen, calibrated)
+        return FitPlan(self, setting, chosen, calibrated, statement, width)
+
+    def _ranges(self, setting: Setting) -> tuple[tuple[RangeQuery, ...], Guarantee | None]:
+        """What finds private ranges, and about what they leave of the guarantee for the solver."""
+        left = None if self.noise is None else self.guarantee
+        if self.schema is None or not self.schema.private_ranges:
+            return (), left
+        # A run without noise asks for the same quantiles as one with hardly any.
+        guarantee = self.guarantee or Guarantee(LARGEST_EPSILON, 1e-6)
+        ranges = range_queries(self.schema, setting.n, setting.adjacency, guarantee)
+        return ranges, None if left is None else left_for_the_solver(left, self.schema.range_share)
+
+    def _calibrated(
+        self, solver: Solver, setting: Setting, ranges: tuple[RangeQuery, ...], left: Guarantee | None
+    ) -> CalibratedPlan:
+        if self.guarantee is None or left is None:
+            return CalibratedPlan(_after(ranges, solver.plan(setting, None)), None)
+        if self.noise == "paper":
+            return replace(solver.paper(setting, self.guarantee), constant=True)
+        if not ranges:
+            return calibrate(solver.plan(setting, self.guarantee), self.guarantee, self.accountant)
+        # The solver plans with about what the ranges leave; all together keeps the whole guarantee.
+        while True:
+            try:
+                return calibrate(_after(ranges, solver.plan(setting, left)), self.guarantee)
+            except InvalidParameter:  # what no noise changes adds up with the ranges to more than was thought
+                if left.epsilon < 0.05 * self.guarantee.epsilon:
+                    raise
+                left = Guarantee(0.5 * left.epsilon, left.delta)
+
+
+def _after(ranges: tuple[RangeQuery, ...], plan: Plan) -> Plan:
+    """The plan with private ranges before it."""
+    if not ranges:
+        return plan
+    counts = sum(2 * query.n_steps for query in ranges)
+    names = ", ".join(query.column for query in ranges)
+    found = f"the range of {names} by {counts} noisy counts ({ranges[0].distribution}, scale {ranges[0].scale:.3g})"
+    return replace(plan, ranges=ranges, mechanism=f"{found}, then {plan.mechanism}")
+
+
+def check_schema(schema: object) -> Schema:
+    """Raise unless it is a schema whose numbers somebody has called public."""
+    if not isinstance(schema, Schema):
+        raise InvalidParameter(f"schema must be a dperm Schema, got {schema!r}.")
+    if schema.derived_from_data:
+        raise InvalidParameter(
+            "the schema was derived from the data, so fitting with it would leak: correct it to what is public "
+            "knowledge, then remove the line derived_from_data."
+        )
+    return schema

@@ -1,0 +1,70 @@
+"""The privacy statement of a plan."""
+
+import math
+from typing import TYPE_CHECKING
+
+from dperm.accounting.accountants import delta_of, epsilon_of
+from dperm.mechanisms.plan import CalibratedPlan
+from dperm.mechanisms.setting import Setting
+from dperm.release.coefficient_noise import coefficient_noise
+from dperm.release.statement import PrivacyStatement
+from dperm.solvers import Solver
+
+if TYPE_CHECKING:
+    from dperm.planning.options import FitOptions
+
+_CAVEATS = {
+    "certified": (),
+    "paper": ("the paper's noise is for reproduction only",),
+    None: ("no noise was added",),
+}
+
+
+def statement_of(
+    options: "FitOptions", n_features: int, setting: Setting, solver: Solver, calibrated: CalibratedPlan
+) -> PrivacyStatement:
+    """What a fit by this plan promises; what happens in a run (a seed, classes read from the rows) is added there.
+
+    Parameters
+    ----------
+    options : FitOptions
+        What was asked for.
+    n_features : int
+        Columns of a row.
+    setting : Setting
+        Public facts.
+    solver : Solver
+        The one that was chosen.
+    calibrated : CalibratedPlan
+        What will be asked, and its noise.
+    """
+    problem, guarantee, plan = options.problem, options.guarantee, calibrated.plan
+    promised = (math.inf, 0.0) if options.noise is None or guarantee is None else (guarantee.epsilon, guarantee.delta)
+    epsilon, delta = promised
+    event, first = calibrated.event(), plan.planned[0]
+    return PrivacyStatement(
+        epsilon=epsilon,
+        delta=delta,
+        certified_epsilon=epsilon_of(event, delta, setting.adjacency),
+        certified_delta=delta_of(event, epsilon, setting.adjacency),
+        adjacency=setting.adjacency.value,
+        mechanism=f"{solver.name} without noise" if options.noise is None else plan.mechanism,
+        n_steps=plan.n_steps,
+        noise=options.noise or "none",
+        noise_multiplier=(calibrated.noise_multiplier or 0.0) * first.relative_noise,
+        sigma=calibrated.sigma(first),
+        noise_levels=len({item.relative_noise for item in plan.planned}),
+        distribution=first.query.distribution,
+        n=setting.n,
+        n_features=n_features,
+        classes=None,
+        row_norm=problem.row_norm,
+        full_row_norm=problem.full_row_norm,
+        entry_bound=problem.entry_bound,
+        target_range=problem.loss.clipped_range,
+        seeded=False,
+        caveats=_CAVEATS[options.noise],
+        accountant=options.accountant,
+        private_ranges=tuple(query.column for query in plan.ranges),
+        coefficient_noise=coefficient_noise(calibrated),
+    )
