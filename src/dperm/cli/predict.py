@@ -7,7 +7,6 @@ import click
 import numpy as np
 
 from dperm.cli.context import CONTEXT
-from dperm.errors import InvalidTable
 from dperm.files import write_whole
 from dperm.release.model_file import load_model
 from dperm.schema import Schema
@@ -42,13 +41,8 @@ def predict(model_path: Path, table: Path, output: Path | None) -> None:
 
 def _rows_to_predict(table: Path, schema: Schema) -> Any:
     """A table to predict; one without column names may leave the target out."""
-    if schema.header is None:
-        return TableFile(table, separator=schema.separator).table
-    try:
-        return TableFile(table, schema.header, schema.separator).table
-    except InvalidTable:
-        features = [name for name in schema.header if name != schema.target.column]
-        return TableFile(table, features, schema.separator).table
+    features = None if schema.header is None else [name for name in schema.header if name != schema.target.column]
+    return TableFile(table, schema.header, schema.separator, shorter_header=features).table
 
 
 def _field(value: object) -> str:

@@ -196,12 +196,7 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
     def _plan_by_shape(self, options: FitOptions, X: Any) -> FitPlan | None:
         """The plan from public numbers and the shape of X, None where they do not suffice; no value is looked at."""
         shape = getattr(X, "shape", ())
-        return options.plan(*shape) if len(shape) == 2 and min(shape) > 0 and self._target_is_declared else None
-
-    @property
-    def _target_is_declared(self) -> bool:
-        """Whether the problem is known before the target is read."""
-        return True
+        return options.plan(*shape) if len(shape) == 2 and min(shape) > 0 else None
 
     def _forget(self) -> None:
         """Drop an earlier fit, so that a failing one does not leave a mixture."""

@@ -54,10 +54,6 @@ class PrivateClassifier(ClassifierMixin, PrivateGLM):  # type: ignore[misc]
         declared = self.classes if self.schema is None else self.schema.target.labels  # type: ignore[union-attr]
         return None if declared is None else check_classes(declared)
 
-    @property
-    def _target_is_declared(self) -> bool:
-        return self._declared is not None
-
     def _problem(self) -> Problem:
         declared = self._declared
         if declared is None:  # planned for two classes, among them those with a weight

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import DpermError, InvalidParameter
+from dperm.errors import DpermError, InvalidTable
 from dperm.schema.checks import as_text
 
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
@@ -34,7 +34,7 @@ class Columns:
         module = type(table).__module__.split(".")[0]
         framed = module in ("pandas", "polars") and len(getattr(table, "shape", ())) == 2
         if not (isinstance(table, pa.Table) or framed):
-            raise InvalidParameter(
+            raise InvalidTable(
                 f"with a schema the table must be a pandas, polars or Arrow table, got {type(table).__name__}."
             )
         self._table = table
@@ -50,7 +50,7 @@ class Columns:
 
         Raises
         ------
-        InvalidParameter
+        InvalidTable
             If there is none of this name, or more than one.
         """
         import pyarrow as pa
@@ -58,7 +58,7 @@ class Columns:
         if self.names.count(name) != 1:
             # The columns are not listed: in a file without a header they would be a row.
             how_many = "no column" if name not in self.names else "two columns"
-            raise InvalidParameter(f"the table has {how_many} {name!r}.")
+            raise InvalidTable(f"the table has {how_many} {name!r}.")
         if isinstance(self._table, pa.Table):
             return self._table.column(name).combine_chunks()
         return as_arrow(self._table[name])
@@ -77,7 +77,7 @@ def as_arrow(values: Any) -> Any:
         return values
     if hasattr(values, "to_arrow"):
         if str(values.dtype) == "Object":
-            raise InvalidParameter("a polars column of Python objects cannot be read; give it a type first.")
+            raise InvalidTable("a polars column of Python objects cannot be read; give it a type first.")
         return values.to_arrow()
     kind = getattr(values, "dtype", None)
     if getattr(kind, "kind", "O") in "iufbMm" or getattr(kind, "storage", None) == "pyarrow":
@@ -85,7 +85,7 @@ def as_arrow(values: Any) -> Any:
             return pa.array(values, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
             pass  # whatever it says is about the type, but could show a value
-        raise InvalidParameter(f"a column of the type {kind} cannot be read; convert it to plain numbers first.")
+        raise InvalidTable(f"a column of the type {kind} cannot be read; convert it to plain numbers first.")
     return pa.array([_object_text(value) for value in values], type=pa.binary())
 
 
@@ -114,7 +114,7 @@ def as_numbers(column: Any, name: str, missing: Sequence[str] = ()) -> NDArray[n
 
     Raises
     ------
-    InvalidParameter
+    InvalidTable
         If the column's type, which is public like its name, holds neither numbers nor texts.
     """
     import pyarrow as pa
@@ -127,7 +127,7 @@ def as_numbers(column: Any, name: str, missing: Sequence[str] = ()) -> NDArray[n
     elif pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         column = column.cast(pa.float64(), safe=False)
     elif not (pa.types.is_floating(kind) or pa.types.is_null(kind)):
-        raise InvalidParameter(f"column {name!r} should hold numbers and holds {kind}.")
+        raise InvalidTable(f"column {name!r} should hold numbers and holds {kind}.")
     column = column.cast(pa.float64())
     codes = pc.drop_null(_numbers_in_text(pa.array([text.encode() for text in missing], pa.binary())))
     numbers = np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -175,7 +175,7 @@ def as_words(column: Any, name: str) -> tuple[NDArray[np.intp], list[str]]:
 
     Raises
     ------
-    InvalidParameter
+    InvalidTable
         If the column's type, which is public like its name, cannot be written as text.
     """
     import pyarrow as pa
@@ -187,7 +187,7 @@ def as_words(column: Any, name: str) -> tuple[NDArray[np.intp], list[str]]:
     if pa.types.is_decimal(kind):
         column = column.cast(pa.string()).cast(pa.binary())
     elif not (pa.types.is_binary(kind) or (pa.types.is_primitive(kind) and not pa.types.is_temporal(kind))):
-        raise InvalidParameter(f"column {name!r} should hold categories and holds {kind}; write it as text first.")
+        raise InvalidTable(f"column {name!r} should hold categories and holds {kind}; write it as text first.")
     encoded = column.dictionary_encode()
     words = [_word(value) for value in encoded.dictionary.to_pylist()]
     return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp), words

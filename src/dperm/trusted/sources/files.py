@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import DpermError, InvalidParameter
+from dperm.errors import DpermError, InvalidTable
 from dperm.trusted.sources.columns import Columns, as_numbers, as_words, count_texts
 
 _UNPACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -41,29 +41,44 @@ class TableFile:
         Names of the columns of a CSV file without a first line that names them, whatever its ending.
     separator : str
         What stands between its fields.
+    shorter_header : sequence of str, optional
+        Names to take where no line has as many fields as `header` names.
     """
 
-    def __init__(self, path: Path, header: Sequence[str] | None = None, separator: str = ",") -> None:
+    def __init__(
+        self,
+        path: Path,
+        header: Sequence[str] | None = None,
+        separator: str = ",",
+        *,
+        shorter_header: Sequence[str] | None = None,
+    ) -> None:
         try:
             import pyarrow  # noqa: F401
         except ImportError:
             raise DpermError("reading tables needs pyarrow: pip install 'dperm[tables]'.") from None
         if not path.is_file():
-            raise InvalidParameter(f"there is no file {path}.")
+            raise InvalidTable(f"there is no file {path}.")
         ending = (path.with_suffix("") if path.suffix.lower() in _UNPACKERS else path).suffix.lower()
         if ending in (".parquet", ".pq"):
             self.table = _read_parquet(path)
         elif ending in (".csv", ".tsv") or header is not None:
-            self.table = _read_csv(path, header, separator)
+            found = _read_csv(path, header, separator)
+            if found is None and shorter_header is not None:
+                found = _read_csv(path, shorter_header, separator)
+            if found is None:
+                fields = "the named fields" if header is None else f"{len(header)} fields"
+                raise InvalidTable(f"no line of {path} has {fields} between {separator!r}.")
+            self.table = found
         else:
-            raise InvalidParameter(
+            raise InvalidTable(
                 f"{path} must end in .csv, .tsv (.gz, .bz2, .xz) or .parquet, or a schema name its columns."
             )
         self.names = list(self.table.column_names)
         if len(set(self.names)) != len(self.names):
-            raise InvalidParameter(f"{path} has two columns of the same name.")
+            raise InvalidTable(f"{path} has two columns of the same name.")
         if self.table.num_rows == 0:
-            raise InvalidParameter(f"{path} has no rows.")
+            raise InvalidTable(f"{path} has no rows.")
         self._path = path
         self._columns = Columns(self.table)
 
@@ -72,7 +87,7 @@ class TableFile:
         missing = [name for name in names if name not in self.names]
         if missing:
             # The columns are not listed: in a file without a header they would be a row.
-            raise InvalidParameter(f"{self._path} has no column {missing[0]!r}; its first line must name the columns.")
+            raise InvalidTable(f"{self._path} has no column {missing[0]!r}; its first line must name the columns.")
 
     def numbers(self, names: Sequence[str]) -> Any:
         """Columns as an Arrow table of floats, NaN where there is no number.
@@ -87,7 +102,7 @@ class TableFile:
             column = self._columns.arrow(name)
             numbers = as_numbers(column, name)
             if 2 * np.count_nonzero(~np.isnan(numbers)) < count_texts(column):
-                raise InvalidParameter(
+                raise InvalidTable(
                     f"column {name!r} holds text; declare its categories in a --schema or leave it out with --features."
                 )
             columns[name] = pa.array(numbers)
@@ -100,7 +115,8 @@ class TableFile:
         return np.asarray(np.array([*words, ""], dtype=object)[codes])
 
 
-def _read_csv(path: Path, header: Sequence[str] | None, separator: str) -> Any:
+def _read_csv(path: Path, header: Sequence[str] | None, separator: str) -> Any | None:
+    """The table, None if no line has the right number of fields."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -109,7 +125,7 @@ def _read_csv(path: Path, header: Sequence[str] | None, separator: str) -> Any:
         lines.pop()
     names = list(header) if header is not None else _header(lines.pop(0), separator) if lines else []
     if not names:
-        raise InvalidParameter(f"{path} is empty; its first line must name the columns.")
+        raise InvalidTable(f"{path} is empty; its first line must name the columns.")
     while lines and len(names) > 1 and lines[-1] == "":  # a record of two fields has a separator at least
         lines.pop()
     if not lines:
@@ -119,9 +135,8 @@ def _read_csv(path: Path, header: Sequence[str] | None, separator: str) -> Any:
     record = re.compile(f"{field}(?:{re.escape(separator)}{field})*")
     whole = np.array([_is_record(line, record) for line in lines])
     places = np.flatnonzero(whole)
-    fieldless = InvalidParameter(f"no line of {path} has {len(names)} fields between {separator!r}.")
     if not places.size:
-        raise fieldless
+        return None
 
     def note_odd_line(row: Any) -> str:
         whole[places[row.number - 1]] = False
@@ -139,9 +154,9 @@ def _read_csv(path: Path, header: Sequence[str] | None, separator: str) -> Any:
             convert_options=arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.binary())),
         )
     if table is None or table.num_rows != whole.sum():
-        raise InvalidParameter(f"{path} cannot be read as CSV.")
+        raise InvalidTable(f"{path} cannot be read as CSV.")
     if not whole.any():
-        raise fieldless
+        return None
     # A line that is none keeps its place, so that predictions stay beside their rows.
     return table if whole.all() else table.take(pa.array(np.cumsum(whole) - 1, mask=~whole))
 
@@ -161,7 +176,7 @@ def _text(path: Path) -> str:
         except (OSError, EOFError, lzma.LZMAError, ValueError):
             content = b""
         if not content:
-            raise InvalidParameter(f"{path} cannot be unpacked.")
+            raise InvalidTable(f"{path} cannot be unpacked.")
     return content.decode("utf-8-sig", errors="replace")
 
 
@@ -181,4 +196,4 @@ def _read_parquet(path: Path) -> Any:
     except (pa.ArrowInvalid, OSError):
         pass
     # Raised here and not above, so that no message of the reader is kept as its context.
-    raise InvalidParameter(f"{path} cannot be read as Parquet.")
+    raise InvalidTable(f"{path} cannot be read as Parquet.")
