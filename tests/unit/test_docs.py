@@ -39,7 +39,8 @@ def test_every_file_that_a_page_names_exists(page, place):
     assert (ROOT / place).exists()
 
 
-@pytest.mark.parametrize(("page", "name"), named(NAME))
+# The changelog also names what was there before.
+@pytest.mark.parametrize(("page", "name"), named(NAME, [page for page in PAGES if page.name != "CHANGELOG.md"]))
 def test_every_module_and_member_that_a_page_names_can_be_imported(page, name):
     assert pkgutil.resolve_name(name) is not None
 
