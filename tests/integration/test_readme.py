@@ -39,14 +39,14 @@ def test_the_example_with_a_schema_runs(monkeypatch):
     assert float(out.getvalue().split()[-1]) >= 0.83
 
 
-def test_the_researchers_example_runs():
+def test_the_lower_level_example_runs():
     out = io.StringIO()
     with redirect_stdout(out):
         exec(blocks("python")[2], {})
     assert "[" in out.getvalue()
 
 
-def test_the_walk_from_a_table_to_a_release_prints_what_the_readme_shows(monkeypatch, tmp_path, capsys, own_folders):
+def test_the_steps_from_a_table_to_a_release_print_what_the_readme_shows(monkeypatch, tmp_path, capsys, own_folders):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     for command in blocks("text")[2].split("$ dperm ")[1:]:
