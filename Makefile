@@ -26,7 +26,7 @@ demo: $(READY) ## Private logistic regression on Covertype against the optimum
 reproduce: $(READY) ## The paper's figures and tables measured again, with verdicts: a page in reproduction/ (half an hour)
 	$(BIN)/dperm reproduce all --output reproduction
 
-check: $(READY) ## Format, lint, types and the wall
+check: $(READY) ## Format, lint, types and the trusted boundary
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

@@ -19,11 +19,32 @@ def write_whole(path: Path, content: str | bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content.encode() if isinstance(content, str) else content)
-        Path(temporary).chmod(0o644)  # a temporary file is private, a released one need not be
+            stream.flush()
+            os.fsync(stream.fileno())
+        # A temporary file is private; what is written gets the mode that the user's files have.
+        Path(temporary).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         Path(temporary).replace(path)
+        _sync_folder(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    """What the user takes off the mode of new files; it can only be read by setting it."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename last through a power failure, where the system has a way to."""
+    if hasattr(os, "O_DIRECTORY"):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def canonical(value: Any, *, allow_nan: bool = False) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.errors import InvalidParameter
+from dperm.errors import Diverged, InvalidParameter
 
 
 def positive(name: str, value: object) -> float:
@@ -62,7 +62,7 @@ def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
 def check_not_diverged(w: Any) -> None:
     """Raise if an iterate has left the range of numbers."""
     if not np.isfinite(w).all():
-        raise InvalidParameter("the run diverged; use a smaller step_size.")
+        raise Diverged("the run diverged; use a smaller step_size.")
 
 
 def disjoint_groups(value: Any) -> tuple[tuple[int, ...], ...]:

@@ -131,10 +131,10 @@ def test_every_rule_of_the_schema_is_in_words(page):
         "A number outside the range counts as the nearer end.",
         "One of 2 values. The entry of the value is 1, the others are 0. f or F m",
         "Any other value gives a 1 in the entry “other”.",
-        "A missing value makes the whole row count as nothing in the fit.",
+        "A missing value makes the fit ignore the whole row.",
         "A number, cut at 1, 5.",
         "As missing counts an empty field, and the text ?.",
-        "A row with any other label counts as nothing in the fit.",
+        "A row with any other label is ignored in the fit.",
     ):
         assert sentence in page.text
 

@@ -61,12 +61,12 @@ def _about_the_schema(statement: PrivacyStatement, schema: Schema) -> list[str]:
     ]
     if statement.private_ranges:
         signed.append(
-            f"The ranges of {', '.join(statement.private_ranges)} came out of this fit, and their price is part of "
+            f"The ranges of {', '.join(statement.private_ranges)} came out of this fit, and their cost is part of "
             "its ε."
         )
     if earlier:
         signed.append(
-            f"The ranges of {', '.join(earlier)} came out of an earlier release, whose price is not part of this "
+            f"The ranges of {', '.join(earlier)} came out of an earlier release, whose cost is not part of this "
             "one's ε."
         )
     return signed

@@ -54,7 +54,7 @@ class PrivacyStatement:
     entry_bound : float or None
         The bound on every entry of a row, if one was declared.
     private_ranges : tuple of str
-        The columns whose ranges came out of this run, at a price that is part of its ε.
+        The columns whose ranges came out of this run; their cost is part of its ε.
     coefficient_noise : float or None
         A bound on the standard deviation that noise gives one coefficient, before shrinking, where one is known.
     """
@@ -109,7 +109,7 @@ class PrivacyStatement:
                 f"mechanism:  {self.mechanism}",
                 f"noise:      {self._noise()}",
                 f"public:     {', '.join(public)}, and every parameter of the fit",
-                f"rows:       {rows}; one with a value that is not finite or an unknown label counts as nothing",
+                f"rows:       {rows}; one with a value that is not finite or an unknown label is ignored",
                 f"randomness: ChaCha20 {key}; {release}",
             ]
         )
@@ -130,7 +130,7 @@ class PrivacyStatement:
             return "none"
         levels = f", the first of {self.noise_levels} levels" if self.noise_levels > 1 else ""
         way = "calibrated by advanced composition (Appendix B.1), " if self.accountant == "advanced-composition" else ""
-        scale = f"σ = {self.sigma:.3g} a coordinate" if self.distribution == "Gaussian" else f"scale {self.sigma:.3g}"
+        scale = f"σ = {self.sigma:.3g} per coordinate" if self.distribution == "Gaussian" else f"scale {self.sigma:.3g}"
         return (
             f"{self.distribution}, multiplier {self.noise_multiplier:.4g} ({scale}){levels}; {way}"
             f"accounted ε = {self.certified_epsilon:.6g} at δ = {self.delta:g}"

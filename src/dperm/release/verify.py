@@ -53,7 +53,7 @@ def verify(content: dict[str, Any], ledger: str | None = None) -> list[Finding]:
     if model is None:
         return [*found, Finding(False, "the contents do not fit together")]
     statement, schema = model.privacy_, model.schema_
-    found += [_words(content, statement, schema), *_price(model.event_, statement), _facts(content, statement, schema)]
+    found += [_words(content, statement, schema), *_cost(model.event_, statement), _facts(content, statement, schema)]
     found.append(_release(statement))
     if ledger is not None:
         found.append(_entry(content, ledger))
@@ -74,7 +74,7 @@ def _words(content: dict[str, Any], statement: PrivacyStatement, schema: Schema 
     return Finding(same, "the words say what the numbers say" if same else "the words and the numbers differ")
 
 
-def _price(event: Any, statement: PrivacyStatement) -> list[Finding]:
+def _cost(event: Any, statement: PrivacyStatement) -> list[Finding]:
     if math.isinf(statement.epsilon):
         return [Finding(False, "nothing is promised: the run had no noise")]
     adjacency = Adjacency.parse(statement.adjacency)
@@ -82,9 +82,9 @@ def _price(event: Any, statement: PrivacyStatement) -> list[Finding]:
         epsilon = epsilon_of(event, statement.delta, adjacency)
         delta = delta_of(event, statement.epsilon, adjacency)
     except (ArithmeticError, ValueError):  # numbers that no run has
-        return [Finding(False, "the accounting events have no price")]
-    room = 1.0 + _LAST_DIGITS
-    holds = epsilon <= statement.epsilon * room and delta <= statement.delta * room + 1e-300
+        return [Finding(False, "the accounting events have no privacy bound")]
+    slack = 1.0 + _LAST_DIGITS
+    holds = epsilon <= statement.epsilon * slack and delta <= statement.delta * slack + 1e-300
     promised = f"(ε = {statement.epsilon:g}, δ = {statement.delta:g}), adjacency {statement.adjacency}"
     derived = f"the accounting events give ε = {epsilon:.6g} at δ = {statement.delta:g}"
     found = [Finding(holds, f"{derived}: {'within' if holds else 'NOT within'} the promised {promised}")]
@@ -136,7 +136,7 @@ def _entry(content: dict[str, Any], ledger: str) -> Finding:
     except DpermError as error:
         return Finding(False, str(error))
     if event_to_list(paid.event) != content["events"] or account.adjacency != content["privacy"]["adjacency"]:
-        return Finding(False, f"entry {entry['number']} of {entry['dataset']!r} in the ledger paid for other events")
+        return Finding(False, f"entry {entry['number']} of {entry['dataset']!r} in the ledger is for other events")
     return Finding(True, f"entry {entry['number']} of {entry['dataset']!r} in the ledger is this release")
 
 

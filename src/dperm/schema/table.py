@@ -24,7 +24,7 @@ class Classes:
         Its name.
     classes : sequence
         The classes. A list among them is one class with several spellings, named after the first. A row with any other
-        label counts as nothing.
+        label is ignored.
     """
 
     column: str
@@ -72,7 +72,7 @@ class Amount:
 
     @property
     def number(self) -> Number:
-        """The target as a column; a row without a target counts as nothing."""
+        """The target as a column; a row without a target is ignored."""
         return Number(self.range, self.within, missing="row", released=self.released)
 
 
@@ -184,7 +184,7 @@ class Schema:
 
     @property
     def private_ranges(self) -> dict[str, Number]:
-        """The columns whose range a fit must pay for, the target's among them."""
+        """The columns whose range a fit must find, the target's among them."""
         found = {name: column for name, column in self.columns.items() if isinstance(column, Number) and column.private}
         if isinstance(self.target, Amount) and self.target.number.private:
             found[self.target.column] = self.target.number
@@ -192,7 +192,7 @@ class Schema:
 
     @property
     def released_ranges(self) -> tuple[str, ...]:
-        """The columns whose range came out of a fit that paid for it, the target's among them."""
+        """The columns whose range came out of a fit, the target's among them."""
         columns = {**self.columns, self.target.column: self.target}
         return tuple(name for name, column in columns.items() if getattr(column, "released", False))
 

@@ -57,6 +57,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             except Exception:  # the list of what was kept before cannot be read: begin a new one
                 with suppress(Exception):
                     self.flush()
+                    super().save_overload(sig, data)
 
 
 def _is_ours(sig: Any) -> bool:

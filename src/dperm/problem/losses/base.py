@@ -74,7 +74,7 @@ class Loss(ABC):
 
     @abstractmethod
     def encode(self, target: Array) -> Array:
-        """Bring targets into the allowed set, row by row; NaN marks a row that counts as nothing."""
+        """Bring targets into the allowed set, row by row; NaN marks a row that is ignored."""
 
     @property
     def value_at_zero(self) -> float:

@@ -97,7 +97,7 @@ def _policy(policy: Any, entry: str) -> str:
         "middle": "counts as the middle of the range.",
         "none": "gives zeros only.",
         "column": f"gives a 1 in the entry “{entry}”.",
-        "row": "makes the whole row count as nothing in the fit.",
+        "row": "makes the fit ignore the whole row.",
     }[policy]
 
 
@@ -106,10 +106,10 @@ def target_rule(target: Target) -> str:
     if isinstance(target, Amount):
         low, high = map(plain, target.number.bounds)
         return (
-            f"A number from {low} to {high}. A number outside counts as the nearer end. A row without a number counts "
-            "as nothing in the fit."
+            f"A number from {low} to {high}. A number outside counts as the nearer end. A row without a number is "
+            "ignored in the fit."
         )
-    return f"One of {len(target.classes)} classes. A row with any other label counts as nothing in the fit."
+    return f"One of {len(target.classes)} classes. A row with any other label is ignored in the fit."
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ class SphereRows:
 class HardRows:
     """Rows whose curvature is close to the least favourable one for this n, ε, δ and p.
 
-    Noise of standard deviation σ a coordinate on the gradient, and true coefficients of length D: with curvature h in
+    Noise of standard deviation σ per coordinate on the gradient, and true coefficients of length D: with curvature h in
     every direction, the exact minimiser of a noisy objective has an excess of about pσ²/(2h), and w = 0 one of hD²/2.
     They meet at h = √p σ/D, where both are of the order √p σ D: the rate that Table 2 is about. The rows are so
     short that h is about 16 times that (less where margins are so long that the loss bends), and the excess of w = 0

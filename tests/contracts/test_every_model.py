@@ -1,0 +1,134 @@
+"""Every model that the registry finds works everywhere: Python, command line, model file, verification and report."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from dperm import Guarantee, InvalidParameter, load_model, load_schema, save_model
+from dperm.accounting.ledger import Budget
+from dperm.cli.main import run_with
+from dperm.estimators.registry import models
+from dperm.release.model_file import read_content
+from dperm.release.report import write_report
+from dperm.release.verify import verify
+from dperm.schema import Classes
+
+N = 3000
+ROWS = np.random.default_rng(7).normal(size=(N, 3)) / 3.0
+MODELS = list(models().items())
+
+SCHEMA = """
+[target]
+column = "goal"
+{target}
+[columns.a]
+range = [-1, 1]
+[columns.b]
+range = [-1, 1]
+"""
+
+
+def targets_for(model):
+    """Labels, or counts that every regression can take."""
+    signal = 2.0 * ROWS[:, 0]
+    if model.target_kind is Classes:
+        return np.where(signal > 0.0, "yes", "no")
+    return np.random.default_rng(8).poisson(np.exp(signal)).clip(max=5).astype(float)
+
+
+def with_classes(model, **parameters):
+    own = {"classes": ["no", "yes"]} if model.target_kind is Classes else {"target_bound": 5.0}
+    return model(**parameters, **own)
+
+
+def fitted(model, **parameters):
+    return with_classes(model, epsilon=2.0, delta=1e-6, **parameters).fit(ROWS, targets_for(model))
+
+
+def as_csv(path, model):
+    lines = [f"{a},{b},{goal}" for (a, b), goal in zip(ROWS[:, :2], targets_for(model), strict=True)]
+    path.write_text("\n".join(["a,b,goal", *lines]) + "\n")
+    return path
+
+
+def as_schema(path, model):
+    path.write_text(
+        SCHEMA.format(target='classes = ["no", "yes"]' if model.target_kind is Classes else "range = [0, 5]")
+    )
+    return path
+
+
+def test_the_registry_has_every_estimator_that_is_exported():
+    import dperm
+
+    exported = {getattr(dperm, name) for name in dperm.__all__ if name.startswith("Private")}
+    assert set(models().values()) == exported
+
+
+@pytest.mark.parametrize(("kind", "model"), MODELS)
+def test_a_model_has_a_title_and_is_the_same_after_cloning(kind, model):
+    assert kind == model.kind
+    assert model.title
+    first = with_classes(model, epsilon=0.5, random_state=3)
+    assert clone(first).get_params() == first.get_params()
+    assert set(model.own_parameters) <= set(first.get_params())
+
+
+@pytest.mark.parametrize(("kind", "model"), MODELS)
+def test_a_model_predicts_the_same_after_a_model_file_and_is_verified(kind, model, tmp_path):
+    found = fitted(model)
+    save_model(found, tmp_path / "model.json")
+    again = load_model(tmp_path / "model.json")
+    assert type(again) is model
+    assert np.array_equal(found.predict(ROWS), again.predict(ROWS))
+    assert all(finding.holds for finding in verify(read_content(tmp_path / "model.json")))
+    page = write_report(tmp_path / "model.json").read_text()
+    assert model.title in page
+
+
+@pytest.mark.parametrize(("kind", "model"), MODELS)
+def test_the_plain_scikit_learn_model_predicts_the_same(kind, model):
+    found = fitted(model)
+    plain = found.to_sklearn()
+    expected, got = found.predict(ROWS), plain.predict(ROWS)
+    assert (expected == got).all() if model.target_kind is Classes else np.allclose(expected, got, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "model"), MODELS)
+def test_the_command_line_fits_charges_predicts_verifies_and_reports(kind, model, tmp_path, own_folders, capsys):
+    table, schema, file = as_csv(tmp_path / "t.csv", model), as_schema(tmp_path / "t.toml", model), tmp_path / "m.json"
+    Budget.create("people", Guarantee(2.0, 1e-5))
+    options = ["--model", kind, "--epsilon", "1", "--delta", "1e-6", "--dataset", "people", "-o", str(file)]
+    assert run_with(["fit", str(table), "--schema", str(schema), *options]) == 0
+    assert run_with(["predict", str(file), str(table), "-o", str(tmp_path / "p.csv")]) == 0
+    assert len((tmp_path / "p.csv").read_text().splitlines()) == N + 1
+    assert run_with(["verify", str(file)]) == 0
+    assert run_with(["report", str(file)]) == 0
+    assert "in the ledger is this release" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("kind", "model"), MODELS)
+def test_with_hardly_any_noise_a_model_learns_the_signal(kind, model):
+    """Far above chance, or above the mean, on rows that hold one strong signal."""
+    found = with_classes(model, epsilon=1000.0, delta=1e-6, penalty=None, random_state=0).fit(ROWS, targets_for(model))
+    at_chance = 0.5 if model.target_kind is Classes else 0.0
+    assert found.score(ROWS, targets_for(model)) > at_chance + 0.15
+
+
+@pytest.mark.parametrize(("kind", "model"), MODELS)
+def test_a_target_of_the_other_kind_is_refused_in_one_sentence(kind, model, tmp_path):
+    other = next(one for one in models().values() if one.target_kind is not model.target_kind)
+    asked = model(schema=load_schema(as_schema(tmp_path / "t.toml", other)))
+    with pytest.raises(InvalidParameter, match=f"{model.title} needs a schema whose target has"):
+        asked.options()
+
+
+@pytest.mark.parametrize("name", sorted({name for model in models().values() for name in model.own_parameters}))
+def test_an_option_of_other_models_is_refused_and_names_them(name, capsys):
+    unable = next((kind for kind, model in MODELS if name not in model.own_parameters), None)
+    if unable is None:
+        pytest.skip("every model has it")
+    value = "1.0" if name != "classes" else "a,b"
+    arguments = ["plan", "--n", "100", "--p", "2", "--epsilon", "1", "--delta", "1e-6", "--model", unable]
+    assert run_with([*arguments, f"--{name.replace('_', '-')}", value]) == 2
+    assert "goes with --model" in capsys.readouterr().err

@@ -1,0 +1,85 @@
+"""Compiled kernels are found again by another process, and only those of this package."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dperm
+
+FIT = """
+import sys
+import numpy as np
+from numba.core import event
+from dperm import Guarantee, Logistic, Problem, minimize
+{loss}
+compiled = []
+class Listener(event.Listener):
+    def on_start(self, e): compiled.append(e.data["dispatcher"].py_func.__qualname__)
+    def on_end(self, e): pass
+X = np.random.default_rng(0).normal(size=(300, 3)) / 3
+with event.install_listener("numba:compile", Listener()):
+    minimize(Problem({name}()), X, np.sign(X[:, 0]), guarantee=Guarantee(1.0, 1e-5), solver="dp-gd")
+print(len(compiled), file=sys.stderr)
+"""
+
+OWN_LOSS = """
+from dataclasses import dataclass
+@dataclass(frozen=True)
+class Mine(Logistic):
+    name = "mine"
+    @staticmethod
+    def derivative(margin, target):
+        return -target / (1.0 + np.exp(target * margin))
+"""
+
+
+@pytest.fixture(scope="module")
+def copied_package(tmp_path_factory):
+    """The package in a folder of its own, with nothing compiled."""
+    folder = tmp_path_factory.mktemp("package")
+    without = shutil.ignore_patterns("__pycache__", "*.npz")
+    shutil.copytree(Path(dperm.__file__).parent, folder / "dperm", ignore=without)
+    return folder
+
+
+def compiled_in_a_new_process(folder, name="Logistic", loss=""):
+    """How many functions a new process had to compile, and the files that are kept afterwards."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FIT.format(loss=loss, name=name)],
+        env=os.environ | {"PYTHONPATH": str(folder)}, cwd=folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return int(done.stderr.splitlines()[-1]), sorted(path.name for path in folder.rglob("*.nbc"))
+
+
+def test_a_second_process_compiles_no_kernel_again(copied_package):
+    first, kept = compiled_in_a_new_process(copied_package)
+    assert first > 1
+    second, kept_then = compiled_in_a_new_process(copied_package)
+    assert second <= 1  # the derivative itself, where it is not inlined
+    assert kept == kept_then
+
+
+def test_what_is_compiled_for_a_loss_of_ones_own_is_not_kept(copied_package):
+    _, kept = compiled_in_a_new_process(copied_package)
+    compiled, kept_then = compiled_in_a_new_process(copied_package, "Mine", OWN_LOSS)
+    assert compiled > 1
+    assert kept == kept_then
+
+
+def test_changed_code_is_compiled_again(copied_package):
+    compiled_in_a_new_process(copied_package)
+    loss = copied_package / "dperm" / "problem" / "losses" / "logistic.py"
+    loss.write_text(loss.read_text() + "\n# changed\n")
+    assert compiled_in_a_new_process(copied_package)[0] > 1
+
+
+def test_files_that_cannot_be_read_cost_time_and_nothing_else(copied_package):
+    compiled_in_a_new_process(copied_package)
+    for path in copied_package.rglob("*.nbi"):
+        path.write_bytes(b"not a pickle")
+    assert compiled_in_a_new_process(copied_package)[0] > 1
+    assert compiled_in_a_new_process(copied_package)[0] <= 1
