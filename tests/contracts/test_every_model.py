@@ -1,6 +1,7 @@
 """Every model that the registry finds works everywhere: Python, command line, model file, verification and report."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -15,6 +16,7 @@ from dperm.schema import Classes
 
 N = 3000
 ROWS = np.random.default_rng(7).normal(size=(N, 3)) / 3.0
+FRAME = pd.DataFrame(ROWS, columns=["a", "b", "c"])
 MODELS = list(models().items())
 
 SCHEMA = """
@@ -39,10 +41,6 @@ def targets_for(model):
 def with_classes(model, **parameters):
     own = {"classes": ["no", "yes"]} if model.target_kind is Classes else {"target_bound": 5.0}
     return model(**parameters, **own)
-
-
-def fitted(model, **parameters):
-    return with_classes(model, epsilon=2.0, delta=1e-6, **parameters).fit(ROWS, targets_for(model))
 
 
 def as_csv(path, model):
@@ -76,11 +74,11 @@ def test_a_model_has_a_title_and_is_the_same_after_cloning(kind, model):
 
 @pytest.mark.parametrize(("kind", "model"), MODELS)
 def test_a_model_predicts_the_same_after_a_model_file_and_is_verified(kind, model, tmp_path):
-    found = fitted(model)
+    found = with_classes(model, epsilon=2.0, delta=1e-6).fit(FRAME, targets_for(model))
     save_model(found, tmp_path / "model.json")
     again = load_model(tmp_path / "model.json")
     assert type(again) is model
-    assert np.array_equal(found.predict(ROWS), again.predict(ROWS))
+    assert np.array_equal(found.predict(FRAME), again.predict(FRAME))
     assert all(finding.holds for finding in verify(read_content(tmp_path / "model.json")))
     page = write_report(tmp_path / "model.json").read_text()
     assert model.title in page
@@ -88,7 +86,7 @@ def test_a_model_predicts_the_same_after_a_model_file_and_is_verified(kind, mode
 
 @pytest.mark.parametrize(("kind", "model"), MODELS)
 def test_the_plain_scikit_learn_model_predicts_the_same(kind, model):
-    found = fitted(model)
+    found = with_classes(model, epsilon=2.0, delta=1e-6).fit(ROWS, targets_for(model))
     plain = found.to_sklearn()
     expected, got = found.predict(ROWS), plain.predict(ROWS)
     assert (expected == got).all() if model.target_kind is Classes else np.allclose(expected, got, rtol=1e-12)
