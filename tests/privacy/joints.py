@@ -1,4 +1,4 @@
-"""Every kind of question that reads gradients, asked without noise: what one row moves, and what was declared for it."""
+"""Every kind of question that reads gradients, asked without noise: what one row moves, and what was declared."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Minimisers and Hessians: what is solved for is what the noise was computed for, to the public n and the cut slopes."""
+"""Minimisers and Hessians: what is solved for is what the noise is for, down to the public n and the cut slopes."""
 
 import math
 from dataclasses import dataclass
