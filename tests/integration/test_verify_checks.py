@@ -1,6 +1,5 @@
 """Every check of `verify` alone: files in which all but one thing fits, words and fingerprint included."""
 
-import copy
 import json
 import math
 
@@ -24,15 +23,11 @@ from dperm import (
     load_model,
     save_model,
 )
-from dperm.files import fingerprint
 from dperm.model_file import read_content
-from dperm.privacy.accountants import delta_of, epsilon_of
-from dperm.privacy.assumptions import assumptions
 from dperm.privacy.events import event_from_list, event_to_list
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.statement import PrivacyStatement
-from dperm.schema import schema_from_dict
 from dperm.verify import verify
+from integration.tampered import changed, complaints, resealed, retold
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -74,42 +69,6 @@ def contents(tmp_path_factory):
         save_model(fit(), folder / "model.json")
         found[name] = read_content(folder / "model.json")
     return found
-
-
-def changed(content, *path, to):
-    content = copy.deepcopy(content)
-    place = content
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = to
-    return content
-
-
-def resealed(content):
-    rest = {key: value for key, value in content.items() if key != "fingerprint"}
-    return rest | {"fingerprint": fingerprint(rest)}
-
-
-def retold(content, **privacy):
-    """The contents with other facts in the statement, and every word and certified number made to fit them."""
-    content = copy.deepcopy(content)
-    content["privacy"] |= privacy
-    event, adjacency = event_from_list(content["events"]), Adjacency.parse(content["privacy"]["adjacency"])
-    for name, value in (
-        ("certified_epsilon", epsilon_of(event, content["privacy"]["delta"], adjacency)),
-        ("certified_delta", delta_of(event, content["privacy"]["epsilon"], adjacency)),
-    ):
-        content["privacy"][name] = privacy.get(name, value)
-    statement = PrivacyStatement.from_dict(content["privacy"])
-    schema = None if content["schema"] is None else schema_from_dict(content["schema"])
-    dataset = None if content["ledger"] is None else content["ledger"]["dataset"]
-    content["statement"] = str(statement).splitlines()
-    content["assumptions"] = assumptions(statement, schema, dataset)
-    return resealed(content)
-
-
-def complaints(content, ledger=None):
-    return [finding.text for finding in verify(content, ledger) if not finding.holds]
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -224,6 +183,13 @@ def test_two_accountants_that_disagree_are_a_finding(contents, monkeypatch):
     (complaint,) = complaints(contents["logistic"])
     assert complaint.startswith("Rényi accounting, other code, gives ε ≤ 0.9")
     assert not any("Rényi" in finding.text for finding in verify(contents["pure"]))  # it speaks of δ > 0
+
+
+@pytest.mark.parametrize(("accountant", "says"), [("epsilon_of", 2.1), ("delta_of", 1.1e-6)])
+def test_a_promise_must_hold_in_epsilon_and_in_delta(accountant, says, contents, monkeypatch):
+    """For a profile that falls they say the same, so that only an accountant at fault can tell them apart."""
+    monkeypatch.setitem(verify.__globals__, accountant, lambda *_: says)
+    assert any("NOT within the promised" in text for text in complaints(contents["logistic"]))
 
 
 def paid_by(budget, content, event=None, settled=None):
