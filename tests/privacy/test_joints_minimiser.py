@@ -119,7 +119,7 @@ def test_auto_cuts_slopes_and_the_minimiser_that_it_asks_for_has_them_cut(adjace
 def test_the_random_linear_term_is_divided_by_the_public_n_and_has_the_scale_that_was_accounted_for(n_rows, share):
     """Of rows that count as nothing the minimiser is the centre, moved by b/(n(μ + ridge)): b can be read off.
 
-    ‖b‖²/σ² has a χ² distribution with 400 degrees of freedom: beyond 400 ± 170 once in 1e7 runs at most, and the seed is fixed.
+    ‖b‖²/σ² has a χ² distribution with 400 degrees of freedom: 400 ± 170 is left once in 1e7 seeds.
     """
     p, multiplier, problem = 400, 3.0, Problem(Logistic())
     setting = setting_of(problem, Adjacency.ADD_REMOVE, n=DECLARED, n_features=p)
