@@ -1,4 +1,4 @@
-"""A progress bar that appears only when work takes longer than two seconds."""
+"""A progress bar that appears only when work takes longer than two seconds, and only where somebody can watch it."""
 
 import time
 from types import TracebackType
@@ -20,10 +20,13 @@ class ProgressBar:
     """
 
     def __init__(self, label: str) -> None:
+        console = Console(stderr=True)
         self._progress = Progress(
             TextColumn(label), BarColumn(), TextColumn("{task.completed}/{task.total} steps"), TimeRemainingColumn(),
-            console=Console(stderr=True), transient=True,
+            console=console, transient=True,
         )  # fmt: skip
+        # Elsewhere a bar cannot be taken away again: it would leave a line in a log.
+        self._watched = console.is_terminal or console.is_jupyter
         self._task = self._progress.add_task(label, total=None)
         self._began = time.monotonic()
         self._shown = False
@@ -34,6 +37,8 @@ class ProgressBar:
 
     def __call__(self, done: int, total: int) -> None:
         """Record progress, and show it once patience has run out."""
+        if not self._watched:
+            return
         if not self._shown and time.monotonic() - self._began <= _PATIENCE_SECONDS:
             return
         self._progress.update(self._task, completed=done, total=total)

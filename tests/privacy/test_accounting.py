@@ -134,10 +134,10 @@ def test_the_papers_batch_one_noise_has_the_certified_delta_of_the_errata(epsilo
     n, steps = 200_000, 75_000
     sigma = math.sqrt(steps * math.log(1e3)) / (n * epsilon)  # in units of G; the difference query moves by 2G
     event = sampled(1 / n, sigma / 2, steps)
-    began = time.perf_counter()
+    began = time.process_time()
     delta = delta_of(event, epsilon, adjacency)
     assert epsilon_of(event, 1e-3, adjacency) == math.inf
-    assert time.perf_counter() - began < 0.1
+    assert time.process_time() - began < 0.1
     assert delta == pytest.approx(0.3127, abs=5e-5)
     assert delta == pytest.approx(1 - (1 - 1 / n) ** steps, rel=1e-9)
 

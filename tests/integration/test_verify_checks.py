@@ -1,0 +1,266 @@
+"""Every check of `verify` alone: files in which all but one thing fits, words and fingerprint included."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from dp_accounting import dp_event
+
+from dperm import (
+    L2,
+    Amount,
+    Budget,
+    Category,
+    Classes,
+    Guarantee,
+    InvalidParameter,
+    Number,
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
+    Schema,
+    load_model,
+    save_model,
+)
+from dperm.model_file import read_content
+from dperm.privacy.events import event_from_list, event_to_list
+from dperm.privacy.guarantee import Adjacency
+from dperm.verify import verify
+from integration.tampered import changed, complaints, resealed, retold
+
+pytestmark = pytest.mark.usefixtures("own_folders")
+
+N = 500
+RNG = np.random.default_rng(0)
+TABLE = pd.DataFrame(
+    {
+        "age": RNG.uniform(18, 90, N),
+        "job": RNG.choice(["clerk", "smith"], N),
+        "rich": RNG.choice(["no", "yes"], N),
+        "pay": RNG.uniform(0, 2000, N),
+    }
+)
+COLUMNS = {"age": Number((18, 90)), "job": Category(["clerk", "smith"])}
+RICH = Schema(COLUMNS, Classes("rich", ["no", "yes"]), n=N)
+PAY = Schema(COLUMNS, Amount("pay", (0, 2000)))
+BARE = TABLE[["age", "pay"]] / 2000.0
+
+FITS = {
+    "logistic": lambda: PrivateLogisticRegression(2.0, 1e-6, schema=RICH, penalty=L2(0.1), solver="dp-gd").fit(TABLE),
+    "linear": lambda: PrivateLinearRegression(2.0, 1e-6, schema=PAY).fit(TABLE),
+    "pure": lambda: PrivateLogisticRegression(2.0, 0.0, schema=RICH, penalty=L2(0.1)).fit(TABLE),
+    "without a schema": lambda: PrivateLogisticRegression(
+        2.0, 1e-6, classes=["no", "yes"], row_norm=3.0, entry_bound=0.5
+    ).fit(BARE, TABLE["rich"]),
+    "without an intercept": lambda: PrivateLogisticRegression(
+        2.0, 1e-6, classes=["no", "yes"], row_norm=3.0, fit_intercept=False
+    ).fit(BARE, TABLE["rich"]),
+    "only a row norm": lambda: PrivateLogisticRegression(2.0, 1e-6, classes=["no", "yes"], row_norm=3.0).fit(
+        BARE, TABLE["rich"]
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory):
+    folder, found = tmp_path_factory.mktemp("models"), {}
+    for name, fit in FITS.items():
+        save_model(fit(), folder / "model.json")
+        found[name] = read_content(folder / "model.json")
+    return found
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_an_honest_file_is_verified_whether_or_not_its_words_are_written_again(name, contents):
+    assert complaints(contents[name]) == []
+    again = retold(contents[name])
+    assert complaints(again) == []
+    assert again["statement"] == contents[name]["statement"]
+
+
+DISAGREE = "the model, the schema and the statement do not agree"
+
+
+@pytest.mark.parametrize(
+    ("name", "privacy"),
+    [
+        ("logistic", {"classes": ["left", "right"]}),
+        ("without a schema", {"classes": ["left", "right"]}),
+        ("linear", {"classes": ["no", "yes"]}),
+        ("logistic", {"n_features": 7}),
+        ("without a schema", {"n_features": 1}),
+        ("logistic", {"full_row_norm": 9.0}),
+        ("without a schema", {"full_row_norm": math.hypot(3.0, 3.0)}),
+        ("without an intercept", {"full_row_norm": 2.9}),
+        ("logistic", {"private_ranges": ["age"]}),
+        ("logistic", {"row_norm": 0.5, "full_row_norm": math.hypot(0.5, 0.5)}),
+        ("logistic", {"entry_bound": None, "full_row_norm": None}),
+        ("logistic", {"entry_bound": 0.5, "full_row_norm": None}),
+        ("logistic", {"n": 10 * N}),
+    ],
+)
+def test_a_statement_about_other_rows_columns_or_classes_is_found_out_whatever_its_words(name, privacy, contents):
+    if "full_row_norm" in privacy and privacy["full_row_norm"] is None:
+        norm = contents[name]["privacy"]["row_norm"]
+        privacy = privacy | {"full_row_norm": math.hypot(norm, min(norm, privacy["entry_bound"] or math.inf))}
+    assert complaints(retold(contents[name], **privacy)) == [DISAGREE]
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        (("schema", "derived_from_data"), True),
+        (("schema", "columns", "age", "range"), "private"),
+        (("schema", "target", "classes"), ["yes", "no"]),
+        (("schema", "table", "n"), 2 * N),
+        (("schema", "table", "row_norm"), 0.25),
+    ],
+)
+def test_a_schema_that_is_not_the_fit_s_is_found_out_whatever_the_words(path, to, contents):
+    assert complaints(retold(changed(contents["logistic"], *path, to=to))) == [DISAGREE]
+
+
+def test_classes_that_are_not_the_schema_s_are_found_out_though_the_statement_has_them_too(contents):
+    swapped = changed(contents["logistic"], "classes", to=["yes", "no"])
+    assert complaints(retold(swapped, classes=["yes", "no"])) == [DISAGREE]
+
+
+@pytest.mark.parametrize(
+    "privacy", [{"noise": "paper"}, {"noise": "none"}, {"seeded": True}], ids=lambda privacy: str(privacy)
+)
+def test_noise_that_protects_nobody_is_found_out_though_the_caveats_are_silent(privacy, contents):
+    (complaint,) = complaints(retold(contents["logistic"], **privacy))
+    assert complaint == "not for release, and the caveats leave out why"
+
+
+def test_a_caveat_keeps_a_file_from_release_whatever_else_it_says(contents):
+    (complaint,) = complaints(retold(contents["logistic"], caveats=["the noise came from a seed"]))
+    assert complaint == "not for release: the noise came from a seed"
+
+
+@pytest.mark.parametrize(("name", "field"), [("logistic", "epsilon"), ("pure", "epsilon"), ("logistic", "delta")])
+def test_a_promise_a_millionth_smaller_than_what_the_events_give_is_found_out(name, field, contents):
+    content = contents[name]
+    given = content["privacy"]["certified_epsilon" if field == "epsilon" else "certified_delta"]
+    assert complaints(retold(content, **{field: given * (1.0 + 1e-6)})) == []
+    (complaint,) = complaints(retold(content, **{field: given * (1.0 - 1e-6)}))
+    assert "NOT within the promised" in complaint
+
+
+@pytest.mark.parametrize("field", ["certified_epsilon", "certified_delta"])
+@pytest.mark.parametrize("factor", [0.999, 1.001])
+def test_other_certified_numbers_are_found_out_though_the_words_repeat_them(field, factor, contents):
+    told = retold(contents["logistic"], **{field: factor * contents["logistic"]["privacy"][field]})
+    assert complaints(told) == ["the ε and δ that the statement says were certified are others"]
+
+
+@pytest.mark.parametrize("words", ["statement", "assumptions"])
+def test_other_words_are_found_out_one_by_one(words, contents):
+    content = contents["logistic"]
+    shorter = resealed(changed(content, words, to=content[words][:-1]))
+    assert complaints(shorter) == ["the words and the numbers differ"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"mechanism": "gaussian", "noise_multiplier": 1e-300, "count": 10**9},
+        {"mechanism": "gaussian", "noise_multiplier": 1e-100, "count": 10**9},
+        {"mechanism": "pure", "epsilon": 1e300, "count": 1},
+    ],
+    ids=str,
+)
+def test_events_that_have_no_price_are_a_finding_and_not_an_error(event, contents):
+    told = resealed(changed(contents["logistic"], "events", to=[event]))
+    assert complaints(told) == ["the accounting events have no price"]
+
+
+def test_two_accountants_that_disagree_are_a_finding(contents, monkeypatch):
+    texts = [finding.text for finding in verify(contents["logistic"])]
+    assert sum("Rényi accounting, other code" in text for text in texts) == 1
+    monkeypatch.setitem(verify.__globals__, "rdp_epsilon", lambda *_: 0.9)
+    (complaint,) = complaints(contents["logistic"])
+    assert complaint.startswith("Rényi accounting, other code, gives ε ≤ 0.9")
+    assert not any("Rényi" in finding.text for finding in verify(contents["pure"]))  # it speaks of δ > 0
+
+
+@pytest.mark.parametrize(("accountant", "says"), [("epsilon_of", 2.1), ("delta_of", 1.1e-6)])
+def test_a_promise_must_hold_in_epsilon_and_in_delta(accountant, says, contents, monkeypatch):
+    """For a profile that falls they say the same, so that only an accountant at fault can tell them apart."""
+    monkeypatch.setitem(verify.__globals__, accountant, lambda *_: says)
+    assert any("NOT within the promised" in text for text in complaints(contents["logistic"]))
+
+
+def paid_by(budget, content, event=None, settled=None):
+    """The contents as a release that the budget was charged for; `event` is what it paid for instead of theirs."""
+    account = budget.account()
+    reservation = budget.reserve(event or event_from_list(content["events"]), Adjacency.parse(account.adjacency))
+    entry = {"dataset": budget.dataset, "number": reservation.number, "digest": reservation.digest}
+    content = retold(changed(content, "ledger", to=entry))
+    if settled is not False:
+        reservation.settle(settled or content["fingerprint"])
+    return content
+
+
+def budget_for(tmp_path, adjacency="replace_one"):
+    return Budget.create("people", Guarantee(50.0, 1e-4), adjacency, ledger=str(tmp_path / "ledger.db"))
+
+
+def test_a_release_that_the_ledger_paid_for_is_confirmed(contents, tmp_path):
+    budget = budget_for(tmp_path)
+    assert complaints(paid_by(budget, contents["logistic"]), budget.ledger) == []
+    assert complaints(paid_by(budget, contents["pure"]), budget.ledger) == []
+
+
+def test_a_release_for_which_the_ledger_paid_less_is_found_out(contents, tmp_path):
+    budget = budget_for(tmp_path)
+    cheap = paid_by(budget, contents["logistic"], dp_event.GaussianDpEvent(1000.0))
+    assert complaints(cheap) == []  # only the ledger tells
+    assert complaints(cheap, budget.ledger) == ["entry 1 of 'people' in the ledger paid for other events"]
+
+
+def test_a_release_that_was_paid_for_under_the_other_adjacency_is_found_out(contents, tmp_path):
+    budget = budget_for(tmp_path, "add_remove")
+    other = paid_by(budget, contents["logistic"])
+    assert event_to_list(budget.account().releases[0].event) == other["events"]
+    assert complaints(other, budget.ledger) == ["entry 1 of 'people' in the ledger paid for other events"]
+
+
+def test_a_release_that_the_ledger_does_not_know_is_found_out(contents, tmp_path):
+    budget = budget_for(tmp_path)
+    assert complaints(contents["logistic"], budget.ledger) == ["no ledger was charged for this release"]
+    for settled in (False, "another release"):
+        assert len(complaints(paid_by(budget, contents["logistic"], settled=settled), budget.ledger)) == 1
+    for key, value in (("digest", "0" * 64), ("number", 77), ("dataset", "others")):
+        content = paid_by(budget, contents["logistic"])
+        assert complaints(content, budget.ledger) == []
+        assert len(complaints(retold(changed(content, "ledger", key, to=value)), budget.ledger)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "to"),
+    [
+        ("logistic", ("columns", 0), "income"),
+        ("logistic", ("columns",), ["job = clerk", "age", "job = smith"]),
+        ("logistic", ("intercept",), [math.inf]),
+        ("logistic", ("intercept",), [0.0, 0.0]),
+        ("logistic", ("intercept",), 0.0),
+        ("logistic", ("coef",), [[0.0] * 3] * 2),
+        ("logistic", ("coef",), [0.0] * 3),
+        ("logistic", ("classes",), None),
+        ("linear", ("coef",), [[0.0] * 3]),
+        ("linear", ("intercept",), [0.0]),
+        ("logistic", ("ledger",), {"dataset": "people", "number": "1", "digest": "0"}),
+        ("logistic", ("ledger",), {"dataset": "people", "number": 1}),
+        ("logistic", ("statement",), "promised: everything"),
+        ("logistic", ("assumptions",), {"0": "none"}),
+        ("without a schema", ("columns",), ["age", "pay", "more"]),
+    ],
+)
+def test_contents_that_do_not_fit_together_are_no_model_whatever_their_fingerprint(name, path, to, contents, tmp_path):
+    content = resealed(changed(contents[name], *path, to=to))
+    assert complaints(content) == ["the contents do not fit together"]
+    (tmp_path / "model.json").write_text(json.dumps(content))
+    with pytest.raises(InvalidParameter, match="is not a dperm model file"):
+        load_model(tmp_path / "model.json")
