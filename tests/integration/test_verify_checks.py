@@ -23,10 +23,10 @@ from dperm import (
     load_model,
     save_model,
 )
-from dperm.model_file import read_content
-from dperm.privacy.events import event_from_list, event_to_list
-from dperm.privacy.guarantee import Adjacency
-from dperm.verify import verify
+from dperm.accounting.events import event_from_list, event_to_list
+from dperm.accounting.guarantee import Adjacency
+from dperm.release.model_file import read_content
+from dperm.release.verify import verify
 from integration.tampered import changed, complaints, resealed, retold
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -173,7 +173,7 @@ def test_other_words_are_found_out_one_by_one(words, contents):
 )
 def test_events_that_have_no_price_are_a_finding_and_not_an_error(event, contents):
     told = resealed(changed(contents["logistic"], "events", to=[event]))
-    assert complaints(told) == ["the accounting events have no price"]
+    assert complaints(told) == ["the accounting events have no privacy bound"]
 
 
 def test_two_accountants_that_disagree_are_a_finding(contents, monkeypatch):
@@ -217,14 +217,14 @@ def test_a_release_for_which_the_ledger_paid_less_is_found_out(contents, tmp_pat
     budget = budget_for(tmp_path)
     cheap = paid_by(budget, contents["logistic"], dp_event.GaussianDpEvent(1000.0))
     assert complaints(cheap) == []  # only the ledger tells
-    assert complaints(cheap, budget.ledger) == ["entry 1 of 'people' in the ledger paid for other events"]
+    assert complaints(cheap, budget.ledger) == ["entry 1 of 'people' in the ledger is for other events"]
 
 
 def test_a_release_that_was_paid_for_under_the_other_adjacency_is_found_out(contents, tmp_path):
     budget = budget_for(tmp_path, "add_remove")
     other = paid_by(budget, contents["logistic"])
     assert event_to_list(budget.account().releases[0].event) == other["events"]
-    assert complaints(other, budget.ledger) == ["entry 1 of 'people' in the ledger paid for other events"]
+    assert complaints(other, budget.ledger) == ["entry 1 of 'people' in the ledger is for other events"]
 
 
 def test_a_release_that_the_ledger_does_not_know_is_found_out(contents, tmp_path):

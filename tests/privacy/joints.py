@@ -6,8 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from dperm import L2, L2Ball, Logistic, Loss, Problem
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.queries import (
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import (
     DescentOutputQuery,
     DifferenceQuery,
     GradientQuery,

@@ -8,11 +8,11 @@ from scipy.integrate import trapezoid
 from scipy.special import ndtr
 
 from dperm import L2, DPNewton, DPObjective, Guarantee, L2Ball, Logistic, Problem
-from dperm.privacy.accountants import delta_of
-from dperm.privacy.calibrate import calibrate
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.last_iterate import last_iterate_amplification
-from dperm.privacy.queries import HessianQuery, LastIterateQuery, ObjectivePerturbationQuery
+from dperm.accounting.accountants import delta_of
+from dperm.accounting.calibration import calibrate
+from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.last_iterate import last_iterate_amplification
+from dperm.mechanisms import HessianQuery, LastIterateQuery, ObjectivePerturbationQuery
 from privacy.harness import N, P, setting_of
 
 ADJACENCIES = list(Adjacency)

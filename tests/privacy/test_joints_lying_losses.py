@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dperm import L1Ball, Problem
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.queries import VertexQuery
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import VertexQuery
 from dperm.trusted.oracle import Oracle
 from privacy.harness import N, P, Table, replay, setting_of
 from privacy.joints import LIARS, QUESTIONS, STORAGE, Steep, SteepInEveryOutput, pair_of_answers

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 
 from dperm import L2, Logistic, PrivateLogisticRegression, Problem, Squared
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.queries import (
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import (
     HessianQuery,
     ObjectivePerturbationQuery,
     OutputPerturbationQuery,
@@ -98,7 +98,7 @@ def test_auto_cuts_slopes_and_the_minimiser_that_it_asks_for_has_them_cut(adjace
     n = 1000
     model = PrivateLogisticRegression(1.0, 1e-6, penalty=None, adjacency=adjacency.value, fit_intercept=False)
     priced = model.plan(n, P)
-    (item,) = priced.paid.plan.planned
+    (item,) = priced.calibrated.plan.planned
     query = item.query
     assert isinstance(query, ObjectivePerturbationQuery)
     assert query.slope_share < 0.9
@@ -107,9 +107,9 @@ def test_auto_cuts_slopes_and_the_minimiser_that_it_asks_for_has_them_cut(adjace
         X, target = np.full((n, P), np.nan), np.ones(n)
         X[0], target[0] = np.eye(P)[0], y
         tables.append(Table(X, target))
-    one, two = (ask(priced.problem, table, query, centre) for table in tables)
+    one, two = (ask(priced.options.problem, table, query, centre) for table in tables)
     moved = np.linalg.norm(one - two) * n * query.strong_convexity
-    one_row = priced.problem.constants(P).lipschitz * query.slope_share
+    one_row = priced.options.problem.constants(P).lipschitz * query.slope_share
     assert query.sensitivity == pytest.approx(adjacency.records_moved * one_row, rel=1e-12)
     assert moved == pytest.approx(one_row, rel=1e-4)
 
