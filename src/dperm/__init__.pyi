@@ -15,57 +15,60 @@ from .errors import (
     PlanExceeded,
     UnsupportedProblem,
 )
-from .estimators import (
-    PrivateHuberRegression,
-    PrivateLinearRegression,
-    PrivateLinearSVC,
-    PrivateLogisticRegression,
-    PrivatePoissonRegression,
-)
+from .estimators.huber_regression import PrivateHuberRegression
+from .estimators.linear_regression import PrivateLinearRegression
+from .estimators.linear_svc import PrivateLinearSVC
+from .estimators.logistic_regression import PrivateLogisticRegression
+from .estimators.poisson_regression import PrivatePoissonRegression
 from .planning.fit_plan import FitPlan, Release
 from .planning.minimize import minimize
 from .planning.options import FitOptions
 from .problem import Problem
-from .problem.domains import Box, GroupBall, L1Ball, L2Ball, Simplex, WholeSpace
-from .problem.losses import (
-    Huber,
-    Logistic,
-    Loss,
-    OneVsRestHinge,
-    Poisson,
-    Sigmoid,
-    SmoothedHinge,
-    Softmax,
-    Squared,
-    Welsch,
-)
-from .problem.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer
+from .problem.domains.box import Box
+from .problem.domains.group_ball import GroupBall
+from .problem.domains.l1_ball import L1Ball
+from .problem.domains.l2_ball import L2Ball
+from .problem.domains.simplex import Simplex
+from .problem.domains.whole_space import WholeSpace
+from .problem.losses.base import Loss
+from .problem.losses.huber import Huber
+from .problem.losses.logistic import Logistic
+from .problem.losses.one_vs_rest_hinge import OneVsRestHinge
+from .problem.losses.poisson import Poisson
+from .problem.losses.sigmoid import Sigmoid
+from .problem.losses.smoothed_hinge import SmoothedHinge
+from .problem.losses.softmax import Softmax
+from .problem.losses.squared import Squared
+from .problem.losses.welsch import Welsch
+from .problem.regularizers.elastic_net import ElasticNet
+from .problem.regularizers.group_l2 import GroupL2
+from .problem.regularizers.l1 import L1
+from .problem.regularizers.l2 import L2
+from .problem.regularizers.none import NoRegularizer
 from .release.model_file import load_model, save_model
 from .release.statement import PrivacyStatement
 from .schema import Amount, Bins, Category, Classes, Number, Schema, load_schema
-from .solvers import (
-    DPAGD,
-    DPGD,
-    DPSGD,
-    DPSVRG,
-    RRPSGD,
-    AdaSSP,
-    BassilySGD,
-    ChaudhuriObjective,
-    ChaudhuriOutput,
-    DPAccMD,
-    DPKatyusha,
-    DPNewton,
-    DPObjective,
-    DPSpider,
-    DPSVRGPlusPlus,
-    KiferObjective,
-    SupportDescent,
-    TalwarFrankWolfe,
-    TalwarMirror,
-    TalwarObjective,
-    ZhangOutput,
-)
+from .solvers.descent.bassily_sgd import BassilySGD
+from .solvers.descent.dp_agd import DPAGD
+from .solvers.descent.dp_gd import DPGD
+from .solvers.descent.dp_sgd import DPSGD
+from .solvers.descent.rrpsgd import RRPSGD
+from .solvers.mirror.dp_accmd import DPAccMD
+from .solvers.mirror.support_descent import SupportDescent
+from .solvers.mirror.talwar_frank_wolfe import TalwarFrankWolfe
+from .solvers.mirror.talwar_mirror import TalwarMirror
+from .solvers.perturbation.chaudhuri_objective import ChaudhuriObjective
+from .solvers.perturbation.chaudhuri_output import ChaudhuriOutput
+from .solvers.perturbation.dp_objective import DPObjective
+from .solvers.perturbation.kifer_objective import KiferObjective
+from .solvers.perturbation.talwar_objective import TalwarObjective
+from .solvers.perturbation.zhang_output import ZhangOutput
+from .solvers.second_order.adassp import AdaSSP
+from .solvers.second_order.dp_newton import DPNewton
+from .solvers.variance_reduced.dp_katyusha import DPKatyusha
+from .solvers.variance_reduced.dp_spider import DPSpider
+from .solvers.variance_reduced.dp_svrg import DPSVRG
+from .solvers.variance_reduced.dp_svrg_plus_plus import DPSVRGPlusPlus
 from .trusted.risk import empirical_risk
 
 __version__: str

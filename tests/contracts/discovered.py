@@ -1,10 +1,17 @@
 """Every loss, regularizer and domain of the package, found through its base class: a new one is tested unasked."""
 
+import importlib
 import inspect
+import pkgutil
 
+import dperm.problem
 from dperm.problem.domains import Box, Domain, GroupBall, L1Ball, L2Ball, Simplex
 from dperm.problem.losses import Huber, Loss, OneVsRestHinge, Poisson, SmoothedHinge, Softmax, Squared, Welsch
 from dperm.problem.regularizers import L1, L2, ElasticNet, GroupL2, Regularizer
+
+# A file that nobody imports is found as well.
+for _module in pkgutil.walk_packages(dperm.problem.__path__, "dperm.problem."):
+    importlib.import_module(_module.name)
 
 
 def concrete(base: type) -> list[type]:

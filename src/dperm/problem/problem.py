@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dperm.errors import InvalidParameter
 from dperm.problem.domains import Domain, WholeSpace
 from dperm.problem.domains.mirror import EntropicDomain, MirrorDomain
-from dperm.problem.losses import Logistic, Loss
+from dperm.problem.losses import Loss
 from dperm.problem.prox import composite_prox, prox_is_exact
 from dperm.problem.regularizers import NoRegularizer, Regularizer
 from dperm.validation import positive
@@ -227,8 +227,7 @@ class Problem:
             vertex_lipschitz=self.weight_bound * slope * margin_bound,
             curvature=self.weight_bound * curvature * span * span,
             norm_bound=self.domain.norm_bound(dimension),
-            # Nothing enforces the form of a slope, so it is taken from this very class and from no subclass of it.
-            sigmoid_norm=self.full_row_norm if type(self.loss) is Logistic else math.inf,
+            sigmoid_norm=self.full_row_norm if self.loss.slope_is_the_sigmoid else math.inf,
         )
 
     def prox(self, v: Array, step: float) -> Array:

@@ -35,6 +35,16 @@ class Loss(ABC):
     sigmoidal: ClassVar[bool] = False
 
     @property
+    def slope_is_the_sigmoid(self) -> bool:
+        """Whether ∂ℓ/∂margin is the logistic function of the margin itself, so that the gradient moves less at small w.
+
+        No kernel enforces the form of a slope, only its size. So it is believed of a class of this package that says it
+        of itself (`its_slope_is_the_sigmoid = True`), and of no subclass and nobody else's loss.
+        """
+        kind = type(self)
+        return kind.__module__.startswith(__package__) and bool(vars(kind).get("its_slope_is_the_sigmoid", False))
+
+    @property
     def n_outputs(self) -> int:
         """Number of margins per row: 1, or the number of classes."""
         return 1

@@ -17,6 +17,7 @@ class Logistic(SignLoss):
     convex = True
     monotone = True
     sigmoidal = True
+    its_slope_is_the_sigmoid = True
 
     @staticmethod
     def value(margin: Any, target: Any) -> Any:
