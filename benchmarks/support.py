@@ -102,7 +102,7 @@ def compare(title: str, problem: Problem, X: sparse.csr_matrix, y: Array, left_o
             clock = (time.perf_counter() - began) / SEEDS
             texts.append(f"{name} {medians[name]:.5f} ({low:.5f} … {high:.5f}) {clock:.1f} s")
         fit = price(problem, *X.shape, guarantee=guarantee, solver=SOLVERS[OURS])
-        choice = f"{fit.paid.plan.settings['selection']}, T = {fit.paid.plan.settings['n_steps']}"
+        choice = f"{fit.paid.plan.settings.selection}, T = {fit.paid.plan.settings.n_steps}"
         predicted = SupportDescent().expected_risk(fit.setting, guarantee)
         print(
             f"  ε = {epsilon:<4g} ratio {medians[OURS] / medians[RIVAL]:6.3f}   {'   '.join(texts)}   "

@@ -33,29 +33,28 @@ from dperm.problem.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularize
 from dperm.release.model_file import load_model, save_model
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Amount, Bins, Category, Classes, Number, Schema, load_schema
-from dperm.solvers import (
-    DPAGD,
-    DPGD,
-    DPSGD,
-    DPSVRG,
-    RRPSGD,
-    AdaSSP,
-    BassilySGD,
-    ChaudhuriObjective,
-    ChaudhuriOutput,
-    DPAccMD,
-    DPKatyusha,
-    DPNewton,
-    DPObjective,
-    DPSpider,
-    DPSVRGPlusPlus,
-    KiferObjective,
-    SupportDescent,
-    TalwarFrankWolfe,
-    TalwarMirror,
-    TalwarObjective,
-    ZhangOutput,
-)
+from dperm.solvers.descent.bassily_sgd import BassilySGD
+from dperm.solvers.descent.dp_agd import DPAGD
+from dperm.solvers.descent.dp_gd import DPGD
+from dperm.solvers.descent.dp_sgd import DPSGD
+from dperm.solvers.descent.rrpsgd import RRPSGD
+from dperm.solvers.mirror.dp_accmd import DPAccMD
+from dperm.solvers.mirror.support_descent import SupportDescent
+from dperm.solvers.mirror.talwar_frank_wolfe import TalwarFrankWolfe
+from dperm.solvers.mirror.talwar_mirror import TalwarMirror
+from dperm.solvers.perturbation.chaudhuri_objective import ChaudhuriObjective
+from dperm.solvers.perturbation.chaudhuri_output import ChaudhuriOutput
+from dperm.solvers.perturbation.dp_objective import DPObjective
+from dperm.solvers.perturbation.kifer_objective import KiferObjective
+from dperm.solvers.perturbation.talwar_objective import TalwarObjective
+from dperm.solvers.perturbation.zhang_output import ZhangOutput
+from dperm.solvers.published import PrintedSVRG, PrintedSVRGPlusPlus, PublishedAdaSSP
+from dperm.solvers.second_order.adassp import AdaSSP
+from dperm.solvers.second_order.dp_newton import DPNewton
+from dperm.solvers.variance_reduced.dp_katyusha import DPKatyusha
+from dperm.solvers.variance_reduced.dp_spider import DPSpider
+from dperm.solvers.variance_reduced.dp_svrg import DPSVRG
+from dperm.solvers.variance_reduced.dp_svrg_plus_plus import DPSVRGPlusPlus
 from dperm.trusted.risk import empirical_risk
 from dperm.version import __version__
 
@@ -106,11 +105,14 @@ __all__ = [
     "OneVsRestHinge",
     "PlanExceeded",
     "Poisson",
+    "PrintedSVRG",
+    "PrintedSVRGPlusPlus",
     "PrivacyStatement",
     "PrivateLinearRegression",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
     "Problem",
+    "PublishedAdaSSP",
     "Release",
     "Schema",
     "Sigmoid",

@@ -494,7 +494,7 @@ def test_mirror_descent_stays_below_its_bound(domain, divergence, noise, adjacen
     fit = price(
         problem, n, 3, guarantee=Guarantee(epsilon, delta), solver=TalwarMirror(n_steps=15), adjacency=adjacency.value
     )  # fmt: skip
-    step_size, sigma = fit.paid.plan.settings["step_size"], fit.privacy.sigma
+    step_size, sigma = fit.paid.plan.settings.step_size, fit.privacy.sigma
     # T answers at 1/√T of the budget each.
     assert sigma == pytest.approx(
         MOVED[adjacency] / n * math.sqrt(15) / gaussian_mu(Guarantee(epsilon, delta)), rel=1e-9

@@ -28,8 +28,9 @@ from dperm import (
     price,
 )
 from dperm.accounting.guarantee import Adjacency
+from dperm.errors import UnsupportedProblem
 from dperm.mechanisms.setting import Setting
-from dperm.solvers import predictions
+from dperm.planning.auto import predictions
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 PROBLEMS = [
@@ -80,7 +81,7 @@ def test_without_noise_auto_finds_the_exact_minimiser_where_it_can():
 def test_pure_guarantees_get_solvers_that_keep_them():
     names = {solver.name for solver, _ in predictions(PROBLEMS[0], setting_for(PROBLEMS[0]), Guarantee(1.0, 0.0))}
     assert names == {"dp-objective", "kifer-objective", "chaudhuri-objective", "chaudhuri-output"}
-    with pytest.raises(InvalidParameter, match="no solver"):
+    with pytest.raises(UnsupportedProblem, match="no solver"):
         price(PROBLEMS[7], 1000, 5, guarantee=Guarantee(1.0, 0.0))
 
 
@@ -118,19 +119,19 @@ def settings_of(problem, n, epsilon, adjacency="add_remove", **options):
 
 
 def test_slopes_are_cut_the_more_the_more_noise_there_is():
-    shares = [settings_of(PROBLEMS[0], 30_000, epsilon)["slope_share"] for epsilon in (0.05, 0.2, 1.0, 5.0)]
+    shares = [settings_of(PROBLEMS[0], 30_000, epsilon).slope_share for epsilon in (0.05, 0.2, 1.0, 5.0)]
     assert shares == sorted(shares)
     assert 0.5 <= shares[0] < 0.7
     assert 0.8 < shares[-1] < 1.0
-    assert settings_of(PROBLEMS[6], 30_000, 0.05)["slope_share"] == 1.0  # a hinge is as steep in all active rows
+    assert settings_of(PROBLEMS[6], 30_000, 0.05).slope_share == 1.0  # a hinge is as steep in all active rows
 
 
 def test_a_second_stage_comes_where_the_determinant_asks_for_more_ridge_than_the_balance():
     many, few = settings_of(Problem(Logistic()), 200_000, 1.0), settings_of(Problem(Logistic()), 5_000, 0.2)
-    assert (many["n_stages"], many["slope_share"], few["n_stages"]) == (2, 1.0, 1)
-    assert many["ridge"] == pytest.approx(1.0 / 200_000)  # 4β/(nε) for rows of norm 1
-    assert settings_of(PROBLEMS[0], 200_000, 1.0)["n_stages"] == 1
-    assert settings_of(PROBLEMS[0], 200_000, 1.0, n_stages=2)["n_stages"] == 2
+    assert (many.n_stages, many.slope_share, few.n_stages) == (2, 1.0, 1)
+    assert many.ridge == pytest.approx(1.0 / 200_000)  # 4β/(nε) for rows of norm 1
+    assert settings_of(PROBLEMS[0], 200_000, 1.0).n_stages == 1
+    assert settings_of(PROBLEMS[0], 200_000, 1.0, n_stages=2).n_stages == 2
 
 
 NONSENSE = [

@@ -121,7 +121,7 @@ def test_a_mean_over_curved_directions_costs_little_more_than_one_release_at_the
 def test_the_noise_is_divided_as_the_shares_say_and_costs_the_whole_budget(adjacency):
     fit = price(Problem(Logistic(), L2(0.01)), 5000, 6, guarantee=GUARANTEE, solver=DPAGD(), adjacency=adjacency)
     items = fit.paid.plan.planned
-    path = accelerated_path(len(items), fit.paid.plan.settings["step_size"], 0.01)
+    path = accelerated_path(len(items), fit.paid.plan.settings.step_size, 0.01)
     sigmas = np.array([fit.paid.sigma(item) for item in items])
     one = fit.setting.sum_sensitivity / (fit.setting.n * gaussian_mu(GUARANTEE))
     np.testing.assert_allclose(sigmas, one / np.sqrt(path.shares), rtol=1e-9)
@@ -137,7 +137,7 @@ def test_runs_on_a_quadratic_have_the_risk_that_was_computed():
     solver = DPAGD(n_steps=15)
     fit = price(problem, n, p, guarantee=GUARANTEE, solver=solver)
     h, optimum = 1.0 / p, (1.0 / p) * y[:p] / (1.0 / p + lam)
-    bias, noise = risk_on_quadratics(15, fit.paid.plan.settings["step_size"], lam, np.array([h]))
+    bias, noise = risk_on_quadratics(15, fit.paid.plan.settings.step_size, lam, np.array([h]))
     variance = (fit.setting.sum_sensitivity / (n * gaussian_mu(GUARANTEE))) ** 2
     expected = bias[0] * optimum @ optimum + p * variance * noise[0]
     seen = [

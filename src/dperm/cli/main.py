@@ -4,7 +4,7 @@ import math
 import os
 import sys
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,11 @@ from dperm.cli.release import report, verify
 from dperm.cli.schema import schema as schema_commands
 from dperm.errors import DpermError, InvalidParameter
 from dperm.files import write_whole
+from dperm.planning.auto import predictions
 from dperm.planning.fitting import PricedFit
 from dperm.release.model_file import load_model, save_model
 from dperm.schema import Schema, load_schema
-from dperm.solvers import SOLVERS, predictions
+from dperm.solvers import SOLVERS
 from dperm.trusted.sources.files import TableFile
 
 
@@ -158,15 +159,13 @@ def plan(schema: Path | None, n: int | None, n_features: int | None, explain: bo
     model = build_estimator(**options, schema=public)
     model.check_parameters()
     priced = model.plan(n, n_features)
-    constants, settings = priced.setting.constants, priced.paid.plan.settings
+    constants = priced.setting.constants
     click.echo(str(priced.privacy))
     click.echo(
         f"constants:  G = {constants.lipschitz:g}, L = {constants.smoothness:g}, μ = {constants.strong_convexity:g}, "
         f"diameter {constants.diameter:g}, {constants.dimension} coefficients"
     )
-    click.echo(
-        f"solver:     {priced.solver.name}, " + ", ".join(f"{key} = {_short(value)}" for key, value in settings.items())
-    )
+    click.echo(f"solver:     {', '.join([priced.solver.name, *_settings(priced.paid.plan.settings)])}")
     click.echo(f"cost:       {_passes(priced.paid.plan.passes)}")
     if priced.privacy.noise == "certified":
         click.echo(f"checked:    {_cross_check(priced)}")
@@ -317,6 +316,12 @@ def _cross_check(priced: PricedFit) -> str:
     check = rdp_epsilon(event, statement.delta, priced.setting.adjacency)
     verdict = "looser as it must be" if check >= statement.certified_epsilon else "which is less than ours"
     return f"Rényi accounting gives ε ≤ {check:.4g}, {verdict}"
+
+
+def _settings(settings: Any) -> list[str]:
+    """What a solver decided; None is what it has no use for."""
+    shown = [(entry.name, getattr(settings, entry.name)) for entry in fields(settings) if entry.repr]
+    return [f"{name} = {_short(value)}" for name, value in shown if value is not None]
 
 
 def _short(value: object) -> str:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
+from dperm.planning.auto import check_solver
 from dperm.planning.fitting import PricedFit, Release, check_budget, check_noise, check_schema, price, solve
 from dperm.problem import Problem
 from dperm.problem.domains import WholeSpace
@@ -22,7 +23,6 @@ from dperm.progress import ProgressBar
 from dperm.release.content import content_of
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Schema
-from dperm.solvers import check_solver
 from dperm.trusted.noise import check_random_state
 from dperm.trusted.rows import read_table
 from dperm.trusted.sources.encoding import encode_rows

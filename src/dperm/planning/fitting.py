@@ -20,11 +20,13 @@ from dperm.files import fingerprint
 from dperm.mechanisms.plan import CalibratedPlan, Plan
 from dperm.mechanisms.range import RangeQuery, left_for_the_solver, range_queries
 from dperm.mechanisms.setting import Setting
+from dperm.planning.auto import choose_solver
 from dperm.problem import Problem
 from dperm.release.coefficient_noise import coefficient_noise
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Schema
-from dperm.solvers import Solver, choose_solver
+from dperm.solvers import Solver
+from dperm.solvers.published import published_plan
 from dperm.trusted.noise import Randomness, check_random_state
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.ranges import release_ranges
@@ -152,7 +154,8 @@ def price(
     if noise is None or guarantee is None or left is None:
         paid = CalibratedPlan(_after(ranges, chosen.plan(setting, None)), None)
     elif noise == "paper":
-        paid = replace(chosen.paper(setting, guarantee), constant=True)
+        chosen, published = published_plan(chosen, setting, guarantee)
+        paid = replace(published, constant=True)
     elif not ranges:
         paid = calibrate(chosen.plan(setting, guarantee), guarantee, accountant)
     else:
@@ -174,7 +177,7 @@ def _calibrate_after(
             left = Guarantee(0.5 * left.epsilon, left.delta)
 
 
-def _after(ranges: tuple[RangeQuery, ...], plan: Plan) -> Plan:
+def _after(ranges: tuple[RangeQuery, ...], plan: Plan[Any]) -> Plan[Any]:
     """The plan with private ranges before it."""
     if not ranges:
         return plan
