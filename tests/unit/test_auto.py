@@ -17,6 +17,7 @@ from dperm import (
     L1Ball,
     L2Ball,
     Logistic,
+    NoRegularizer,
     Problem,
     Sigmoid,
     Simplex,
@@ -106,6 +107,39 @@ def test_auto_prices_the_ends_of_the_scale(problem, n, p, guarantee):
     for adjacency in ("add_remove", "replace_one"):
         fit = price(problem, n, p, guarantee=guarantee, adjacency=adjacency)
         assert fit.privacy.certified_epsilon <= guarantee.epsilon
+
+
+FAR_PROBLEMS = [
+    Problem(loss, regularizer, domain, row_norm=row_norm)
+    for loss in (Logistic(), Softmax(3), Squared(), SmoothedHinge(1e-8), Sigmoid())
+    for regularizer in (NoRegularizer(), L2(5e-324), L2(1e-8), L2(1e300))
+    for domain in (L2Ball(1e-100), L1Ball(1e10), Simplex(1.0))
+    for row_norm in (1e-50, 1.0, 1e50)
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_predictions_are_numbers_or_unknown_however_far_the_public_numbers_are(seed):
+    rng = np.random.default_rng(seed)
+    for problem in rng.choice(np.array(FAR_PROBLEMS, dtype=object), 6, replace=False):
+        n, p = int(rng.choice([1, 100, 10**12])), int(rng.choice([1, 5, 5000]))
+        guarantee = Guarantee(float(rng.choice([1e-5, 1.0, 1e6])), float(rng.choice([0.0, 1e-60, 1e-6])))
+        risks = [risk for _, risk in predictions(problem, setting_for(problem, n, p), guarantee)]
+        assert risks == sorted(risks)
+        assert all(risk >= 0.0 for risk in risks)
+
+
+def test_a_solver_that_cannot_keep_the_guarantee_is_passed_by_and_refused_by_name():
+    vertices = Problem(Logistic(), domain=L1Ball(3.0))
+    for problem, p, guarantee, name in [
+        (Problem(SmoothedHinge(0.01), L2(1e-8)), 5, GUARANTEE, "chaudhuri-output"),
+        (vertices, 5, Guarantee(1.0, 1e-30), "talwar-frank-wolfe"),
+        (Problem(Logistic(), L2(0.1)), 5000, GUARANTEE, "dp-newton"),
+    ]:
+        setting = setting_for(problem, 1000, p)
+        assert name not in {solver.name for solver, _ in predictions(problem, setting, guarantee)}
+        with pytest.raises(UnsupportedProblem, match=f"^{name} cannot keep this guarantee here: "):
+            price(problem, 1000, p, guarantee=guarantee, solver=name)
 
 
 # DP-Objective

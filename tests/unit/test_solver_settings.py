@@ -11,6 +11,7 @@ from dperm import (
     Box,
     ChaudhuriObjective,
     DPKatyusha,
+    DPObjective,
     DPSVRGPlusPlus,
     Guarantee,
     InvalidParameter,
@@ -226,12 +227,32 @@ def test_numbers_that_would_overflow_or_void_a_bound_are_refused(make, error):
         make()
 
 
-@pytest.mark.parametrize("noise", ["certified", "paper"])
-@pytest.mark.parametrize("solver", [KiferObjective(ridge=3e-8), ChaudhuriObjective(ridge=3e-8)], ids=repr)
+@pytest.mark.parametrize(
+    ("solver", "noise"),
+    [
+        (KiferObjective(ridge=3e-8), "certified"),
+        (KiferObjective(ridge=3e-8), "paper"),
+        (ChaudhuriObjective(ridge=3e-8), "certified"),
+        (DPObjective(ridge=3e-8), "certified"),
+        (DPObjective(ridge=3e-8, n_stages=2), "certified"),
+    ],
+    ids=repr,
+)
 def test_a_ridge_that_leaves_the_minimiser_too_long_is_refused_before_a_row_is_read(solver, noise):
     """It would take minutes and then not be solved: the minimiser is 1e8 long, and its margins are rounded."""
     with pytest.raises(NoiseTooLarge, match="use a larger ridge"):
-        price(Problem(Logistic()), 30, 900, guarantee=GUARANTEE, solver=solver, noise=noise)
+        price(Problem(Logistic()), 30, 900, guarantee=Guarantee(100.0, 1e-6), solver=solver, noise=noise)
+
+
+@pytest.mark.parametrize("usable", [0, 30])
+@pytest.mark.parametrize("solver", [KiferObjective(ridge=1e-5), DPObjective(ridge=1e-4, n_stages=2)], ids=repr)
+def test_a_small_ridge_that_is_planned_is_solved_for_whatever_the_rows(solver, usable):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 300)) / 17.0, rng.choice([-1.0, 1.0], 30)
+    X[usable:] = np.nan
+    w = minimize(Problem(Logistic()), X, y, guarantee=Guarantee(100.0, 1e-6), solver=solver, random_state=0).w
+    assert np.isfinite(w).all()
+    assert np.linalg.norm(w) > 300.0  # as long as the noise makes it
 
 
 class UnderstatedBall(L1Ball):

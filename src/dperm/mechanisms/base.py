@@ -1,5 +1,6 @@
 """What a query is: it owns its sensitivity, its sampling and its accounting event, so that they cannot disagree."""
 
+import math
 from typing import Protocol
 
 from dp_accounting import dp_event
@@ -83,7 +84,9 @@ def smallest_tolerance(setting: Setting) -> float:
 
 def why_not_solvable(setting: Setting, tolerance: float, strong_convexity: float) -> str | None:
     """Why a minimisation might fail on one table and not on the next, or None: that it failed would show."""
-    if not positive("tolerance", tolerance) >= smallest_tolerance(setting):
+    if not tolerance < math.inf:
+        return "no finite tolerance covers the rounding of a minimiser here."
+    if not tolerance >= smallest_tolerance(setting):
         return f"a tolerance of {tolerance:g} is below what rounding allows here, {smallest_tolerance(setting):.3g}."
     if strong_convexity > LARGEST_PULL * setting.smoothness:
         return (
@@ -100,7 +103,7 @@ def why_not_solvable(setting: Setting, tolerance: float, strong_convexity: float
 
 def check_solvable(setting: Setting, tolerance: float, strong_convexity: float) -> None:
     """Refuse a minimisation that might fail on one table and not on the next."""
-    reason = why_not_solvable(setting, tolerance, strong_convexity)
+    reason = why_not_solvable(setting, positive("tolerance", tolerance), strong_convexity)
     if reason is not None:
         raise InvalidParameter(reason)
 

@@ -45,18 +45,11 @@ def predictions(problem: Problem, setting: Setting, guarantee: Guarantee) -> lis
     for kind in SOLVERS.values():
         solver = kind()
         if solver.refusal(problem) is None and (kind.pure or guarantee.delta > 0.0):
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"):  # what a float cannot hold is no prediction
                 if solver.refusal_at(setting, guarantee) is None:
-                    found.append(Prediction(solver, _risk(solver, setting, guarantee)))
+                    risk = solver.expected_risk(setting, guarantee)
+                    found.append(Prediction(solver, math.inf if math.isnan(risk) else risk))
     return sorted(found, key=lambda prediction: prediction.risk)
-
-
-def _risk(solver: Solver, setting: Setting, guarantee: Guarantee) -> float:
-    try:
-        risk = solver.expected_risk(setting, guarantee)
-    except ArithmeticError:
-        return math.inf
-    return math.inf if math.isnan(risk) else risk
 
 
 def check_solver(solver: object, problem: Problem, guarantee: Guarantee | None) -> Solver | None:

@@ -186,6 +186,9 @@ class DPGD(Solver):
             # Gradient descent on a convex function: D²/(2ηT) + ησ²p/2.
             distance = nominal_length(setting, self.nominal_distance)
             bound = distance**2 / (2.0 * step_size * steps) + one_step
+        bound = np.nan_to_num(
+            bound, nan=np.inf, posinf=np.inf
+        )  # at the end of what floats can hold one step is as good
         # Where the privacy cost saturates the bound only flattens out: the first T within 1 % of the best will do.
         return int(steps[np.flatnonzero(bound <= 1.01 * bound.min())[0]])
 

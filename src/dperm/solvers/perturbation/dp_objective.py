@@ -195,6 +195,8 @@ class DPObjective(ObjectiveSolver):
         if margin == 0.0:
             return 1.0  # C is a point
         from_noise = 0.25 * noise**2 / self._balanced_total(setting, guarantee, noise)
+        if from_noise == 0.0:
+            return 1.0  # less than a float can hold
         rate = _CUT_RATE * min(1.0, math.sqrt(_CUT_MARGIN / margin))
         steepness = (math.log(1.0 / (_CUT_SHARE * from_noise)) - _CUT_OFFSET) / rate
         return 1.0 / (1.0 + math.exp(-max(0.0, steepness)))

@@ -15,6 +15,7 @@ from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import HessianQuery, LocalGradientQuery
+from dperm.mechanisms.hessian import LARGEST_HESSIAN
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
@@ -95,6 +96,13 @@ class SecondOrderSolver(Solver):
             reason = f"it takes the whole space or an l2 ball, not {problem.domain.name}."
         return reason
 
+    def refusal_at(self, setting: Setting, guarantee: Guarantee) -> str | None:
+        """A Hessian must be small enough to hold."""
+        size = setting.constants.dimension
+        if size <= LARGEST_HESSIAN:
+            return None
+        return f"it needs a Hessian, which has {size}² entries here and is not released beyond {LARGEST_HESSIAN}²."
+
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[SecondOrderSettings]:
         """Divide μ² of Gaussian DP exactly: answers with multipliers ν_j cost Σ 1/ν_j²."""
         longest = self._longest_step(setting)
@@ -102,6 +110,7 @@ class SecondOrderSolver(Solver):
             steps = self.noiseless_steps
             planned = (PlannedQuery(HessianQuery(setting), steps), PlannedQuery(LocalGradientQuery(setting), steps))
             return Plan(f"{self.name} without noise", planned, SecondOrderSettings(steps, longest, noisy=False))
+        self.check_at(setting, guarantee)
         mu = gaussian_mu(guarantee)
         hessians = tuple(
             PlannedQuery(HessianQuery(setting), 1, 1.0 / (mu * math.sqrt(self.hessian_share * part)))
@@ -165,7 +174,8 @@ class SecondOrderSolver(Solver):
         # K steps see of directions that are flatter than this noise what a ridge of a K-th of it leaves.
         hidden = spread / self.n_steps
         unseen = ridge_bias(setting, hidden, typical_length(setting, guarantee))
-        return min(noise * start / (noise + start) + left + unseen, start + noise)
+        shrunk_noise = noise * start / (noise + start) if noise + start > 0.0 else 0.0
+        return min(shrunk_noise + left + unseen, start + noise)
 
     def _longest_step(self, setting: Setting) -> float:
         # In units of G/(4L), which is 1/R for logistic loss. Over a way G/L a slope can change from 0 to its largest,
