@@ -102,7 +102,7 @@ def compare(title: str, problem: Problem, X: sparse.csr_matrix, y: Array, left_o
             clock = (time.perf_counter() - began) / SEEDS
             texts.append(f"{name} {medians[name]:.5f} ({low:.5f} … {high:.5f}) {clock:.1f} s")
         fit = FitOptions(problem, guarantee=guarantee, solver=SOLVERS[OURS]).plan(*X.shape)
-        choice = f"{fit.settings['selection']}, T = {fit.settings['n_steps']}"
+        choice = f"{fit.settings.selection}, T = {fit.settings.n_steps}"
         predicted = SupportDescent().expected_risk(fit.setting, guarantee)
         print(
             f"  ε = {epsilon:<4g} ratio {medians[OURS] / medians[RIVAL]:6.3f}   {'   '.join(texts)}   "

@@ -23,6 +23,7 @@ from dperm import (
     Guarantee,
     LargeDeltaWarning,
     Logistic,
+    PrintedSVRG,
     Problem,
     empirical_risk,
     minimize,
@@ -88,7 +89,7 @@ def strongly_convex(data: Any) -> None:
             line("dp-svrg, anchored", risks, unit, passes, seconds)
             line("dp-katyusha", *with_unit(study.excess(DPKatyusha(), epsilon), unit))
             line("dp-svrg, SVRG-BB steps", *with_unit(study.excess(DPSVRG(barzilai_borwein=True), epsilon), unit))
-            line("dp-svrg, printed step, certified", *with_unit(study.excess(DPSVRG(form="printed"), epsilon), unit))
+            line("dp-svrg, printed step, certified", *with_unit(study.excess(PrintedSVRG(), epsilon), unit))
             steps, gradient_descent = study.best_gradient_descent(epsilon, STEPS_TRIED[strength])
             line(f"dp-gd, composition, best T = {steps}", gradient_descent, unit, steps)
             ratio = np.median(gradient_descent) / np.median(risks)

@@ -63,6 +63,9 @@ from .solvers.perturbation.dp_objective import DPObjective
 from .solvers.perturbation.kifer_objective import KiferObjective
 from .solvers.perturbation.talwar_objective import TalwarObjective
 from .solvers.perturbation.zhang_output import ZhangOutput
+from .solvers.published.adassp import PublishedAdaSSP
+from .solvers.published.dp_svrg import PrintedSVRG
+from .solvers.published.dp_svrg_plus_plus import PrintedSVRGPlusPlus
 from .solvers.second_order.adassp import AdaSSP
 from .solvers.second_order.dp_newton import DPNewton
 from .solvers.variance_reduced.dp_katyusha import DPKatyusha
@@ -125,6 +128,8 @@ __all__ = [
     "OneVsRestHinge",
     "PlanExceeded",
     "Poisson",
+    "PrintedSVRG",
+    "PrintedSVRGPlusPlus",
     "PrivacyStatement",
     "PrivateHuberRegression",
     "PrivateLinearRegression",
@@ -132,6 +137,7 @@ __all__ = [
     "PrivateLogisticRegression",
     "PrivatePoissonRegression",
     "Problem",
+    "PublishedAdaSSP",
     "Release",
     "Schema",
     "Sigmoid",

@@ -1,24 +1,23 @@
 """Every solver of the package, found through its base class, at its defaults and with its main settings."""
 
 from contracts.discovered import concrete
-from dperm import DPAGD, DPGD, DPSVRG, RRPSGD, DPAccMD, DPSVRGPlusPlus, FitOptions, TalwarFrankWolfe, TalwarMirror
+from dperm import DPAGD, DPGD, DPSVRG, DPAccMD, FitOptions, TalwarFrankWolfe, TalwarMirror
 from dperm.solvers import Solver
 
+# What several of them share has no name.
+METHODS = [cls for cls in concrete(Solver) if hasattr(cls, "name")]
+
 SOLVER_EXAMPLES = [
-    *(cls.example() for cls in concrete(Solver)),
+    *(cls.example() for cls in METHODS),
     DPGD(accounting="composition"),
     DPGD(accounting="composition", release="uniform"),
-    DPSVRG(form="printed"),
     DPSVRG(barzilai_borwein=True),
-    DPSVRGPlusPlus(form="printed"),
     DPAccMD(y_step="argmin"),
 ]
 
-# Those that return an iterate drawn at random do not ask all that they paid for, nor come to the optimum every time.
+# Those that return an iterate drawn at random do not ask all that is planned, nor come to the optimum every time.
 STEADY_EXAMPLES = [
-    solver
-    for solver in SOLVER_EXAMPLES
-    if not isinstance(solver, RRPSGD) and getattr(solver, "release", None) != "uniform"
+    solver for solver in SOLVER_EXAMPLES if not solver.random_iterate and getattr(solver, "release", None) != "uniform"
 ]
 
 
@@ -31,5 +30,5 @@ def noiseless_gap(solver, problem, n, n_features):
     fit = FitOptions(problem, guarantee=None, noise=None, solver=solver).plan(n, n_features)
     constants, settings = fit.setting.constants, fit.settings
     if isinstance(solver, TalwarFrankWolfe):  # 2Γ/(T + 2)
-        return 2.0 * constants.curvature / (settings["n_steps"] + 2.0)
-    return constants.divergence_bound / (settings["step_size"] * settings["n_steps"])  # a mean of iterates: B/(ηT)
+        return 2.0 * constants.curvature / (settings.n_steps + 2.0)
+    return constants.divergence_bound / (settings.step_size * settings.n_steps)  # a mean of iterates: B/(ηT)

@@ -14,6 +14,8 @@ from dperm import (
     DPSVRGPlusPlus,
     ElasticNet,
     Logistic,
+    PrintedSVRG,
+    PrintedSVRGPlusPlus,
     Problem,
     empirical_risk,
     minimize,
@@ -75,7 +77,7 @@ def test_the_printed_algorithm_1_halves_the_gap_in_every_epoch(problem):
     remainder = 1 - 8 * eta * SMOOTHNESS
     mu = problem.regularizer.strong_convexity
     assert 1 / (eta * remainder * mu * m) + 8 * SMOOTHNESS * eta * (m + 1) / (m * remainder) < 0.5
-    start, *found = gaps(problem, X, y, DPSVRG(form="printed", sampling_rate=1 / N, n_inner=m, step_size=eta), 4)
+    start, *found = gaps(problem, X, y, PrintedSVRG(sampling_rate=1 / N, n_inner=m, step_size=eta), 4)
     assert start > 0.005
     for epoch, gap in enumerate(found, start=1):
         assert -1e-12 <= gap <= start / 2**epoch
@@ -88,7 +90,7 @@ def test_the_printed_algorithm_2_keeps_the_bound_of_theorem_4_4():
     m, eta = 200, 1 / (13 * SMOOTHNESS)
     distance = np.linalg.norm(optimum(problem, X, y))
     start, *found = gaps(
-        problem, X, y, DPSVRGPlusPlus(form="printed", sampling_rate=1 / N, n_inner=m, step_size=eta), 5
+        problem, X, y, PrintedSVRGPlusPlus(sampling_rate=1 / N, n_inner=m, step_size=eta), 5
     )  # fmt: skip
     # Otherwise standing still would keep the bound.
     assert start > 2 * (start / 2**4 + distance**2 / (2**5 * (4 * eta / 3) * m))

@@ -27,9 +27,9 @@ class LiteralAccMD(DPAccMD):
     """Algorithm 3 to the letter: the line for y_{k+1} has ∇F(x_{k+1}), only the line for z_{k+1} has b_{k+1}."""
 
     def run(self, oracle, problem, plan, start):
-        domain, item, smoothness = problem.domain, plan.planned[0], plan.settings["smoothness"]
+        domain, item, smoothness = problem.domain, plan.planned[0], plan.settings.smoothness
         y = z = domain.centre(start.size)
-        for k in range(plan.settings["n_steps"]):
+        for k in range(plan.settings.n_steps):
             alpha = (k + 2) / (4 * smoothness)
             r = 1 / (2 * alpha * smoothness)
             x = r * z + (1 - r) * y
@@ -79,9 +79,9 @@ def test_the_literal_algorithm_tells_neighbours_apart_whatever_the_noise(domain)
     # Distinguishing advantage 1, where the plan that "paid" for it promises (1, 1e-6).
     assert not np.array_equal(here[0], there[0])
     assert np.abs(here[0] - there[0]).max() > 1e-5
-    # With more steps noise comes in through x_{k+1}; the mended loop has it from the first step on.
-    mended = outputs(DPAccMD(n_steps=1), problem, table)
-    assert all(not np.array_equal(mended[0], one) for one in mended[1:])
+    # With more steps noise comes in through x_{k+1}; the corrected loop has it from the first step on.
+    corrected = outputs(DPAccMD(n_steps=1), problem, table)
+    assert all(not np.array_equal(corrected[0], one) for one in corrected[1:])
 
 
 def test_the_wall_catches_the_literal_algorithm():
@@ -94,7 +94,7 @@ DOMAINS = [Box(-0.5, 2.0), GroupBall(2.0, ((0, 3), (1, 2, 4))), L1Ball(2.0), L2B
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=repr)
-def test_the_mended_algorithm_does_the_same_on_every_neighbour(domain):
+def test_the_corrected_algorithm_does_the_same_on_every_neighbour(domain):
     problem = Problem(Logistic(), domain=domain)
     table, solver = base_table(), DPAccMD()
     run_watched(solver, table, problem, TaintedOracle)

@@ -22,6 +22,8 @@ from dperm import (
     L1Ball,
     L2Ball,
     Logistic,
+    PrintedSVRG,
+    PrintedSVRGPlusPlus,
     Problem,
     Sigmoid,
     Squared,
@@ -32,7 +34,8 @@ from dperm.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import DifferenceQuery, GradientQuery, PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
-from dperm.solvers.published.printed import least_noise_share, pay_as_printed
+from dperm.solvers.published import published_plan
+from dperm.solvers.published.printed import calibrate_as_printed, least_noise_share
 from dperm.solvers.variance_reduced.dp_svrg import barzilai_borwein_step
 from dperm.trusted import oracle as trusted_oracle
 from dperm.trusted.noise import Randomness
@@ -58,7 +61,7 @@ from privacy.test_sensitivity import ADJACENCIES, STORAGE, problem_for
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 STEER = np.eye(P)[0]
-SVRG = [DPSVRG(), DPSVRG(form="printed"), DPSVRGPlusPlus(), DPSVRGPlusPlus(form="printed"), DPKatyusha()]
+SVRG = [DPSVRG(), PrintedSVRG(), DPSVRGPlusPlus(), PrintedSVRGPlusPlus(), DPKatyusha()]
 
 
 def pairs_for(problem):
@@ -340,10 +343,10 @@ def test_a_share_is_found_for_every_rate_number_of_steps_and_budget(adjacency):
 
 
 def test_noise_that_hides_nothing_of_the_samples_goes_to_the_anchors():
-    plan = DPSVRG(form="printed", n_epochs=1, n_inner=100, sampling_rate=1e-3).plan(
+    plan = PrintedSVRG(n_epochs=1, n_inner=100, sampling_rate=1e-3).plan(
         setting_of(logistic_problem(), Adjacency.REPLACE_ONE), Guarantee(1.0, 1e-3)
     )
-    paid = pay_as_printed(plan, 1e-3 * plan.planned[0].query.sensitivity, 1.0)
+    paid = calibrate_as_printed(plan, 1e-3 * plan.planned[0].query.sensitivity, 1.0)
     assert paid.plan.planned[0].query.anchor_share == 0.99
     assert paid.noise_multiplier == pytest.approx(1e-3)
 
@@ -378,11 +381,13 @@ def test_the_papers_noise_is_that_of_equations_3_and_6(constant, adjacency):
     problem = Problem(Logistic(), L2(0.02), row_norm=3.0)  # G = 3
     setting = setting_of(problem, adjacency, n=5000)
     guarantee = Guarantee(0.3, 1e-4)
-    paid = DPSVRG(n_epochs=4, n_inner=70, paper_constant=constant).paper(setting, guarantee)
+    paid = published_plan(PrintedSVRG(n_epochs=4, n_inner=70, paper_constant=constant), setting, guarantee).calibrated
     assert [item.query.n_steps for item in paid.plan.planned] == [70] * 4
     expected = 3.0 * math.sqrt(constant * 4 * 70 * math.log(1e4)) / (5000 * 0.3)
     assert [paid.sigma(item) for item in paid.plan.planned] == pytest.approx([expected] * 4)
-    paid = DPSVRGPlusPlus(n_epochs=4, n_inner=9, paper_constant=constant).paper(setting, guarantee)
+    paid = published_plan(
+        PrintedSVRGPlusPlus(n_epochs=4, n_inner=9, paper_constant=constant), setting, guarantee
+    ).calibrated
     assert [item.query.n_steps for item in paid.plan.planned] == [18, 36, 72, 144]
     expected = 3.0 * math.sqrt(constant * 2**4 * 9 * math.log(2e4)) / (5000 * 0.3)
     assert [paid.sigma(item) for item in paid.plan.planned] == pytest.approx([expected] * 4)
@@ -392,8 +397,8 @@ def test_the_papers_noise_is_that_of_equations_3_and_6(constant, adjacency):
 def test_the_papers_noise_is_divided_as_the_certified_delta_likes_it_best():
     adjacency = Adjacency.ADD_REMOVE
     setting = setting_of(logistic_problem(), adjacency, n=2000)
-    solver = DPSVRG(n_epochs=2, n_inner=500, paper_constant=1.0, sampling_rate=0.05)
-    paid = solver.paper(setting, Guarantee(1.0, 1e-3))
+    solver = PrintedSVRG(n_epochs=2, n_inner=500, paper_constant=1.0, sampling_rate=0.05)
+    paid = published_plan(solver, setting, Guarantee(1.0, 1e-3)).calibrated
 
     def delta(share):
         query = paid.plan.planned[0].query
@@ -623,7 +628,20 @@ def test_problems_that_are_not_convex_are_refused(solver):
         FitOptions(Problem(Sigmoid(), L2(0.1)), guarantee=GUARANTEE, solver=solver).plan(1000, P)
 
 
-@pytest.mark.parametrize("solver", [DPSVRG(form="anchored"), DPSVRGPlusPlus(form="anchored")], ids=repr)
-def test_the_papers_noise_is_refused_for_a_step_that_the_paper_does_not_have(solver):
-    with pytest.raises(InvalidParameter, match="printed"):
-        FitOptions(logistic_problem(), guarantee=GUARANTEE, solver=solver, noise="paper").plan(1000, P)
+@pytest.mark.parametrize(
+    ("solver", "printed"),
+    [
+        (DPSVRG(n_epochs=2, n_inner=30, barzilai_borwein=True), PrintedSVRG(2, 30, barzilai_borwein=True)),
+        (DPSVRGPlusPlus(n_epochs=2, n_inner=3, max_steps=50), PrintedSVRGPlusPlus(2, 3, max_steps=50)),
+    ],
+    ids=repr,
+)
+def test_the_papers_noise_goes_with_the_step_that_the_paper_has(solver, printed):
+    """What the solver was given stays as it is."""
+    fit = FitOptions(logistic_problem(), guarantee=GUARANTEE, solver=solver, noise="paper").plan(1000, P)
+    assert fit.solver == printed
+    assert (
+        fit.calibrated
+        == FitOptions(logistic_problem(), guarantee=GUARANTEE, solver=printed, noise="paper").plan(1000, P).calibrated
+    )
+    assert all(isinstance(item.query, PrintedEpochQuery) for item in fit.calibrated.plan.planned)

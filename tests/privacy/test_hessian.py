@@ -29,6 +29,7 @@ from dperm.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import HessianQuery, LocalGradientQuery, SmallestEigenvalueQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.solvers.published import published_plan
 from dperm.trusted.hessians import to_matrix, to_vector
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
@@ -237,15 +238,15 @@ def test_second_order_solvers_stay_on_their_side(solver, capsys, caplog):
 
 
 def test_published_adassp_stays_on_its_side():
-    """Nothing unreleased is touched, and what is asked is what was paid for."""
+    """Nothing unreleased is touched, and what is asked is what is planned."""
     from privacy.harness import TaintedOracle
 
     problem, table = Problem(Squared(), L2(0.1), L2Ball(3.0)), base_table()
     setting = setting_of(problem, Adjacency.ADD_REMOVE)
-    paid = AdaSSP().paper(setting, Guarantee(1.0, 1e-6))
+    solver, paid = published_plan(AdaSSP(), setting, Guarantee(1.0, 1e-6))
     rows = Rows.from_table(table.X, table.y, problem)
     with TaintedOracle(rows, problem, setting, paid, Randomness.from_random_state(0)) as oracle:
-        w = AdaSSP().run(oracle, problem, paid.plan, np.zeros(P))
+        w = solver.run(oracle, problem, paid.plan, np.zeros(P))
     assert oracle.asked == 3
     assert np.linalg.norm(w) <= 3.0 * (1.0 + 1e-12)
 

@@ -515,7 +515,7 @@ def test_mirror_descent_stays_below_its_bound(domain, divergence, noise, adjacen
     fit = FitOptions(
         problem, guarantee=Guarantee(epsilon, delta), solver=TalwarMirror(n_steps=15), adjacency=adjacency.value
     ).plan(n, 3)
-    step_size, sigma = fit.settings["step_size"], fit.privacy.sigma
+    step_size, sigma = fit.settings.step_size, fit.privacy.sigma
     # T answers at 1/√T of the budget each.
     assert sigma == pytest.approx(
         MOVED[adjacency] / n * math.sqrt(15) / gaussian_mu(Guarantee(epsilon, delta)), rel=1e-9

@@ -26,8 +26,10 @@ from dperm import (
 )
 from dperm.accounting.events import leaves
 from dperm.accounting.guarantee import Adjacency
+from dperm.errors import UnsupportedProblem
 from dperm.mechanisms import GradientQuery, StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.solvers.published import published_plan
 from dperm.trusted import oracle as trusted_oracle
 from dperm.trusted.differences import Batches
 from dperm.trusted.noise import Randomness
@@ -300,14 +302,14 @@ def test_degenerate_sampling_is_refused(rate):
 def test_the_published_noise_is_that_of_bassily_smith_and_thakurta(solver, adjacency):
     problem = Problem(Logistic(), L2(0.02), row_norm=3.0)  # G = 3
     setting = setting_of(problem, adjacency, n=50)
-    paid = solver().paper(setting, Guarantee(0.3, 1e-4))
+    paid = published_plan(solver(), setting, Guarantee(0.3, 1e-4)).calibrated
     (item,) = paid.plan.planned
     assert item.query.n_steps == 50**2
     assert item.query.sampling_rate == 1 / 50
     on_the_sum = math.sqrt(32 * 3.0**2 * 50**2 * math.log(50 / 1e-4) * math.log(1e4)) / 0.3
     assert paid.sigma(item) == pytest.approx(on_the_sum / 50)
     # T steps at rate q in place of n² at rate 1/n: n² becomes T, and n = n² · (1/n) becomes qT.
-    paid = solver(n_steps=400, sampling_rate=0.1).paper(setting, Guarantee(0.3, 1e-4))
+    paid = published_plan(solver(n_steps=400, sampling_rate=0.1), setting, Guarantee(0.3, 1e-4)).calibrated
     on_the_sum = math.sqrt(32 * 3.0**2 * 400 * math.log(40 / 1e-4) * math.log(1e4)) / 0.3
     assert paid.sigma(paid.plan.planned[0]) == pytest.approx(on_the_sum / 50)
 
@@ -346,5 +348,5 @@ def test_cut_to_fewer_steps_the_published_noise_breaks_its_promise(adjacency):
 
 
 def test_there_is_no_published_noise_for_dp_sgd():
-    with pytest.raises(InvalidParameter, match="noise='certified'"):
+    with pytest.raises(UnsupportedProblem, match="noise='certified'"):
         FitOptions(logistic_problem(), guarantee=Guarantee(1.0, 1e-6), solver=DPSGD(), noise="paper").plan(1000, P)

@@ -18,6 +18,7 @@ from dperm import (
     L1Ball,
     L2Ball,
     Logistic,
+    NoRegularizer,
     Problem,
     Sigmoid,
     Simplex,
@@ -28,8 +29,9 @@ from dperm import (
     minimize,
 )
 from dperm.accounting.guarantee import Adjacency
+from dperm.errors import UnsupportedProblem
 from dperm.mechanisms.setting import Setting
-from dperm.solvers import predictions
+from dperm.planning.auto import predictions
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 PROBLEMS = [
@@ -80,7 +82,7 @@ def test_without_noise_auto_finds_the_exact_minimiser_where_it_can():
 def test_pure_guarantees_get_solvers_that_keep_them():
     names = {solver.name for solver, _ in predictions(PROBLEMS[0], setting_for(PROBLEMS[0]), Guarantee(1.0, 0.0))}
     assert names == {"dp-objective", "kifer-objective", "chaudhuri-objective", "chaudhuri-output"}
-    with pytest.raises(InvalidParameter, match="no solver"):
+    with pytest.raises(UnsupportedProblem, match="no solver"):
         FitOptions(PROBLEMS[7], guarantee=Guarantee(1.0, 0.0)).plan(1000, 5)
 
 
@@ -107,6 +109,39 @@ def test_auto_prices_the_ends_of_the_scale(problem, n, p, guarantee):
         assert fit.privacy.certified_epsilon <= guarantee.epsilon
 
 
+FAR_PROBLEMS = [
+    Problem(loss, regularizer, domain, row_norm=row_norm)
+    for loss in (Logistic(), Softmax(3), Squared(), SmoothedHinge(1e-8), Sigmoid())
+    for regularizer in (NoRegularizer(), L2(5e-324), L2(1e-8), L2(1e300))
+    for domain in (L2Ball(1e-100), L1Ball(1e10), Simplex(1.0))
+    for row_norm in (1e-50, 1.0, 1e50)
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_predictions_are_numbers_or_unknown_however_far_the_public_numbers_are(seed):
+    rng = np.random.default_rng(seed)
+    for problem in rng.choice(np.array(FAR_PROBLEMS, dtype=object), 6, replace=False):
+        n, p = int(rng.choice([1, 100, 10**12])), int(rng.choice([1, 5, 5000]))
+        guarantee = Guarantee(float(rng.choice([1e-5, 1.0, 1e6])), float(rng.choice([0.0, 1e-60, 1e-6])))
+        risks = [risk for _, risk in predictions(problem, setting_for(problem, n, p), guarantee)]
+        assert risks == sorted(risks)
+        assert all(risk >= 0.0 for risk in risks)
+
+
+def test_a_solver_that_cannot_keep_the_guarantee_is_passed_by_and_refused_by_name():
+    vertices = Problem(Logistic(), domain=L1Ball(3.0))
+    for problem, p, guarantee, name in [
+        (Problem(SmoothedHinge(0.01), L2(1e-8)), 5, GUARANTEE, "chaudhuri-output"),
+        (vertices, 5, Guarantee(1.0, 1e-30), "talwar-frank-wolfe"),
+        (Problem(Logistic(), L2(0.1)), 5000, GUARANTEE, "dp-newton"),
+    ]:
+        setting = setting_for(problem, 1000, p)
+        assert name not in {solver.name for solver, _ in predictions(problem, setting, guarantee)}
+        with pytest.raises(UnsupportedProblem, match=f"^{name} cannot keep this guarantee here: "):
+            FitOptions(problem, guarantee=guarantee, solver=name).plan(1000, p)
+
+
 # DP-Objective
 
 
@@ -118,19 +153,19 @@ def settings_of(problem, n, epsilon, adjacency="add_remove", **options):
 
 
 def test_slopes_are_cut_the_more_the_more_noise_there_is():
-    shares = [settings_of(PROBLEMS[0], 30_000, epsilon)["slope_share"] for epsilon in (0.05, 0.2, 1.0, 5.0)]
+    shares = [settings_of(PROBLEMS[0], 30_000, epsilon).slope_share for epsilon in (0.05, 0.2, 1.0, 5.0)]
     assert shares == sorted(shares)
     assert 0.5 <= shares[0] < 0.7
     assert 0.8 < shares[-1] < 1.0
-    assert settings_of(PROBLEMS[6], 30_000, 0.05)["slope_share"] == 1.0  # a hinge is as steep in all active rows
+    assert settings_of(PROBLEMS[6], 30_000, 0.05).slope_share == 1.0  # a hinge is as steep in all active rows
 
 
 def test_a_second_stage_comes_where_the_determinant_asks_for_more_ridge_than_the_balance():
     many, few = settings_of(Problem(Logistic()), 200_000, 1.0), settings_of(Problem(Logistic()), 5_000, 0.2)
-    assert (many["n_stages"], many["slope_share"], few["n_stages"]) == (2, 1.0, 1)
-    assert many["ridge"] == pytest.approx(1.0 / 200_000)  # 4β/(nε) for rows of norm 1
-    assert settings_of(PROBLEMS[0], 200_000, 1.0)["n_stages"] == 1
-    assert settings_of(PROBLEMS[0], 200_000, 1.0, n_stages=2)["n_stages"] == 2
+    assert (many.n_stages, many.slope_share, few.n_stages) == (2, 1.0, 1)
+    assert many.ridge == pytest.approx(1.0 / 200_000)  # 4β/(nε) for rows of norm 1
+    assert settings_of(PROBLEMS[0], 200_000, 1.0).n_stages == 1
+    assert settings_of(PROBLEMS[0], 200_000, 1.0, n_stages=2).n_stages == 2
 
 
 NONSENSE = [

@@ -75,7 +75,7 @@ def setting_for(domain):
 def run(domain, chain, n_steps, y_step):
     solver, problem = DPAccMD(n_steps=n_steps, y_step=y_step), Problem(Logistic(), domain=domain)
     plan = solver.plan(setting_for(domain), None)
-    return solver.run(chain, problem, plan, problem.start(P)), float(plan.settings["smoothness"])
+    return solver.run(chain, problem, plan, problem.start(P)), plan.settings.smoothness
 
 
 @every_y_step
@@ -187,7 +187,7 @@ def bound(n, n_steps, guarantee, y_step):
 def test_the_default_number_of_steps_minimises_the_bound(n, y_step):
     guarantee = Guarantee(1.0, 1e-6)
     setting = Setting(Problem(Logistic(), domain=L1Ball(2.0)).constants(P), n, Adjacency.REPLACE_ONE)
-    chosen = DPAccMD(y_step=y_step).plan(setting, guarantee).settings["n_steps"]
+    chosen = DPAccMD(y_step=y_step).plan(setting, guarantee).settings.n_steps
     for other in {max(1, chosen - 1), chosen + 1, 2 * chosen, math.ceil(chosen / 2)}:
         assert bound(n, chosen, guarantee, y_step) <= bound(n, other, guarantee, y_step) * (1 + 1e-6)
 
@@ -195,7 +195,7 @@ def test_the_default_number_of_steps_minimises_the_bound(n, y_step):
 def test_steps_grow_with_the_root_of_n_and_stop_at_the_cap():
     def steps(n, **settings):
         setting = Setting(Problem(Logistic(), domain=L1Ball(2.0)).constants(P), n, Adjacency.REPLACE_ONE)
-        return DPAccMD(**settings).plan(setting, Guarantee(1.0, 1e-6)).settings["n_steps"]
+        return DPAccMD(**settings).plan(setting, Guarantee(1.0, 1e-6)).settings.n_steps
 
     assert steps(1_000_000) / steps(10_000) == pytest.approx(10.0, rel=0.05)
     assert steps(1_000_000, max_steps=17) == 17

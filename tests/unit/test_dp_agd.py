@@ -123,7 +123,7 @@ def test_the_noise_is_divided_as_the_shares_say_and_costs_the_whole_budget(adjac
         5000, 6
     )
     items = fit.calibrated.plan.planned
-    path = accelerated_path(len(items), fit.settings["step_size"], 0.01)
+    path = accelerated_path(len(items), fit.settings.step_size, 0.01)
     sigmas = np.array([fit.calibrated.sigma(item) for item in items])
     one = fit.setting.sum_sensitivity / (fit.setting.n * gaussian_mu(GUARANTEE))
     np.testing.assert_allclose(sigmas, one / np.sqrt(path.shares), rtol=1e-9)
@@ -139,7 +139,7 @@ def test_runs_on_a_quadratic_have_the_risk_that_was_computed():
     solver = DPAGD(n_steps=15)
     fit = FitOptions(problem, guarantee=GUARANTEE, solver=solver).plan(n, p)
     h, optimum = 1.0 / p, (1.0 / p) * y[:p] / (1.0 / p + lam)
-    bias, noise = risk_on_quadratics(15, fit.settings["step_size"], lam, np.array([h]))
+    bias, noise = risk_on_quadratics(15, fit.settings.step_size, lam, np.array([h]))
     variance = (fit.setting.sum_sensitivity / (n * gaussian_mu(GUARANTEE))) ** 2
     expected = bias[0] * optimum @ optimum + p * variance * noise[0]
     seen = [

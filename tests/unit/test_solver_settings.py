@@ -9,19 +9,24 @@ from dperm import (
     DPSVRG,
     L2,
     Box,
+    ChaudhuriObjective,
     DPKatyusha,
+    DPObjective,
     DPSVRGPlusPlus,
     FitOptions,
     Guarantee,
     InvalidParameter,
+    KiferObjective,
     L1Ball,
     Logistic,
+    PrintedSVRG,
     Problem,
     Sigmoid,
     SmoothedHinge,
     minimize,
 )
 from dperm.accounting.guarantee import Adjacency
+from dperm.errors import NoiseTooLarge, UnsupportedProblem
 from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery, OutputPerturbationQuery
 from dperm.mechanisms.base import smallest_tolerance
 from dperm.mechanisms.plan import Plan, PlannedQuery
@@ -81,9 +86,7 @@ def test_the_papers_number_of_steps_is_refused_where_it_would_take_for_ever(solv
 
 
 @pytest.mark.parametrize("strength", [1e-5, 1e-9, 1e-300, 5e-324])
-@pytest.mark.parametrize(
-    "solver", [DPSVRG(), DPSVRG(n_epochs=300), DPSVRG(form="printed"), DPKatyusha(), DPGD()], ids=repr
-)
+@pytest.mark.parametrize("solver", [DPSVRG(), DPSVRG(n_epochs=300), PrintedSVRG(), DPKatyusha(), DPGD()], ids=repr)
 def test_without_noise_small_penalties_do_not_make_a_run_endless(solver, strength):
     plan = (
         FitOptions(Problem(Logistic(), L2(strength)), guarantee=None, solver=solver, noise=None)
@@ -97,8 +100,8 @@ def test_without_noise_small_penalties_do_not_make_a_run_endless(solver, strengt
 
 def test_without_noise_well_conditioned_problems_get_all_their_steps():
     """κ = 25: 2κ and 6√κ steps an epoch."""
-    assert DPSVRG().plan(SETTING, None).settings["n_inner"] == 50
-    assert DPKatyusha().plan(SETTING, None).settings["n_inner"] == 30
+    assert DPSVRG().plan(SETTING, None).settings.n_inner == 50
+    assert DPKatyusha().plan(SETTING, None).settings.n_inner == 30
 
 
 # --- Shares of the budget ---
@@ -134,7 +137,7 @@ def test_defaults_never_ask_for_more_growth_than_is_allowed():
         DPGD(n_steps=40, step_size=1e308, accounting="composition"),  # refused when it asks again
         DPGD(n_steps=1, step_size=1.7e308, accounting="composition"),  # refused at the end
         DPSVRG(n_epochs=3, n_inner=20, step_size=1e308),
-        DPSVRG(n_epochs=3, n_inner=20, step_size=1e308, form="printed"),
+        PrintedSVRG(n_epochs=3, n_inner=20, step_size=1e308),
         DPSVRGPlusPlus(n_epochs=3, step_size=1e308),
         DPKatyusha(n_epochs=3, n_inner=20, step_size=1e308),
     ],
@@ -180,9 +183,9 @@ def test_a_refusal_gives_the_reason_and_names_no_solver(solver, problem):
 def test_a_minimisation_that_might_fail_on_some_table_is_refused_before_a_row_is_read():
     """With one usable row it would be solved and with two not: the release itself would tell which it was."""
     hinge = Problem(SmoothedHinge(0.01), L2(1e-8))
-    with pytest.raises(InvalidParameter, match="cannot be solved for exactly on every table"):
+    with pytest.raises(UnsupportedProblem, match="cannot be solved for exactly on every table"):
         FitOptions(hinge, guarantee=Guarantee(1.0, 0.0), solver="chaudhuri-output").plan(N, P)
-    assert FitOptions(hinge, guarantee=GUARANTEE, solver="kifer-objective").plan(N, P).settings["ridge"] > 1e-6
+    assert FitOptions(hinge, guarantee=GUARANTEE, solver="kifer-objective").plan(N, P).settings.ridge > 1e-6
 
 
 @pytest.mark.parametrize("usable", [0, 1, 2, N])
@@ -206,23 +209,54 @@ def test_a_query_refuses_a_tolerance_below_what_rounding_allows(share):
 
 def test_a_box_with_a_bound_per_coefficient_is_refused_in_words():
     box = Problem(Logistic(), L2(0.1), Box((-1.0,) * P, (2.0,) * P))
-    with pytest.raises(InvalidParameter, match="without a regularizer"):
+    with pytest.raises(UnsupportedProblem, match="without a regularizer"):
         FitOptions(box, guarantee=GUARANTEE, solver="talwar-objective").plan(N, P)
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "error"),
     [
-        lambda: L1Ball(1e300),
-        lambda: Guarantee(1e7, 1e-6),
-        lambda: FitOptions(BALL, guarantee=Guarantee(1.0, 1e-30), solver="talwar-frank-wolfe").plan(N, P),
-        lambda: Problem(Logistic(), domain=UnderstatedBall()).constants(P),
+        (lambda: L1Ball(1e300), InvalidParameter),
+        (lambda: Guarantee(1e7, 1e-6), InvalidParameter),
+        (
+            lambda: FitOptions(BALL, guarantee=Guarantee(1.0, 1e-30), solver="talwar-frank-wolfe").plan(N, P),
+            UnsupportedProblem,
+        ),
+        (lambda: Problem(Logistic(), domain=UnderstatedBall()).constants(P), InvalidParameter),
     ],
     ids=["radius", "epsilon", "delta", "vertices"],
 )
-def test_numbers_that_would_overflow_or_void_a_bound_are_refused(make):
-    with pytest.raises(InvalidParameter):
+def test_numbers_that_would_overflow_or_void_a_bound_are_refused(make, error):
+    with pytest.raises(error):
         make()
+
+
+@pytest.mark.parametrize(
+    ("solver", "noise"),
+    [
+        (KiferObjective(ridge=3e-8), "certified"),
+        (KiferObjective(ridge=3e-8), "paper"),
+        (ChaudhuriObjective(ridge=3e-8), "certified"),
+        (DPObjective(ridge=3e-8), "certified"),
+        (DPObjective(ridge=3e-8, n_stages=2), "certified"),
+    ],
+    ids=repr,
+)
+def test_a_ridge_that_leaves_the_minimiser_too_long_is_refused_before_a_row_is_read(solver, noise):
+    """It would take minutes and then not be solved: the minimiser is 1e8 long, and its margins are rounded."""
+    with pytest.raises(NoiseTooLarge, match="use a larger ridge"):
+        FitOptions(Problem(Logistic()), guarantee=Guarantee(100.0, 1e-6), solver=solver, noise=noise).plan(30, 900)
+
+
+@pytest.mark.parametrize("usable", [0, 30])
+@pytest.mark.parametrize("solver", [KiferObjective(ridge=1e-5), DPObjective(ridge=1e-4, n_stages=2)], ids=repr)
+def test_a_small_ridge_that_is_planned_is_solved_for_whatever_the_rows(solver, usable):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 300)) / 17.0, rng.choice([-1.0, 1.0], 30)
+    X[usable:] = np.nan
+    w = minimize(Problem(Logistic()), X, y, guarantee=Guarantee(100.0, 1e-6), solver=solver, random_state=0).w
+    assert np.isfinite(w).all()
+    assert np.linalg.norm(w) > 300.0  # as long as the noise makes it
 
 
 class UnderstatedBall(L1Ball):

@@ -26,6 +26,7 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms.setting import Setting
 from dperm.solvers.descent.stochastic import expected_sigma, rate_for, step_variance
 from dperm.solvers.expected import noise_floor
+from dperm.solvers.published import published_plan
 
 N, P = 300, 4
 GUARANTEE = Guarantee(1.0, 1e-6)
@@ -75,23 +76,23 @@ def test_convex_steps_are_the_diameter_over_the_root_of_t_and_the_second_moment(
 
 @pytest.mark.parametrize("problem", [Problem(Logistic(), domain=L2Ball(2.0), row_norm=3.0)])
 def test_convex_steps_count_the_noise_and_the_sample_in_the_second_moment(problem):
-    paid = BassilySGD(n_steps=500, sampling_rate=0.02).paper(setting_for(problem), GUARANTEE)
+    paid = published_plan(BassilySGD(n_steps=500, sampling_rate=0.02), setting_for(problem), GUARANTEE).calibrated
     sigma = paid.sigma(paid.plan.planned[0])
     second_moment = 9.0 + 9.0 * 0.98 / (0.02 * N) + P * sigma**2  # G = 3
-    assert paid.plan.settings["step_size"] == pytest.approx(4.0 / math.sqrt(second_moment))
-    assert paid.plan.settings["decay"] == 0.5
+    assert paid.plan.settings.step_size == pytest.approx(4.0 / math.sqrt(second_moment))
+    assert paid.plan.settings.decay == 0.5
 
 
 def test_where_no_domain_bounds_the_distance_a_public_guess_does():
     problem = Problem(Logistic(), row_norm=2.0)  # L = 1
     plan = BassilySGD(n_steps=9, nominal_distance=7.0).plan(setting_for(problem), None)
-    assert plan.settings["step_size"] == pytest.approx(7.0 * 0.5 / 2.0)  # nominal/R over G = 2
+    assert plan.settings.step_size == pytest.approx(7.0 * 0.5 / 2.0)  # nominal/R over G = 2
 
 
 def test_a_ridge_too_weak_for_the_steps_that_there_are_does_not_set_their_size():
     setting = setting_for(Problem(Logistic(), L2(1e-6)))
-    assert BassilySGD().plan(setting, GUARANTEE).settings["decay"] == 0.5
-    assert BassilySGD().plan(setting_for(RIDGE), GUARANTEE).settings["decay"] == 1.0
+    assert BassilySGD().plan(setting, GUARANTEE).settings.decay == 0.5
+    assert BassilySGD().plan(setting_for(RIDGE), GUARANTEE).settings.decay == 1.0
 
 
 @pytest.mark.parametrize("averaging", [0.5, 0.3, 1.0])
@@ -177,7 +178,7 @@ def test_steps_that_are_too_long_to_gain_anything_are_refused():
 def test_the_rounds_default_step_minimises_the_bound_of_ghadimi_and_lan(decay):
     setting = setting_for(Problem(Sigmoid()), n=5000)
     solver = RRPSGD(n_steps=4000, sampling_rate=0.05, decay=decay)
-    chosen = solver.plan(setting, GUARANTEE).settings["step_size"]
+    chosen = solver.plan(setting, GUARANTEE).settings.step_size
     variance = step_variance(setting, 0.05, expected_sigma(setting, GUARANTEE, 0.05, 4000))
     shape = np.arange(1, 4001) ** -decay
 
@@ -227,7 +228,7 @@ def test_dp_sgd_runs_for_the_time_that_minimises_its_bound(problem, averaging):
     """The bound summed step by step, with η = 1/L, against the closed form that the plan minimises."""
     setting = setting_for(problem, n=20_000)
     plan = DPSGD(averaging=averaging).plan(setting, GUARANTEE)
-    constants, eta = setting.constants, plan.settings["step_size"]
+    constants, eta = setting.constants, plan.settings.step_size
     assert eta == pytest.approx(1.0 / setting.smoothness, rel=0.05)
     per_step = 4.0 * noise_floor(setting, GUARANTEE)
     mu = constants.strong_convexity
@@ -251,7 +252,7 @@ def test_dp_sgd_runs_for_the_time_that_minimises_its_bound(problem, averaging):
 def test_more_noise_than_one_step_can_bear_makes_the_step_shorter():
     plan = DPSGD().plan(setting_for(RIDGE, n=40), Guarantee(0.02, 1e-6))
     assert plan.n_steps == 1
-    assert plan.settings["step_size"] < 0.5 / setting_for(RIDGE).smoothness
+    assert plan.settings.step_size < 0.5 / setting_for(RIDGE).smoothness
 
 
 @pytest.mark.parametrize("n", [3, 50])
@@ -260,7 +261,7 @@ def test_tiny_tables_have_a_plan(solver, n):
     for epsilon in (1e-3, 1.0, 50.0):
         plan = solver.plan(setting_for(RIDGE, n), Guarantee(epsilon, 1e-6))
         assert plan.n_steps >= 1
-        assert plan.settings["step_size"] > 0.0
+        assert plan.settings.step_size > 0.0
 
 
 def test_rates_never_exceed_one_nor_fall_below_one_row():
@@ -293,5 +294,5 @@ def test_losses_that_are_not_convex_are_sent_to_methods_for_them(solver):
 
 
 def test_cutting_n_squared_shows_in_the_plan():
-    assert BassilySGD(max_steps=1000).paper(setting_for(RIDGE), GUARANTEE).plan.n_steps == 1000
-    assert BassilySGD().paper(setting_for(RIDGE), GUARANTEE).plan.n_steps == N**2
+    assert published_plan(BassilySGD(max_steps=1000), setting_for(RIDGE), GUARANTEE).calibrated.plan.n_steps == 1000
+    assert published_plan(BassilySGD(), setting_for(RIDGE), GUARANTEE).calibrated.plan.n_steps == N**2

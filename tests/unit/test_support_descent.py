@@ -22,6 +22,7 @@ from dperm import (
 )
 from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.profiles import zcdp_delta
+from dperm.errors import UnsupportedProblem
 from dperm.mechanisms import GradientQuery, VertexQuery
 from dperm.solvers.mirror.support_descent import _smoothness_on
 
@@ -63,7 +64,7 @@ def test_the_threshold_lets_as_many_false_alarms_pass_as_declared(adjacency):
 
 def test_with_a_gradient_the_shares_add_up_to_the_exact_gaussian_price():
     paid = plan_for(SHORT_ROWS, 4000, 500)
-    assert paid.plan.settings["selection"] == "gradient"
+    assert paid.plan.settings.selection == "gradient"
     assert paid.noise_multiplier == pytest.approx(1.0, rel=1e-9)
     total = sum(item.count / item.relative_noise**2 for item in paid.plan.planned)
     assert math.sqrt(total) == pytest.approx(gaussian_mu(GUARANTEE), rel=1e-9)
@@ -108,8 +109,8 @@ def test_where_the_descent_would_only_add_noise_it_is_plain_frank_wolfe():
 
 
 def test_the_way_of_choosing_follows_the_rows():
-    assert plan_for(SHORT_ROWS, 4000, 500).plan.settings["selection"] == "gradient"
-    assert plan_for(LONG_ROWS, 4000, 500).plan.settings["selection"] == "vertices"
+    assert plan_for(SHORT_ROWS, 4000, 500).plan.settings.selection == "gradient"
+    assert plan_for(LONG_ROWS, 4000, 500).plan.settings.selection == "vertices"
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
@@ -154,7 +155,7 @@ def test_it_says_why_it_cannot_take_a_problem(problem, reason):
 
 
 def test_a_delta_that_gumbel_noise_cannot_keep_is_refused():
-    with pytest.raises(InvalidParameter, match="support-descent needs delta"):
+    with pytest.raises(UnsupportedProblem, match="support-descent cannot keep this guarantee here: it needs delta"):
         plan_for(LONG_ROWS, 4000, 500, Guarantee(1.0, 1e-30))
 
 

@@ -7,6 +7,7 @@ be compared with.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dp_accounting import dp_event
 
@@ -65,7 +66,7 @@ def advanced_composition_epsilon(event: dp_event.DpEvent, delta: float, adjacenc
     return _composed(steps, delta)
 
 
-def advanced_composition_noise(plan: Plan, guarantee: Guarantee) -> float:
+def advanced_composition_noise(plan: Plan[Any], guarantee: Guarantee) -> float:
     """The noise multiplier that the recipe of Appendix B.1 asks for: the one at which its ε is the target.
 
     Parameters

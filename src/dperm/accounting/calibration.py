@@ -38,7 +38,7 @@ _LARGEST_MULTIPLIER = 1e30
 _FURTHEST = 10.0
 
 
-def calibrate(plan: Plan, guarantee: Guarantee, accountant: str = "pld") -> CalibratedPlan:
+def calibrate(plan: Plan[Any], guarantee: Guarantee, accountant: str = "pld") -> CalibratedPlan:
     """Pay for a plan: the smallest noise multiplier whose ε, evaluated again, is at most the target.
 
     Parameters
@@ -86,7 +86,7 @@ def calibrate(plan: Plan, guarantee: Guarantee, accountant: str = "pld") -> Cali
     )
 
 
-def _calibrate_gaussians(plan: Plan, guarantee: Guarantee) -> float:
+def _calibrate_gaussians(plan: Plan[Any], guarantee: Guarantee) -> float:
     # μ² of what has the plan's noise is inversely proportional to the noise's variance; that of the ranges is fixed.
     fixed = composed_mu(dp_event.ComposedDpEvent([query.event() for query in plan.ranges]), plan.adjacency)
     left = gaussian_mu(guarantee) ** 2 - fixed**2
@@ -95,7 +95,7 @@ def _calibrate_gaussians(plan: Plan, guarantee: Guarantee) -> float:
     return composed_mu(replace(plan, ranges=()).event(1.0), plan.adjacency) / math.sqrt(left)
 
 
-def _calibrate_by_delta(plan: Plan, guarantee: Guarantee) -> float:
+def _calibrate_by_delta(plan: Plan[Any], guarantee: Guarantee) -> float:
     """Where δ comes down to its target, between a multiplier that keeps it and one that does not."""
 
     def keeps(multiplier: float) -> bool:
@@ -130,7 +130,7 @@ def _too_much_already(guarantee: Guarantee) -> InvalidParameter:
     )
 
 
-def _calibrate_mixed(plan: Plan, guarantee: Guarantee, tolerance: float) -> float:
+def _calibrate_mixed(plan: Plan[Any], guarantee: Guarantee, tolerance: float) -> float:
     """As for samples; some of the price may be there whatever the noise."""
     multiplier = _calibrate_by_epsilon(plan, guarantee, tolerance)
     if epsilon_of(plan.event(multiplier), guarantee.delta, plan.adjacency) > guarantee.epsilon * (1.0 + _TOLERANCE):
@@ -138,7 +138,7 @@ def _calibrate_mixed(plan: Plan, guarantee: Guarantee, tolerance: float) -> floa
     return multiplier
 
 
-def _calibrate_by_epsilon(plan: Plan, guarantee: Guarantee, tolerance: float = _TOLERANCE) -> float:
+def _calibrate_by_epsilon(plan: Plan[Any], guarantee: Guarantee, tolerance: float = _TOLERANCE) -> float:
     """Bracketed secant steps on log ε against log multiplier: on a coarse grid, then on the one that decides."""
     delta, adjacency = guarantee.delta, plan.adjacency
 
@@ -186,7 +186,7 @@ def _decreasing_root(gap: Callable[[float], float], guess: float, tolerance: flo
     return high[0] if high is not None else point
 
 
-def _central_limit_guess(plan: Plan, guarantee: Guarantee) -> float:
+def _central_limit_guess(plan: Plan[Any], guarantee: Guarantee) -> float:
     """A start for the search: what costs the same whatever the noise is set aside, the rest taken for a Gaussian."""
     fixed = {leaf for leaf, _ in leaves(plan.event(1.0))} & {leaf for leaf, _ in leaves(plan.event(2.0))}
     pure = sum(

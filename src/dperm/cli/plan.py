@@ -1,6 +1,7 @@
 """`dperm plan`: what a fit would cost, from public numbers."""
 
 import math
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ from dperm.accounting.guarantee import Guarantee
 from dperm.cli.context import CONTEXT
 from dperm.cli.options import build_estimator, fit_options, schema_option
 from dperm.errors import InvalidParameter
+from dperm.planning.auto import predictions
 from dperm.planning.fit_plan import FitPlan
 from dperm.schema import load_schema
-from dperm.solvers import predictions
 
 
 @click.command(context_settings=CONTEXT)
@@ -41,8 +42,7 @@ def plan(schema: Path | None, n: int | None, n_features: int | None, explain: bo
         f"constants:  G = {constants.lipschitz:g}, L = {constants.smoothness:g}, μ = {constants.strong_convexity:g}, "
         f"diameter {constants.diameter:g}, {constants.dimension} coefficients"
     )
-    settings = ", ".join(f"{key} = {_short(value)}" for key, value in planned.settings.items())
-    click.echo(f"solver:     {planned.solver.name}, {settings}")
+    click.echo(f"solver:     {', '.join([planned.solver.name, *_settings(planned.settings)])}")
     click.echo(f"cost:       {_passes(planned.passes)}")
     if planned.statement.noise == "certified":
         click.echo(f"checked:    {_cross_check(planned)}")
@@ -76,6 +76,12 @@ def _cross_check(planned: FitPlan) -> str:
     check = rdp_epsilon(event, statement.delta, planned.setting.adjacency)
     verdict = "looser as it must be" if check >= statement.certified_epsilon else "which is less than ours"
     return f"Rényi accounting gives ε ≤ {check:.4g}, {verdict}"
+
+
+def _settings(settings: Any) -> list[str]:
+    """What a solver decided; None is what it has no use for."""
+    shown = [(entry.name, getattr(settings, entry.name)) for entry in fields(settings) if entry.repr]
+    return [f"{name} = {_short(value)}" for name, value in shown if value is not None]
 
 
 def _short(value: object) -> str:

@@ -1,1 +1,1 @@
-"""Estimators in scikit-learn's shape: one file each, found by the registry that the command line and model files read."""
+"""Estimators in scikit-learn's shape: one file each. The registry finds them for the command line and model files."""

@@ -1,5 +1,6 @@
 """What a query is: it owns its sensitivity, its sampling and its accounting event, so that they cannot disagree."""
 
+import math
 from typing import Protocol
 
 from dp_accounting import dp_event
@@ -81,22 +82,30 @@ def smallest_tolerance(setting: Setting) -> float:
     return 4.0 * summation_slack(setting.n) * setting.constants.lipschitz / setting.n
 
 
-def check_solvable(setting: Setting, tolerance: float, strong_convexity: float) -> None:
-    """Refuse a minimisation that might fail on one table and not on the next: that it failed would show."""
-    if not positive("tolerance", tolerance) >= smallest_tolerance(setting):
-        raise InvalidParameter(
-            f"a tolerance of {tolerance:g} is below what rounding allows here, {smallest_tolerance(setting):.3g}."
-        )
+def why_not_solvable(setting: Setting, tolerance: float, strong_convexity: float) -> str | None:
+    """Why a minimisation might fail on one table and not on the next, or None: that it failed would show."""
+    if not tolerance < math.inf:
+        return "no finite tolerance covers the rounding of a minimiser here."
+    if not tolerance >= smallest_tolerance(setting):
+        return f"a tolerance of {tolerance:g} is below what rounding allows here, {smallest_tolerance(setting):.3g}."
     if strong_convexity > LARGEST_PULL * setting.smoothness:
-        raise InvalidParameter(
+        return (
             f"a strong convexity of {strong_convexity:.3g} with L = {setting.smoothness:.3g} rounds the loss away; "
             f"take at most {LARGEST_PULL * setting.smoothness:.3g}."
         )
     if setting.smoothness + strong_convexity > LARGEST_CONDITION * strong_convexity:
-        raise InvalidParameter(
+        return (
             f"with a strong convexity of {strong_convexity:.3g} and L = {setting.smoothness:.3g} the minimiser cannot "
             f"be solved for exactly on every table; it takes at least {setting.smoothness / LARGEST_CONDITION:.3g}."
         )
+    return None
+
+
+def check_solvable(setting: Setting, tolerance: float, strong_convexity: float) -> None:
+    """Refuse a minimisation that might fail on one table and not on the next."""
+    reason = why_not_solvable(setting, positive("tolerance", tolerance), strong_convexity)
+    if reason is not None:
+        raise InvalidParameter(reason)
 
 
 def check_minimiser(method: str, setting: Setting) -> None:

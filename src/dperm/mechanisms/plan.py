@@ -1,8 +1,8 @@
 """A plan: everything a solver will ask, fixed and priced before the first row is read."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from dp_accounting import dp_event
 
@@ -11,6 +11,9 @@ from dperm.errors import InvalidParameter
 from dperm.mechanisms import Query
 from dperm.mechanisms.range import RangeQuery
 from dperm.validation import count, positive
+
+# A solver's own frozen dataclass of what it decided.
+SettingsT = TypeVar("SettingsT", covariant=True)
 
 # A matter of running time: a step takes a microsecond at the least.
 _MOST_STEPS = 100_000_000
@@ -43,7 +46,7 @@ class PlannedQuery:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Generic[SettingsT]):
     """The queries of one run and what the solver decided from public numbers.
 
     Parameters
@@ -52,15 +55,15 @@ class Plan:
         One phrase for the privacy statement.
     planned : tuple of PlannedQuery
         All that the oracle will answer; anything else it refuses.
-    settings : mapping
-        The solver's own choices (steps, step size, …), all public.
+    settings : frozen dataclass
+        The solver's own choices (steps, step size, …), all public; of a class of its own for every solver.
     ranges : tuple of RangeQuery
         Private ranges that are released before the solver runs, at a price of their own.
     """
 
     mechanism: str
     planned: tuple[PlannedQuery, ...]
-    settings: Mapping[str, float | int | str]
+    settings: SettingsT
     ranges: tuple[RangeQuery, ...] = ()
 
     def __post_init__(self) -> None:
@@ -100,7 +103,7 @@ class CalibratedPlan:
     published formulas have it.
     """
 
-    plan: Plan
+    plan: Plan[Any]
     noise_multiplier: float | None
     constant: bool = False
 

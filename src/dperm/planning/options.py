@@ -1,6 +1,7 @@
 """What a fit is asked to do, checked once, before any row is read."""
 
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
 
 from dperm.accounting.calibration import ACCOUNTANTS, calibrate
 from dperm.accounting.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
@@ -8,11 +9,13 @@ from dperm.errors import InvalidParameter
 from dperm.mechanisms.plan import CalibratedPlan, Plan
 from dperm.mechanisms.range import RangeQuery, left_for_the_solver, range_queries
 from dperm.mechanisms.setting import Setting
+from dperm.planning.auto import check_solver, choose_solver
 from dperm.planning.fit_plan import FitPlan
 from dperm.planning.statement import statement_of
 from dperm.problem import Problem
 from dperm.schema import Schema
-from dperm.solvers import Solver, check_solver, choose_solver
+from dperm.solvers import Solver
+from dperm.solvers.published import published_plan
 from dperm.validation import count, one_of
 
 
@@ -105,7 +108,11 @@ class FitOptions:
         if solver == "auto" and (self.noise == "paper" or self.accountant != "pld"):
             solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
         chosen = choose_solver(solver, self.problem, setting, left)
-        calibrated = self._calibrated(chosen, setting, ranges, left)
+        if self.noise == "paper" and self.guarantee is not None:
+            chosen, published = published_plan(chosen, setting, self.guarantee)
+            calibrated = replace(published, constant=True)
+        else:
+            calibrated = self._calibrated(chosen, setting, ranges, left)
         statement = statement_of(self, width, setting, chosen, calibrated)
         return FitPlan(self, setting, chosen, calibrated, statement, width)
 
@@ -124,8 +131,6 @@ class FitOptions:
     ) -> CalibratedPlan:
         if self.guarantee is None or left is None:
             return CalibratedPlan(_after(ranges, solver.plan(setting, None)), None)
-        if self.noise == "paper":
-            return replace(solver.paper(setting, self.guarantee), constant=True)
         if not ranges:
             return calibrate(solver.plan(setting, self.guarantee), self.guarantee, self.accountant)
         # The solver plans with about what the ranges leave; all together keeps the whole guarantee.
@@ -138,7 +143,7 @@ class FitOptions:
                 left = Guarantee(0.5 * left.epsilon, left.delta)
 
 
-def _after(ranges: tuple[RangeQuery, ...], plan: Plan) -> Plan:
+def _after(ranges: tuple[RangeQuery, ...], plan: Plan[Any]) -> Plan[Any]:
     """The plan with private ranges before it."""
     if not ranges:
         return plan

@@ -3,13 +3,14 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dperm.accounting.guarantee import Guarantee
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.errors import UnsupportedProblem
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 
@@ -17,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 class Oracle(Protocol):
-    """The side of the wall that a solver sees."""
+    """The side of the trusted boundary that a solver sees."""
 
     @property
     def public_coin(self) -> np.random.Generator:
@@ -64,31 +65,47 @@ class Profile:
 
 
 class Solver(ABC):
-    """A method. Settings are fields; every one has a default derived from public numbers."""
+    """A method. Settings are fields; every one has a default derived from public numbers.
+
+    What a plan decided is a frozen dataclass of the solver's own, `Plan[…]`, which `plan` returns and `run` reads.
+    """
 
     name: ClassVar[str]
     profile: ClassVar[Profile]
+    # Its place in lists; of two predictions that are equal the first in the list is taken.
+    listed: ClassVar[int] = 1000
     # Whether its certified guarantee has δ = 0.
     pure: ClassVar[bool] = False
+    # Whether what it returns is an iterate drawn at random, so that a run may end before all that is planned is asked.
+    random_iterate: ClassVar[bool] = False
 
     @abstractmethod
     def refusal(self, problem: Problem) -> str | None:
-        """Say why this solver cannot take the problem, or None if it can; who can is said by `choose_solver`."""
+        """Say why this solver cannot take the problem, or None if it can; who can is said by `check_solver`."""
+
+    def refusal_at(self, setting: Setting, guarantee: Guarantee) -> str | None:
+        """Say why this solver cannot keep the guarantee at these public numbers, or None if it can."""
+        return None
+
+    def check_at(self, setting: Setting, guarantee: Guarantee) -> None:
+        """Raise in the words of `refusal_at`."""
+        reason = self.refusal_at(setting, guarantee)
+        if reason is not None:
+            raise UnsupportedProblem(f"{self.name} cannot keep this guarantee here: {reason}")
 
     @abstractmethod
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[Any]:
         """Fix everything that will be asked, from public numbers only; guarantee None plans a run without noise."""
 
     @abstractmethod
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """The plan and the noise that the paper's theorem prescribes; never for release."""
-
-    @abstractmethod
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[Any], start: Array) -> Array:
         """Follow the plan and return the released coefficients."""
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
-        """About E[F^r(w) − min F^r] from public numbers; infinite where no prediction is made, and "auto" passes by."""
+        """About E[F^r(w) − min F^r] from public numbers; infinite where no prediction is made, and "auto" passes by.
+
+        It is asked only where `refusal` and `refusal_at` have nothing to say.
+        """
         return math.inf
 
     @classmethod

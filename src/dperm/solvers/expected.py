@@ -52,8 +52,8 @@ def noise_risk(setting: Setting, square: float, strong_convexity: float) -> floa
     on_a_domain = 2.0 * math.sqrt(square / constants.dimension) * constants.gaussian_width
     if strong_convexity == 0.0:
         return on_a_domain
-    even = strong_convexity + setting.smoothness / constants.dimension
-    return min(on_a_domain, 0.5 * square / math.sqrt(strong_convexity * even))
+    curvature = math.sqrt(strong_convexity * (strong_convexity + setting.smoothness / constants.dimension))
+    return min(on_a_domain, 0.5 * square / curvature) if curvature > 0.0 else on_a_domain
 
 
 def ridge_bias(setting: Setting, ridge: float, distance: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms import StochasticStepsQuery, check_sampling_rate
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
@@ -16,7 +16,6 @@ from dperm.solvers.descent.stochastic import (
     distance_bound,
     expected_sigma,
     falling,
-    published_sigma,
     rate_for,
     step_variance,
 )
@@ -26,6 +25,15 @@ from dperm.validation import count, positive
 
 # Full gradients of a run without noise, and the most that weak strong convexity makes of them.
 _NOISELESS_STEPS, _NOISELESS_MAX_STEPS = 10_000, 200_000
+
+
+@dataclass(frozen=True)
+class BassilySettings:
+    """What noisy SGD decided: T, η_1, and the power of t that η_t falls by."""
+
+    n_steps: int
+    step_size: float
+    decay: float
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,7 @@ class BassilySGD(Solver):
     max_passes: float = 100.0
 
     name = "bassily-sgd"
+    listed = 10
     profile = Profile(
         summary="noisy SGD with falling steps, the last iterate",
         source="Bassily, Smith and Thakurta 2014, Algorithm 1; last iterate after Shamir and Zhang 2013",
@@ -88,44 +97,39 @@ class BassilySGD(Solver):
 
     @classmethod
     def example(cls) -> Self:
-        """Few steps: pricing millions of them takes a while."""
+        """Few steps: accounting for millions of them takes a while."""
         return cls(max_steps=2_000, max_passes=20.0)
 
     def refusal(self, problem: Problem) -> str | None:
         """The last iterate of falling steps needs convexity."""
         return needs_convexity(problem)
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[BassilySettings]:
         """Choose T, q and the step sizes."""
         if guarantee is None:
-            return self._plan(setting, self.n_steps or self._noiseless_steps(setting), self.sampling_rate or 1.0, 0.0)
+            return self.plan_with(
+                setting, self.n_steps or self._noiseless_steps(setting), self.sampling_rate or 1.0, 0.0
+            )
         n_steps = self.n_steps or self._default_steps(setting, guarantee)
         rate = self.sampling_rate or rate_for(setting, guarantee, n_steps, self.max_passes)
-        return self._plan(setting, n_steps, rate, expected_sigma(setting, guarantee, rate, n_steps))
-
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """n² steps of one row each on average, and the published noise."""
-        n_steps = self.n_steps or min(setting.n**2, self.max_steps)
-        rate = self.sampling_rate or 1.0 / setting.n
-        sigma = published_sigma(setting, guarantee, rate, n_steps)
-        plan = self._plan(setting, n_steps, rate, sigma)
-        return CalibratedPlan(plan, sigma / plan.planned[0].query.sensitivity)
+        return self.plan_with(setting, n_steps, rate, expected_sigma(setting, guarantee, rate, n_steps))
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """As measured on Covertype, in far fewer than the published n² steps."""
         return rate_risk(setting, guarantee, 5.0, 5.0)
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
-        """Algorithm 1; its loop runs behind the wall (trusted/differences.py)."""
-        shape = falling(int(plan.settings["n_steps"]), float(plan.settings["decay"]))
-        last: Array = oracle.ask(plan.planned[0], start, step_size=float(plan.settings["step_size"]) * shape)[0]
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[BassilySettings], start: Array) -> Array:
+        """Algorithm 1; its loop runs within the trusted boundary."""
+        step_sizes = plan.settings.step_size * falling(plan.settings.n_steps, plan.settings.decay)
+        last: Array = oracle.ask(plan.planned[0], start, step_size=step_sizes)[0]
         return last
 
-    def _plan(self, setting: Setting, n_steps: int, rate: float, sigma: float) -> Plan:
+    def plan_with(self, setting: Setting, n_steps: int, rate: float, sigma: float) -> Plan[BassilySettings]:
+        """T steps at sampling rate q, with step sizes for this noise."""
         step_size, decay = self._schedule(setting, n_steps, rate, sigma)
         mechanism = f"bassily-sgd, T = {n_steps} noisy stochastic gradient steps at sampling rate {rate:.3g}"
         planned = PlannedQuery(StochasticStepsQuery(setting, rate, n_steps))
-        return Plan(mechanism, (planned,), {"n_steps": n_steps, "step_size": step_size, "decay": decay})
+        return Plan(mechanism, (planned,), BassilySettings(n_steps, step_size, decay))
 
     def _schedule(self, setting: Setting, n_steps: int, rate: float, sigma: float) -> tuple[float, float]:
         """η_1 and the power of t that η_t falls by."""

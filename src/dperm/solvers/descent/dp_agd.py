@@ -8,9 +8,8 @@ import numpy as np
 
 from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
 from dperm.mechanisms import GradientQuery
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
@@ -24,8 +23,16 @@ _NOISELESS_MAX_STEPS = 5_000
 
 
 @dataclass(frozen=True)
+class DPAGDSettings:
+    """What DP-AGD decided."""
+
+    n_steps: int
+    step_size: float
+
+
+@dataclass(frozen=True)
 class DPAGD(Solver):
-    """Noisy accelerated gradient descent for convex losses; every step is paid for.
+    """Noisy accelerated gradient descent for convex losses; every step is accounted for.
 
     From x_0 = z_0 = start, for t = 1 … T:
 
@@ -62,6 +69,7 @@ class DPAGD(Solver):
     max_steps: int = 2_000
 
     name = "dp-agd"
+    listed = 6
     profile = Profile(
         summary="noisy accelerated gradient descent, averaged",
         source="Nesterov 1983, Lan 2012, with Gaussian noise whose budget grows along the path",
@@ -86,19 +94,19 @@ class DPAGD(Solver):
         """Momentum needs convexity."""
         return needs_convexity(problem)
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[DPAGDSettings]:
         """Choose T; momentum and the shares of the budget follow from it."""
         step_size = self.step_size or 1.0 / setting.smoothness
         n_steps = self.n_steps or self._default_steps(setting, guarantee, step_size)
         path = accelerated_path(n_steps, step_size, setting.constants.strong_convexity)
         # With a share s of the budget a release has 1/√s times the noise that it would have alone.
         planned = tuple(PlannedQuery(GradientQuery(setting), 1, 1.0 / math.sqrt(share)) for share in path.shares)
-        mechanism = f"dp-agd, T = {n_steps} noisy full-gradient steps, all of them paid for"
-        return Plan(mechanism, planned, {"n_steps": n_steps, "step_size": step_size})
+        mechanism = f"dp-agd, T = {n_steps} noisy full-gradient steps, all of them accounted for"
+        return Plan(mechanism, planned, DPAGDSettings(n_steps, step_size))
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPAGDSettings], start: Array) -> Array:
         """Ask at a mean of points of C, which lies in C, move and average."""
-        step_size = float(plan.settings["step_size"])
+        step_size = plan.settings.step_size
         path = accelerated_path(len(plan.planned), step_size, problem.regularizer.strong_convexity)
         x = z = mean = start
         for item, theta, weight in zip(plan.planned, path.theta, path.weights, strict=True):
@@ -108,14 +116,10 @@ class DPAGD(Solver):
             mean = mean + weight * (x - start)
         return mean
 
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """The paper does not have this method."""
-        raise InvalidParameter("the paper does not have dp-agd; use noise='certified'.")
-
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """What the steps do on the worst quadratic: far less than the bound, which does not see that a mean quiets."""
         plan = self.plan(setting, guarantee)
-        n_steps, step_size = int(plan.settings["n_steps"]), float(plan.settings["step_size"])
+        n_steps, step_size = plan.settings.n_steps, plan.settings.step_size
         constants = setting.constants
         curvatures = setting.smoothness * np.geomspace(1.0 / (3.0 * n_steps) ** 2, 1.0, 40)
         bias, noise = risk_on_quadratics(n_steps, step_size, constants.strong_convexity, curvatures)

@@ -10,17 +10,26 @@ from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.last_iterate import last_iterate_amplification, last_iterate_amplifications
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import GradientQuery, LastIterateQuery
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.expected import noise_floor, nominal_length, typical_length
-from dperm.solvers.published.paper import paper_sigma
 from dperm.validation import count, one_of, positive
 
 # What a run without noise aims at.
 _NOISELESS_GAP = 1e-9
 _NOISELESS_MAX_STEPS = 100_000
+
+
+@dataclass(frozen=True)
+class DPGDSettings:
+    """What DP-GD decided."""
+
+    n_steps: int
+    step_size: float
+    accounting: str
+    release: str
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,7 @@ class DPGD(Solver):
     step_size : float, optional
         η, by default 1/L.
     accounting : {"last-iterate", "composition"}, optional
-        Whether all steps are paid for or only the last iterate, which is all that leaves. By default
+        Whether all steps are accounted for or only the last iterate, which is all that leaves. By default
         last-iterate where its theorem applies: a convex loss, an exact proximal step, the last iterate returned.
     release : {"last", "uniform"}, optional
         The last iterate (default for convex losses, section 6.1) or one drawn uniformly from
@@ -66,6 +75,7 @@ class DPGD(Solver):
     paper_constant: float = 1.0
 
     name = "dp-gd"
+    listed = 1
     profile = Profile(
         summary="noisy gradient descent with a proximal step",
         source="Wang, Ye and Xu 2017, Algorithm 4; last-iterate accounting after Bok, Su and Altschuler 2024",
@@ -88,7 +98,7 @@ class DPGD(Solver):
         if self.release is not None:
             one_of("release", self.release, ("last", "uniform"))
         if self.accounting == "last-iterate" and self.release == "uniform":
-            raise InvalidParameter("last-iterate accounting pays for the last iterate only; use release='last'.")
+            raise InvalidParameter("last-iterate accounting covers the last iterate only; use release='last'.")
         positive("nominal_distance", self.nominal_distance)
         count("max_steps", self.max_steps)
         positive("paper_constant", self.paper_constant)
@@ -97,7 +107,7 @@ class DPGD(Solver):
         """Every problem that dperm can state is smooth."""
         return None
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[DPGDSettings]:
         """Choose T, η and the accounting."""
         convex = setting.constants.convex
         release = self.release or ("last" if convex or self.accounting == "last-iterate" else "uniform")
@@ -113,44 +123,37 @@ class DPGD(Solver):
         else:
             query = GradientQuery(setting)
             planned = PlannedQuery(query, count=n_steps)
-            text = "noisy full-gradient steps, all of them paid for"
-        choices = {"accounting": accounting, "release": release}
+            text = "noisy full-gradient steps, all of them accounted for"
         mechanism = f"dp-gd, T = {n_steps} {text}"
-        return Plan(mechanism, (planned,), {"n_steps": n_steps, "step_size": step_size, **choices})
+        return Plan(mechanism, (planned,), DPGDSettings(n_steps, step_size, accounting, release))
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
-        """Algorithm 4. Under last-iterate accounting its loop runs behind the wall (trusted/oracle.py)."""
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPGDSettings], start: Array) -> Array:
+        """Algorithm 4. Under last-iterate accounting its loop runs within the trusted boundary."""
         item = plan.planned[0]
         if isinstance(item.query, LastIterateQuery):
             return oracle.ask(item, start)
-        n_steps, step_size = int(plan.settings["n_steps"]), float(plan.settings["step_size"])
-        if plan.settings["release"] == "uniform":
+        n_steps, step_size = plan.settings.n_steps, plan.settings.step_size
+        if plan.settings.release == "uniform":
             n_steps = int(oracle.public_coin.integers(n_steps))  # line 5: w_m, m uniform from {0 … T−1} (errata 4)
         w = start
         for _ in range(n_steps):  # line 1
             w = problem.prox(w - step_size * oracle.ask(item, w), step_size)  # line 2
         return w  # line 4
 
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """Theorem 6.1: σ = G sqrt(c T ln(1/δ))/(nε) on the mean gradient."""
-        plan = self.plan(setting, guarantee)
-        sigma = paper_sigma(setting, guarantee, self.paper_constant * int(plan.settings["n_steps"]))
-        return CalibratedPlan(plan, sigma / plan.planned[0].query.sensitivity)
-
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """What T steps leave of the gap, and pησ²/4 for noise: σ² is what T steps make of the noise of one."""
         plan, constants = self.plan(setting, guarantee), setting.constants
-        n_steps, step_size = int(plan.settings["n_steps"]), float(plan.settings["step_size"])
+        n_steps, step_size = plan.settings.n_steps, plan.settings.step_size
         square = noise_floor(setting, guarantee)
         distance = typical_length(setting, guarantee)
         if not constants.convex:  # as if F were convex around what is found: ‖w − w*‖ times the bound of Theorem 6.3
             return distance * math.sqrt(2.0 * constants.initial_gap / (step_size * n_steps) + n_steps * square)
-        price = float(n_steps)
-        if plan.settings["accounting"] == "last-iterate":
+        cost = float(n_steps)
+        if plan.settings.accounting == "last-iterate":
             shift = step_size * setting.sum_sensitivity / setting.n
             contraction = 1.0 / (1.0 + step_size * constants.strong_convexity)
-            price = last_iterate_amplification(n_steps, contraction, constants.diameter / shift) ** 2
-        noise = 0.25 * step_size * square * price
+            cost = last_iterate_amplification(n_steps, contraction, constants.diameter / shift) ** 2
+        noise = 0.25 * step_size * square * cost
         if constants.strong_convexity > 0.0:
             rate = math.log1p(step_size * constants.strong_convexity)
             return noise + constants.initial_gap * math.exp(-rate * n_steps)
@@ -170,10 +173,10 @@ class DPGD(Solver):
         shift = step_size * setting.domain_sensitivity / setting.n
         contraction = 1.0 / (1.0 + step_size * constants.strong_convexity)
         if accounting == "last-iterate":
-            price = last_iterate_amplifications(int(steps[-1]), contraction, constants.diameter / shift)[steps - 1] ** 2
+            cost = last_iterate_amplifications(int(steps[-1]), contraction, constants.diameter / shift)[steps - 1] ** 2
         else:
-            price = steps.astype(np.float64)
-        one_step = 0.5 * step_size * constants.dimension * variance * price
+            cost = steps.astype(np.float64)
+        one_step = 0.5 * step_size * constants.dimension * variance * cost
         if constants.strong_convexity > 0:
             # Theorem 6.2 with the geometric series summed (errata 4): cᵀ gap + (ησ²p/2)(1 − cᵀ)/(1 − c).
             bias = contraction ** steps.astype(float)
@@ -183,7 +186,10 @@ class DPGD(Solver):
             # Gradient descent on a convex function: D²/(2ηT) + ησ²p/2.
             distance = nominal_length(setting, self.nominal_distance)
             bound = distance**2 / (2.0 * step_size * steps) + one_step
-        # Where the price saturates the bound only flattens out: the first T within 1 % of the best will do.
+        bound = np.nan_to_num(
+            bound, nan=np.inf, posinf=np.inf
+        )  # at the end of what floats can hold one step is as good
+        # Where the privacy cost saturates the bound only flattens out: the first T within 1 % of the best will do.
         return int(steps[np.flatnonzero(bound <= 1.01 * bound.min())[0]])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import StochasticStepsQuery, check_sampling_rate
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
@@ -21,6 +21,15 @@ from dperm.validation import count, finite, positive
 # What a run without noise aims at.
 _NOISELESS_GAP = 1e-9
 _NOISELESS_MAX_STEPS = 10_000
+
+
+@dataclass(frozen=True)
+class DPSGDSettings:
+    """What DP-SGD decided: T, η, and how many of the last iterates are averaged."""
+
+    n_steps: int
+    step_size: float
+    averaged: int
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,7 @@ class DPSGD(Solver):
     max_passes: float = 100.0
 
     name = "dp-sgd"
+    listed = 11
     profile = Profile(
         summary="noisy minibatch SGD, the mean of the last iterates",
         source="Abadi et al. 2016, after Song, Chaudhuri and Sarwate 2013",
@@ -93,14 +103,14 @@ class DPSGD(Solver):
 
     @classmethod
     def example(cls) -> Self:
-        """Few steps: pricing millions of them takes a while."""
+        """Few steps: accounting for millions of them takes a while."""
         return cls(max_steps=2_000, max_passes=20.0)
 
     def refusal(self, problem: Problem) -> str | None:
         """A mean of iterates is good only where the objective is convex."""
         return needs_convexity(problem)
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[DPSGDSettings]:
         """Choose T, q and η."""
         time = self._default_time(setting, guarantee)  # ηT
         n_steps = self.n_steps or max(1, math.ceil(time * setting.smoothness))
@@ -115,19 +125,15 @@ class DPSGD(Solver):
             for part in (n_steps - n_averaged, n_averaged)
             if part > 0
         )
-        return Plan(mechanism, planned, {"n_steps": n_steps, "step_size": step_size, "averaged": n_averaged})
-
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """Nobody has published a formula for this noise: it has always been found numerically."""
-        raise InvalidParameter("there is no published noise for dp-sgd; use noise='certified' or bassily-sgd.")
+        return Plan(mechanism, planned, DPSGDSettings(n_steps, step_size, n_averaged))
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """As measured on Covertype."""
         return rate_risk(setting, guarantee, 2.2, 2.5)
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
-        """Steps up to where averaging begins, then those that are averaged; both behind the wall."""
-        step_sizes = float(plan.settings["step_size"]) * falling(int(plan.settings["n_steps"]), self.decay)
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPSGDSettings], start: Array) -> Array:
+        """Steps up to where averaging begins, then those that are averaged; both within the trusted boundary."""
+        step_sizes = plan.settings.step_size * falling(plan.settings.n_steps, self.decay)
         last = mean = start
         for item in plan.planned:
             now, step_sizes = step_sizes[: item.query.n_steps], step_sizes[item.query.n_steps :]

@@ -9,7 +9,7 @@ import numpy as np
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import StochasticStepsQuery, check_sampling_rate
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
@@ -18,7 +18,6 @@ from dperm.solvers.descent.stochastic import (
     check_decay,
     expected_sigma,
     falling,
-    published_sigma,
     rate_for,
     step_variance,
 )
@@ -33,11 +32,19 @@ _NOISELESS_STEPS = 10_000
 
 
 @dataclass(frozen=True)
+class RRPSGDSettings:
+    """What RRPSGD decided."""
+
+    n_steps: int
+    step_size: float
+
+
+@dataclass(frozen=True)
 class RRPSGD(Solver):
     """Noisy SGD that stops after a random number of steps, and returns the iterate it has come to.
 
     The number of steps is drawn with probabilities in proportion to 2η_t − Lη_t², so the expected squared gradient norm
-    of what is returned is the mean that the analysis bounds. All T steps are paid for, and only those before the
+    of what is returned is the mean that the analysis bounds. All T steps are accounted for, and only those before the
     round that was drawn are run.
 
     Parameters
@@ -72,6 +79,8 @@ class RRPSGD(Solver):
     max_passes: float = 100.0
 
     name = "rrpsgd"
+    listed = 13
+    random_iterate = True
     profile = Profile(
         summary="noisy SGD that stops at a random round",
         source="Zhang, Zheng, Mou and Wang 2017, after Ghadimi and Lan 2013",
@@ -97,33 +106,25 @@ class RRPSGD(Solver):
 
     @classmethod
     def example(cls) -> Self:
-        """Few steps: pricing millions of them takes a while."""
+        """Few steps: accounting for millions of them takes a while."""
         return cls(max_steps=2_000, max_passes=20.0)
 
     def refusal(self, problem: Problem) -> str | None:
         """Every problem that dperm can state is smooth."""
         return None
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[RRPSGDSettings]:
         """Choose T, q and η."""
         if guarantee is None:
-            return self._plan(setting, self.n_steps or _NOISELESS_STEPS, self.sampling_rate or 1.0, 0.0)
+            return self.plan_with(setting, self.n_steps or _NOISELESS_STEPS, self.sampling_rate or 1.0, 0.0)
         n_steps = self.n_steps or self._default_steps(setting, guarantee)
         rate = self.sampling_rate or rate_for(setting, guarantee, n_steps, self.max_passes)
-        return self._plan(setting, n_steps, rate, expected_sigma(setting, guarantee, rate, n_steps))
+        return self.plan_with(setting, n_steps, rate, expected_sigma(setting, guarantee, rate, n_steps))
 
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """n² steps of one row each on average, with noise of the form that Bassily et al. have."""
-        n_steps = self.n_steps or min(setting.n**2, self.max_steps)
-        rate = self.sampling_rate or 1.0 / setting.n
-        sigma = published_sigma(setting, guarantee, rate, n_steps)
-        plan = self._plan(setting, n_steps, rate, sigma)
-        return CalibratedPlan(plan, sigma / plan.planned[0].query.sensitivity)
-
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[RRPSGDSettings], start: Array) -> Array:
         """Draw the round R, take the R − 1 steps before it, return w_{R−1}."""
         (item,) = plan.planned
-        step_sizes = float(plan.settings["step_size"]) * falling(item.query.n_steps, self.decay)
+        step_sizes = plan.settings.step_size * falling(item.query.n_steps, self.decay)
         weights = np.cumsum(step_sizes * (2.0 - item.query.setting.smoothness * step_sizes))
         n_before = int(np.searchsorted(weights, oracle.public_coin.random() * weights[-1], side="right"))
         if n_before == 0:
@@ -131,7 +132,8 @@ class RRPSGD(Solver):
         last: Array = oracle.ask(item, start, step_size=step_sizes[:n_before])[0]
         return last
 
-    def _plan(self, setting: Setting, n_steps: int, rate: float, sigma: float) -> Plan:
+    def plan_with(self, setting: Setting, n_steps: int, rate: float, sigma: float) -> Plan[RRPSGDSettings]:
+        """T steps at sampling rate q, with the step size for this noise."""
         smoothness = setting.smoothness
         # [2 gap + LV Ση_t²]/Σ(2η_t − Lη_t²), but for Lη_t² below, is smallest where LV Ση_t² is 2 gap.
         spread = smoothness * step_variance(setting, rate, sigma) * float((falling(n_steps, self.decay) ** 2).sum())
@@ -141,7 +143,7 @@ class RRPSGD(Solver):
             raise InvalidParameter(f"step_size must be below 2/L = {2.0 / smoothness:g}, got {step_size:g}.")
         mechanism = f"rrpsgd, up to T = {n_steps} noisy stochastic gradient steps at sampling rate {rate:.3g}"
         planned = PlannedQuery(StochasticStepsQuery(setting, rate, n_steps))
-        return Plan(mechanism, (planned,), {"n_steps": n_steps, "step_size": step_size})
+        return Plan(mechanism, (planned,), RRPSGDSettings(n_steps, step_size))
 
     def _default_steps(self, setting: Setting, guarantee: Guarantee) -> int:
         """T at which the best η is 1/(4L), for a variance V of (1 + sampling/noise) pTv."""

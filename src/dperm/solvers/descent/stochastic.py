@@ -35,20 +35,9 @@ def rate_for(setting: Setting, guarantee: Guarantee, n_steps: int, max_passes: f
 
 
 def expected_sigma(setting: Setting, guarantee: Guarantee, rate: float, n_steps: int) -> float:
-    """About the noise that calibration will find. Step sizes rest on it, the price does not."""
+    """About the noise that calibration will find. Step sizes rest on it, the privacy cost does not."""
     multiplier = central_limit_multiplier(rate, gaussian_mu(guarantee) ** 2 / n_steps, setting.adjacency)
     return multiplier * StochasticStepsQuery(setting, rate, n_steps).sensitivity
-
-
-def published_sigma(setting: Setting, guarantee: Guarantee, rate: float, n_steps: int) -> float:
-    """Noise on a step's mean gradient after Bassily, Smith and Thakurta 2014, for T steps at rate q.
-
-    They have σ² = 32 G² n² ln(n/δ) ln(1/δ)/ε² on n times one row's gradient, T = n² and q = 1/n. Their derivation gives
-    32 G² T ln(qT/δ) ln(1/δ)/(nε)² on the mean.
-    """
-    delta, epsilon = guarantee.delta, guarantee.epsilon
-    log_terms = math.log(max(rate * n_steps, 1.0) / delta) * math.log(1.0 / delta)
-    return setting.constants.lipschitz * math.sqrt(32.0 * n_steps * log_terms) / (setting.n * epsilon)
 
 
 def step_variance(setting: Setting, rate: float, sigma: float) -> float:

@@ -1,26 +1,34 @@
-"""DP-AccMD, Algorithm 3 of the paper, mended: one noisy gradient serves both of its steps."""
+"""DP-AccMD, Algorithm 3 of the paper, corrected: one noisy gradient serves both of its steps."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import UnsupportedProblem
 from dperm.mechanisms import GradientQuery
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.problem.domains.mirror import MirrorDomain
 from dperm.solvers.base import Array, Oracle, Profile, Solver
-from dperm.solvers.published.paper import paper_sigma
 from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
 from dperm.validation import count, one_of, positive
 
 # What a run without noise aims at, and how long it may take.
 _NOISELESS_GAP = 1e-8
 _NOISELESS_MAX_STEPS = 10_000
+
+
+@dataclass(frozen=True)
+class AccMDSettings:
+    """What DP-AccMD decided; `smoothness` is L in the norm of C."""
+
+    n_steps: int
+    smoothness: float
+    y_step: str
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,7 @@ class DPAccMD(Solver):
     paper_constant: float = 1.0
 
     name = "dp-accmd"
+    listed = 5
     profile = Profile(
         summary="noisy accelerated mirror descent on a bounded domain",
         source="Wang, Ye and Xu 2017, Algorithm 3, with the noisy gradient in both steps",
@@ -80,25 +89,23 @@ class DPAccMD(Solver):
             reason = f"it needs a bounded domain with a mirror map, which {problem.domain.name} is not."
         return reason
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[AccMDSettings]:
         """Choose T; the step sizes follow from the smoothness in the norm of C."""
         # ‖v‖₂ ≤ (diameter/2) ‖v‖_C for differences of points of C. If C is a single point every step stays there.
         smoothness = setting.smoothness * (0.5 * setting.constants.diameter) ** 2 or 1.0
         n_steps = self.n_steps or self._default_steps(setting, guarantee, smoothness)
         planned = PlannedQuery(GradientQuery(setting), count=n_steps)
-        mechanism = f"dp-accmd, T = {n_steps} noisy full-gradient steps, all of them paid for"
-        return Plan(
-            mechanism, (planned,), {"n_steps": n_steps, "smoothness": smoothness, "y_step": self.y_step or "average"}
-        )
+        mechanism = f"dp-accmd, T = {n_steps} noisy full-gradient steps, all of them accounted for"
+        return Plan(mechanism, (planned,), AccMDSettings(n_steps, smoothness, self.y_step or "average"))
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[AccMDSettings], start: Array) -> Array:
         """Algorithm 3 from the centre of the mirror map, of which B_w is smallest, rather than from `start`."""
         domain, item = problem.domain, plan.planned[0]
         if not isinstance(domain, MirrorDomain):
-            raise InvalidParameter("dp-accmd needs a domain with a mirror map.")
-        n_steps, smoothness = int(plan.settings["n_steps"]), float(plan.settings["smoothness"])
+            raise UnsupportedProblem("dp-accmd needs a domain with a mirror map.")
+        smoothness = plan.settings.smoothness
         y = z = domain.centre(start.size)  # y_0, z_0 = x_0
-        for k in range(n_steps):
+        for k in range(plan.settings.n_steps):
             alpha = (k + 2) / (4.0 * smoothness)
             r = 1.0 / (2.0 * alpha * smoothness)
             x = r * z + (1.0 - r) * y
@@ -106,22 +113,15 @@ class DPAccMD(Solver):
             gradient = domain.pull_back(oracle.ask(item, domain.coefficients(x)))
             z = domain.mirror_step(z, alpha * gradient)
             y = r * z + (1.0 - r) * y  # the v of the proof, which needs no y_{k+1} that is better
-            if plan.settings["y_step"] == "argmin":
+            if plan.settings.y_step == "argmin":
                 # Twice the smoothness: the half to spare takes up the noise (docs/proofs/accmd.md).
                 y = domain.descent_step(x, gradient, 2.0 * smoothness, y)
         return domain.coefficients(y)
 
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """Theorem 5.3: σ = G sqrt(c T ln(1/δ))/(nε) on the mean gradient."""
-        plan = replace(self, y_step=self.y_step or "argmin").plan(setting, guarantee)
-        sigma = paper_sigma(setting, guarantee, self.paper_constant * int(plan.settings["n_steps"]))
-        return CalibratedPlan(plan, sigma / plan.planned[0].query.sensitivity)
-
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """A quarter of the bound of Theorem 5.4, as it was found in practice."""
-        plan = self.plan(setting, guarantee)
-        steps = np.array([int(plan.settings["n_steps"])])
-        return 0.25 * float(self._bounds(setting, guarantee, float(plan.settings["smoothness"]), steps)[0])
+        chosen = self.plan(setting, guarantee).settings
+        return 0.25 * float(self._bounds(setting, guarantee, chosen.smoothness, np.array([chosen.n_steps]))[0])
 
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, smoothness: float) -> int:
         if guarantee is None:

@@ -10,17 +10,17 @@ from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import GradientQuery, VertexQuery
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.problem.domains import L1Ball
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.mirror.talwar_frank_wolfe import (
     Mask,
-    check_delta,
     frank_wolfe_bound,
     frank_wolfe_steps,
     frank_wolfe_walk,
+    needs_a_larger_delta,
 )
 from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
 from dperm.validation import count, finite, one_of, positive
@@ -36,6 +36,31 @@ _NOISELESS_MAX_STEPS = 10_000
 
 # With more rows than this for a coefficient other methods do better than their predictions say, and this one worse.
 _ROWS_PER_COEFFICIENT = 50.0
+
+
+@dataclass(frozen=True)
+class SupportSettings:
+    """What support descent decided; None is what the plan has no use for.
+
+    Attributes
+    ----------
+    selection : str
+        How the support is chosen.
+    selection_share : float or None
+        Share of the budget for that; None for a run without noise.
+    threshold : float
+        From which size on an entry of the noisy gradient is kept, with "gradient".
+    n_steps : int
+        T; 0 if all of the budget goes to choosing.
+    longest_step : float or None
+        Cap on the step size; None without steps.
+    """
+
+    selection: str
+    selection_share: float | None
+    threshold: float
+    n_steps: int
+    longest_step: float | None
 
 
 @dataclass(frozen=True)
@@ -71,7 +96,7 @@ class SupportDescent(Solver):
     >>> from dperm import Guarantee, L1Ball, Logistic, Problem, SupportDescent, FitOptions
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0))
     >>> fit = FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=SupportDescent()).plan(10_000, 100_000)
-    >>> fit.settings["selection"]
+    >>> fit.settings.selection
     'gradient'
     """
 
@@ -84,6 +109,7 @@ class SupportDescent(Solver):
     max_steps: int = 1_000
 
     name = "support-descent"
+    listed = 20
     profile = Profile(
         summary="a support chosen privately, then noisy accelerated descent on it",
         source="private Frank–Wolfe or thresholding of a noisy gradient, then Nesterov 1983",
@@ -117,30 +143,31 @@ class SupportDescent(Solver):
             reason = f"it chooses coordinates of the l1 ball, and got {problem.domain.name}."
         return reason
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def refusal_at(self, setting: Setting, guarantee: Guarantee) -> str | None:
+        """Choosing vertices takes a δ that the noise of a choice can keep."""
+        return needs_a_larger_delta(guarantee) if self._chooses_vertices(setting) else None
+
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[SupportSettings]:
         """Choose how to select, the shares, k and T."""
         if guarantee is None:
             return self._noiseless_plan(setting)
+        self.check_at(setting, guarantee)
         mu = gaussian_mu(guarantee)
         if self._chooses_vertices(setting):
-            check_delta(self.name, guarantee)
             return self._plan_with_vertices(setting, mu)
         return self._plan_with_gradient(setting, mu)
 
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """It was never published with a formula for its noise."""
-        raise InvalidParameter("support-descent has no published noise; use noise='certified'.")
-
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[SupportSettings], start: Array) -> Array:
         """Choose S, then descend on it."""
         first, *rest = plan.planned
         if isinstance(first.query, VertexQuery):
             w, support = frank_wolfe_walk(oracle, first, start)
         else:
             w = start
-            support = np.asarray(np.abs(oracle.ask(first, start)) >= float(plan.settings["threshold"]))
+            support = np.asarray(np.abs(oracle.ask(first, start)) >= plan.settings.threshold)
+        longest_step = math.inf if plan.settings.longest_step is None else plan.settings.longest_step
         for item in rest:
-            w = self._descend(oracle, problem, item, plan, w, support)
+            w = self._descend(oracle, problem, item, longest_step, w, support)
         return w
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
@@ -152,9 +179,9 @@ class SupportDescent(Solver):
         if setting.n > _ROWS_PER_COEFFICIENT * setting.constants.dimension:
             return math.inf
         plan, mu = self.plan(setting, guarantee), gaussian_mu(guarantee)
-        fall, share = _nominal_fall(setting), float(plan.settings["selection_share"])
+        fall, share = _nominal_fall(setting), plan.settings.selection_share or 0.0
         part = mu * math.sqrt(share)
-        if plan.settings["selection"] == "gradient":
+        if plan.settings.selection == "gradient":
             # A slope is missed that its noise takes below the threshold.
             sigma = GradientQuery(setting).sensitivity_at(0.0) / part
             missed = fall * float(norm.cdf(self._stands_out(setting) - _nominal_slope(setting) / sigma))
@@ -165,11 +192,11 @@ class SupportDescent(Solver):
         return min(fall, missed + (self._descent_risk(setting, mu * math.sqrt(1.0 - share)) if share < 1.0 else 0.0))
 
     def _descend(
-        self, oracle: Oracle, problem: Problem, item: PlannedQuery, plan: Plan, start: Array, support: Mask
+        self, oracle: Oracle, problem: Problem, item: PlannedQuery, longest_step: float, start: Array, support: Mask
     ) -> Array:
         """Nesterov's method on the support; the rest of every noisy gradient is dropped."""
         setting = item.query.setting
-        step = min(1.0 / _smoothness_on(setting, int(support.sum())), float(plan.settings["longest_step"]))
+        step = min(1.0 / _smoothness_on(setting, int(support.sum())), longest_step)
         w = before = start
         for t in range(item.count):
             ahead = w + t / (t + 3.0) * (w - before)
@@ -193,7 +220,7 @@ class SupportDescent(Solver):
         noise = VertexQuery(setting).sensitivity * math.sqrt(n_vertices) / mu
         return noise * math.log(setting.constants.n_vertices)
 
-    def _plan_with_gradient(self, setting: Setting, mu: float) -> Plan:
+    def _plan_with_gradient(self, setting: Setting, mu: float) -> Plan[SupportSettings]:
         query, size = GradientQuery(setting), self._stands_out(setting)
         # A nominal slope is to lie one standard deviation above the threshold.
         moved = query.sensitivity_at(0.0)  # the gradient is asked for at 0
@@ -203,7 +230,7 @@ class SupportDescent(Solver):
         chosen = PlannedQuery(query, 1, 1.0 / part)
         return self._finished(setting, mu, share, chosen, "one noisy gradient", size * moved / part)
 
-    def _plan_with_vertices(self, setting: Setting, mu: float) -> Plan:
+    def _plan_with_vertices(self, setting: Setting, mu: float) -> Plan[SupportSettings]:
         wanted = self._choosing_risk(setting, mu, 2 * self.nominal_support) / _nominal_fall(setting)
         share = self.selection_share or _share(wanted**2)
         if self.n_vertices is None and self.n_steps is None and self.selection_share is None:
@@ -218,34 +245,29 @@ class SupportDescent(Solver):
 
     def _finished(
         self, setting: Setting, mu: float, share: float, chosen: PlannedQuery, text: str, threshold: float = 0.0
-    ) -> Plan:
+    ) -> Plan[SupportSettings]:
         """Add the descent to what chooses the support."""
-        settings: dict[str, float | int | str] = {
-            "selection": "vertices" if isinstance(chosen.query, VertexQuery) else "gradient",
-            "selection_share": share,
-            "threshold": threshold,
-            "n_steps": 0,
-        }
+        selection = "vertices" if isinstance(chosen.query, VertexQuery) else "gradient"
         if share == 1.0:
-            return Plan(f"{self.name}, {text}, all of them paid for", (chosen,), settings)
+            settings = SupportSettings(selection, share, threshold, 0, None)
+            return Plan(f"{self.name}, {text}, all of them accounted for", (chosen,), settings)
         part = mu * math.sqrt(1.0 - share)
         distance, noise = self._distance(setting), self._noise(setting, part)
         smoothness = _smoothness_on(setting, self._nominal_size(setting))
         # 2LD²/T² + T²vk/(2L) is least at T⁴ = 4L²D²/(vk) (docs/proofs/support.md).
         best = math.sqrt(2.0 * smoothness * distance / noise)
         n_steps = self.n_steps or int(min(max(1.0, best), self.max_steps))
-        settings |= {"n_steps": n_steps, "longest_step": distance / noise}
+        settings = SupportSettings(selection, share, threshold, n_steps, distance / noise)
         steps = PlannedQuery(GradientQuery(setting), n_steps, math.sqrt(n_steps) / part)
         return Plan(f"{self.name}, {text} for a support, T = {n_steps} noisy full-gradient steps on it, "
-                    "all of them paid for", (chosen, steps), settings)  # fmt: skip
+                    "all of them accounted for", (chosen, steps), settings)  # fmt: skip
 
-    def _noiseless_plan(self, setting: Setting) -> Plan:
+    def _noiseless_plan(self, setting: Setting) -> Plan[SupportSettings]:
         smoothness, distance = setting.smoothness, setting.constants.diameter
         enough = math.sqrt(2.0 * smoothness / _NOISELESS_GAP) * distance
         n_steps = self.n_steps or int(min(max(1.0, enough), _NOISELESS_MAX_STEPS))
         chosen, steps = PlannedQuery(GradientQuery(setting)), PlannedQuery(GradientQuery(setting), n_steps, 2.0)
-        settings: dict[str, float | int | str] = {"selection": "gradient", "threshold": 0.0, "n_steps": n_steps}
-        settings["longest_step"] = math.inf
+        settings = SupportSettings("gradient", None, 0.0, n_steps, math.inf)
         return Plan(f"{self.name}, T = {n_steps} full-gradient steps", (chosen, steps), settings)
 
     def _nominal_size(self, setting: Setting) -> float:

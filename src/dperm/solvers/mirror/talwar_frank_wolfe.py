@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
 from dperm.mechanisms import VertexQuery
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.problem.domains.mirror import EntropicDomain
@@ -26,6 +25,13 @@ _SMALLEST_DELTA = 1e-25
 # What a run without noise aims at, and how long it may take.
 _NOISELESS_GAP = 1e-8
 _NOISELESS_MAX_STEPS = 10_000
+
+
+@dataclass(frozen=True)
+class FrankWolfeSettings:
+    """What Frank–Wolfe decided."""
+
+    n_steps: int
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,7 @@ class TalwarFrankWolfe(Solver):
     paper_constant: float = 8.0
 
     name = "talwar-frank-wolfe"
+    listed = 16
     profile = Profile(
         summary="Frank–Wolfe, the next vertex chosen by noisy max",
         source="Talwar, Thakurta and Zhang 2015, Algorithm 2, with Gumbel noise",
@@ -85,35 +92,29 @@ class TalwarFrankWolfe(Solver):
             reason = f"it needs a domain that lists its vertices, which {problem.domain.name} does not."
         return reason
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def refusal_at(self, setting: Setting, guarantee: Guarantee) -> str | None:
+        """A very small δ is more than the noise of a choice can keep."""
+        return needs_a_larger_delta(guarantee)
+
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[FrankWolfeSettings]:
         """Choose T."""
         if guarantee is not None:
-            check_delta(self.name, guarantee)
-        return self._plan(VertexQuery(setting), self.n_steps or self._default_steps(setting, guarantee))
+            self.check_at(setting, guarantee)
+        return self.plan_with(VertexQuery(setting), self.n_steps or self._default_steps(setting, guarantee))
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[FrankWolfeSettings], start: Array) -> Array:
         """Algorithm 2, counted from t = 0 so that the first step forgets the start."""
         return frank_wolfe_walk(oracle, plan.planned[0], start)[0]
-
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """Their Algorithm 2: Laplace noise of scale L₁‖C‖₁ sqrt(8 T ln(1/δ))/(nε)."""
-        constants, budget = setting.constants, setting.n * guarantee.epsilon
-        # T = (Γ nε/(L₁‖C‖₁))^{2/3}
-        published = (constants.curvature * budget / constants.vertex_lipschitz) ** (2.0 / 3.0)
-        n_steps = self.n_steps or int(min(max(1.0, published), self.max_steps))
-        log_term = self.paper_constant * n_steps * math.log(1.0 / guarantee.delta)
-        scale = constants.vertex_lipschitz * math.sqrt(log_term) / budget
-        query = VertexQuery(setting, noise="laplace")
-        return CalibratedPlan(self._plan(query, n_steps), scale / query.sensitivity)
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """The bound with a curvature as it is found in practice."""
         mu = gaussian_mu(guarantee)
         return float(frank_wolfe_bound(setting, mu, self.n_steps or frank_wolfe_steps(setting, mu, self.max_steps)))
 
-    def _plan(self, query: VertexQuery, n_steps: int) -> Plan:
-        mechanism = f"{self.name}, T = {n_steps} noisy choices of a vertex, all of them paid for"
-        return Plan(mechanism, (PlannedQuery(query, count=n_steps),), {"n_steps": n_steps})
+    def plan_with(self, query: VertexQuery, n_steps: int) -> Plan[FrankWolfeSettings]:
+        """T choices of a vertex."""
+        mechanism = f"{self.name}, T = {n_steps} noisy choices of a vertex, all of them accounted for"
+        return Plan(mechanism, (PlannedQuery(query, count=n_steps),), FrankWolfeSettings(n_steps))
 
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None) -> int:
         constants = setting.constants
@@ -122,13 +123,14 @@ class TalwarFrankWolfe(Solver):
         return frank_wolfe_steps(setting, gaussian_mu(guarantee), self.max_steps)
 
 
-def check_delta(name: str, guarantee: Guarantee) -> None:
-    """Refuse a δ that the noise of a choice cannot keep."""
-    if guarantee.delta < _SMALLEST_DELTA:
-        raise InvalidParameter(
-            f"{name} needs delta ≥ {_SMALLEST_DELTA:g}, got {guarantee.delta:g}: its noise is drawn "
-            "from 106 random bits, which cannot hide rarer events."
-        )
+def needs_a_larger_delta(guarantee: Guarantee) -> str | None:
+    """Why the noise of a choice cannot keep this δ, or None."""
+    if guarantee.delta >= _SMALLEST_DELTA:
+        return None
+    return (
+        f"it needs delta ≥ {_SMALLEST_DELTA:g}, got {guarantee.delta:g}: its noise is drawn from 106 random bits, "
+        "which cannot hide rarer events."
+    )
 
 
 def frank_wolfe_walk(oracle: Oracle, item: PlannedQuery, start: Array) -> tuple[Array, Mask]:

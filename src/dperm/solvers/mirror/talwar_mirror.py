@@ -1,15 +1,14 @@
 """Noisy mirror descent, Talwar, Thakurta and Zhang 2014."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import UnsupportedProblem
 from dperm.mechanisms import GradientQuery
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.problem.domains.mirror import MirrorDomain
@@ -18,6 +17,14 @@ from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
 from dperm.validation import count, positive
 
 _NOISELESS_STEPS = 20_000
+
+
+@dataclass(frozen=True)
+class MirrorSettings:
+    """What mirror descent decided."""
+
+    n_steps: int
+    step_size: float
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,7 @@ class TalwarMirror(Solver):
     max_steps: int = 5_000
 
     name = "talwar-mirror"
+    listed = 14
     profile = Profile(
         summary="noisy mirror descent on a bounded domain",
         source="Talwar, Thakurta and Zhang 2014, Algorithm 1",
@@ -76,7 +84,7 @@ class TalwarMirror(Solver):
             reason = f"it needs a bounded domain with a mirror map, which {problem.domain.name} is not."
         return reason
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[MirrorSettings]:
         """Choose T and η from the bound."""
         variance = 0.0
         if guarantee is not None:
@@ -87,34 +95,22 @@ class TalwarMirror(Solver):
             steps = np.array([_NOISELESS_STEPS])
         if self.n_steps is not None:
             steps = np.array([self.n_steps])
-        step_sizes, bounds = _bounds(setting, steps, variance)
+        step_sizes, bounds = mirror_bounds(setting, steps, variance)
         best = int(np.argmin(bounds))
-        return self._plan_with(setting, int(steps[best]), self.step_size or float(step_sizes[best]))
+        return self.plan_with(setting, int(steps[best]), self.step_size or float(step_sizes[best]))
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """A quarter of the bound, as for the accelerated form."""
         variance = (setting.sum_sensitivity / (setting.n * gaussian_mu(guarantee))) ** 2
-        steps = np.array([int(self.plan(setting, guarantee).settings["n_steps"])])
-        return 0.25 * float(_bounds(setting, steps, variance)[1][0])
+        steps = np.array([self.plan(setting, guarantee).settings.n_steps])
+        return 0.25 * float(mirror_bounds(setting, steps, variance)[1][0])
 
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """σ² = 32 G² T ln²(T/δ)/(nε)² on the mean gradient, T = n²ε²/((G_C² + ‖C‖²) ln²(n/δ)), no more than the cap."""
-        constants = setting.constants
-        size = constants.gaussian_width**2 + constants.diameter**2
-        best = (setting.n * guarantee.epsilon / math.log(setting.n / guarantee.delta)) ** 2 / (size or 1.0)
-        n_steps = self.n_steps or int(min(max(best, 1.0), self.max_steps))
-        sigma = constants.lipschitz * math.sqrt(32.0 * n_steps) * math.log(n_steps / guarantee.delta)
-        sigma /= setting.n * guarantee.epsilon
-        step_sizes, _ = _bounds(setting, np.array([n_steps]), sigma**2 / n_steps)
-        plan = self._plan_with(setting, n_steps, self.step_size or float(step_sizes[0]))
-        return CalibratedPlan(plan, sigma / plan.planned[0].query.sensitivity)
-
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[MirrorSettings], start: Array) -> Array:
         """Mirror descent from the centre of the mirror map."""
         domain, item = problem.domain, plan.planned[0]
         if not isinstance(domain, MirrorDomain):
-            raise InvalidParameter("talwar-mirror needs a domain with a mirror map.")
-        n_steps, step_size = int(plan.settings["n_steps"]), float(plan.settings["step_size"])
+            raise UnsupportedProblem("talwar-mirror needs a domain with a mirror map.")
+        n_steps, step_size = plan.settings.n_steps, plan.settings.step_size
         u = domain.centre(start.size)
         total = np.zeros(u.size)
         for _ in range(n_steps):
@@ -122,13 +118,14 @@ class TalwarMirror(Solver):
             total += u
         return domain.coefficients(total / n_steps)
 
-    def _plan_with(self, setting: Setting, n_steps: int, step_size: float) -> Plan:
+    def plan_with(self, setting: Setting, n_steps: int, step_size: float) -> Plan[MirrorSettings]:
+        """T full gradients and this step size."""
         planned = PlannedQuery(GradientQuery(setting), count=n_steps)
-        mechanism = f"talwar-mirror, T = {n_steps} noisy full-gradient steps, all of them paid for"
-        return Plan(mechanism, (planned,), {"n_steps": n_steps, "step_size": step_size})
+        mechanism = f"talwar-mirror, T = {n_steps} noisy full-gradient steps, all of them accounted for"
+        return Plan(mechanism, (planned,), MirrorSettings(n_steps, step_size))
 
 
-def _bounds(setting: Setting, steps: np.ndarray, variance: float) -> tuple[np.ndarray, np.ndarray]:
+def mirror_bounds(setting: Setting, steps: np.ndarray, variance: float) -> tuple[np.ndarray, np.ndarray]:
     """The best η for every T, and the bound that it gives; T answers have T times the variance of one."""
     constants = setting.constants
     noise = steps * variance * constants.mirror_noise  # σ²V

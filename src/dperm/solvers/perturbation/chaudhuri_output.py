@@ -4,13 +4,21 @@ from dataclasses import dataclass
 
 from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms import OutputPerturbationQuery
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.base import why_not_solvable
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.expected import moved_risk
 from dperm.solvers.perturbation.tolerance import needs_a_stable_minimiser, tolerance_for
 from dperm.solvers.refusals import needs_strong_convexity
+
+
+@dataclass(frozen=True)
+class OutputSettings:
+    """How exactly the minimiser is solved for."""
+
+    tolerance: float
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,7 @@ class ChaudhuriOutput(Solver):
     """
 
     name = "chaudhuri-output"
+    listed = 7
     pure = True
     profile = Profile(
         summary="the exact minimiser with Gamma noise on it, pure ε",
@@ -43,18 +52,18 @@ class ChaudhuriOutput(Solver):
         """The minimiser must not move far when a row does."""
         return needs_strong_convexity(problem) or needs_a_stable_minimiser(problem)
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def refusal_at(self, setting: Setting, guarantee: Guarantee) -> str | None:
+        """The minimiser must be solvable on every table, or that it was not would show."""
+        strong_convexity = setting.constants.strong_convexity
+        return why_not_solvable(setting, tolerance_for(setting, strong_convexity), strong_convexity)
+
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[OutputSettings]:
         """One minimisation."""
+        if guarantee is not None:
+            self.check_at(setting, guarantee)
         query = OutputPerturbationQuery(setting, tolerance_for(setting, setting.constants.strong_convexity))
         mechanism = "chaudhuri-output, the exact minimiser plus noise of density ∝ exp(−‖b‖/scale)"
-        return Plan(mechanism, (PlannedQuery(query),), {"tolerance": query.tolerance})
-
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """Algorithm 1: the density ∝ exp(−nΛε‖b‖/2) for gradients of length 1 at most."""
-        plan = self.plan(setting, guarantee)
-        constants = setting.constants
-        scale = 2.0 * constants.lipschitz / (setting.n * constants.strong_convexity * guarantee.epsilon)
-        return CalibratedPlan(plan, scale / plan.planned[0].query.sensitivity)
+        return Plan(mechanism, (PlannedQuery(query),), OutputSettings(query.tolerance))
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """What Gamma noise does, E‖noise‖² = p(p + 1) scale²."""
@@ -62,6 +71,6 @@ class ChaudhuriOutput(Solver):
         scale = self.plan(setting, guarantee).planned[0].query.sensitivity / guarantee.epsilon
         return moved_risk(setting, p * (p + 1.0) * scale**2)
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[OutputSettings], start: Array) -> Array:
         """Ask once; the projection is post-processing."""
         return problem.domain.project(oracle.ask(plan.planned[0], start))

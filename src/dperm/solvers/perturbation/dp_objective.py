@@ -1,4 +1,4 @@
-"""Objective perturbation at its best: exact accounting, steep rows cut where that pays, a ridge by rule, shrinkage."""
+"""Objective perturbation at its best: exact accounting, clipped gradients, a ridge by rule, shrinkage."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,14 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dperm.accounting.calibration import calibrate
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.plan import CalibratedPlan, Plan
+from dperm.mechanisms.plan import Plan
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile
 from dperm.solvers.expected import noise_risk, ridge_bias, risk_at_zero, typical_length
-from dperm.solvers.perturbation.objective import JACOBIAN_SHARE, ObjectiveSolver
+from dperm.solvers.perturbation.objective import JACOBIAN_SHARE, ObjectiveSettings, ObjectiveSolver
+from dperm.solvers.perturbation.tolerance import check_lengths
 from dperm.validation import finite
 
 # Measured on four data sets (docs/choosing_ridge.md): cutting logistic slopes at the sigmoid of t moved the risk of the
@@ -26,7 +28,7 @@ _CUT_OFFSET, _CUT_RATE, _CUT_MARGIN, _CUT_SHARE = 5.0, 4.0, 8.0, 0.1
 # the spectrum of Covertype, and flat around it.
 _LAST_BUDGET, _FIRST_STAGE, _ONLY_STAGE, _FREE_FOR_TWO_ROWS = 0.75, 1.6, 0.6, 5.0 / 3.0
 
-# The grid that two stages are priced on does not see smaller δ.
+# The grid that two stages are accounted for on does not see smaller δ.
 _SMALLEST_COMPOSED = 1e-15
 
 # What the cut was found to add to the noise's part, and what a first stage was found to leave of the bias of a ridge.
@@ -38,6 +40,15 @@ class _Stage(NamedTuple):
 
     ridge: float
     budget: float
+
+
+@dataclass(frozen=True)
+class DPObjectiveSettings(ObjectiveSettings):
+    """What DP-Objective decided further; None for a run without noise."""
+
+    n_stages: int | None = None
+    slope_share: float | None = None
+    noise_length: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,9 +86,10 @@ class DPObjective(ObjectiveSolver):
     n_stages: int | None = None
 
     name = "dp-objective"
+    listed = 17
     gaussian = True
     profile = Profile(
-        summary="objective perturbation with exact accounting, steep rows cut, a ridge by rule, and shrinkage",
+        summary="objective perturbation with exact accounting, clipped gradients, a ridge by rule, and shrinkage",
         source="Kifer, Smith and Thakurta 2012; exact bounds after Redberg et al. 2023",
         table="none: it came later",
         utility="p/(μn²ε²) strongly convex; √p/(nε) convex",
@@ -95,13 +107,14 @@ class DPObjective(ObjectiveSolver):
         if self.n_stages not in (None, 1, 2):
             raise InvalidParameter(f"n_stages must be 1 or 2, got {self.n_stages!r}.")
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[DPObjectiveSettings]:
         """One minimisation or two. Without noise no ridge is added and no slope is cut."""
         if guarantee is None:
-            return self._plan_with(setting, None, self.ridge or 0.0)
+            exact = self.plan_with(setting, None, self.ridge or 0.0)
+            return Plan(exact.mechanism, exact.planned, DPObjectiveSettings(**vars(exact.settings)))
         constants, noise = setting.constants, self._noise_length(setting, guarantee)
         share, stages = self._choose(setting, guarantee, noise)
-        plans = [self._plan_with(setting, guarantee, stage.ridge, share) for stage in stages]
+        plans = [self.plan_with(setting, guarantee, stage.ridge, share) for stage in stages]
         planned = tuple(
             replace(plan.planned[0], relative_noise=1.0 / math.sqrt(stage.budget))
             for plan, stage in zip(plans, stages, strict=True)
@@ -109,22 +122,23 @@ class DPObjective(ObjectiveSolver):
         # Curvatures average to at most L/p, so by Jensen E‖noise of w‖² is at least this.
         curvature = constants.strong_convexity + stages[-1].ridge + setting.smoothness / constants.dimension
         length = share * noise / math.sqrt(stages[-1].budget) / curvature
-        chosen = {"n_stages": len(stages), "slope_share": share, "noise_length": length}
+        settings = DPObjectiveSettings(
+            **vars(plans[-1].settings), n_stages=len(stages), slope_share=share, noise_length=length
+        )
         steps = "the minimiser" if len(stages) == 1 else "the minimiser, twice, the second time around the first,"
-        cut = "" if share == 1.0 else f", steep rows cut to {share:.0%}"
+        cut = "" if share == 1.0 else f", gradients clipped at {share:.0%} of their bound"
         mechanism = f"dp-objective, {steps} with a random linear term, a further ridge of {stages[-1].ridge:.3g}{cut}"
-        return Plan(mechanism, planned, {**plans[-1].settings, **chosen})
+        plan = Plan(mechanism, planned, settings)
+        if self.ridge is not None:
+            check_lengths(calibrate(plan, guarantee))
+        return plan
 
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """The paper does not have this method."""
-        raise InvalidParameter("dp-objective is not in the paper's tables; use noise='certified' or kifer-objective.")
-
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPObjectiveSettings], start: Array) -> Array:
         """Minimise, around what was released before; then shrink as James and Stein do, which needs no rows."""
         w = start
         for item in plan.planned:
-            w = self._without_specks(problem, plan, problem.domain.project(oracle.ask(item, w)))
-        noise, length = float(plan.settings.get("noise_length", 0.0)), float(np.linalg.norm(w))
+            w = self._with_zeros(problem, plan.settings.zero_threshold, problem.domain.project(oracle.ask(item, w)))
+        noise, length = plan.settings.noise_length or 0.0, float(np.linalg.norm(w))
         if start.any() or noise == 0.0:
             return w  # 0 is not in C, or there is no noise
         return w * max(0.0, 1.0 - (noise / length) ** 2) if length > 0.0 else w
@@ -147,7 +161,7 @@ class DPObjective(ObjectiveSolver):
     def _choose(self, setting: Setting, guarantee: Guarantee, noise: float) -> tuple[float, list[_Stage]]:
         """How far slopes are cut, and the minimisations: two where the determinant asks for more than the balance."""
         joint = setting.constants.sigmoidal and self._is_gaussian(guarantee)
-        least = self._jacobian_ridge(setting, JACOBIAN_SHARE * guarantee.epsilon)
+        least = self.jacobian_ridge(setting, JACOBIAN_SHARE * guarantee.epsilon)
         if joint:  # from here on the determinant costs nothing (theorem 4)
             least = 4.0 * setting.constants.smoothness / (setting.n * guarantee.epsilon)
             least *= _FREE_FOR_TWO_ROWS if setting.adjacency is Adjacency.REPLACE_ONE else 1.0
@@ -181,6 +195,8 @@ class DPObjective(ObjectiveSolver):
         if margin == 0.0:
             return 1.0  # C is a point
         from_noise = 0.25 * noise**2 / self._balanced_total(setting, guarantee, noise)
+        if from_noise == 0.0:
+            return 1.0  # less than a float can hold
         rate = _CUT_RATE * min(1.0, math.sqrt(_CUT_MARGIN / margin))
         steepness = (math.log(1.0 / (_CUT_SHARE * from_noise)) - _CUT_OFFSET) / rate
         return 1.0 / (1.0 + math.exp(-max(0.0, steepness)))

@@ -1,17 +1,13 @@
 """Objective perturbation of Kifer, Smith and Thakurta 2012: non-smooth regularizers and convex domains."""
 
-import math
 from dataclasses import dataclass
 
-from dperm.accounting.guarantee import Guarantee
-from dperm.mechanisms.plan import CalibratedPlan
-from dperm.mechanisms.setting import Setting
 from dperm.solvers.base import Profile
-from dperm.solvers.perturbation.objective import ObjectiveSolver
+from dperm.solvers.perturbation.objective import OneMinimisation
 
 
 @dataclass(frozen=True)
-class KiferObjective(ObjectiveSolver):
+class KiferObjective(OneMinimisation):
     """argmin over C of F^r(w) + (ridge/2)‖w‖² + ⟨b, w⟩/n, b Gaussian, or of density ∝ exp(−‖b‖/scale) for δ = 0.
 
     Parameters
@@ -31,6 +27,7 @@ class KiferObjective(ObjectiveSolver):
     """
 
     name = "kifer-objective"
+    listed = 9
     gaussian = True
     profile = Profile(
         summary="the minimiser of the objective with a random linear term",
@@ -42,14 +39,3 @@ class KiferObjective(ObjectiveSolver):
         adjacency="published for add_remove; certified for both",
         needs="convex smooth loss of one margin",
     )
-
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """Algorithm 1: Δ = 2β/ε and b ~ N(0, G²(8 ln(2/δ) + 4ε)/ε² I), or a density ∝ exp(−ε‖b‖/(2G)) for δ = 0."""
-        constants, epsilon = setting.constants, guarantee.epsilon
-        ridge = 2.0 * constants.smoothness / (epsilon * setting.n)
-        plan = self._plan_with(setting, guarantee, ridge if self.ridge is None else self.ridge)
-        if guarantee.delta == 0.0:
-            scale = 2.0 * constants.lipschitz / epsilon
-        else:
-            scale = constants.lipschitz * math.sqrt(8.0 * math.log(2.0 / guarantee.delta) + 4.0 * epsilon) / epsilon
-        return CalibratedPlan(plan, scale / plan.planned[0].query.sensitivity)

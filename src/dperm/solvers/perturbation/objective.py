@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dperm.accounting.calibration import calibrate
 from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.mechanisms import ObjectivePerturbationQuery
@@ -16,7 +17,7 @@ from dperm.problem import Problem
 from dperm.problem.regularizers import L2, NoRegularizer
 from dperm.solvers.base import Array, Oracle, Solver
 from dperm.solvers.expected import noise_risk, nominal_length, ridge_bias, typical_length
-from dperm.solvers.perturbation.tolerance import needs_a_stable_minimiser, remainder_for, tolerance_for
+from dperm.solvers.perturbation.tolerance import check_lengths, needs_a_stable_minimiser, remainder_for, tolerance_for
 from dperm.solvers.refusals import needs_one_margin
 from dperm.validation import nonnegative, positive
 
@@ -25,8 +26,17 @@ JACOBIAN_SHARE = 1.0 / 3.0
 
 
 @dataclass(frozen=True)
+class ObjectiveSettings:
+    """What objective perturbation decided; released coefficients up to `zero_threshold` are noise and become 0."""
+
+    ridge: float
+    tolerance: float
+    zero_threshold: float
+
+
+@dataclass(frozen=True)
 class ObjectiveSolver(Solver):
-    """argmin over C of F^r(w) + (ridge/2)‖w‖² + ⟨b, w⟩/n; see a concrete method for its noise and published constants.
+    """argmin over C of F^r(w) + (ridge/2)‖w‖² + ⟨b, w⟩/n; see a concrete method for its noise.
 
     Parameters
     ----------
@@ -55,13 +65,62 @@ class ObjectiveSolver(Solver):
         """The proof moves the linear term along one row's direction."""
         return needs_one_margin(problem) or needs_a_stable_minimiser(problem)
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    @staticmethod
+    def _with_zeros(problem: Problem, zero_threshold: float, w: Array) -> Array:
+        """Exact zeros where a non-smooth regularizer made them and the noise for the remainder covered them."""
+        if isinstance(problem.regularizer, NoRegularizer | L2):
+            return w
+        return problem.domain.project(np.where(np.abs(w) > zero_threshold, w, 0.0))
+
+    def plan_with(
+        self, setting: Setting, guarantee: Guarantee | None, ridge: float, slope_share: float = 1.0
+    ) -> Plan[ObjectiveSettings]:
+        """One minimisation with this ridge."""
+        distribution = "Gaussian" if self._is_gaussian(guarantee) else "Gamma"
+        tolerance = tolerance_for(setting, setting.constants.strong_convexity + ridge)
+        remainder = remainder_for(guarantee)
+        query = ObjectivePerturbationQuery(setting, ridge, tolerance, remainder, distribution, slope_share)
+        mechanism = f"{self.name}, the minimiser with a random linear term and a further ridge of {ridge:.3g}"
+        # A coordinate of that noise is as long as this about once in a million.
+        root = math.sqrt(setting.constants.dimension + 1.0)
+        zero_threshold = 0.0 if guarantee is None else 8.0 * root * query.remainder_scale
+        return Plan(mechanism, (PlannedQuery(query),), ObjectiveSettings(ridge, query.tolerance, zero_threshold))
+
+    @staticmethod
+    def _ridge_for(setting: Setting, total: float) -> float:
+        """What brings the strong convexity to this total, as near as the search can solve for."""
+        solvable = min(max(total, 2.0 * setting.smoothness / LARGEST_CONDITION), LARGEST_PULL * setting.smoothness)
+        return max(0.0, solvable - setting.constants.strong_convexity)
+
+    def _noise_length(self, setting: Setting, guarantee: Guarantee) -> float:
+        """√(E‖b‖²)/n, if nothing but b were to be accounted for."""
+        p, moved = setting.constants.dimension, setting.adjacency.records_moved * setting.constants.lipschitz
+        if self._is_gaussian(guarantee):
+            return moved * math.sqrt(p) / gaussian_mu(guarantee) / setting.n
+        return moved * math.sqrt(p * (p + 1.0)) / guarantee.epsilon / setting.n
+
+    def _is_gaussian(self, guarantee: Guarantee | None) -> bool:
+        return self.gaussian and (guarantee is None or guarantee.delta > 0.0)
+
+    @staticmethod
+    def jacobian_ridge(setting: Setting, cost: float) -> float:
+        """The total strong convexity at which the change of variables costs this much: ln(1 + β/(nΛ)) = cost."""
+        return setting.constants.smoothness / (setting.n * math.expm1(min(cost, 500.0)))
+
+
+@dataclass(frozen=True)
+class OneMinimisation(ObjectiveSolver):
+    """The methods of Chaudhuri, Kifer and Talwar: one minimisation, of which nothing is changed afterwards."""
+
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[ObjectiveSettings]:
         """One minimisation. Without noise no ridge is added."""
-        if self.ridge is not None:
-            return self._plan_with(setting, guarantee, self.ridge)
-        return self._plan_with(
-            setting, guarantee, 0.0 if guarantee is None else self._default_ridge(setting, guarantee)
-        )
+        if guarantee is None:
+            return self.plan_with(setting, None, self.ridge or 0.0)
+        if self.ridge is None:
+            return self.plan_with(setting, guarantee, self._default_ridge(setting, guarantee))
+        plan = self.plan_with(setting, guarantee, self.ridge)
+        check_lengths(calibrate(plan, guarantee))
+        return plan
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """Noise on what is minimised, what the determinant leaves of ε being spent on it, and the bias of the ridge."""
@@ -74,50 +133,13 @@ class ObjectiveSolver(Solver):
         bias = ridge_bias(setting, ridge, typical_length(setting, guarantee))
         return noise_risk(setting, self._noise_length(setting, left) ** 2, total) + bias
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[ObjectiveSettings], start: Array) -> Array:
         """Ask once; projecting what the little output noise moved is post-processing."""
-        return self._without_specks(problem, plan, problem.domain.project(oracle.ask(plan.planned[0], start)))
-
-    @staticmethod
-    def _without_specks(problem: Problem, plan: Plan, w: Array) -> Array:
-        """Exact zeros where a non-smooth regularizer made them and the noise for the remainder covered them."""
-        if isinstance(problem.regularizer, NoRegularizer | L2):
-            return w
-        return problem.domain.project(np.where(np.abs(w) > float(plan.settings["speck"]), w, 0.0))
-
-    def _plan_with(self, setting: Setting, guarantee: Guarantee | None, ridge: float, slope_share: float = 1.0) -> Plan:
-        distribution = "Gaussian" if self._is_gaussian(guarantee) else "Gamma"
-        tolerance = tolerance_for(setting, setting.constants.strong_convexity + ridge)
-        remainder = remainder_for(guarantee)
-        query = ObjectivePerturbationQuery(setting, ridge, tolerance, remainder, distribution, slope_share)
-        mechanism = f"{self.name}, the minimiser with a random linear term and a further ridge of {ridge:.3g}"
-        # A coordinate of that noise is as long as this about once in a million.
-        speck = 0.0 if guarantee is None else 8.0 * math.sqrt(setting.constants.dimension + 1.0) * query.remainder_scale
-        return Plan(mechanism, (PlannedQuery(query),), {"ridge": ridge, "tolerance": query.tolerance, "speck": speck})
+        w = problem.domain.project(oracle.ask(plan.planned[0], start))
+        return self._with_zeros(problem, plan.settings.zero_threshold, w)
 
     def _default_ridge(self, setting: Setting, guarantee: Guarantee) -> float:
         distance = nominal_length(setting, self.nominal_distance)
         balanced = self._noise_length(setting, guarantee) / distance if distance > 0.0 else 0.0
-        total = max(balanced, self._jacobian_ridge(setting, JACOBIAN_SHARE * guarantee.epsilon))
+        total = max(balanced, self.jacobian_ridge(setting, JACOBIAN_SHARE * guarantee.epsilon))
         return self._ridge_for(setting, total)
-
-    @staticmethod
-    def _ridge_for(setting: Setting, total: float) -> float:
-        """What brings the strong convexity to this total, as near as the search can solve for."""
-        solvable = min(max(total, 2.0 * setting.smoothness / LARGEST_CONDITION), LARGEST_PULL * setting.smoothness)
-        return max(0.0, solvable - setting.constants.strong_convexity)
-
-    def _noise_length(self, setting: Setting, guarantee: Guarantee) -> float:
-        """√(E‖b‖²)/n, if nothing but b were to be paid for."""
-        p, moved = setting.constants.dimension, setting.adjacency.records_moved * setting.constants.lipschitz
-        if self._is_gaussian(guarantee):
-            return moved * math.sqrt(p) / gaussian_mu(guarantee) / setting.n
-        return moved * math.sqrt(p * (p + 1.0)) / guarantee.epsilon / setting.n
-
-    def _is_gaussian(self, guarantee: Guarantee | None) -> bool:
-        return self.gaussian and (guarantee is None or guarantee.delta > 0.0)
-
-    @staticmethod
-    def _jacobian_ridge(setting: Setting, cost: float) -> float:
-        """The total strong convexity at which the change of variables costs this much: ln(1 + β/(nΛ)) = cost."""
-        return setting.constants.smoothness / (setting.n * math.expm1(min(cost, 500.0)))

@@ -38,6 +38,7 @@ class TalwarObjective(KiferObjective):
     """
 
     name = "talwar-objective"
+    listed = 15
     profile = Profile(
         summary="the minimiser over a bounded set of the objective with a random linear term",
         source="Talwar, Thakurta and Zhang 2014, on Kifer et al.'s algorithm; accounted exactly",
@@ -68,8 +69,8 @@ class TalwarObjective(KiferObjective):
             else:
                 # A Gamma vector is, up to a few per cent, √p times as long as a Gaussian one of the same scale.
                 noise = moved / left * math.sqrt(constants.dimension) * constants.gaussian_width
-            return 2.0 * noise / setting.n + 0.5 * self._jacobian_ridge(setting, cost) * reach**2
+            return 2.0 * noise / setting.n + 0.5 * self.jacobian_ridge(setting, cost) * reach**2
 
         costs = guarantee.epsilon * np.linspace(0.02, 0.9, 45)
-        ridge = self._jacobian_ridge(setting, float(min(costs, key=bound)))
+        ridge = self.jacobian_ridge(setting, float(min(costs, key=bound)))
         return max(ridge, 2.0 * setting.smoothness / LARGEST_CONDITION)

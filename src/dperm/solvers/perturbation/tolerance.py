@@ -3,7 +3,10 @@
 import math
 
 from dperm.accounting.guarantee import Guarantee
+from dperm.errors import NoiseTooLarge
+from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.base import smallest_tolerance
+from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting, margin_rounding, pull_rounding
 from dperm.problem import Problem
 from dperm.problem.prox import prox_is_exact
@@ -14,6 +17,9 @@ REMAINDER_SHARE = 0.005
 
 # The tolerance, as a share of the gradient's sensitivity: far below the noise.
 _TOLERANCE_SHARE = 1e-7
+
+# A random linear term is longer than what it is taken for with probability e^−this.
+_LOG_UNLIKELY = 25.0
 
 
 def tolerance_for(setting: Setting, strong_convexity: float) -> float:
@@ -26,6 +32,41 @@ def tolerance_for(setting: Setting, strong_convexity: float) -> float:
     norm = min(constants.diameter, norm)
     rounding = margin_rounding(setting, norm) + pull_rounding(2.0 * strong_convexity * reach)
     return max(_TOLERANCE_SHARE * moved, 2.0 * smallest_tolerance(setting)) + 4.0 * rounding
+
+
+def check_lengths(calibrated: CalibratedPlan) -> None:
+    """Refuse a ridge under which the random linear term makes the minimiser too long to be solved for exactly.
+
+    Margins of a long minimiser are rounded by more than the tolerance leaves room for, and the search would end without
+    an answer. The length is bounded whatever the rows: by strong convexity b moves the minimiser by at most ‖b‖/(nΛ).
+    The default ridge keeps that below a nominal distance, so this is asked only where a ridge was given.
+    """
+    length = 0.0  # of what a later stage is centred on
+    for item in calibrated.plan.planned:
+        query = item.query
+        if not isinstance(query, ObjectivePerturbationQuery) or query.strong_convexity == 0.0:
+            continue
+        setting, total = query.setting, query.strong_convexity
+        constants = setting.constants
+        moved = _longest_term(query, calibrated.sigma(item)) / (setting.n * total)
+        fall = min(
+            constants.lipschitz / total, math.sqrt(2.0 * (constants.initial_gap + constants.lipschitz * length) / total)
+        )
+        length = min(constants.norm_bound, length + fall + moved)
+        rounding = margin_rounding(setting, length) + pull_rounding(2.0 * total * length)
+        if rounding > 0.25 * query.tolerance:
+            raise NoiseTooLarge(
+                f"with a ridge of {query.ridge:.3g} the random linear term makes the minimiser up to {length:.2g} "
+                "long, which cannot be solved for exactly on every table; use a larger ridge or leave it out."
+            )
+
+
+def _longest_term(query: ObjectivePerturbationQuery, scale: float) -> float:
+    """A length that ‖b‖ exceeds with probability e^−25 at the most."""
+    p = query.setting.constants.dimension
+    if query.distribution == "Gaussian":
+        return scale * (math.sqrt(p) + math.sqrt(2.0 * _LOG_UNLIKELY))
+    return scale * (p + math.sqrt(2.0 * p * _LOG_UNLIKELY) + _LOG_UNLIKELY)  # ‖b‖ is Gamma(p) times the scale
 
 
 def remainder_for(guarantee: Guarantee | None) -> float:

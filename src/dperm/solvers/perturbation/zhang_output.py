@@ -8,7 +8,7 @@ import numpy as np
 from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms import DescentOutputQuery
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
@@ -22,6 +22,14 @@ _NOISELESS_MAX_STEPS = 100_000
 
 # How much smaller than the noise the remaining gap should be.
 _FINISHED = 0.01
+
+
+@dataclass(frozen=True)
+class ZhangSettings:
+    """What gradient descent decided."""
+
+    n_steps: int
+    step_size: float
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,7 @@ class ZhangOutput(Solver):
     max_steps: int = 20_000
 
     name = "zhang-output"
+    listed = 12
     profile = Profile(
         summary="exact gradient descent with Gaussian noise on its last iterate",
         source="Zhang, Zheng, Mou and Wang 2017, Algorithm 1; with the tight sensitivity",
@@ -78,25 +87,13 @@ class ZhangOutput(Solver):
         """Two runs of descent on adjacent tables must stay close."""
         return needs_a_stable_minimiser(problem)
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[ZhangSettings]:
         """Choose T and η."""
         step_size = self.step_size or 1.0 / setting.smoothness
         n_steps = self.n_steps or self._default_steps(setting, guarantee, step_size)
         query = DescentOutputQuery(setting, n_steps, step_size)
         mechanism = f"zhang-output, T = {n_steps} exact full-gradient steps, noise on the last iterate only"
-        return Plan(mechanism, (PlannedQuery(query),), {"n_steps": n_steps, "step_size": step_size})
-
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """σ = Δ sqrt(2 ln(1.25/δ))/ε with the published Δ: 5G(μ + L)/(nμL) strongly convex, 3GTη/n convex."""
-        plan = self.plan(setting, guarantee)
-        constants, steps = setting.constants, float(plan.settings["n_steps"]) * float(plan.settings["step_size"])
-        if constants.strong_convexity > 0.0:
-            moved = 5.0 * (1.0 / constants.strong_convexity + 1.0 / setting.smoothness)
-        else:
-            moved = 3.0 * steps
-        sensitivity = moved * constants.lipschitz / setting.n
-        sigma = sensitivity * math.sqrt(2.0 * math.log(1.25 / guarantee.delta)) / guarantee.epsilon
-        return CalibratedPlan(plan, sigma / plan.planned[0].query.sensitivity)
+        return Plan(mechanism, (PlannedQuery(query),), ZhangSettings(n_steps, step_size))
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """What noise on the last iterate does, and without strong convexity what descent leaves, D²/(2ηT)."""
@@ -105,11 +102,11 @@ class ZhangOutput(Solver):
         noise = moved_risk(setting, setting.constants.dimension * sigma**2)
         if setting.constants.strong_convexity > 0.0:
             return noise
-        time = float(plan.settings["n_steps"]) * float(plan.settings["step_size"])
+        time = plan.settings.n_steps * plan.settings.step_size
         return noise + typical_length(setting, guarantee) ** 2 / (2.0 * time)
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
-        """The descent runs behind the wall (trusted/oracle.py); projecting what the noise moved is post-processing."""
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[ZhangSettings], start: Array) -> Array:
+        """The descent runs within the trusted boundary; projecting what the noise moved is post-processing."""
         return problem.domain.project(oracle.ask(plan.planned[0], start))
 
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float) -> int:

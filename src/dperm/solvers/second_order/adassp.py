@@ -1,22 +1,14 @@
 """AdaSSP: linear regression from released second moments, with noisy residual corrections."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from dperm.accounting.guarantee import Guarantee
-from dperm.mechanisms import HessianQuery, LocalGradientQuery, Query, SmallestEigenvalueQuery
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.problem.losses import Squared
-from dperm.solvers.base import Array, Oracle, Profile
+from dperm.solvers.base import Profile
 from dperm.solvers.second_order.newton_step import SecondOrderSolver
-
-# ϱ: the published ridge is large enough with probability 1 − ϱ.
-_PUBLISHED_FAILURE = 0.05
 
 
 @dataclass(frozen=True)
@@ -58,6 +50,7 @@ class AdaSSP(SecondOrderSolver):
     noiseless_steps: ClassVar[int] = 3
 
     name = "adassp"
+    listed = 19
     profile = Profile(
         summary="least squares from noisy second moments, with noisy residual corrections",
         source="Wang 2018, Algorithm 2 (AdaSSP); with exact accounting, symmetric noise and corrections",
@@ -78,30 +71,3 @@ class AdaSSP(SecondOrderSolver):
         if not isinstance(problem.loss, Squared):
             return f"it is for squared loss, not for {problem.loss.name}."
         return super().refusal(problem)
-
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """Algorithm 2: λ_min, XᵀX and Xᵀy with ε/3 and δ/3 each, the first two times R², the last R·sup|y|."""
-        log_term, share = math.log(6.0 / guarantee.delta), guarantee.epsilon / 3.0
-        scale, constants, n = math.sqrt(log_term) / share, setting.constants, setting.n
-        moments = scale * constants.smoothness / n
-        gradient = LocalGradientQuery(setting)
-        published: tuple[tuple[Query, float], ...] = (
-            (SmallestEigenvalueQuery(setting), moments / SmallestEigenvalueQuery(setting).sensitivity),
-            (HessianQuery(setting), moments / HessianQuery(setting).sensitivity),
-            (gradient, scale * constants.lipschitz_at_zero / n / gradient.sensitivity_at(0.0)),
-        )
-        p = constants.dimension
-        wanted = math.sqrt(p * log_term * math.log(2.0 * p**2 / _PUBLISHED_FAILURE)) / share * constants.smoothness / n
-        settings = {"lowered": log_term / share * constants.smoothness / n, "wanted": wanted}
-        planned = tuple(PlannedQuery(query, 1, multiplier) for query, multiplier in published)
-        return CalibratedPlan(Plan("adassp as published, λ_min, XᵀX and Xᵀy with noise", planned, settings), 1.0)
-
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
-        """The published form solves once; the certified one goes on."""
-        if "wanted" not in plan.settings:
-            return super().run(oracle, problem, plan, start)
-        smallest, moments, gradient = (oracle.ask(item, np.zeros(start.size)) for item in plan.planned)
-        certain = max(float(smallest[0]) - float(plan.settings["lowered"]), 0.0)
-        ridge = max(0.0, float(plan.settings["wanted"]) - certain) + problem.regularizer.strong_convexity
-        found = -np.linalg.solve(moments + ridge * np.eye(start.size), gradient)
-        return problem.domain.project(np.asarray(found, dtype=np.float64))

@@ -2,10 +2,6 @@
 
 from dataclasses import dataclass
 
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
-from dperm.mechanisms.plan import CalibratedPlan
-from dperm.mechanisms.setting import Setting
 from dperm.solvers.base import Profile
 from dperm.solvers.second_order.newton_step import SecondOrderSolver
 
@@ -40,6 +36,7 @@ class DPNewton(SecondOrderSolver):
     """
 
     name = "dp-newton"
+    listed = 18
     profile = Profile(
         summary="a few noisy Newton steps on released Hessians",
         source="Newton's method with symmetric Gaussian noise on Hessians and empirical-Bayes shrinkage",
@@ -50,7 +47,3 @@ class DPNewton(SecondOrderSolver):
         adjacency="certified for both",
         needs="convex smooth loss of one margin",
     )
-
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """Nobody published this form."""
-        raise InvalidParameter("dp-newton has no published noise; use noise='certified'.")

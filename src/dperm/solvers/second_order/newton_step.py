@@ -5,7 +5,7 @@ All that happens to an answer here is post-processing. The noise of every answer
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import HessianQuery, LocalGradientQuery
+from dperm.mechanisms.hessian import LARGEST_HESSIAN
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
@@ -31,6 +32,15 @@ _FLATTEST = 1e-10
 
 # Of later Hessians: how much more of the budget each gets than the one before it.
 _HESSIAN_GROWTH = 3.0
+
+
+@dataclass(frozen=True)
+class SecondOrderSettings:
+    """What a second-order method decided; `noisy` is False for a run without noise."""
+
+    n_steps: int
+    longest_step: float
+    noisy: bool = field(default=True, repr=False)
 
 
 @dataclass(frozen=True)
@@ -86,12 +96,21 @@ class SecondOrderSolver(Solver):
             reason = f"it takes the whole space or an l2 ball, not {problem.domain.name}."
         return reason
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def refusal_at(self, setting: Setting, guarantee: Guarantee) -> str | None:
+        """A Hessian must be small enough to hold."""
+        size = setting.constants.dimension
+        if size <= LARGEST_HESSIAN:
+            return None
+        return f"it needs a Hessian, which has {size}² entries here and is not released beyond {LARGEST_HESSIAN}²."
+
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[SecondOrderSettings]:
         """Divide μ² of Gaussian DP exactly: answers with multipliers ν_j cost Σ 1/ν_j²."""
+        longest = self._longest_step(setting)
         if guarantee is None:
             steps = self.noiseless_steps
             planned = (PlannedQuery(HessianQuery(setting), steps), PlannedQuery(LocalGradientQuery(setting), steps))
-            return Plan(f"{self.name} without noise", planned, {"n_steps": steps, **self._limits(setting)})
+            return Plan(f"{self.name} without noise", planned, SecondOrderSettings(steps, longest, noisy=False))
+        self.check_at(setting, guarantee)
         mu = gaussian_mu(guarantee)
         hessians = tuple(
             PlannedQuery(HessianQuery(setting), 1, 1.0 / (mu * math.sqrt(self.hessian_share * part)))
@@ -101,14 +120,15 @@ class SecondOrderSolver(Solver):
             PlannedQuery(LocalGradientQuery(setting), 1, 1.0 / (mu * math.sqrt((1.0 - self.hessian_share) * part)))
             for part in _growing(self.gradient_growth, self.n_steps)
         )
-        mechanism = f"{self.name}, {self.n_hessians} noisy Hessian(s) and {self.n_steps} noisy gradients, all paid for"
-        return Plan(mechanism, (*hessians, *gradients), {"n_steps": self.n_steps, **self._limits(setting)})
+        mechanism = (
+            f"{self.name}, {self.n_hessians} noisy Hessian(s) and {self.n_steps} noisy gradients, all accounted for"
+        )
+        return Plan(mechanism, (*hessians, *gradients), SecondOrderSettings(self.n_steps, longest))
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[SecondOrderSettings], start: Array) -> Array:
         """Newton steps on released quadratic models."""
-        ridge, longest = problem.regularizer.strong_convexity, float(plan.settings["longest_step"])
-        noisy = not plan.mechanism.endswith("without noise")
-        n_steps = int(plan.settings["n_steps"])
+        ridge, longest = problem.regularizer.strong_convexity, plan.settings.longest_step
+        n_steps, noisy = plan.settings.n_steps, plan.settings.noisy
         if noisy:
             hessians, gradients = plan.planned[: self.n_hessians], plan.planned[self.n_hessians :]
         else:
@@ -141,7 +161,7 @@ class SecondOrderSolver(Solver):
         that is less. The Hessian's noise has spectral radius s√2; a step leaves about s/(s + h + λ) of an error.
         """
         constants, p = setting.constants, setting.constants.dimension
-        distance = min(constants.diameter / 2.0, self._limits(setting)["longest_step"] / 2.0)
+        distance = min(constants.diameter / 2.0, self._longest_step(setting) / 2.0)
         planned = self.plan(setting, guarantee).planned
         last, hessian = planned[-1], planned[self.n_hessians - 1]
         curvature = constants.smoothness / (2.0 * p) + constants.strong_convexity
@@ -154,13 +174,14 @@ class SecondOrderSolver(Solver):
         # K steps see of directions that are flatter than this noise what a ridge of a K-th of it leaves.
         hidden = spread / self.n_steps
         unseen = ridge_bias(setting, hidden, typical_length(setting, guarantee))
-        return min(noise * start / (noise + start) + left + unseen, start + noise)
+        shrunk_noise = noise * start / (noise + start) if noise + start > 0.0 else 0.0
+        return min(shrunk_noise + left + unseen, start + noise)
 
-    def _limits(self, setting: Setting) -> dict[str, float]:
+    def _longest_step(self, setting: Setting) -> float:
         # In units of G/(4L), which is 1/R for logistic loss. Over a way G/L a slope can change from 0 to its largest,
         # so a Hessian says little about what lies further away.
         constants = setting.constants
-        return {"longest_step": self.nominal_distance * constants.lipschitz / (4.0 * constants.smoothness)}
+        return self.nominal_distance * constants.lipschitz / (4.0 * constants.smoothness)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,9 @@ _BATCH_PER_CONDITION = 5.0
 
 _REDUCTION_PER_EPOCH = 20.0
 
+# How much more of the budget every anchor gets than the one before it.
+ANCHOR_GROWTH = 6.0
+
 # A run without noise: how many epochs, and how many steps in all of them, as many as DP-GD takes.
 _NOISELESS_EPOCHS = 20
 _NOISELESS_MAX_STEPS = 100_000
@@ -39,8 +42,8 @@ _LARGEST_BUDGET_RATIO = 1e12
 
 
 @dataclass(frozen=True)
-class AnchoredSolver(Solver):
-    """Settings common to the methods with anchors; see a concrete one for what they do.
+class EpochSolver(Solver):
+    """Settings common to the methods that go by epochs; see a concrete one for what they do.
 
     Parameters
     ----------
@@ -53,22 +56,12 @@ class AnchoredSolver(Solver):
         problem's condition and their noise multiplier is about 1 or above; at least 1e-12.
     step_size : float, optional
         η.
-    anchor_share : float, optional
-        Share of the budget for anchors, within [1e-6, 1 − 1e-6]; the differences get the rest.
-    anchor_growth : float
-        How much more of the budget every anchor gets than the one before it, within [1e-3, 1e3]: the last decides the
-        final error. The first and the last may differ 1e12-fold.
-    averaging : float
-        The share of an epoch's iterates, counted from its end, whose mean is the next anchor.
     """
 
     n_epochs: int | None = None
     n_inner: int | None = None
     sampling_rate: float | None = None
     step_size: float | None = None
-    anchor_share: float | None = None
-    anchor_growth: float = 6.0
-    averaging: float = 0.5
 
     def __post_init__(self) -> None:
         """Check the settings that were given."""
@@ -81,6 +74,30 @@ class AnchoredSolver(Solver):
                 raise InvalidParameter(f"sampling_rate must be at least 1e-12, got {self.sampling_rate!r}.")
         if self.step_size is not None:
             positive("step_size", self.step_size)
+
+
+@dataclass(frozen=True)
+class AnchoredSolver(EpochSolver):
+    """Settings common to the methods with anchors, further to those of `EpochSolver`.
+
+    Parameters
+    ----------
+    anchor_share : float, optional
+        Share of the budget for anchors, within [1e-6, 1 − 1e-6]; the differences get the rest.
+    anchor_growth : float
+        How much more of the budget every anchor gets than the one before it, within [1e-3, 1e3]: the last decides the
+        final error. The first and the last may differ 1e12-fold.
+    averaging : float
+        The share of an epoch's iterates, counted from its end, whose mean is the next anchor.
+    """
+
+    anchor_share: float | None = None
+    anchor_growth: float = ANCHOR_GROWTH
+    averaging: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Check the settings that were given."""
+        super().__post_init__()
         if self.anchor_share is not None:
             smallest, largest = _SMALLEST_SHARE, 1.0 - _SMALLEST_SHARE
             if not smallest <= finite("anchor_share", self.anchor_share) <= largest:
@@ -89,6 +106,11 @@ class AnchoredSolver(Solver):
             raise InvalidParameter(f"anchor_growth must lie in [1e-3, 1e3], got {self.anchor_growth!r}.")
         if not 0.0 < finite("averaging", self.averaging) <= 1.0:
             raise InvalidParameter(f"averaging must lie in (0, 1], got {self.averaging!r}.")
+
+    def _pace(
+        self, setting: Setting, guarantee: Guarantee | None, condition_fitted_in: Callable[[float], float]
+    ) -> "Pace":
+        return pace_for(setting, guarantee, self.n_epochs, self.step_size, self.anchor_growth, condition_fitted_in)
 
     def _anchored_queries(
         self,
@@ -130,7 +152,7 @@ class AnchoredSolver(Solver):
         anchors = tuple(
             PlannedQuery(GradientQuery(setting), 1, 1.0 / math.sqrt(share * mu**2 * part)) for part in shares
         )
-        # Only the proportion to the anchors' noise rests on this theorem; the price is found by the accountant.
+        # Only the proportion to the anchors' noise rests on this theorem; the noise is found by the accountant.
         multiplier = central_limit_multiplier(rate, budget / steps, setting.adjacency)
         return (*anchors, PlannedQuery(DifferenceQuery(setting, rate), steps, multiplier))
 
@@ -184,9 +206,10 @@ class Pace:
 
 
 def pace_for(
-    setting: Setting, guarantee: Guarantee | None, solver: AnchoredSolver, condition_fitted_in: Callable[[float], float]
-) -> Pace:
-    """Find the pace for a strongly convex problem; what the solver was given stays as it is.
+    setting: Setting, guarantee: Guarantee | None, n_epochs: int | None, step_size: float | None,
+    anchor_growth: float, condition_fitted_in: Callable[[float], float],
+) -> Pace:  # fmt: skip
+    """Find the pace for a strongly convex problem; what was given stays as it is.
 
     Parameters
     ----------
@@ -194,23 +217,24 @@ def pace_for(
         Public facts.
     guarantee : Guarantee or None
         None for a run without noise.
-    solver : AnchoredSolver
-        Its settings.
+    n_epochs, step_size, anchor_growth
+        As for `AnchoredSolver`.
     condition_fitted_in : callable
         The condition for which an epoch of so many steps is long enough.
     """
     constants = setting.constants
     condition = setting.smoothness / constants.strong_convexity
     if guarantee is None:
-        n_epochs = solver.n_epochs or _NOISELESS_EPOCHS
+        n_epochs = n_epochs or _NOISELESS_EPOCHS
         # Worse conditioned problems are stopped early: without a limit the smallest penalties would take for ever.
         condition = min(condition, condition_fitted_in(_NOISELESS_MAX_STEPS / n_epochs))
-        return Pace(n_epochs, condition, solver.step_size or 1.0 / setting.smoothness)
+        return Pace(n_epochs, condition, step_size or 1.0 / setting.smoothness)
     mu, gap = gaussian_mu(guarantee), constants.initial_gap
     release = constants.dimension * (setting.sum_sensitivity / (setting.n * mu)) ** 2  # pv: one release's noise
     # From the initial gap to the bound pv/(2μ) of one release at the optimum, 20-fold an epoch.
     ratio = max(2.0 * constants.strong_convexity * gap / release, 1.0)
-    n_epochs = solver.n_epochs or max(3, math.ceil(math.log(ratio) / math.log(_REDUCTION_PER_EPOCH)))
+    by_default = n_epochs is None
+    n_epochs = n_epochs or max(3, math.ceil(math.log(ratio) / math.log(_REDUCTION_PER_EPOCH)))
     # Beyond this condition the noise of the differences in 2κ steps of T epochs, 2Tκ²p(m/(nμ))² for m records moved,
     # is more than ¼ of what remains: the problem is stopped early, which shrinks its flat directions.
     relative = setting.adjacency.records_moved / (setting.n * mu)
@@ -218,11 +242,11 @@ def pace_for(
     # Within a time τ = 2κ/L an anchor's noise adds at most τpv/2; beyond this it is more than half of the initial gap.
     quiet = gap * setting.smoothness / (2.0 * release)
     condition = min(condition, max(reachable, 0.5), quiet)
-    if solver.n_epochs is None and solver.anchor_growth > 1.0:
+    if by_default and anchor_growth > 1.0:
         # The first anchor has growth^(1 − T) of the last one's budget, and must not do more harm than good either.
         room = min(gap * setting.smoothness / (1.2 * release * condition), _LARGEST_BUDGET_RATIO)
-        n_epochs = min(n_epochs, 1 + math.floor(max(0.0, math.log(room) / math.log(solver.anchor_growth))))
-    return Pace(n_epochs, condition, solver.step_size or min(1.0, 2.0 * condition) / setting.smoothness)
+        n_epochs = min(n_epochs, 1 + math.floor(max(0.0, math.log(room) / math.log(anchor_growth))))
+    return Pace(n_epochs, condition, step_size or min(1.0, 2.0 * condition) / setting.smoothness)
 
 
 def equal_epochs(n_epochs: int, n_inner: float) -> tuple[int, ...]:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
-from dperm.mechanisms.plan import CalibratedPlan, Plan
+from dperm.mechanisms.plan import Plan
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile
@@ -17,13 +16,23 @@ from dperm.solvers.variance_reduced.anchored import (
     AnchoredSolver,
     anchored_text,
     equal_epochs,
-    pace_for,
     sampling_rate_for,
 )
 
 # Katyusha has 3L where this is 1.5 L: with batches of hundreds of rows most of that slack is not needed.
 _SLACK = 1.5
 _STEPS_PER_ROOT_CONDITION = 6.0
+
+
+@dataclass(frozen=True)
+class KatyushaSettings:
+    """What DP-Katyusha decided; `towards_z` and `towards_anchor` are τ₁ and τ₂."""
+
+    n_epochs: int
+    n_inner: int
+    step_size: float
+    towards_z: float
+    towards_anchor: float
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,7 @@ class DPKatyusha(AnchoredSolver):
     averaging: float = 1.0
 
     name = "dp-katyusha"
+    listed = 4
     profile = Profile(
         summary="accelerated variance-reduced steps around privately released anchors",
         source="Wang, Ye and Xu 2017, Remark 4.2, after Allen-Zhu 2017",
@@ -78,9 +88,9 @@ class DPKatyusha(AnchoredSolver):
         """The momentum rests on strong convexity."""
         return needs_strong_convexity(problem)
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[KatyushaSettings]:
         """Choose T, m, q, the momentum and the shares."""
-        pace = pace_for(setting, guarantee, self, lambda n_steps: (n_steps / _STEPS_PER_ROOT_CONDITION) ** 2)
+        pace = self._pace(setting, guarantee, lambda n_steps: (n_steps / _STEPS_PER_ROOT_CONDITION) ** 2)
         n_epochs, condition = pace.n_epochs, pace.condition
         n_inner = self.n_inner or min(_STEPS_PER_ROOT_CONDITION * math.sqrt(condition), 3.0 * condition)
         inner = equal_epochs(n_epochs, n_inner)
@@ -89,31 +99,28 @@ class DPKatyusha(AnchoredSolver):
             setting, guarantee, inner, condition**1.5, sampling_rate_for(setting, condition)
         )  # fmt: skip
         rate = planned[-1].query.sampling_rate
-        settings = {
-            "n_epochs": n_epochs,
-            "n_inner": inner[0],
-            "step_size": pace.step_size,
-            "towards_z": min(0.5, math.sqrt(2.0 / (_SLACK * condition))),  # τ₁
-            "towards_anchor": min(0.5, 0.5 / (rate * setting.n)),  # τ₂ = 1/(2b)
-        }
+        settings = KatyushaSettings(
+            n_epochs=n_epochs,
+            n_inner=inner[0],
+            step_size=pace.step_size,
+            towards_z=min(0.5, math.sqrt(2.0 / (_SLACK * condition))),  # τ₁
+            towards_anchor=min(0.5, 0.5 / (rate * setting.n)),  # τ₂ = 1/(2b)
+        )
         text = anchored_text(rate)
         return Plan(f"dp-katyusha, T = {n_epochs} epochs of m = {inner[0]} steps, {text}", planned, settings)
-
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """The paper names the method and gives no noise for it."""
-        raise InvalidParameter("the paper gives no noise for dp-katyusha; use noise='certified' or dp-svrg.")
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """As measured on Covertype: a little above DP-SVRG."""
         condition = setting.smoothness / setting.constants.strong_convexity
         return rate_risk(setting, guarantee, 1.2 + 1e-3 * condition, math.inf)
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[KatyushaSettings], start: Array) -> Array:
         """Allen-Zhu's Algorithm 1 with option II, around released anchor gradients."""
         *anchors, difference = plan.planned
-        n_inner = int(plan.settings["n_inner"])
-        towards_z, towards_anchor = float(plan.settings["towards_z"]), float(plan.settings["towards_anchor"])
-        step_size = float(plan.settings["step_size"]) / (_SLACK * towards_z)  # α
+        n_inner, towards_z, towards_anchor = (
+            plan.settings.n_inner, plan.settings.towards_z, plan.settings.towards_anchor
+        )  # fmt: skip
+        step_size = plan.settings.step_size / (_SLACK * towards_z)  # α
         growth = 1.0 + step_size * problem.regularizer.strong_convexity
         first_averaged = n_inner - max(1, round(self.averaging * n_inner))
         anchor = y = z = start

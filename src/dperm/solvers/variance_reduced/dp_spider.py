@@ -10,7 +10,7 @@ from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import DifferenceQuery, GradientQuery
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
@@ -22,6 +22,15 @@ _STEPS = (1.0, 0.75, 0.5, 0.25, 0.1)
 
 # A run without noise: the most steps, and an anchor every so many of them.
 _NOISELESS_STEPS, _NOISELESS_PERIOD = 10_000, 10
+
+
+@dataclass(frozen=True)
+class SpiderSettings:
+    """What DP-Spider decided."""
+
+    n_steps: int
+    period: int
+    step_size: float
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,7 @@ class DPSpider(Solver):
     --------
     >>> from dperm import DPSpider, Guarantee, Problem, Sigmoid, FitOptions
     >>> fit = FitOptions(Problem(Sigmoid()), guarantee=Guarantee(1.0, 1e-6), solver=DPSpider()).plan(30_000, 100)
-    >>> fit.settings["period"] > 1
+    >>> fit.settings.period > 1
     True
     """
 
@@ -63,6 +72,7 @@ class DPSpider(Solver):
     max_steps: int = 1_000
 
     name = "dp-spider"
+    listed = 21
     profile = Profile(
         summary="descent along gradients kept up to date by their noisy changes",
         source="after SpiderBoost (Wang et al. 2019) and DIFF2 (Murata and Suzuki 2023)",
@@ -94,7 +104,7 @@ class DPSpider(Solver):
         """Every problem that dperm can state is smooth."""
         return None
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[SpiderSettings]:
         """Choose T, the period, η and the shares."""
         if guarantee is None:
             rate = math.log1p(setting.constants.strong_convexity / setting.smoothness)
@@ -103,15 +113,10 @@ class DPSpider(Solver):
             return self._plan(setting, Pace(n_steps, period, self.step_size or 1.0 / setting.smoothness, 1.0, 1.0, 0.0))
         return self._plan(setting, self._pace(setting, gaussian_mu(guarantee)))
 
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """The paper does not have this method."""
-        raise InvalidParameter("dp-spider is not in the paper; use noise='certified'.")
-
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[SpiderSettings], start: Array) -> Array:
         """Ask for a gradient or for its change, step, and keep what is to be returned."""
         anchor, *difference = plan.planned
-        n_steps, period = int(plan.settings["n_steps"]), int(plan.settings["period"])
-        step_size = float(plan.settings["step_size"])
+        n_steps, period, step_size = plan.settings.n_steps, plan.settings.period, plan.settings.step_size
         if self.release == "uniform":
             n_steps = int(oracle.public_coin.integers(n_steps))  # w_m, m uniform from {0 … T − 1}
         w = before = best = start
@@ -135,7 +140,7 @@ class DPSpider(Solver):
         distance = distance_bound(setting, self.nominal_distance)
         return min(setting.constants.initial_gap, distance * math.sqrt(bound))
 
-    def _plan(self, setting: Setting, pace: "Pace") -> Plan:
+    def _plan(self, setting: Setting, pace: "Pace") -> Plan[SpiderSettings]:
         n_anchors = math.ceil(pace.n_steps / pace.period)
         planned = [PlannedQuery(GradientQuery(setting), n_anchors, 1.0 / pace.anchor_mu)]
         if pace.n_steps > n_anchors:
@@ -143,10 +148,9 @@ class DPSpider(Solver):
             planned.append(PlannedQuery(differences, pace.n_steps - n_anchors, 1.0 / pace.difference_mu))
         mechanism = (
             f"{self.name}, T = {pace.n_steps} steps, {n_anchors} noisy full gradients and "
-            f"{pace.n_steps - n_anchors} noisy gradient differences, all of them paid for"
+            f"{pace.n_steps - n_anchors} noisy gradient differences, all of them accounted for"
         )
-        settings = {"n_steps": pace.n_steps, "period": pace.period, "step_size": pace.step_size}
-        return Plan(mechanism, tuple(planned), settings)
+        return Plan(mechanism, tuple(planned), SpiderSettings(pace.n_steps, pace.period, pace.step_size))
 
     def _pace(self, setting: Setting, mu: float) -> "Pace":
         """The pace with the least bound among those that keep to what was given."""

@@ -1,40 +1,46 @@
-"""DP-SVRG, Algorithm 1 of the paper: anchored, so that its guarantee is true, and as printed."""
+"""DP-SVRG, Algorithm 1 of the paper, anchored: so corrected its guarantee is true."""
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.plan import CalibratedPlan, Plan, check_steps
+from dperm.mechanisms.plan import Plan
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile
 from dperm.solvers.expected import rate_risk
-from dperm.solvers.published.paper import paper_sigma
-from dperm.solvers.published.printed import TwoFormSolver, pay_as_printed
 from dperm.solvers.refusals import needs_strong_convexity
 from dperm.solvers.variance_reduced.anchored import (
+    AnchoredSolver,
     anchored_epoch,
+    anchored_text,
     equal_epochs,
-    pace_for,
     sampling_rate_for,
 )
 
 # With η = 1/L, 2κ steps reduce the error in the slowest direction e²-fold.
-_STEPS_PER_CONDITION = 2.0
-
-# Theorem 4.2 with η = 1/(40L): 8ηL/(1 − 8ηL) = ¼, and m = 202κ brings the sum of both
-# terms of its inequality below ½.
-_PAPER_STEP, _PAPER_INNER = 1.0 / 40.0, 202.0
+STEPS_PER_CONDITION = 2.0
 
 
 @dataclass(frozen=True)
-class DPSVRG(TwoFormSolver):
+class SVRGSettings:
+    """What DP-SVRG and DP-SVRG++ decided; m is that of the first half epoch for the second."""
+
+    n_epochs: int
+    n_inner: int
+    step_size: float
+
+
+@dataclass(frozen=True)
+class DPSVRG(AnchoredSolver):
     """Variance-reduced proximal steps around anchors, for strongly convex problems.
 
     Every epoch releases ṽ = ∇F(w̃) + N(0, σ_s² I) once. An inner step is
     w_t = prox_{ηr, C}(w_{t−1} − η(d_t + ṽ)), where d_t estimates ∇F(w_{t−1}) − ∇F(w̃) on a batch, with noise
-    proportional to min(2G, L‖w_{t−1} − w̃‖). The next anchor is a mean of iterates.
+    proportional to min(2G, L‖w_{t−1} − w̃‖). The next anchor is a mean of iterates. The steps as the paper prints them
+    are `PrintedSVRG`, which noise="paper" takes.
 
     Parameters
     ----------
@@ -53,12 +59,6 @@ class DPSVRG(TwoFormSolver):
         may differ 1e12-fold.
     averaging : float
         The share of an epoch's iterates, counted from its end, whose mean is the next anchor.
-    form : {"anchored", "printed"}, optional
-        "printed" is line 7 as the paper has it: noise on the sum of both parts, every step paid for at its full
-        sensitivity, all iterates averaged. It makes no use of `anchor_share`, `anchor_growth` and `averaging`. The
-        default is "anchored", and "printed" with noise="paper".
-    paper_constant : float
-        c in σ² = c G² T m ln(1/δ)/(nε)², used with noise="paper" only.
     barzilai_borwein : bool
         Step sizes ‖Δw‖²/(m ⟨Δw, Δv⟩) from the released values of two epochs (SVRG-BB), within [1/(mL), 1/(mμ)] and
         at most 1/L.
@@ -73,9 +73,10 @@ class DPSVRG(TwoFormSolver):
     barzilai_borwein: bool = False
 
     name = "dp-svrg"
+    listed = 2
     profile = Profile(
         summary="variance-reduced steps around privately released anchors",
-        source="Wang, Ye and Xu 2017, Algorithm 1, mended",
+        source="Wang, Ye and Xu 2017, Algorithm 1, corrected",
         table="Table 1, this paper",
         utility="p log(n)/(μn²ε²)",
         gradients="(n + bκ) T, T = log(n²ε²μ/p), batches of b rows",
@@ -94,50 +95,26 @@ class DPSVRG(TwoFormSolver):
         """Algorithm 1 needs strong convexity."""
         return needs_strong_convexity(problem)
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[SVRGSettings]:
         """Choose T, m, q, η and the shares."""
-        pace = pace_for(setting, guarantee, self, lambda n_steps: n_steps / _STEPS_PER_CONDITION)
+        pace = self._pace(setting, guarantee, lambda n_steps: n_steps / STEPS_PER_CONDITION)
         slowness = max(1.0, 1.0 / pace.step_size / setting.smoothness)
-        inner = equal_epochs(pace.n_epochs, self.n_inner or _STEPS_PER_CONDITION * pace.condition * slowness)
+        inner = equal_epochs(pace.n_epochs, self.n_inner or STEPS_PER_CONDITION * pace.condition * slowness)
         smallest_rate = sampling_rate_for(setting, pace.condition)
-        planned, text = self._epochs(setting, guarantee, inner, pace.condition, smallest_rate)
-        settings: dict[str, float | int | str] = {
-            "n_epochs": pace.n_epochs,
-            "n_inner": inner[0],
-            "step_size": pace.step_size,
-            "form": self.form or "anchored",
-        }
+        planned = self._anchored_queries(setting, guarantee, inner, pace.condition, smallest_rate)
+        text = anchored_text(planned[-1].query.sampling_rate)
+        settings = SVRGSettings(pace.n_epochs, inner[0], pace.step_size)
         return Plan(f"dp-svrg, T = {pace.n_epochs} epochs of m = {inner[0]} steps, {text}", planned, settings)
-
-    def paper(self, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
-        """Equation (3), σ = G sqrt(c T m ln(1/δ))/(nε), on the printed step with batches of one row on average."""
-        constants = setting.constants
-        # Theorem 4.2's T, with the gap halved an epoch.
-        variance = paper_sigma(setting, guarantee, 1.0) ** 2
-        ratio = constants.initial_gap * constants.strong_convexity / (constants.dimension * variance)
-        n_inner = self.n_inner or _PAPER_INNER * setting.smoothness / constants.strong_convexity
-        check_steps(n_inner)
-        plan = self._plan_as_in_the_paper(
-            setting,
-            guarantee,
-            n_epochs=max(1, math.ceil(math.log2(max(ratio, 1.0)))),
-            n_inner=math.ceil(n_inner),
-            step_size=_PAPER_STEP / setting.smoothness,
-        )
-        sigma = paper_sigma(setting, guarantee, self.paper_constant * plan.n_steps)
-        return pay_as_printed(plan, sigma, guarantee.epsilon)
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """As measured on Covertype: close to one release, until the noise of the differences stops it early."""
         condition = setting.smoothness / setting.constants.strong_convexity
         return rate_risk(setting, guarantee, 1.1 + 1e-3 * condition, math.inf)
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan, start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[SVRGSettings], start: Array) -> Array:
         """Algorithm 1, around anchors that are released once an epoch."""
-        if plan.settings["form"] == "printed":
-            return self._run_printed(oracle, plan, start)
         *anchors, difference = plan.planned
-        n_inner, step_size = int(plan.settings["n_inner"]), float(plan.settings["step_size"])
+        n_inner, step_size = plan.settings.n_inner, plan.settings.step_size
         anchor = start
         before: tuple[Array, Array] | None = None
         for item in anchors:  # line 1
@@ -150,21 +127,8 @@ class DPSVRG(TwoFormSolver):
             )  # lines 4 to 10
         return anchor  # line 12
 
-    def _run_printed(self, oracle: Oracle, plan: Plan, start: Array) -> Array:
-        """Algorithm 1 as printed; its inner loop runs behind the wall (trusted/differences.py)."""
-        n_inner, step_size = int(plan.settings["n_inner"]), float(plan.settings["step_size"])
-        anchor = start
-        before: tuple[Array, Array] | None = None
-        for item in plan.planned:  # line 1
-            _, mean, direction = oracle.ask(item, anchor, anchor, step_size=step_size)  # lines 2 to 9
-            if self.barzilai_borwein and before is not None:
-                # The mean direction is a released estimate of the gradient near the mean iterate.
-                step_size = barzilai_borwein_step(mean - before[0], direction - before[1], n_inner, plan)
-            anchor, before = mean, (mean, direction)  # line 10
-        return anchor  # line 12
 
-
-def barzilai_borwein_step(moved: Array, change: Array, n_inner: int, plan: Plan) -> float:
+def barzilai_borwein_step(moved: Array, change: Array, n_inner: int, plan: Plan[Any]) -> float:
     """SVRG-BB's step ‖Δw‖²/(m ⟨Δw, Δv⟩) from released values, kept to what public constants allow."""
     setting = plan.planned[0].query.setting
     low = 1.0 / (n_inner * setting.smoothness)

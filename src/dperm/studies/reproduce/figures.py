@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dperm.solvers import DPGD, DPSVRG, DPSVRGPlusPlus, Solver, ZhangOutput
+from dperm.solvers import Solver
+from dperm.solvers.descent.dp_gd import DPGD
+from dperm.solvers.perturbation.zhang_output import ZhangOutput
+from dperm.solvers.published import PrintedSVRG, PrintedSVRGPlusPlus
+from dperm.solvers.variance_reduced.dp_svrg import DPSVRG
+from dperm.solvers.variance_reduced.dp_svrg_plus_plus import DPSVRGPlusPlus
 from dperm.studies.reproduce.lab import Fit, Measurement
 from dperm.studies.reproduce.pictures import Curve, Panel, draw_panels
 from dperm.studies.reproduce.rows import CovertypeRows
@@ -44,7 +49,7 @@ class Figure:
     """One figure of the paper: its methods on Covertype at several ε.
 
     The first line of the panel as printed and the first two of the certified one are the paper's method: as printed,
-    then with certified noise as printed and mended. The others are what it is compared with.
+    then with certified noise as printed and corrected. The others are what it is compared with.
     """
 
     name: str
@@ -105,13 +110,13 @@ class Figure:
     def _verdicts(self, points: Points) -> list[Verdict]:
         printed, certified = self._ends(PRINTED, points), self._ends(CERTIFIED, points)
         ours, *others = printed
-        literal, mended, *rivals = certified
+        literal, corrected, *rivals = certified
         return [
             *[self._gap("printed", printed, ours, other) for other in others],
             *[self._cost("printed", printed, ours, other) for other in others],
             *[self._gap("certified", certified, literal, other) for other in rivals],
-            *[self._gap("certified", certified, mended, other) for other in rivals],
-            *[self._cost("certified", certified, mended, other) for other in rivals],
+            *[self._gap("certified", certified, corrected, other) for other in rivals],
+            *[self._cost("certified", certified, corrected, other) for other in rivals],
         ]
 
     def _gap(self, noise: str, ends: Ends, ours: str, other: str) -> Verdict:
@@ -209,15 +214,15 @@ def _gradient_descents(
 
 
 def _lines(
-    method: str, printed: Sequence[DPSVRG | DPSVRGPlusPlus], mended: Sequence[Solver], n: int,
+    method: str, printed: Sequence[PrintedSVRG | PrintedSVRGPlusPlus], corrected: Sequence[Solver], n: int,
     descents: Callable[[str], tuple[Line, Line]],
 ) -> tuple[Line, ...]:  # fmt: skip
-    paid_for = replace(printed[-1], form="printed", sampling_rate=1.0 / n)
+    accounted_for = replace(printed[-1], sampling_rate=1.0 / n)
     return (
         Line(f"{method} as printed", 0, PRINTED, tuple(printed)),
         *descents(PRINTED),
-        Line(f"{method} as printed", 0, CERTIFIED, (paid_for,)),
-        Line(f"{method} mended", 3, CERTIFIED, tuple(mended)),
+        Line(f"{method} as printed", 0, CERTIFIED, (accounted_for,)),
+        Line(f"{method} corrected", 3, CERTIFIED, tuple(corrected)),
         *descents(CERTIFIED),
     )
 
@@ -232,7 +237,7 @@ def figure_1(quick: bool) -> Figure:
     steps = (15, 150) if quick else (150, 1500)
     lines = _lines(
         "DP-SVRG",
-        [DPSVRG(n_epochs=t, n_inner=n_inner, barzilai_borwein=True) for t in epochs],
+        [PrintedSVRG(n_epochs=t, n_inner=n_inner, barzilai_borwein=True) for t in epochs],
         [DPSVRG(n_epochs=t) for t in ((None,) if quick else (1, 2, None))],
         n,
         lambda panel: _gradient_descents(panel, steps, None, (15, None)),
@@ -249,7 +254,7 @@ def figure_2(quick: bool) -> Figure:
     steps = (15, 150) if quick else (15, 150, 1000)
     lines = _lines(
         "DP-SVRG++",
-        [DPSVRGPlusPlus(n_epochs=t, n_inner=10, step_size=0.01) for t in epochs],
+        [PrintedSVRGPlusPlus(n_epochs=t, n_inner=10, step_size=0.01) for t in epochs],
         [DPSVRGPlusPlus(n_epochs=t) for t in ((None,) if quick else (2, 4, 6, None))],
         n,
         lambda panel: _gradient_descents(panel, steps, 0.1, steps),

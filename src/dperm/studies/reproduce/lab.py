@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dperm.accounting.guarantee import Guarantee
-from dperm.errors import DpermError, InvalidParameter, LargeDeltaWarning
+from dperm.errors import DpermError, LargeDeltaWarning
 from dperm.planning.fit_plan import FitPlan
 from dperm.planning.minimize import minimize
 from dperm.planning.options import FitOptions
@@ -67,7 +67,7 @@ class Fit:
         result: dict[str, Any] = {"at_zero": sample.at_zero, "excess": None, "gradients": None}
         try:
             planned = _planned(sample.problem, *sample.X.shape, guarantee, self.solver, self.noise)
-        except InvalidParameter as error:
+        except DpermError as error:
             return result | {"reason": str(error)}
         plan = planned.calibrated.plan
         result["gradients"] = plan.passes * len(sample.y) if plan.passes < float("inf") else None

@@ -12,7 +12,13 @@ from dperm.problem import Problem
 from dperm.problem.domains import L2Ball
 from dperm.problem.losses import Logistic
 from dperm.problem.regularizers import L2
-from dperm.solvers import DPGD, DPSVRG, DPAccMD, DPSVRGPlusPlus, KiferObjective, Solver, TalwarMirror, ZhangOutput
+from dperm.solvers import Solver
+from dperm.solvers.descent.dp_gd import DPGD
+from dperm.solvers.mirror.dp_accmd import DPAccMD
+from dperm.solvers.mirror.talwar_mirror import TalwarMirror
+from dperm.solvers.perturbation.kifer_objective import KiferObjective
+from dperm.solvers.perturbation.zhang_output import ZhangOutput
+from dperm.solvers.published import PrintedSVRG, PrintedSVRGPlusPlus
 from dperm.studies.reproduce.lab import Measurement
 from dperm.studies.reproduce.pictures import draw_scatter
 from dperm.studies.reproduce.prices import DELTA, LiteralAccMD, Price
@@ -84,16 +90,16 @@ class Study:
         for n in self.ns:
             for batch in self.batches:
                 rate = min(1.0, batch / n)
-                solvers += [(RIDGE, DPSVRG(n_epochs=t, n_inner=m, form="printed", sampling_rate=rate), n)
+                solvers += [(RIDGE, PrintedSVRG(n_epochs=t, n_inner=m, sampling_rate=rate), n)
                             for t, m in self.svrg]  # fmt: skip
-                solvers += [(PLAIN, DPSVRGPlusPlus(n_epochs=t, n_inner=m, form="printed", sampling_rate=rate), n)
+                solvers += [(PLAIN, PrintedSVRGPlusPlus(n_epochs=t, n_inner=m, sampling_rate=rate), n)
                             for t, m in self.doubling]  # fmt: skip
         return [Price(problem, solver, n, epsilon) for problem, solver, n in solvers for epsilon in self.epsilons]
 
     def _experiments(self) -> list[Price]:
         rate = 1.0 / PAPER_N
-        svrg = DPSVRG(n_epochs=15, n_inner=5000, form="printed", sampling_rate=rate)
-        doubling = DPSVRGPlusPlus(n_epochs=15, n_inner=10, form="printed", sampling_rate=rate)
+        svrg = PrintedSVRG(n_epochs=15, n_inner=5000, sampling_rate=rate)
+        doubling = PrintedSVRGPlusPlus(n_epochs=15, n_inner=10, sampling_rate=rate)
         pairs = ((RIDGE, svrg), (PLAIN, doubling))
         return [Price(problem, solver, PAPER_N, epsilon) for problem, solver in pairs for epsilon in self.shown]
 
@@ -165,7 +171,7 @@ class Study:
             found, solver = results[one], one.solver
             sampled: tuple[Cell, ...] = (None, None, None)
             condition: tuple[Cell, ...] = (None, "none needed")
-            if isinstance(solver, DPSVRG | DPSVRGPlusPlus):
+            if isinstance(solver, PrintedSVRG | PrintedSVRGPlusPlus):
                 needed = _needed(one, results)
                 sampled = solver.n_epochs, solver.n_inner, _batch(one)
                 condition = needed, "yes" if needed <= 1.0 else "no"
@@ -182,14 +188,14 @@ class Study:
 
 
 def _batch(one: Price) -> int:
-    rate = one.solver.sampling_rate if isinstance(one.solver, DPSVRG | DPSVRGPlusPlus) else None
+    rate = one.solver.sampling_rate if isinstance(one.solver, PrintedSVRG | PrintedSVRGPlusPlus) else None
     return round((rate or 1.0) * one.n)
 
 
 def _needed(one: Price, results: Mapping[Measurement, dict[str, Any]]) -> float:
     """c₁ = ε n²/(steps · batch²); the theorems count T m steps, and 2ᵀ m for DP-SVRG++."""
     steps = float(results[one]["steps"])
-    if isinstance(one.solver, DPSVRGPlusPlus):
+    if isinstance(one.solver, PrintedSVRGPlusPlus):
         steps = 2.0 ** int(one.solver.n_epochs or 0) * int(one.solver.n_inner or 0)
     return one.epsilon * one.n**2 / (steps * _batch(one) ** 2)
 
@@ -205,7 +211,7 @@ def least_delta(one: Price, found: dict[str, Any]) -> float:
     steps, sigma, solver = int(found["steps"]), float(found["sigma"]), one.solver
     if (isinstance(solver, DPGD) and solver.accounting == "composition") or isinstance(solver, DPAccMD):
         return gaussian_delta(2.0 * math.sqrt(steps) / (one.n * sigma), one.epsilon)
-    if not isinstance(solver, DPSVRG | DPSVRGPlusPlus):
+    if not isinstance(solver, PrintedSVRG | PrintedSVRGPlusPlus):
         return 0.0
     by_anchor = gaussian_delta(2.0 * math.sqrt(steps) / (one.n * sigma), one.epsilon)
     seen = 1.0 / (_batch(one) * sigma)

@@ -5,18 +5,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dperm.problem.domains import L1Ball
-from dperm.solvers import (
-    DPSVRG,
-    BassilySGD,
-    ChaudhuriObjective,
-    DPAccMD,
-    DPSVRGPlusPlus,
-    KiferObjective,
-    TalwarFrankWolfe,
-    TalwarMirror,
-    TalwarObjective,
-    ZhangOutput,
-)
+from dperm.solvers.descent.bassily_sgd import BassilySGD
+from dperm.solvers.mirror.dp_accmd import DPAccMD
+from dperm.solvers.mirror.talwar_frank_wolfe import TalwarFrankWolfe
+from dperm.solvers.mirror.talwar_mirror import TalwarMirror
+from dperm.solvers.perturbation.chaudhuri_objective import ChaudhuriObjective
+from dperm.solvers.perturbation.kifer_objective import KiferObjective
+from dperm.solvers.perturbation.talwar_objective import TalwarObjective
+from dperm.solvers.perturbation.zhang_output import ZhangOutput
+from dperm.solvers.variance_reduced.dp_svrg import DPSVRG
+from dperm.solvers.variance_reduced.dp_svrg_plus_plus import DPSVRGPlusPlus
 from dperm.studies.reproduce.comparison import DELTA, Axis, Comparison, Place, Row
 from dperm.studies.reproduce.rows import HARD_LENGTH, HardRows, SparseRows, SphereRows
 

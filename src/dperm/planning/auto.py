@@ -1,0 +1,117 @@
+"""Which solver: one that was asked for and takes the problem, or the one with the smallest expected risk."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dperm.accounting.guarantee import Guarantee
+from dperm.errors import InvalidParameter, UnsupportedProblem
+from dperm.mechanisms.setting import Setting
+from dperm.problem import Problem
+from dperm.solvers import SOLVERS, Solver
+from dperm.solvers.descent.dp_gd import DPGD
+from dperm.solvers.perturbation.dp_objective import DPObjective
+
+
+class Prediction(NamedTuple):
+    """What one solver is expected to do on a problem, from public numbers.
+
+    Attributes
+    ----------
+    solver : Solver
+        With its default settings.
+    risk : float
+        About E[F^r(w) − min F^r]; infinite where its authors' bound is all that is known.
+    """
+
+    solver: Solver
+    risk: float
+
+
+def predictions(problem: Problem, setting: Setting, guarantee: Guarantee) -> list[Prediction]:
+    """Every solver that takes the problem, the smallest expected risk first; no data is touched.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be minimised.
+    setting : Setting
+        Its constants, the public n and the adjacency.
+    guarantee : Guarantee
+        What must hold.
+    """
+    found = []
+    for kind in SOLVERS.values():
+        solver = kind()
+        if solver.refusal(problem) is None and (kind.pure or guarantee.delta > 0.0):
+            with np.errstate(all="ignore"):  # what a float cannot hold is no prediction
+                if solver.refusal_at(setting, guarantee) is None:
+                    risk = solver.expected_risk(setting, guarantee)
+                    found.append(Prediction(solver, math.inf if math.isnan(risk) else risk))
+    return sorted(found, key=lambda prediction: prediction.risk)
+
+
+def check_solver(solver: object, problem: Problem, guarantee: Guarantee | None) -> Solver | None:
+    """Turn a name or a solver object into a solver that takes this problem, or raise; None stands for "auto".
+
+    Parameters
+    ----------
+    solver : str or Solver
+        What was asked for.
+    problem : Problem
+        What is to be minimised.
+    guarantee : Guarantee or None
+        What must hold; None for a run without noise.
+    """
+    if isinstance(solver, str) and solver == "auto":
+        return None
+    pure = guarantee is not None and guarantee.delta == 0.0
+    if isinstance(solver, str) and solver in SOLVERS:
+        chosen: Solver = SOLVERS[solver]()
+    elif isinstance(solver, Solver):
+        chosen = solver
+    else:
+        names = ", ".join(repr(name) for name in ("auto", *SOLVERS))
+        raise InvalidParameter(f"solver must be one of {names} or a solver object, got {solver!r}.")
+    reason = chosen.refusal(problem)
+    if reason is None and pure and not chosen.pure:
+        reason = "delta = 0 asks for pure ε, which its noise cannot give."
+    if reason is not None:
+        raise UnsupportedProblem(f"{chosen.name} cannot take this problem: {reason} {_who_takes(problem, pure)}")
+    return chosen
+
+
+def choose_solver(solver: object, problem: Problem, setting: Setting, guarantee: Guarantee | None) -> Solver:
+    """Turn a name, "auto" or a solver object into a solver that takes this problem, or raise.
+
+    Parameters
+    ----------
+    solver : str or Solver
+        What was asked for. "auto" is the one with the smallest expected risk; without a guarantee, for a run without
+        noise, one that finds the exact minimiser if there is one.
+    problem, guarantee
+        As for `check_solver`.
+    setting : Setting
+        The problem's constants, the public n and the adjacency.
+    """
+    return check_solver(solver, problem, guarantee) or _automatic(problem, setting, guarantee)
+
+
+def _automatic(problem: Problem, setting: Setting, guarantee: Guarantee | None) -> Solver:
+    if guarantee is None:
+        exact = DPObjective()
+        return exact if exact.refusal(problem) is None else DPGD()
+    ranked = predictions(problem, setting, guarantee)
+    if not ranked:
+        raise UnsupportedProblem(f"no solver takes this problem with this guarantee. {_who_takes(problem, False)}")
+    return ranked[0].solver
+
+
+def _who_takes(problem: Problem, pure: bool) -> str:
+    able = [
+        name for name, kind in SOLVERS.items() if kind.example().refusal(problem) is None and (kind.pure or not pure)
+    ]
+    if not able:
+        return "No solver takes it."
+    return f"{' and '.join([', '.join(able[:-1]), able[-1]]) if len(able) > 1 else able[0]} can."
