@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from contracts.solvers import SOLVER_EXAMPLES
-from dperm import DPGD, Guarantee, InvalidParameter, L1Ball, Logistic, PlanExceeded, Problem, Sigmoid
+from dperm import DPGD, Diverged, Guarantee, InvalidParameter, L1Ball, Logistic, PlanExceeded, Problem, Sigmoid
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import DifferenceQuery, GradientQuery
@@ -188,7 +188,7 @@ def test_a_query_on_understated_bounds_is_refused():
 def test_a_question_that_fails_is_charged_all_the_same():
     oracle, item = open_oracle(2)
     with oracle:
-        with pytest.raises(ValueError, match="diverged"):
+        with pytest.raises(Diverged, match="diverged"):
             oracle.ask(item, np.full(P, np.nan))
         oracle.ask(item, np.zeros(P))
         with pytest.raises(PlanExceeded):

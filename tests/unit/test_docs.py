@@ -63,3 +63,25 @@ def test_the_pitfalls_keep_their_numbers_and_name_a_test_each():
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "extending.md").read_text(), re.S))
 def test_the_examples_of_extensions_run(code, capsys):
     exec(code, {"__name__": "example"})
+
+
+def cited_in_code():
+    sources = [path for folder in ("src", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    return sorted({page for path in sources for page in re.findall(r"docs/[a-z_/]+\.md", path.read_text())})
+
+
+@pytest.mark.parametrize("page", cited_in_code())
+def test_every_page_that_the_code_cites_exists(page):
+    assert (ROOT / page).exists()
+
+
+def cited_pitfalls():
+    cited = re.compile(r"[Pp]itfalls? (\d+)")
+    return sorted(
+        {int(number) for path in (ROOT / "tests").rglob("*.py") for number in cited.findall(path.read_text())}
+    )
+
+
+@pytest.mark.parametrize("number", cited_pitfalls())
+def test_every_pitfall_that_a_test_cites_is_on_the_page(number):
+    assert re.search(rf"^{number}\. ", (ROOT / "docs" / "pitfalls.md").read_text(), flags=re.M)

@@ -26,7 +26,7 @@ from dperm import (
     minimize,
 )
 from dperm.accounting.guarantee import Adjacency
-from dperm.errors import NoiseTooLarge, UnsupportedProblem
+from dperm.errors import Diverged, NoiseTooLarge, UnsupportedProblem
 from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery, OutputPerturbationQuery
 from dperm.mechanisms.base import smallest_tolerance
 from dperm.mechanisms.plan import Plan, PlannedQuery
@@ -145,7 +145,7 @@ def test_defaults_never_ask_for_more_growth_than_is_allowed():
 )
 def test_a_run_that_diverged_is_not_released(solver):
     problem = Problem(Logistic(), L2(1e-320))
-    with pytest.raises(InvalidParameter, match=r"^the run diverged; use a smaller step_size\.$"):
+    with pytest.raises(Diverged, match=r"^the run diverged; use a smaller step_size\.$"):
         minimize(problem, *rows(), guarantee=Guarantee(1e-3, 1e-6), solver=solver, random_state=0)
 
 
