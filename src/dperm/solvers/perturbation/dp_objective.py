@@ -18,8 +18,8 @@ from dperm.solvers.perturbation.objective import JACOBIAN_SHARE, ObjectiveSettin
 from dperm.solvers.perturbation.tolerance import check_lengths
 from dperm.validation import finite
 
-# Measured on four data sets (docs/choosing_a_solver.md): cutting logistic slopes at the sigmoid of t moved the risk of the
-# minimiser by about e^−(5 + 4t) or less. The cut is where that is a tenth of the noise's own part in the risk.
+# Measured on four data sets (docs/choosing_a_solver.md): clipping logistic slopes at the sigmoid of t moved the risk of
+# the minimiser by about e^−(5 + 4t) or less. The cut is where that is a tenth of the noise's own part in the risk.
 # Longer minimisers have larger margins, and the rate falls with their root.
 _CUT_OFFSET, _CUT_RATE, _CUT_MARGIN, _CUT_SHARE = 5.0, 4.0, 8.0, 0.1
 
