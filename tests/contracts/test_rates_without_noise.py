@@ -140,19 +140,20 @@ def descent(problem, X, y, w, n_steps):
     return iterates
 
 
-@pytest.mark.parametrize("form", ["anchored", "printed"])
-def test_without_sampling_the_epochs_are_gradient_descent_with_the_papers_restarts(form):
+@pytest.mark.parametrize(
+    ("first", "second", "averaged"), [(DPSVRG, DPSVRGPlusPlus, 0.5), (PrintedSVRG, PrintedSVRGPlusPlus, 1.0)]
+)
+def test_without_sampling_the_epochs_are_gradient_descent_with_the_papers_restarts(first, second, averaged):
     """Algorithm 1 goes on from the mean of an epoch, Algorithm 2 from its last iterate; both return a mean."""
     problem = Problem(Logistic(), L2(0.02))
     X, y = rows()
-    settings = {"form": form, "n_epochs": 3, "n_inner": 6, "sampling_rate": 1.0, "step_size": 0.7 / SMOOTHNESS}
-    averaged = 1.0 if form == "printed" else 0.5
+    settings = {"n_epochs": 3, "n_inner": 6, "sampling_rate": 1.0, "step_size": 0.7 / SMOOTHNESS}
     w = last = np.zeros(P)
     for epoch in (1, 2, 3):
         w = np.mean(descent(problem, X, y, w, 6)[-round(6 * averaged) :], axis=0)
         doubled = descent(problem, X, y, last, 6 * 2**epoch)
         last, mean = doubled[-1], np.mean(doubled[-round(6 * 2**epoch * averaged) :], axis=0)
-    for solver, expected in ((DPSVRG(**settings), w), (DPSVRGPlusPlus(**settings), mean)):
+    for solver, expected in ((first(**settings), w), (second(**settings), mean)):
         found = minimize(problem, X, y, guarantee=None, noise=None, solver=solver).w
         np.testing.assert_allclose(found, expected, rtol=1e-10)
 
@@ -172,10 +173,10 @@ def test_anchored_epochs_that_double_are_as_good_as_as_many_gradient_steps(probl
     assert distance**2 * SMOOTHNESS / (2 * steps) < start / 4  # so standing still would not do
 
 
-@pytest.mark.parametrize("form", ["anchored", "printed"])
-def test_barzilai_borwein_steps_find_the_optimum(form):
+@pytest.mark.parametrize("kind", [DPSVRG, PrintedSVRG])
+def test_barzilai_borwein_steps_find_the_optimum(kind):
     """Steps of at least 1/(mL), m = 2κ of them, still halve the gap in every epoch."""
     problem = Problem(Logistic(), L2(SMOOTHNESS / 5))
-    start, *found = gaps(problem, *rows(), DPSVRG(form=form, barzilai_borwein=True), 8, seeds=1)
+    start, *found = gaps(problem, *rows(), kind(barzilai_borwein=True), 8, seeds=1)
     for epoch, gap in enumerate(found, start=1):
         assert -1e-12 <= gap <= start / 2**epoch

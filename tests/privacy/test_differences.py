@@ -32,6 +32,7 @@ from dperm.accounting.accountants import delta_of, epsilon_of
 from dperm.accounting.events import leaves
 from dperm.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dperm.accounting.guarantee import Adjacency
+from dperm.errors import UnsupportedProblem
 from dperm.mechanisms import DifferenceQuery, GradientQuery, PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.solvers.published import published_plan
@@ -437,8 +438,8 @@ def test_anchors_are_counted_once_an_epoch_and_get_their_growing_share(share, ad
 def test_plans_count_every_step_and_every_gradient(solver):
     setting = setting_of(logistic_problem(), Adjacency.REPLACE_ONE, n=5000)
     plan = replace(solver, n_epochs=3, n_inner=8, sampling_rate=0.1).plan(setting, GUARANTEE)
-    inner = 16 + 32 + 64 if isinstance(solver, DPSVRGPlusPlus) else 24
-    printed = getattr(solver, "form", None) == "printed"
+    inner = 16 + 32 + 64 if isinstance(solver, DPSVRGPlusPlus | PrintedSVRGPlusPlus) else 24
+    printed = isinstance(solver, PrintedSVRG | PrintedSVRGPlusPlus)
     assert plan.n_steps == inner + (0 if printed else 3)
     assert plan.passes == pytest.approx(3 + 2 * 0.1 * inner)
 
@@ -512,13 +513,13 @@ def test_the_progress_of_a_printed_epoch_does_not_tell_how_many_rows_there_are(a
 # --- Barzilai-Borwein steps ---
 
 
-@pytest.mark.parametrize("form", ["anchored", "printed"])
-def test_barzilai_borwein_steps_come_from_released_values_only(form):
-    solver = DPSVRG(barzilai_borwein=True, form=form, n_epochs=4, n_inner=20, sampling_rate=0.2)
+@pytest.mark.parametrize("kind", [DPSVRG, PrintedSVRG])
+def test_barzilai_borwein_steps_come_from_released_values_only(kind):
+    solver = kind(barzilai_borwein=True, n_epochs=4, n_inner=20, sampling_rate=0.2)
     reference, _, _ = run_counted(solver, ScriptedOracle)
     for other in neighbours(base_table(), Adjacency.REPLACE_ONE):
         np.testing.assert_array_equal(run_counted(solver, ScriptedOracle, other)[0], reference)
-    plain = DPSVRG(form=form, n_epochs=4, n_inner=20, sampling_rate=0.2)
+    plain = kind(n_epochs=4, n_inner=20, sampling_rate=0.2)
     assert not np.array_equal(run_counted(plain, ScriptedOracle)[0], reference)
     assert DPSVRG(barzilai_borwein=True) in SOLVER_EXAMPLES  # so the wall's tests run it as well
 
@@ -544,7 +545,7 @@ def test_a_barzilai_borwein_step_is_the_inverse_curvature_and_stays_within_publi
 # --- Bad input ---
 
 
-@pytest.mark.parametrize("solver", [DPSVRG, DPSVRGPlusPlus, DPKatyusha])
+@pytest.mark.parametrize("solver", [DPSVRG, DPSVRGPlusPlus, DPKatyusha, PrintedSVRG, PrintedSVRGPlusPlus])
 @pytest.mark.parametrize(
     "bad",
     [
@@ -553,7 +554,7 @@ def test_a_barzilai_borwein_step_is_the_inverse_curvature_and_stays_within_publi
         {"anchor_share": 0.0}, {"anchor_share": 1.0}, {"anchor_share": math.nan}, {"anchor_share": 1e-300},
         {"anchor_share": 1.0 - 1e-15}, {"averaging": 0.0}, {"averaging": 1.1}, {"anchor_growth": 0.0},
         {"anchor_growth": math.inf}, {"anchor_growth": 1e200}, {"anchor_growth": 1e-200}, {"step_size": -1.0},
-        {"step_size": 0.0}, {"step_size": math.nan}, {"form": "x"}, {"paper_constant": 0.0},
+        {"step_size": 0.0}, {"step_size": math.nan}, {"paper_constant": 0.0}, {"max_steps": 0},
         {"barzilai_borwein": 1}, {"barzilai_borwein": "no"}, {"barzilai_borwein": None},
     ],
     ids=str,
@@ -618,13 +619,13 @@ def test_a_difference_is_asked_at_two_points(kind, points):
 
 @pytest.mark.parametrize("solver", [DPSVRG(), DPKatyusha()], ids=repr)
 def test_problems_without_strong_convexity_are_refused(solver):
-    with pytest.raises(InvalidParameter, match="strongly convex regularizer"):
+    with pytest.raises(UnsupportedProblem, match="strongly convex regularizer"):
         FitOptions(Problem(Logistic()), guarantee=GUARANTEE, solver=solver).plan(1000, P)
 
 
 @pytest.mark.parametrize("solver", [DPSVRG(), DPKatyusha(), DPSVRGPlusPlus()], ids=repr)
 def test_problems_that_are_not_convex_are_refused(solver):
-    with pytest.raises(InvalidParameter, match="convex loss, which sigmoid is not"):
+    with pytest.raises(UnsupportedProblem, match="convex loss, which sigmoid is not"):
         FitOptions(Problem(Sigmoid(), L2(0.1)), guarantee=GUARANTEE, solver=solver).plan(1000, P)
 
 

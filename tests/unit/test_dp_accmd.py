@@ -22,6 +22,7 @@ from dperm import (
     minimize,
 )
 from dperm.accounting.guarantee import Adjacency
+from dperm.errors import UnsupportedProblem
 from dperm.mechanisms.setting import Setting
 from dperm.problem.domains import Domain
 
@@ -161,7 +162,7 @@ class Unshaped(Domain):
     ids=["non-convex", "regularized", "unbounded"],
 )
 def test_what_it_cannot_take_is_refused_and_dp_gd_takes_it(problem, word):
-    with pytest.raises(InvalidParameter, match=word):
+    with pytest.raises(UnsupportedProblem, match=word):
         FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver="dp-accmd").plan(1000, P)
     FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver="dp-gd").plan(1000, P)
 

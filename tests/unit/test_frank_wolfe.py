@@ -23,6 +23,7 @@ from dperm import (
     empirical_risk,
     minimize,
 )
+from dperm.errors import UnsupportedProblem
 
 N, P = 2000, 30
 GUARANTEE = Guarantee(1.0, 1e-6)
@@ -161,12 +162,12 @@ def test_the_published_number_of_steps():
     ],
 )
 def test_it_says_why_it_cannot_take_a_problem_and_who_can(problem, reason):
-    with pytest.raises(InvalidParameter, match=f"{reason}.*dp-gd.* can"):
+    with pytest.raises(UnsupportedProblem, match=f"{reason}.*dp-gd.* can"):
         FitOptions(problem, guarantee=GUARANTEE, solver="talwar-frank-wolfe").plan(N, P)
 
 
 def test_pure_guarantees_are_refused():
-    with pytest.raises(InvalidParameter, match="pure"):
+    with pytest.raises(UnsupportedProblem, match="pure"):
         FitOptions(PROBLEMS[0], guarantee=Guarantee(1.0, 0.0), solver="talwar-frank-wolfe").plan(N, P)
 
 

@@ -23,6 +23,7 @@ from dperm import (
 from dperm.accounting.accountants import central_limit_precision
 from dperm.accounting.gaussian import gaussian_mu
 from dperm.accounting.guarantee import Adjacency
+from dperm.errors import UnsupportedProblem
 from dperm.mechanisms.setting import Setting
 from dperm.solvers.descent.stochastic import expected_sigma, rate_for, step_variance
 from dperm.solvers.expected import noise_floor
@@ -289,7 +290,7 @@ def test_degenerate_settings_are_refused(solver, bad):
 
 @pytest.mark.parametrize("solver", [DPSGD(), BassilySGD()], ids=repr)
 def test_losses_that_are_not_convex_are_sent_to_methods_for_them(solver):
-    with pytest.raises(InvalidParameter, match=r"convex loss.*dp-gd.*rrpsgd.* can"):
+    with pytest.raises(UnsupportedProblem, match=r"convex loss.*dp-gd.*rrpsgd.* can"):
         FitOptions(Problem(Sigmoid()), guarantee=GUARANTEE, solver=solver).plan(1000, P)
 
 

@@ -150,7 +150,7 @@ def test_the_predicted_risk_falls_with_the_budget_and_is_of_the_size_that_is_mea
     ],
 )
 def test_it_says_why_it_cannot_take_a_problem(problem, reason):
-    with pytest.raises(InvalidParameter, match=reason):
+    with pytest.raises(UnsupportedProblem, match=reason):
         FitOptions(problem, guarantee=GUARANTEE, solver="support-descent").plan(100, 5)
 
 
