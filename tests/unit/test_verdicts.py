@@ -418,7 +418,7 @@ def test_the_fingerprint_covers_the_code_that_decides_and_not_what_only_shows_it
         "solvers/variance_reduced/dp_svrg.py",
         "accounting/accountants.py",
         "trusted/kernels.py",
-        "planning/fitting.py",
+        "planning/options.py",
     } <= names
     assert {"studies/reproduce/rows.py", "studies/reproduce/lab.py", "studies/reference.py"} <= names
     assert {"datasets/covertype.npz", "mechanisms/gradient.py"} <= names
