@@ -10,6 +10,7 @@ from dperm.accounting.accountants import epsilon_of
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.gaussian import gaussian_epsilon
 from dperm.accounting.guarantee import Adjacency
+from dperm.errors import UnsupportedProblem
 from dperm.mechanisms import GradientQuery, LastIterateQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from privacy.harness import logistic_problem, setting_of
@@ -90,7 +91,7 @@ def test_a_delta_outside_its_range_is_refused(bad):
 
 
 def test_a_delta_of_zero_is_refused_by_a_solver_with_gaussian_noise():
-    with pytest.raises(InvalidParameter, match="pure ε"):
+    with pytest.raises(UnsupportedProblem, match="pure ε"):
         FitOptions(logistic_problem(), guarantee=Guarantee(1.0, 0.0), solver="dp-gd").plan(1000, 3)
 
 

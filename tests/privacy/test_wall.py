@@ -251,7 +251,7 @@ def test_the_import_contract_would_notice_a_breach(tmp_path):
     root = Path(__file__).parents[2]
     shutil.copytree(root / "src" / "dperm", tmp_path / "dperm", ignore=shutil.ignore_patterns("*.npz", "__pycache__"))
     shutil.copy(root / "pyproject.toml", tmp_path)
-    solver = tmp_path / "dperm" / "solvers" / "dp_gd.py"
+    solver = tmp_path / "dperm" / "solvers" / "descent" / "dp_gd.py"
     solver.write_text("from dperm.trusted.rows import Rows\n" + solver.read_text())
     result = subprocess.run(
         [Path(sys.executable).parent / "lint-imports", "--no-cache", "--no-logo"],
