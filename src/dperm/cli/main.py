@@ -13,9 +13,9 @@ import numpy as np
 from rich.console import Console
 
 from dperm import __version__
-from dperm.accounting.accountants import has_renyi_price, rdp_epsilon
 from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.ledger import Budget
+from dperm.accounting.renyi import has_renyi_bound, rdp_epsilon
 from dperm.cli.budget import budget as budget_commands
 from dperm.cli.options import CONTEXT, build_estimator, fit_options, schema_option
 from dperm.cli.release import report, verify
@@ -312,7 +312,7 @@ def _passes(passes: float) -> str:
 def _cross_check(priced: PricedFit) -> str:
     """What an accountant that shares no code with the first one says."""
     event, statement = priced.paid.event(), priced.privacy
-    if not has_renyi_price(event):
+    if not has_renyi_bound(event):
         return f"evaluated again, ε = {statement.certified_epsilon:.4g}; Rényi accounting does not know this noise"
     check = rdp_epsilon(event, statement.delta, priced.setting.adjacency)
     verdict = "looser as it must be" if check >= statement.certified_epsilon else "which is less than ours"

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from dp_accounting import dp_event
 from numpy.typing import NDArray
 
-from dperm.accounting.accountants import delta_of, epsilon_of
-from dperm.accounting.calibration import ACCOUNTANTS, calibrate
-from dperm.accounting.events import event_to_list
+from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
+from dperm.accounting.composition import delta_of, epsilon_of
+from dperm.accounting.events import Event, event_to_list
 from dperm.accounting.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.accounting.ledger import Budget, Reservation
 from dperm.errors import InvalidParameter, LargeDeltaWarning
@@ -46,8 +45,8 @@ class Release:
         The coefficients; with an intercept the last one of every output is the constant column's.
     privacy : PrivacyStatement
         Prints as six lines.
-    event : DpEvent
-        The accounting event of the run, for any other accountant.
+    event : Event
+        The accounting event of the run; `event.to_dp_event()` is what any other accountant reads.
     schema : Schema or None
         The schema, with the ranges that were paid for.
     reservation : Reservation or None
@@ -56,7 +55,7 @@ class Release:
 
     w: Array
     privacy: PrivacyStatement
-    event: dp_event.DpEvent
+    event: Event
     schema: Schema | None = None
     reservation: Reservation | None = None
 
@@ -165,13 +164,12 @@ def _calibrate_after(
     ranges: tuple[RangeQuery, ...], solver: Solver, setting: Setting, left: Guarantee, guarantee: Guarantee
 ) -> CalibratedPlan:
     """The solver plans with about what the ranges leave; all together keeps the whole guarantee."""
-    while True:
-        try:
-            return calibrate(_after(ranges, solver.plan(setting, left)), guarantee)
-        except InvalidParameter:  # what it pays whatever the noise adds up with the ranges to more than was thought
-            if left.epsilon < 0.05 * guarantee.epsilon:
-                raise
-            left = Guarantee(0.5 * left.epsilon, left.delta)
+    plan = _after(ranges, solver.plan(setting, left))
+    # What costs the same whatever the noise may add up with the ranges to more than was thought: then plan for less.
+    while (multiplier := find_noise_multiplier(plan, guarantee)) is None and left.epsilon >= 0.05 * guarantee.epsilon:
+        left = Guarantee(0.5 * left.epsilon, left.delta)
+        plan = _after(ranges, solver.plan(setting, left))
+    return calibrate(plan, guarantee) if multiplier is None else plan.with_noise(multiplier)
 
 
 def _after(ranges: tuple[RangeQuery, ...], plan: Plan) -> Plan:

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import TYPE_CHECKING
 
-from dp_accounting import dp_event
-
-from dperm.accounting.accountants import epsilon_of
-from dperm.accounting.events import PureDpEvent, event_from_list, event_to_list, leaves
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.composition import epsilon_of
+from dperm.accounting.curve import gaussian_mu
+from dperm.accounting.events import Composed, Event, Gaussian, Pure, event_from_list, event_to_list
 from dperm.accounting.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON, Adjacency, Guarantee
 from dperm.errors import BudgetExceeded, InvalidParameter
 from dperm.files import canonical
@@ -35,7 +33,7 @@ class Spending:
         When it was released; None if that is not known, for instance after a crash. It counts as spent all the same.
     epsilon : float
         ε of this release alone, at the budget's δ.
-    event : DpEvent
+    event : Event
         What was paid for.
     fingerprint : str or None
         Of what was released.
@@ -46,7 +44,7 @@ class Spending:
     reserved_at: str
     settled_at: str | None
     epsilon: float
-    event: dp_event.DpEvent
+    event: Event
     fingerprint: str | None
 
 
@@ -228,24 +226,25 @@ def _price(texts: tuple[str, ...], delta: float, adjacency: Adjacency) -> float:
     events = [_event(text) for text in texts]
     if not events:
         return 0.0
-    together = events[0] if len(events) == 1 else dp_event.ComposedDpEvent(events)
-    mechanisms = list(leaves(together))
+    together = events[0] if len(events) == 1 else Composed(tuple(events))
     epsilon = epsilon_of(together, delta, adjacency)
-    if all(isinstance(leaf, PureDpEvent) for leaf, _ in mechanisms):
+    pure = [(leaf.pure_epsilon, count) for leaf, count in together.leaves()]
+    known = [each * count for each, count in pure if each is not None]
+    if len(known) == len(pure):
         # Pure releases add up. An accountant's rounding must not keep the fourth quarter out of a budget.
-        epsilon = min(epsilon, math.fsum(leaf.epsilon * count for leaf, count in mechanisms))
+        epsilon = min(epsilon, math.fsum(known))
     return epsilon
 
 
-def _one_release(guarantee: Guarantee, adjacency: Adjacency) -> dp_event.DpEvent:
+def _one_release(guarantee: Guarantee, adjacency: Adjacency) -> Event:
     """The event of a single answer that keeps exactly this guarantee."""
     if guarantee.delta == 0.0:
-        return PureDpEvent(guarantee.epsilon)
+        return Pure(guarantee.epsilon)
     # As much more noise as a calibration may add so that rounding is on the safe side.
-    return dp_event.GaussianDpEvent(adjacency.records_moved / gaussian_mu(guarantee) * (1.0 + 1e-11))
+    return Gaussian(adjacency.records_moved / gaussian_mu(guarantee) * (1.0 + 1e-11))
 
 
-def event_text(event: dp_event.DpEvent) -> str:
+def event_text(event: Event) -> str:
     """The events as the one JSON text that is stored, compared and priced."""
     try:
         return canonical(event_to_list(event_from_list(event_to_list(event))))  # read back, so that it can be
@@ -257,5 +256,5 @@ def event_text(event: dp_event.DpEvent) -> str:
         ) from None
 
 
-def _event(text: str) -> dp_event.DpEvent:
+def _event(text: str) -> Event:
     return event_from_list(json.loads(text))

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from scipy.optimize import brentq
 
-from dperm.accounting.accountants import central_limit_precision, delta_of
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.central_limit import central_limit_precision
+from dperm.accounting.composition import delta_of
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import PrintedEpochQuery
