@@ -27,7 +27,7 @@ from dperm import (
     minimize,
     price,
 )
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.datasets.covertype import load_covertype
 from dperm.studies.reference import logistic_optimum, single_release_risk
 

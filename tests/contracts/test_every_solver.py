@@ -42,7 +42,7 @@ from dperm import (
     minimize,
     price,
 )
-from dperm.accounting.accountants import epsilon_of
+from dperm.accounting.composition import epsilon_of
 from dperm.accounting.guarantee import Adjacency
 from dperm.solvers import SOLVERS, Solver
 

@@ -37,7 +37,7 @@ from dperm import (
     minimize,
     save_model,
 )
-from dperm.accounting.accountants import epsilon_of
+from dperm.accounting.composition import epsilon_of
 from dperm.accounting.guarantee import Adjacency
 from dperm.files import fingerprint
 from dperm.release.model_file import read_content
@@ -143,7 +143,11 @@ def changed(content, *path, to):
         (("privacy", "epsilon"), 0.5, "NOT within the promised"),
         (("privacy", "delta"), 1e-12, "NOT within the promised"),
         (("privacy", "adjacency"), "add_remove", "the words and the numbers differ"),
-        (("events", 0), {"mechanism": "gaussian", "noise_multiplier": 1e-100, "count": 10**9}, "NOT within|no price"),
+        (
+            ("events", 0),
+            {"mechanism": "gaussian", "noise_multiplier": 1e-100, "count": 10**9},
+            "NOT within|no privacy bound",
+        ),
         (("events", 0, "count"), 3, "NOT within the promised"),
         (("events", 0), {"mechanism": "gaussian", "noise_multiplier": 0.5, "count": 1}, "NOT within the promised"),
         (("events", 0, "mechanism"), "magic", "do not fit together"),

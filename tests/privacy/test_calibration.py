@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dperm import DPGD, Guarantee, InvalidParameter, LargeDeltaWarning, minimize, price
-from dperm.accounting.accountants import epsilon_of
 from dperm.accounting.calibration import calibrate
-from dperm.accounting.gaussian import gaussian_epsilon
+from dperm.accounting.composition import epsilon_of
+from dperm.accounting.curve import gaussian_epsilon
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import GradientQuery, LastIterateQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery

@@ -5,6 +5,8 @@ import math
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from scipy.optimize import brentq
+
 from dperm.accounting.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
 from dperm.accounting.composition import MixtureCurve, curve_of, delta_of, epsilon_of
 from dperm.accounting.curve import COARSE_GRID, GaussianCurve, gaussian_mu
@@ -180,8 +182,6 @@ def _by_delta(plan: Calibratable[object], guarantee: Guarantee) -> float | None:
         delta = delta_of(plan.event(math.exp(log_multiplier)), guarantee.epsilon, plan.adjacency)
         return math.log(max(delta, 1e-300) / guarantee.delta)
 
-    from scipy.optimize import brentq  # slow to import
-
     # A little more than where the curve comes down to δ; the caller evaluates it again.
     return math.exp(brentq(too_much, math.log(low), math.log(high), xtol=1e-11)) * (1.0 + 2e-11)
 
@@ -242,8 +242,6 @@ def _decreasing_root(gap: Callable[[float], float], guess: float, tolerance: flo
 
 def _central_limit_guess(plan: Calibratable[object], guarantee: Guarantee) -> float:
     """A start for the search: what costs the same whatever the noise is set aside, the rest taken for a Gaussian."""
-    from scipy.optimize import brentq
-
     fixed = _fixed(plan)
     unit = zip(plan.event(1.0).leaves(), fixed, strict=True)
     pure = sum(count * leaf.pure_epsilon for (leaf, count), same in unit if same and leaf.pure_epsilon is not None)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from dperm.accounting.guarantee import Guarantee
@@ -149,8 +150,6 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
     if not math.isfinite(mu):
         return math.inf
-    from scipy.optimize import brentq  # slow to import
-
     # δ(ε) ≤ Φ(−ε/μ + μ/2), and Φ(−x) ≤ exp(−x²/2): beyond this ε the curve is below delta.
     top = mu * (mu / 2 + math.sqrt(2 * math.log(1 / delta))) + 1e-9
     root = brentq(lambda e: gaussian_delta(mu, e) - delta, 0.0, top, xtol=1e-14, rtol=1e-13, maxiter=200)
@@ -166,8 +165,6 @@ def gaussian_mu(guarantee: Guarantee) -> float:
     epsilon, delta = guarantee.epsilon, guarantee.delta
     if delta == 0.0:
         raise InvalidParameter("delta = 0 cannot be kept with Gaussian noise; use a delta above 0, or a pure-ε solver.")
-    from scipy.optimize import brentq
-
     top = 1.0
     while gaussian_delta(top, epsilon) <= delta:
         top *= 2.0
