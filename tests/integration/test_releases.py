@@ -146,7 +146,7 @@ def changed(content, *path, to):
         (
             ("events", 0),
             {"mechanism": "gaussian", "noise_multiplier": 1e-100, "count": 10**9},
-            "NOT within|no privacy bound",
+            "NOT within|no privacy",
         ),
         (("events", 0, "count"), 3, "NOT within the promised"),
         (("events", 0), {"mechanism": "gaussian", "noise_multiplier": 0.5, "count": 1}, "NOT within the promised"),

@@ -44,8 +44,8 @@ class Event(ABC):
 class SingleEvent(Event):
     """One mechanism: a frozen dataclass in a file of its own, which says all that its privacy cost depends on.
 
-    A subclass needs a `name`, `from_numbers`, `curve`, `scale` and `to_dp_event`. The rest is for what is known beyond:
-    a ρ, a pure ε, Rényi divergences, a closed form for several together, a finer grid.
+    A subclass needs a `name`, an `example`, `from_numbers`, `curve`, `scale` and `to_dp_event`. The rest is for what is
+    known beyond: a ρ, a pure ε, Rényi divergences, a closed form for several together, a finer grid.
     """
 
     # How plain data name it.
@@ -69,6 +69,11 @@ class SingleEvent(Event):
         from dperm.accounting.events.composed import Composed
 
         return Composed(()) if unwanted(self) else self
+
+    @classmethod
+    @abstractmethod
+    def example(cls) -> Self:
+        """An ordinary one, for contract tests."""
 
     # Plain data
 

@@ -28,6 +28,11 @@ class ZCDP(SingleEvent):
     has_renyi_bound: ClassVar[bool] = True
 
     @classmethod
+    def example(cls) -> Self:
+        """An ordinary one, for contract tests."""
+        return cls(0.02)
+
+    @classmethod
     def from_numbers(cls, rho: object) -> Self:  # type: ignore[override]
         """Read plain data."""
         return cls(positive("rho", rho))

@@ -30,6 +30,11 @@ class Gaussian(SingleEvent):
     sampling_probability: ClassVar[float] = 1.0
 
     @classmethod
+    def example(cls) -> Self:
+        """An ordinary one, for contract tests."""
+        return cls(3.0)
+
+    @classmethod
     def from_numbers(cls, noise_multiplier: object) -> Self:  # type: ignore[override]
         """Read plain data."""
         return cls(size("noise_multiplier", noise_multiplier))

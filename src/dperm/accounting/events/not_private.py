@@ -16,6 +16,11 @@ class NotPrivate(SingleEvent):
     name: ClassVar[str] = "not private"
 
     @classmethod
+    def example(cls) -> Self:
+        """An ordinary one, for contract tests."""
+        return cls()
+
+    @classmethod
     def from_numbers(cls) -> Self:  # type: ignore[override]
         """Read plain data."""
         return cls()

@@ -54,6 +54,11 @@ class ObjectivePerturbation(SingleEvent):
     name: ClassVar[str] = "objective perturbation"
 
     @classmethod
+    def example(cls) -> Self:
+        """An ordinary one, for contract tests."""
+        return cls(6.0, 0.1, True, 0.005)
+
+    @classmethod
     def from_numbers(cls, **numbers: Any) -> Self:
         """Read plain data."""
         names = {field.name for field in fields(cls)}

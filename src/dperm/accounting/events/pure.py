@@ -28,6 +28,11 @@ class Pure(SingleEvent):
     name: ClassVar[str] = "pure"
 
     @classmethod
+    def example(cls) -> Self:
+        """An ordinary one, for contract tests."""
+        return cls(0.4)
+
+    @classmethod
     def from_numbers(cls, epsilon: object) -> Self:  # type: ignore[override]
         """Read plain data."""
         return cls(positive("epsilon", epsilon))
@@ -74,10 +79,10 @@ class Pure(SingleEvent):
         return n_releases > 1
 
     def to_dp_event(self) -> Any:
-        """Randomized response, the worst pure mechanism; dp-accounting knows it where a record is replaced.
+        """A `ZCDpEvent` with ρ = ε²/2, which holds under every relation; dp-accounting has no pure event.
 
-        For a plan under add_remove ask its accountants about REPLACE_SPECIAL, in which Gaussians cost the same.
+        (Its Laplace noise is not the worst of them, and its PLD accountant counts a repeated randomized response once.)
         """
-        from dp_accounting import RandomizedResponseDpEvent
+        from dp_accounting import dp_event
 
-        return RandomizedResponseDpEvent(2.0 / (1.0 + math.exp(min(self.epsilon, 700.0))), 2)
+        return dp_event.ZCDpEvent(0.5 * float(self.epsilon) ** 2)

@@ -45,6 +45,11 @@ class PoissonSampledGaussian(SingleEvent):
         return {"noise_multiplier": self.noise_multiplier, "sampling_probability": self.sampling_probability}
 
     @classmethod
+    def example(cls) -> Self:
+        """An ordinary one, for contract tests."""
+        return cls(0.05, 2.0)
+
+    @classmethod
     def from_numbers(cls, noise_multiplier: object, sampling_probability: object) -> Self:  # type: ignore[override]
         """Read plain data."""
         rate = finite("sampling_probability", sampling_probability)
