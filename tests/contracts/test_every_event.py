@@ -93,7 +93,7 @@ def test_more_of_it_costs_more_and_never_more_than_it_adds_up_to(event, adjacenc
 
 
 def least_possible(curve, epsilons):
-    """The greatest curve of a mechanism below a bound: convex in e^ε, and with (−1, 1) (theorem 2 of composition.md)."""
+    """The greatest curve of a mechanism below a bound: convex in e^ε, and with (−1, 1) (composition.md)."""
     points = [(-1.0, 1.0), *zip(np.exp(epsilons), np.minimum.accumulate(curve.deltas(epsilons)), strict=True)]
     corners = []
     for x, y in points:

@@ -21,20 +21,20 @@ if TYPE_CHECKING:  # SQLAlchemy is an extra
 
 @dataclass(frozen=True)
 class Spending:
-    """One release that a budget paid for.
+    """One release that was charged to a budget.
 
     Attributes
     ----------
     number, digest : int, str
         Its entry in the ledger.
     reserved_at : str
-        When it was paid for, UTC.
+        When it was charged, UTC.
     settled_at : str or None
         When it was released; None if that is not known, for instance after a crash. It counts as spent all the same.
     epsilon : float
         ε of this release alone, at the budget's δ.
     event : Event
-        What was paid for.
+        What was charged.
     fingerprint : str or None
         Of what was released.
     """
@@ -103,7 +103,7 @@ class Account:
 
         def fits(epsilon: float) -> bool:
             further = event_text(_one_release(Guarantee(epsilon, delta), self.adjacency))
-            return _price((*before, further), self.guarantee.delta, self.adjacency) <= self.guarantee.epsilon
+            return _epsilon((*before, further), self.guarantee.delta, self.adjacency) <= self.guarantee.epsilon
 
         low, high = 0.0, self.guarantee.epsilon
         while high < LARGEST_EPSILON and fits(high):
@@ -145,15 +145,15 @@ class History:
         """Whether this reservation is among the entries."""
         return any((line.entry.number, line.entry.digest) == (number, digest) for line in self.reserved)
 
-    def price(self, *further: str) -> float:
+    def epsilon(self, *further: str) -> float:
         """ε of everything reserved and of these further events, at the budget's δ."""
-        return _price((*(line.text for line in self.reserved), *further), self.guarantee.delta, self.adjacency)
+        return _epsilon((*(line.text for line in self.reserved), *further), self.guarantee.delta, self.adjacency)
 
     def account(self) -> Account:
-        """The same with prices."""
+        """The same with what each release costs."""
         releases = tuple(map(self._spending, self.reserved))
         dataset, created = self.created.dataset, self.created.written_at
-        return Account(dataset, self.guarantee, self.adjacency, created, self.price(), releases)
+        return Account(dataset, self.guarantee, self.adjacency, created, self.epsilon(), releases)
 
     def _spending(self, line: Reserved) -> Spending:
         entry, settled = line.entry, self.settled.get(line.entry.number)
@@ -162,7 +162,7 @@ class History:
             entry.digest,
             entry.written_at,
             None if settled is None else settled.entry.written_at,
-            _price((line.text,), self.guarantee.delta, self.adjacency),
+            _epsilon((line.text,), self.guarantee.delta, self.adjacency),
             _event(line.text),
             None if settled is None else settled.fingerprint,
         )
@@ -195,7 +195,7 @@ def read_history(ledger: "Ledger", entries: "Sequence[Entry]") -> History:
 def refusal(history: History, text: str) -> BudgetExceeded:
     """The sentence for a release that does not fit."""
     account, delta = history.account(), history.guarantee.delta
-    would_be, largest = history.price(text), account.largest(delta)
+    would_be, largest = history.epsilon(text), account.largest(delta)
     kind = "pure" if delta == 0.0 else "Gaussian"
     return BudgetExceeded(
         f"the budget {account.dataset!r} is ε = {account.guarantee.epsilon:g} at δ = {delta:g} under "
@@ -219,10 +219,10 @@ def rounded_down(epsilon: float) -> str:
     return f"{float(Context(prec=4, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon)))):g}"
 
 
-# Kept, because every look at a ledger prices the same releases again.
+# Kept, because every look at a ledger composes the same releases again.
 @functools.lru_cache(maxsize=512)
-def _price(texts: tuple[str, ...], delta: float, adjacency: Adjacency) -> float:
-    """ε of these releases together; of one alone by its own event, as its fit was priced."""
+def _epsilon(texts: tuple[str, ...], delta: float, adjacency: Adjacency) -> float:
+    """ε of these releases together; of one alone by its own event, as its fit was calibrated."""
     events = [_event(text) for text in texts]
     if not events:
         return 0.0
@@ -245,14 +245,14 @@ def _one_release(guarantee: Guarantee, adjacency: Adjacency) -> Event:
 
 
 def event_text(event: Event) -> str:
-    """The events as the one JSON text that is stored, compared and priced."""
+    """The events as the one JSON text that is stored, compared and composed."""
     try:
         return canonical(event_to_list(event_from_list(event_to_list(event))))  # read back, so that it can be
     except InvalidParameter:
         raise
     except (AttributeError, KeyError, TypeError, ValueError):
         raise InvalidParameter(
-            "event must be made of the mechanisms that dperm can price; hand over the event of a plan."
+            "event must be made of events of dperm.accounting.events; hand over the event of a plan."
         ) from None
 
 
