@@ -3,15 +3,17 @@
 import itertools
 import json
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
-from dp_accounting import UnsupportedEventError, pld, rdp
+from dp_accounting import LaplaceDpEvent, UnsupportedEventError, pld, rdp
 
 import dperm.accounting.events
 from contracts.discovered import concrete
 from dperm.accounting.composition import composed_loss, curve_of, delta_of, epsilon_of
-from dperm.accounting.curve import FINE_GRID, gaussian_delta
+from dperm.accounting.curve import FINE_GRID, Curve, gaussian_delta
 from dperm.accounting.events import (
     ZCDP,
     Composed,
@@ -248,3 +250,65 @@ def test_one_sampled_gaussian_has_the_curve_of_its_mixture(adjacency):
             assert curve.delta(epsilon) == pytest.approx(exact, rel=1e-6, abs=1e-12)
     full = PoissonSampledGaussian(1.0, 2.0).curve(adjacency)
     assert full.delta(0.5) == pytest.approx(gaussian_delta(adjacency.records_moved / 2.0, 0.5), rel=1e-9)
+
+
+# A new event is one class.
+
+
+@dataclass(frozen=True)
+class LaplaceCurve(Curve):
+    total: float
+    reaches_zero: ClassVar[bool] = True
+
+    def delta(self, epsilon):
+        return max(0.0, -math.expm1(0.5 * (epsilon - self.total)))
+
+
+@dataclass(frozen=True)
+class LaplaceNoise(SingleEvent):
+    """Laplace noise of scale 1/ε on one number: less than any pure mechanism may cost."""
+
+    epsilon: float
+    name: ClassVar[str] = "laplace noise of a test"
+
+    @classmethod
+    def example(cls):
+        return cls(0.5)
+
+    @classmethod
+    def from_numbers(cls, epsilon):
+        return cls(epsilon)
+
+    def scale(self, adjacency):
+        return self.epsilon
+
+    def curve(self, adjacency):
+        return LaplaceCurve(self.epsilon)
+
+    def to_dp_event(self):
+        return LaplaceDpEvent(1.0 / self.epsilon)
+
+
+@pytest.mark.parametrize("count", [1, 30])
+@pytest.mark.parametrize("others", [(), (Gaussian(4.0),), (PoissonSampledGaussian(0.05, 1.5), Gaussian(8.0))])
+def test_an_event_of_a_class_that_nobody_knows_is_composed_by_its_curve(others, count):
+    """dp-accounting knows Laplace noise, so its number is the reference."""
+    event = Composed([Repeated(LaplaceNoise(0.3), count), *others])
+    accountant = pld.PLDAccountant(value_discretization_interval=1e-4)
+    exact = accountant.compose(event.to_dp_event()).get_epsilon(1e-6)
+    assert exact * (1 - 1e-3) <= epsilon_of(event, 1e-6, ADD) <= exact * 1.01
+    assert delta_of(event, exact, ADD) == pytest.approx(1e-6, rel=0.1)
+    assert list(event_from_list(event_to_list(event)).leaves()) == list(event.leaves())
+
+
+def test_a_curve_that_never_ends_has_no_bound_on_a_grid():
+    class Failing(LaplaceCurve):
+        def delta(self, epsilon):
+            return 1e-3
+
+    class Failure(LaplaceNoise):
+        def curve(self, adjacency):
+            return Failing(1.0)
+
+    assert epsilon_of(Composed([Failure(1.0), Gaussian(5.0)]), 1e-5, ADD) == math.inf
+    assert delta_of(Composed([Failure(1.0), Gaussian(5.0)]), 1.0, ADD) == 1.0

@@ -80,12 +80,13 @@ def discretised(curve: Curve, scale: float, width: float) -> LossDistribution:
 
 def _reach(curve: Curve, scale: float) -> float:
     """An ε from which on δ is faint."""
-    while True:
+    while math.isfinite(32.0 * scale):
         tried = scale * np.linspace(1.0, 32.0, 32)
         faint = curve.deltas(tried) <= _FAINT
         if faint.any():
             return float(tried[faint.argmax()])
         scale *= 32.0
+    raise OverflowError("the curve never comes down to nothing")
 
 
 def loss_of_curve(cells: NDArray[np.int64], deltas: Array, width: float) -> LossDistribution:

@@ -149,6 +149,8 @@ class SingleEvent(Event):
         adjacency : Adjacency
             Named, as everywhere.
         """
+        if not all(isinstance(leaf, cls) for leaf, _ in parts):
+            return None
         if len(parts) == 1 and parts[0][1] == 1:
             return parts[0][0].curve(adjacency)
         return concentrated_curve(parts, adjacency)
