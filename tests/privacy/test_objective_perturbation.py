@@ -50,6 +50,7 @@ from dperm.accounting.curve import gaussian_delta, gaussian_epsilon, pure_delta,
 from dperm.accounting.events import Composed, ObjectivePerturbation, Pure, Repeated
 from dperm.accounting.events.objective_perturbation import TailCurve, TangentCurve
 from dperm.accounting.guarantee import Adjacency
+from dperm.errors import NoiseTooLarge
 from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted import minimiser as minimiser_module
@@ -818,7 +819,7 @@ def test_gaussian_noise_is_never_pure(monotone):
         assert epsilon_of(event, 1e-60, adjacency) < math.inf
         problem = Problem(Logistic() if monotone else Huber(), L2(1.0))
         query = ObjectivePerturbationQuery(setting_of(problem, adjacency), 0.0, 1e-6, 0.01, "Gaussian")
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(NoiseTooLarge, match="no noise was found that is certified"):
             calibrate(Plan("test", (PlannedQuery(query),), {}), Guarantee(1.0, 0.0))
 
 
@@ -906,7 +907,7 @@ def test_a_ridge_that_cannot_do_is_refused_in_one_sentence():
         guarantee = Guarantee(1.0, 0.0 if isinstance(solver, ChaudhuriObjective) else 1e-6)
         with pytest.raises(InvalidParameter, match=r"^ridge must be above 0, got 0\.0\.$"):
             price(free, 1000, 3, guarantee=guarantee, solver=solver)
-        with pytest.raises(InvalidParameter, match=r"^no amount of noise gives epsilon = 0\.1[^.]*\.$"):
+        with pytest.raises(NoiseTooLarge, match=r"^no amount of noise gives epsilon = 0\.1[^.]*\.$"):
             price(little, 1000, 3, guarantee=replace(guarantee, epsilon=0.1), solver=solver)
     with pytest.raises(InvalidParameter, match="ridge must be 0 or above"):
         KiferObjective(ridge=-1.0)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dperm.accounting.guarantee import Guarantee
-from dperm.errors import DpermError, InvalidParameter, LargeDeltaWarning
+from dperm.errors import DpermError, InvalidParameter, LargeDeltaWarning, NoiseTooLarge, UnsupportedProblem
 from dperm.planning.fitting import PricedFit, minimize, price
 from dperm.problem import Problem
 from dperm.progress import ProgressBar
@@ -65,7 +65,7 @@ class Fit:
         result: dict[str, Any] = {"at_zero": sample.at_zero, "excess": None, "gradients": None}
         try:
             planned = _planned(sample.problem, *sample.X.shape, guarantee, self.solver, self.noise)
-        except InvalidParameter as error:
+        except (InvalidParameter, NoiseTooLarge, UnsupportedProblem) as error:
             return result | {"reason": str(error)}
         plan = planned.paid.plan
         result["gradients"] = plan.passes * len(sample.y) if plan.passes < float("inf") else None
