@@ -26,7 +26,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from dperm import L2, FitOptions, Guarantee, LargeDeltaWarning, Logistic, Problem, empirical_risk, minimize
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.datasets.covertype import load_covertype
 from dperm.solvers import SOLVERS
 

@@ -5,8 +5,8 @@ import time
 import numpy as np
 
 from dperm import L2, Guarantee, Logistic, Problem
-from dperm.accounting.accountants import epsilon_of
 from dperm.accounting.calibration import calibrate
+from dperm.accounting.composition import epsilon_of
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery

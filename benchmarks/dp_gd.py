@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 
 from dperm import DPGD, L2, Guarantee, LargeDeltaWarning, Logistic, Problem, empirical_risk, minimize
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.datasets.covertype import load_covertype
 from dperm.studies.reference import logistic_optimum, single_release_risk
 

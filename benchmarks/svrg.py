@@ -28,7 +28,7 @@ from dperm import (
     empirical_risk,
     minimize,
 )
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.datasets.covertype import load_covertype
 from dperm.studies.reference import logistic_optimum, single_release_risk
 

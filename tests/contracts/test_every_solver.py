@@ -33,7 +33,7 @@ from dperm import (
     empirical_risk,
     minimize,
 )
-from dperm.accounting.accountants import epsilon_of
+from dperm.accounting.composition import epsilon_of
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import UnsupportedProblem
 from dperm.solvers import SOLVERS

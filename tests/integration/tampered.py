@@ -2,7 +2,7 @@
 
 import copy
 
-from dperm.accounting.accountants import delta_of, epsilon_of
+from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.events import event_from_list
 from dperm.accounting.guarantee import Adjacency
 from dperm.files import fingerprint

@@ -37,7 +37,7 @@ from dperm import (
     minimize,
     save_model,
 )
-from dperm.accounting.accountants import epsilon_of
+from dperm.accounting.composition import epsilon_of
 from dperm.accounting.guarantee import Adjacency
 from dperm.files import fingerprint
 from dperm.release.model_file import read_content

@@ -7,21 +7,21 @@ import re
 
 import pytest
 import sqlalchemy as sql
-from dp_accounting import dp_event
+from dp_accounting import NoOpDpEvent
 from sklearn.base import clone
 
 from dperm import Budget, BudgetExceeded, Guarantee, InvalidParameter, LedgerDamaged
-from dperm.accounting.accountants import epsilon_of
-from dperm.accounting.events import PureDpEvent
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.composition import epsilon_of
+from dperm.accounting.curve import gaussian_mu
+from dperm.accounting.events import Composed, Gaussian, NotPrivate, PoissonSampledGaussian, Pure, Repeated
 from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.ledger import budgets
 from dperm.accounting.ledger.tables import Entry, Ledger, canonical
 
 REPLACE_ONE, ADD_REMOVE = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 GUARANTEE = Guarantee(3.0, 1e-5)
-GAUSSIAN = dp_event.GaussianDpEvent(20.0)
-SAMPLED = dp_event.SelfComposedDpEvent(dp_event.PoissonSampledDpEvent(0.01, GAUSSIAN), 100)
+GAUSSIAN = Gaussian(20.0)
+SAMPLED = Repeated(PoissonSampledGaussian(0.01, 20.0), 100)
 
 COLUMNS = {
     "dperm_entries": ("dataset", "number", "kind", "written_at", "content", "digest"),
@@ -76,7 +76,7 @@ class LedgerBehaviour:
         account = budget.account()
         alone = epsilon_of(GAUSSIAN, 1e-5, REPLACE_ONE)
         assert [release.epsilon for release in account.releases] == [alone] * 10
-        assert account.spent == epsilon_of(dp_event.SelfComposedDpEvent(GAUSSIAN, 10), 1e-5, REPLACE_ONE)
+        assert account.spent == epsilon_of(Repeated(GAUSSIAN, 10), 1e-5, REPLACE_ONE)
         assert account.spent < 0.5 * 10 * alone
         assert account.left == GUARANTEE.epsilon - account.spent
 
@@ -85,18 +85,18 @@ class LedgerBehaviour:
         budget.reserve(SAMPLED, REPLACE_ONE)
         one = budget.account().spent
         assert one == epsilon_of(SAMPLED, 1e-5, REPLACE_ONE)
-        budget.reserve(dp_event.ComposedDpEvent([SAMPLED, GAUSSIAN]), REPLACE_ONE)
+        budget.reserve(Composed([SAMPLED, GAUSSIAN]), REPLACE_ONE)
         assert one < budget.account().spent < 2 * one + epsilon_of(GAUSSIAN, 1e-5, REPLACE_ONE)
 
     def test_the_whole_budget_fits_and_then_nothing_does(self, ledger):
         budget = Budget.create("adult", GUARANTEE, ledger=ledger)
-        whole = dp_event.GaussianDpEvent(multiplier_of(GUARANTEE))
+        whole = Gaussian(multiplier_of(GUARANTEE))
         budget.check(whole, REPLACE_ONE)
         budget.reserve(whole, REPLACE_ONE)
         before = rows(ledger)
         for refused in (budget.check, budget.reserve):
             with pytest.raises(BudgetExceeded, match=r"no further Gaussian release fits"):
-                refused(dp_event.GaussianDpEvent(1e4), REPLACE_ONE)
+                refused(Gaussian(1e4), REPLACE_ONE)
         assert rows(ledger) == before
         assert budget.account().largest(1e-5) == 0.0
 
@@ -104,7 +104,7 @@ class LedgerBehaviour:
         budget = filled(ledger)
         before = rows(ledger)
         with pytest.raises(BudgetExceeded) as refused:
-            budget.reserve(dp_event.GaussianDpEvent(2.0), REPLACE_ONE)
+            budget.reserve(Gaussian(2.0), REPLACE_ONE)
         words = r"the budget 'adult' is ε = 3 at δ = 1e-05 under replace_one, of which ε = (\S+) is spent, and this "
         words += r"release would make it ε = (\S+); one further Gaussian release of at most ε = (\S+) at this δ fits\."
         spent, would_be, largest = map(float, re.fullmatch(words, str(refused.value)).groups())
@@ -113,15 +113,15 @@ class LedgerBehaviour:
         assert account.spent <= spent < 1.001 * account.spent
         assert would_be > 3.0
         assert 0.999 * account.largest(1e-5) < largest <= account.largest(1e-5)
-        budget.reserve(dp_event.GaussianDpEvent(multiplier_of(Guarantee(largest, 1e-5))), REPLACE_ONE)
+        budget.reserve(Gaussian(multiplier_of(Guarantee(largest, 1e-5))), REPLACE_ONE)
 
     def test_the_largest_further_release_fits_and_a_little_more_does_not(self, ledger):
         budget = filled(ledger)
         for delta in (1e-5, 1e-7, 1e-3):
             largest = budget.account().largest(delta)
-            budget.check(dp_event.GaussianDpEvent(multiplier_of(Guarantee(largest, delta))), REPLACE_ONE)
+            budget.check(Gaussian(multiplier_of(Guarantee(largest, delta))), REPLACE_ONE)
             with pytest.raises(BudgetExceeded):
-                budget.check(dp_event.GaussianDpEvent(multiplier_of(Guarantee(1.001 * largest, delta))), REPLACE_ONE)
+                budget.check(Gaussian(multiplier_of(Guarantee(1.001 * largest, delta))), REPLACE_ONE)
 
     def test_a_check_writes_nothing(self, ledger):
         budget = filled(ledger)
@@ -132,26 +132,26 @@ class LedgerBehaviour:
     def test_what_is_not_private_is_refused(self, ledger):
         budget = filled(ledger)
         before = rows(ledger)
-        for event in (dp_event.NonPrivateDpEvent(), dp_event.ComposedDpEvent([GAUSSIAN, dp_event.NonPrivateDpEvent()])):
+        for event in (NotPrivate(), Composed([GAUSSIAN, NotPrivate()])):
             with pytest.raises(BudgetExceeded, match="infinite, as it is not private"):
                 budget.reserve(event, REPLACE_ONE)
-        for event in (dp_event.NoOpDpEvent(), dp_event.ComposedDpEvent([]), "gaussian", dp_event.GaussianDpEvent(0.0)):
+        for event in (NoOpDpEvent(), Composed([]), "gaussian", Gaussian(0.0)):
             with pytest.raises(InvalidParameter):
                 budget.reserve(event, REPLACE_ONE)
         assert rows(ledger) == before
 
     def test_a_pure_budget_pays_for_pure_releases_only(self, ledger):
         budget = Budget.create("pure", Guarantee(1.0, 0.0), "add_remove", ledger)
-        budget.reserve(PureDpEvent(0.25), ADD_REMOVE)
-        budget.reserve(PureDpEvent(0.25), ADD_REMOVE)
+        budget.reserve(Pure(0.25), ADD_REMOVE)
+        budget.reserve(Pure(0.25), ADD_REMOVE)
         assert budget.account().spent == pytest.approx(0.5)
         assert budget.account().largest(0.0) == pytest.approx(0.5, rel=1e-3)
         with pytest.raises(BudgetExceeded, match="pure release of at most"):
             budget.reserve(GAUSSIAN, ADD_REMOVE)
-        budget.reserve(PureDpEvent(0.25), ADD_REMOVE)
-        budget.reserve(PureDpEvent(0.25), ADD_REMOVE)
+        budget.reserve(Pure(0.25), ADD_REMOVE)
+        budget.reserve(Pure(0.25), ADD_REMOVE)
         with pytest.raises(BudgetExceeded, match="no further pure release fits"):
-            budget.reserve(PureDpEvent(0.01), ADD_REMOVE)
+            budget.reserve(Pure(0.01), ADD_REMOVE)
 
     def test_a_fit_about_other_tables_is_refused(self, ledger):
         budget = filled(ledger)
@@ -189,7 +189,7 @@ class LedgerBehaviour:
         account = budget.account()
         assert [release.fingerprint for release in account.releases] == ["first", "second", None]
         assert [release.settled_at is None for release in account.releases] == [False, False, True]
-        assert account.spent == epsilon_of(dp_event.SelfComposedDpEvent(GAUSSIAN, 3), 1e-5, REPLACE_ONE)
+        assert account.spent == epsilon_of(Repeated(GAUSSIAN, 3), 1e-5, REPLACE_ONE)
         assert account.created.endswith("+00:00")
         assert account.adjacency is REPLACE_ONE
 

@@ -5,15 +5,14 @@ import os
 import signal
 import sys
 
-from dp_accounting import dp_event
-
+from dperm.accounting.events import Gaussian
 from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.ledger import budget as ledger
 from dperm.accounting.ledger import tables as ledger_tables
 from dperm.accounting.ledger import witness
 from dperm.errors import BudgetExceeded, DpermError, InvalidParameter
 
-SMALL = dp_event.GaussianDpEvent(1000.0)
+SMALL = Gaussian(1000.0)
 
 _TRACED = {module.__file__ for module in (ledger, ledger_tables, witness)}
 
@@ -65,7 +64,7 @@ def _make(place, guarantee, start, outcomes):
 def _reserve(budget, multiplier, start, outcomes):
     start.wait()
     try:
-        reservation = budget.reserve(dp_event.GaussianDpEvent(multiplier), Adjacency.REPLACE_ONE)
+        reservation = budget.reserve(Gaussian(multiplier), Adjacency.REPLACE_ONE)
         reservation.settle(f"of process {os.getpid()}")
         outcomes.put("reserved")
     except BudgetExceeded:

@@ -3,35 +3,35 @@
 import math
 import time
 
-import dp_accounting
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dperm.accounting import accountants
-from dperm.accounting.accountants import (
-    FINE_GRID,
-    composed_mu,
-    delta_of,
-    draw_delta,
-    draw_probability,
-    epsilon_of,
-    pld_epsilon,
-    rdp_epsilon,
-)
-from dperm.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
+from dperm.accounting.composition import curve_of, delta_of, epsilon_of
+from dperm.accounting.curve import gaussian_delta, gaussian_epsilon, gaussian_mu
+from dperm.accounting.events import Composed, Gaussian, NotPrivate, PoissonSampledGaussian, Repeated
+from dperm.accounting.events.sampled_curve import SampledCurve, composed_distribution
 from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.accounting.renyi import rdp_epsilon
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 
 
 def gaussian(noise_multiplier, count=1):
-    return dp_accounting.SelfComposedDpEvent(dp_accounting.GaussianDpEvent(noise_multiplier), count)
+    return Repeated(Gaussian(noise_multiplier), count)
 
 
 def sampled(rate, noise_multiplier, count):
-    event = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise_multiplier))
-    return dp_accounting.SelfComposedDpEvent(event, count)
+    return Repeated(PoissonSampledGaussian(rate, noise_multiplier), count)
+
+
+def as_samples(event, adjacency):
+    """Gaussians and samples by privacy loss distributions, also where a closed form would do."""
+    return SampledCurve(tuple(event.leaves()), adjacency)
+
+
+def pld_epsilon(event, delta, adjacency):
+    return as_samples(event, adjacency).pld_epsilon(delta)
 
 
 # ε of a μ-Gaussian-DP release, by bisection with 60 digits in mpmath.
@@ -116,13 +116,13 @@ def test_sampling_at_rate_one_is_no_sampling():
 
 
 def test_gaussians_compose_by_the_root_of_squares():
-    event = dp_accounting.ComposedDpEvent([gaussian(2.0, 3), gaussian(5.0)])
-    assert composed_mu(event, ADD) == pytest.approx(math.sqrt(3 / 4 + 1 / 25))
-    assert composed_mu(event, REPLACE) == pytest.approx(2 * math.sqrt(3 / 4 + 1 / 25))
+    event = Composed([gaussian(2.0, 3), gaussian(5.0)])
+    assert curve_of(event, ADD).mu == pytest.approx(math.sqrt(3 / 4 + 1 / 25))
+    assert curve_of(event, REPLACE).mu == pytest.approx(2 * math.sqrt(3 / 4 + 1 / 25))
 
 
 def test_what_is_not_private_costs_everything():
-    event = dp_accounting.NonPrivateDpEvent()
+    event = NotPrivate()
     assert epsilon_of(event, 1e-5, ADD) == math.inf
     assert delta_of(event, 1.0, ADD) == 1.0
 
@@ -143,33 +143,33 @@ def test_the_papers_batch_one_noise_has_the_certified_delta_of_the_errata(epsilo
 
 
 def pld_delta(event, epsilon, adjacency):
-    return accountants._pld(event, adjacency, FINE_GRID).get_delta(epsilon)
+    return as_samples(event, adjacency).distribution().get_delta(epsilon)
 
 
 @pytest.mark.parametrize("adjacency", [REPLACE, ADD])
 @pytest.mark.parametrize("noise", [0.1, 0.3, 1.0, 3.0])
 @pytest.mark.parametrize("anchors", [0, 3])
-def test_the_bound_by_a_draw_is_never_below_the_exact_price(noise, anchors, adjacency):
+def test_the_bound_by_a_draw_is_never_below_the_exact_cost(noise, anchors, adjacency):
     parts = [sampled(0.001, noise, 400), sampled(0.02, 2 * noise, 5)]
-    event = dp_accounting.ComposedDpEvent([*parts, gaussian(6.0, anchors)] if anchors else parts)
+    event = Composed([*parts, gaussian(6.0, anchors)] if anchors else parts)
     for epsilon in (0.0, 0.5, 3.0):
         exact = pld_delta(event, epsilon, adjacency)
-        assert exact <= draw_delta(event, epsilon, adjacency)
+        assert exact <= as_samples(event, adjacency).draw_delta(epsilon)
         assert delta_of(event, epsilon, adjacency) <= exact + 1e-11  # padded for the PLD's rounding
 
 
 def test_the_bound_by_a_draw_is_reached_as_the_noise_of_the_sampled_parts_goes():
-    """Anchors with a real price beside sampled answers that hide nothing. (Under add_remove the bound is not tight.)"""
-    event = dp_accounting.ComposedDpEvent([sampled(0.001, 0.12, 100), sampled(0.01, 0.12, 5), gaussian(6.0, 2)])
+    """Anchors with a real cost beside sampled answers that hide nothing. (Under add_remove the bound is not tight.)"""
+    event = Composed([sampled(0.001, 0.12, 100), sampled(0.01, 0.12, 5), gaussian(6.0, 2)])
     drawn = 1 - 0.999**100 * 0.99**5
-    assert draw_probability(event) == pytest.approx(drawn, rel=1e-9)
+    assert as_samples(event, REPLACE).draw_probability == pytest.approx(drawn, rel=1e-9)
     bound = 1 - (1 - drawn) * (1 - gaussian_delta(math.sqrt(2) / 3, 0.5))
-    assert draw_delta(event, 0.5, REPLACE) == pytest.approx(bound, rel=1e-9)
+    assert as_samples(event, REPLACE).draw_delta(0.5) == pytest.approx(bound, rel=1e-9)
     assert pld_delta(event, 0.5, REPLACE) == pytest.approx(bound, rel=2e-3)
 
 
 def test_without_noise_on_the_samples_epsilon_and_delta_are_still_inverse_to_each_other():
-    event = dp_accounting.ComposedDpEvent([sampled(1e-4, 1e-3, 10), gaussian(20.0)])
+    event = Composed([sampled(1e-4, 1e-3, 10), gaussian(20.0)])
     for adjacency in Adjacency:
         epsilon = epsilon_of(event, 2e-3, adjacency)
         assert 0 < epsilon < 1
@@ -180,16 +180,16 @@ def test_without_noise_on_the_samples_epsilon_and_delta_are_still_inverse_to_eac
 
 
 def test_epsilon_and_delta_of_one_event_are_read_from_one_distribution():
-    event = dp_accounting.ComposedDpEvent([sampled(0.013, 1.7, 111), gaussian(9.0, 2)])
-    before = accountants._composed_pld.cache_info().misses
+    event = Composed([sampled(0.013, 1.7, 111), gaussian(9.0, 2)])
+    before = composed_distribution.cache_info().misses
     epsilon = epsilon_of(event, 1e-5, ADD)
     assert delta_of(event, epsilon, ADD) <= 1e-5 * (1 + 1e-9)
     # The same leaves in another composition are the same distribution; another adjacency is not.
-    flat = dp_accounting.ComposedDpEvent([sampled(0.013, 1.7, 111), gaussian(9.0), gaussian(9.0)])
+    flat = Composed([sampled(0.013, 1.7, 111), gaussian(9.0), gaussian(9.0)])
     assert epsilon_of(flat, 1e-5, ADD) == epsilon
-    assert accountants._composed_pld.cache_info().misses == before + 1
+    assert composed_distribution.cache_info().misses == before + 1
     assert epsilon_of(event, 1e-5, REPLACE) > epsilon
-    assert accountants._composed_pld.cache_info().misses == before + 2
+    assert composed_distribution.cache_info().misses == before + 2
 
 
 def test_a_tiny_delta_under_sampling_falls_back_on_a_finite_bound():
@@ -212,7 +212,7 @@ def test_more_noise_never_costs_more(noise, more, delta):
     assert epsilon_of(noisier, delta, ADD) <= epsilon_of(event, delta, ADD) * (1 + 1e-12)
 
 
-def test_a_plan_whose_grid_overflows_has_no_price_rather_than_a_wrong_one():
+def test_a_plan_whose_grid_overflows_has_no_bound_rather_than_a_wrong_one():
     event = sampled(0.1, 1.2e10, 10**6)
     assert pld_epsilon(event, 1e-5, REPLACE) == math.inf
-    assert delta_of(event, 1.0, REPLACE) == draw_delta(event, 1.0, REPLACE)
+    assert delta_of(event, 1.0, REPLACE) == as_samples(event, REPLACE).draw_delta(1.0)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dperm import DPGD, FitOptions, Guarantee, InvalidParameter, LargeDeltaWarning, minimize
-from dperm.accounting.accountants import epsilon_of
 from dperm.accounting.calibration import calibrate
-from dperm.accounting.gaussian import gaussian_epsilon
+from dperm.accounting.composition import epsilon_of
+from dperm.accounting.curve import gaussian_epsilon
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import UnsupportedProblem
 from dperm.mechanisms import GradientQuery, LastIterateQuery

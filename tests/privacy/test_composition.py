@@ -7,56 +7,66 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from dp_accounting import dp_event
+from dp_accounting import LaplaceDpEvent
 from dp_accounting.pld import privacy_loss_distribution as distributions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from dperm.accounting.accountants import delta_of, epsilon_of, is_mixed
 from dperm.accounting.attack import true_positive_rates
-from dperm.accounting.calibration import calibrate
-from dperm.accounting.composition import atoms_of, composed_loss, convolution_rounding, loss_of_curve
-from dperm.accounting.events import ObjectivePerturbationDpEvent, PureDpEvent, without
-from dperm.accounting.gaussian import gaussian_delta, gaussian_epsilon
+from dperm.accounting.calibration import calibrate, find_noise_multiplier
+from dperm.accounting.composition import MixtureCurve, atoms_of, composed_loss, curve_of, delta_of, epsilon_of
+from dperm.accounting.curve import FINE_GRID, gaussian_delta, gaussian_epsilon, pure_delta, zcdp_delta, zcdp_deltas
+from dperm.accounting.events import (
+    ZCDP,
+    Composed,
+    Gaussian,
+    NotPrivate,
+    ObjectivePerturbation,
+    PoissonSampledGaussian,
+    Pure,
+    Repeated,
+)
+from dperm.accounting.events.objective_perturbation import TailCurve
 from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.accounting.loss_grid import FINE_GRID, RELATION
-from dperm.accounting.profiles import composed_objective_profile, pure_delta, zcdp_delta, zcdp_deltas
-from dperm.errors import InvalidParameter
+from dperm.accounting.privacy_loss import convolution_rounding, loss_of_curve, relation
+from dperm.errors import InvalidParameter, NoiseTooLarge, UnsupportedProblem
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 BOTH = pytest.mark.parametrize("adjacency", [REPLACE, ADD])
 
 
 def together(*events):
-    return dp_event.ComposedDpEvent(list(events))
+    return Composed(events)
 
 
 def repeated(event, count):
-    return dp_event.SelfComposedDpEvent(event, count)
+    return Repeated(event, count)
 
 
 def gaussian(noise):
-    return dp_event.GaussianDpEvent(noise)
+    return Gaussian(noise)
 
 
 def sampled(rate, noise, count):
-    return repeated(dp_event.PoissonSampledDpEvent(rate, gaussian(noise)), count)
+    return repeated(PoissonSampledGaussian(rate, noise), count)
 
 
 def zcdp(rho):
-    return dp_event.ZCDpEvent(rho)
+    return ZCDP(rho)
 
 
 def objective(noise, jacobian=0.1, sigmoidal=True):
-    return ObjectivePerturbationDpEvent(noise, jacobian, True, 0.005, sigmoidal)
+    return ObjectivePerturbation(noise, jacobian, True, 0.005, sigmoidal)
 
 
 def on_the_grid(event, epsilon, adjacency=ADD):
     """δ of the composition alone, without the other bounds that may be smaller."""
     atoms = atoms_of(event, adjacency)
-    return composed_loss(atoms, adjacency, FINE_GRID).get_delta_for_epsilon(epsilon) + convolution_rounding(atoms)
+    return composed_loss(atoms, adjacency, FINE_GRID).get_delta_for_epsilon(epsilon) + convolution_rounding(
+        sum(count for _, count in atoms)
+    )
 
 
 # Against what is known exactly.
@@ -93,8 +103,8 @@ def optimal_pure_delta(epsilon, count, total):
 
 @pytest.mark.parametrize(("epsilon", "count"), [(0.1, 10), (0.01, 1000), (0.5, 3), (2.0, 40), (1e-3, 7)])
 def test_pure_mechanisms_cost_what_randomized_response_costs(epsilon, count):
-    event = together(*[together(PureDpEvent(epsilon)) for _ in range(count)])
-    assert is_mixed(event)
+    event = together(*[together(Pure(epsilon)) for _ in range(count)])
+    assert isinstance(curve_of(event, ADD), MixtureCurve)
     for delta in (1e-2, 1e-6):
         if optimal_pure_delta(epsilon, count, 0.0) <= delta:
             assert epsilon_of(event, delta, ADD) <= 1e-3 * count * epsilon
@@ -108,7 +118,7 @@ def test_pure_mechanisms_cost_what_randomized_response_costs(epsilon, count):
 
 
 def test_pure_mechanisms_alone_keep_delta_zero():
-    event = together(together(PureDpEvent(0.1)), together(PureDpEvent(0.3)), together(repeated(PureDpEvent(0.2), 2)))
+    event = together(together(Pure(0.1)), together(Pure(0.3)), together(repeated(Pure(0.2), 2)))
     assert 0.8 <= epsilon_of(event, 0.0, ADD) <= 0.8 * (1 + 1e-11)
     assert delta_of(event, 0.8 * (1 + 1e-11), ADD) == 0.0
     assert epsilon_of(together(event, gaussian(100.0)), 0.0, ADD) == math.inf
@@ -118,7 +128,7 @@ def test_pure_mechanisms_alone_keep_delta_zero():
 @pytest.mark.parametrize(("mu", "pure"), [(1.0, 0.3), (0.1, 0.5), (3.0, 2.0), (0.5, 0.001)])
 def test_a_gaussian_and_a_pure_mechanism_cost_what_their_worst_pair_does(mu, pure, adjacency):
     """Exactly: randomized response adds or takes its ε with known probabilities, and the Gaussian's curve is known."""
-    event = together(gaussian(adjacency.records_moved / mu), PureDpEvent(pure))
+    event = together(gaussian(adjacency.records_moved / mu), Pure(pure))
 
     def exact(epsilon):
         likely, shrunk = 1 / (1 + math.exp(-pure)), 1 / (1 + math.exp(pure))
@@ -143,21 +153,21 @@ def test_samples_and_a_pure_mechanism_cost_what_their_worst_pair_does(adjacency)
         noise,
         value_discretization_interval=1e-4,
         sampling_prob=rate,
-        neighboring_relation=RELATION[adjacency],
+        neighboring_relation=relation(adjacency),
     ).self_compose(count)
     likely = 1 / (1 + math.exp(-pure))
     for epsilon in (0.5, 1.0, 1.5):
         exact = likely * alone.get_delta_for_epsilon(epsilon - pure) + (1 - likely) * alone.get_delta_for_epsilon(
             epsilon + pure
         )
-        priced = delta_of(together(sampled(rate, noise, count), PureDpEvent(pure)), epsilon, adjacency)
+        priced = delta_of(together(sampled(rate, noise, count), Pure(pure)), epsilon, adjacency)
         assert exact * 0.998 <= priced <= exact * 1.01 + 2e-12
 
 
 @BOTH
 def test_an_objective_perturbation_beside_others_costs_more_than_a_gaussian_with_its_noise(adjacency):
-    event = together(objective(8.0), PureDpEvent(0.1), gaussian(10.0))
-    as_gaussian = together(gaussian(8.0), PureDpEvent(0.1), gaussian(10.0))
+    event = together(objective(8.0), Pure(0.1), gaussian(10.0))
+    as_gaussian = together(gaussian(8.0), Pure(0.1), gaussian(10.0))
     for delta in (1e-4, 1e-8):
         low, epsilon = epsilon_of(as_gaussian, delta, adjacency), epsilon_of(event, delta, adjacency)
         alone = epsilon_of(objective(8.0), delta, adjacency)
@@ -168,13 +178,13 @@ def test_an_objective_perturbation_beside_others_costs_more_than_a_gaussian_with
 @pytest.mark.parametrize("sigmoidal", [True, False])
 def test_many_objective_perturbations_cost_less_on_the_grid_and_no_less_than_gaussians(sigmoidal, adjacency):
     leaf, count = objective(20.0, 0.02, sigmoidal), 6
-    by_tails = composed_objective_profile((leaf,) * count, adjacency)
+    by_tails = TailCurve((leaf,) * count, adjacency).delta
     for epsilon in (1.0, 1.5):
         priced = delta_of(repeated(leaf, count), epsilon, adjacency)
         assert gaussian_delta(adjacency.records_moved * math.sqrt(count) / 20.0, epsilon) <= priced <= by_tails(epsilon)
 
 
-def test_objective_perturbations_at_a_tiny_delta_are_priced_as_ever():
+def test_objective_perturbations_at_a_tiny_delta_have_a_bound_too():
     event = repeated(objective(20.0), 5)
     assert epsilon_of(event, 1e-15, ADD) < 2.0
     assert delta_of(event, epsilon_of(event, 1e-15, ADD), ADD) <= 1e-15
@@ -237,7 +247,7 @@ def test_a_bound_that_is_not_convex_is_pulled_down_to_what_a_mechanism_can_have(
 
 KINDS = [
     gaussian(8.0),
-    PureDpEvent(0.2),
+    Pure(0.2),
     objective(10.0),
     together(repeated(zcdp(1e-3), 10)),
     sampled(0.02, 2.0, 50),
@@ -257,12 +267,12 @@ def test_order_and_grouping_do_not_matter(adjacency):
     flat = together(*KINDS)
     for other in (together(*KINDS[::-1]), together(together(*KINDS[:2]), *KINDS[2:]), together(*KINDS[2:], *KINDS[:2])):
         assert epsilon_of(other, 1e-6, adjacency) == epsilon_of(flat, 1e-6, adjacency)
-    twice = together(repeated(objective(10.0), 2), repeated(PureDpEvent(0.1), 3))
-    listed = together(objective(10.0), PureDpEvent(0.1), PureDpEvent(0.1), objective(10.0), PureDpEvent(0.1))
+    twice = together(repeated(objective(10.0), 2), repeated(Pure(0.1), 3))
+    listed = together(objective(10.0), Pure(0.1), Pure(0.1), objective(10.0), Pure(0.1))
     assert epsilon_of(twice, 1e-6, adjacency) == epsilon_of(listed, 1e-6, adjacency)
 
 
-@pytest.mark.parametrize("release", [objective(20.0), together(PureDpEvent(0.05), gaussian(30.0)), PureDpEvent(0.02)])
+@pytest.mark.parametrize("release", [objective(20.0), together(Pure(0.05), gaussian(30.0)), Pure(0.02)])
 def test_equal_releases_cost_about_the_root_of_their_number(release):
     delta = 1e-6
     one = epsilon_of(together(release), delta, ADD)
@@ -272,9 +282,9 @@ def test_equal_releases_cost_about_the_root_of_their_number(release):
 
 
 def test_the_concentrated_steps_of_one_release_are_turned_into_a_curve_once():
-    release = together(repeated(zcdp(1e-3), 10), PureDpEvent(0.01))
+    release = together(repeated(zcdp(1e-3), 10), Pure(0.01))
     ((atom, count),) = atoms_of(together(release, release), ADD)
-    assert (type(atom), count) == (dp_event.ZCDpEvent, 2)
+    assert (type(atom), count) == (ZCDP, 2)
     assert atom.rho == pytest.approx(10 * 1e-3 + 0.5 * 0.01**2, rel=1e-9)
     # Steps that may have others between them, or beside what is not concentrated, are taken one by one.
     assert (zcdp(1e-3), 10) in atoms_of(together(repeated(zcdp(1e-3), 10), objective(3.0)), ADD)
@@ -286,10 +296,10 @@ def test_the_concentrated_steps_of_one_release_are_turned_into_a_curve_once():
 @pytest.mark.parametrize(
     "fit",
     [
-        together(PureDpEvent(0.1), PureDpEvent(0.2)),
-        together(PureDpEvent(0.1), repeated(PureDpEvent(0.2), 3)),
-        together(PureDpEvent(0.5), repeated(zcdp(1e-4), 5)),
-        together(PureDpEvent(0.1), objective(8.0)),
+        together(Pure(0.1), Pure(0.2)),
+        together(Pure(0.1), repeated(Pure(0.2), 3)),
+        together(Pure(0.5), repeated(zcdp(1e-4), 5)),
+        together(Pure(0.1), objective(8.0)),
         together(repeated(gaussian(5.0), 3)),
         objective(8.0),
     ],
@@ -301,10 +311,8 @@ def test_a_fit_costs_in_a_ledger_of_its_own_what_it_costs_alone(fit, adjacency):
 
 @BOTH
 def test_all_gaussians_of_all_releases_are_one(adjacency):
-    event = together(together(gaussian(3.0), PureDpEvent(0.1)), repeated(gaussian(4.0), 2))
-    noises = [
-        leaf.noise_multiplier for leaf, _ in atoms_of(event, adjacency) if isinstance(leaf, dp_event.GaussianDpEvent)
-    ]
+    event = together(together(gaussian(3.0), Pure(0.1)), repeated(gaussian(4.0), 2))
+    noises = [leaf.noise_multiplier for leaf, _ in atoms_of(event, adjacency) if isinstance(leaf, Gaussian)]
     assert noises == [pytest.approx(1 / math.sqrt(1 / 9 + 2 / 16), rel=1e-9)]
 
 
@@ -312,7 +320,7 @@ def test_all_gaussians_of_all_releases_are_one(adjacency):
 def mixtures(draw):
     some = st.one_of(
         st.floats(1.0, 100.0).map(gaussian),
-        st.floats(0.01, 1.0).map(PureDpEvent),
+        st.floats(0.01, 1.0).map(Pure),
         st.floats(1e-5, 0.05).map(lambda rho: together(zcdp(rho))),
         st.floats(3.0, 50.0).map(objective),
     )
@@ -329,9 +337,7 @@ def test_a_composition_costs_no_less_than_its_parts_and_no_more_than_their_sum(p
     assert delta_of(together(*parts), epsilon, adjacency) <= delta * (1 + 1e-6)
 
 
-@pytest.mark.parametrize(
-    "event", [together(gaussian(1.0), dp_event.NonPrivateDpEvent()), repeated(dp_event.NonPrivateDpEvent(), 2)]
-)
+@pytest.mark.parametrize("event", [together(gaussian(1.0), NotPrivate()), repeated(NotPrivate(), 2)])
 def test_what_is_not_private_spoils_everything_beside_it(event):
     assert epsilon_of(event, 1e-5, ADD) == math.inf
     assert delta_of(event, 100.0, ADD) == 1.0
@@ -340,35 +346,42 @@ def test_what_is_not_private_spoils_everything_beside_it(event):
 
 @BOTH
 def test_samples_with_hardly_any_noise_are_lost_when_drawn_and_free_when_not(adjacency):
-    event = together(sampled(1e-5, 1e-3, 3), PureDpEvent(0.1))
+    event = together(sampled(1e-5, 1e-3, 3), Pure(0.1))
     assert delta_of(event, 0.1 * (1 + 1e-9), adjacency) == pytest.approx(1 - (1 - 1e-5) ** 3, rel=1e-9)
     assert 0.09 < epsilon_of(event, 1e-4, adjacency) < 0.1
     assert epsilon_of(event, 1e-5, adjacency) == math.inf
 
 
 def test_without_leaves_out_what_is_named_and_nothing_else():
-    event = together(PureDpEvent(1.0), repeated(together(gaussian(1.0), PureDpEvent(2.0)), 3))
-    left = without(event, lambda leaf: isinstance(leaf, PureDpEvent))
+    event = together(Pure(1.0), repeated(together(gaussian(1.0), Pure(2.0)), 3))
+    left = event.without(lambda leaf: isinstance(leaf, Pure))
     assert epsilon_of(left, 1e-5, ADD) == epsilon_of(repeated(gaussian(1.0), 3), 1e-5, ADD)
 
 
-def test_a_mechanism_that_has_no_price_is_refused():
-    with pytest.raises(InvalidParameter, match="cannot be priced"):
-        epsilon_of(together(dp_event.LaplaceDpEvent(1.0), PureDpEvent(1.0)), 1e-5, ADD)
+def test_an_event_that_has_no_bound_is_refused():
+    for use in (epsilon_of, delta_of):
+        with pytest.raises(UnsupportedProblem, match="no privacy bound for LaplaceDpEvent"):
+            use(LaplaceDpEvent(1.0), 1e-5, ADD)
+    with pytest.raises(UnsupportedProblem, match="no privacy bound for LaplaceDpEvent"):
+        together(LaplaceDpEvent(1.0), Pure(1.0))
+    with pytest.raises(UnsupportedProblem, match="no privacy bound for LaplaceDpEvent"):
+        repeated(LaplaceDpEvent(1.0), 2)
+    with pytest.raises(InvalidParameter, match="count"):
+        repeated(Pure(1.0), 0)
 
 
-def test_a_wide_loss_beside_a_narrow_one_is_priced():
-    event = together(gaussian(0.05), PureDpEvent(1e-4), objective(1000.0, 1e-4))
+def test_a_wide_loss_beside_a_narrow_one_has_a_bound():
+    event = together(gaussian(0.05), Pure(1e-4), objective(1000.0, 1e-4))
     exact = gaussian_epsilon(20.0, 1e-6)
     assert exact <= epsilon_of(event, 1e-6, ADD) <= exact * 1.003
-    assert epsilon_of(together(PureDpEvent(2000.0), objective(10.0)), 1e-6, ADD) <= 2003.0
+    assert epsilon_of(together(Pure(2000.0), objective(10.0)), 1e-6, ADD) <= 2003.0
 
 
-def test_hundreds_of_different_releases_are_priced_in_a_few_seconds():
+def test_hundreds_of_different_releases_are_composed_in_a_few_seconds():
     rng = np.random.default_rng(3)
     makers = (
         lambda u: gaussian(100 * u),
-        lambda u: PureDpEvent(0.01 * u),
+        lambda u: Pure(0.01 * u),
         lambda u: zcdp(1e-5 * u),
         lambda u: objective(200 * u),
     )
@@ -378,7 +391,13 @@ def test_hundreds_of_different_releases_are_priced_in_a_few_seconds():
     assert time.process_time() - began < 10.0  # about 1
 
 
-# Noise for plans with a price that noise does not change.
+# Noise for plans with a cost that noise does not change.
+
+
+@dataclass(frozen=True)
+class Found:
+    plan: object
+    noise_multiplier: float
 
 
 @dataclass(frozen=True)
@@ -389,21 +408,24 @@ class RangesFirst:
     adjacency: Adjacency
     ranges: tuple[float, ...] = (0.1, 0.1)
 
+    def with_noise(self, multiplier):
+        return Found(self, multiplier)
+
     def event(self, multiplier):
         own = {
             "gaussian": lambda: repeated(gaussian(2 * multiplier), 10),
             "sampled": lambda: sampled(0.02, 2 * multiplier, 200),
             "zcdp": lambda: repeated(zcdp(0.5 / multiplier**2), 30),
-            "pure": lambda: repeated(PureDpEvent(1 / multiplier), 3),
+            "pure": lambda: repeated(Pure(1 / multiplier), 3),
             "objective": lambda: objective(2 * multiplier),
         }[self.kind]
-        return together(*map(PureDpEvent, self.ranges), own())
+        return together(*map(Pure, self.ranges), own())
 
 
 @BOTH
 @pytest.mark.parametrize("kind", ["gaussian", "sampled", "zcdp", "pure", "objective"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (8.0, 1e-4)])
-def test_noise_is_found_beside_a_price_that_it_does_not_change(kind, epsilon, delta, adjacency):
+def test_noise_is_found_beside_a_cost_that_it_does_not_change(kind, epsilon, delta, adjacency):
     plan = RangesFirst(kind, adjacency)
     multiplier = calibrate(plan, Guarantee(epsilon, delta)).noise_multiplier
     assert 0.99 * epsilon <= epsilon_of(plan.event(multiplier), delta, adjacency) <= epsilon
@@ -419,8 +441,10 @@ def test_pure_plans_with_ranges_keep_delta_zero():
 
 @pytest.mark.parametrize("kind", ["gaussian", "sampled", "objective"])
 def test_no_noise_helps_where_the_ranges_alone_cost_too_much(kind):
-    with pytest.raises(InvalidParameter, match="whatever the noise"):
-        calibrate(RangesFirst(kind, ADD, (0.6, 0.6)), Guarantee(1.0, 1e-6))
+    plan, guarantee = RangesFirst(kind, ADD, (0.6, 0.6)), Guarantee(1.0, 1e-6)
+    with pytest.raises(NoiseTooLarge, match="whatever the noise"):
+        calibrate(plan, guarantee)
+    assert find_noise_multiplier(plan, guarantee) is None
 
 
 # What an attacker can do.
@@ -438,7 +462,7 @@ def test_an_attacker_on_a_gaussian_does_as_the_likelihood_ratio_test_does(mu, ad
 
 def test_an_attacker_on_randomized_response_does_exactly_what_it_allows():
     rates = (0.0, 0.1, 0.5, 1.0)
-    for rate, bound in zip(rates, true_positive_rates(PureDpEvent(1.0), ADD, rates), strict=True):
+    for rate, bound in zip(rates, true_positive_rates(Pure(1.0), ADD, rates), strict=True):
         exact = min(math.e * rate, 1 - (1 - rate) / math.e)
         assert exact * (1 - 1e-12) <= bound <= exact + 0.01
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 from scipy.optimize import brentq
 
 from contracts.discovered import LOSSES
@@ -28,9 +27,9 @@ from dperm import (
     Sigmoid,
     Squared,
 )
-from dperm.accounting.accountants import delta_of, epsilon_of
-from dperm.accounting.events import leaves
-from dperm.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dperm.accounting.composition import delta_of, epsilon_of
+from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
+from dperm.accounting.events import Gaussian, PoissonSampledGaussian
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import UnsupportedProblem
 from dperm.mechanisms import DifferenceQuery, GradientQuery, PrintedEpochQuery
@@ -269,16 +268,16 @@ def test_a_printed_epoch_is_priced_as_a_gaussian_and_a_sampled_gaussian_a_step(s
     query = PrintedEpochQuery(setting_of(problem, adjacency), rate, 7, share)
     sigma = 5.0 * query.sensitivity
     anchor, difference = [], []
-    for leaf, count in leaves(PlannedQuery(query, 3, 0.5).event(10.0)):
+    for leaf, count in PlannedQuery(query, 3, 0.5).event(10.0).leaves():
         assert count == 7 * 3
-        (difference if isinstance(leaf, PoissonSampledDpEvent) else anchor).append(leaf)
+        (difference if isinstance(leaf, PoissonSampledGaussian) else anchor).append(leaf)
     if rate == 1.0:
         anchor, difference = anchor[:1], anchor[1:]
     else:
         assert difference[0].sampling_probability == rate
-        difference = [difference[0].event]
-    # dp-accounting wants multipliers relative to one record, under both adjacencies: G = 2, then 2G on a sample.
-    assert [type(leaf) for leaf in anchor + difference] == [GaussianDpEvent] * 2
+    # Events have multipliers relative to one record, under both adjacencies: G = 2, then 2G on a sample.
+    sampled = Gaussian if rate == 1.0 else PoissonSampledGaussian
+    assert [type(leaf) for leaf in anchor + difference] == [Gaussian, sampled]
     assert anchor[0].noise_multiplier == pytest.approx(math.sqrt(share) * sigma / (2.0 / N), rel=1e-6)
     expected = math.sqrt(1 - share) * sigma / (4.0 / (rate * N))
     assert difference[0].noise_multiplier == pytest.approx(expected, rel=1e-6)
@@ -287,15 +286,15 @@ def test_a_printed_epoch_is_priced_as_a_gaussian_and_a_sampled_gaussian_a_step(s
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_difference_is_priced_as_a_sampled_gaussian_relative_to_one_record(adjacency):
     query = DifferenceQuery(setting_of(logistic_problem(), adjacency), 0.03)
-    ((leaf, count),) = leaves(PlannedQuery(query, 11, 0.5).event(4.0))
+    ((leaf, count),) = PlannedQuery(query, 11, 0.5).event(4.0).leaves()
     assert count == 11
     assert leaf.sampling_probability == 0.03
     sigma = 2.0 * query.sensitivity
-    assert leaf.event.noise_multiplier == pytest.approx(sigma / (2.0 / (0.03 * N)), rel=1e-6)  # 2G = 2
+    assert leaf.noise_multiplier == pytest.approx(sigma / (2.0 / (0.03 * N)), rel=1e-6)  # 2G = 2
     near = 2.0 * query.sensitivity_at(1e-3)
-    assert leaf.event.noise_multiplier == pytest.approx(near / (0.25e-3 / (0.03 * N)), rel=1e-6)  # L·distance
-    ((leaf, _),) = leaves(DifferenceQuery(query.setting, 1.0).event(2.0))
-    assert leaf == GaussianDpEvent(2.0 * adjacency.records_moved)
+    assert leaf.noise_multiplier == pytest.approx(near / (0.25e-3 / (0.03 * N)), rel=1e-6)  # L·distance
+    ((leaf, _),) = DifferenceQuery(query.setting, 1.0).event(2.0).leaves()
+    assert leaf == Gaussian(2.0 * adjacency.records_moved)
 
 
 def central_limit(rate, multiplier, adjacency):

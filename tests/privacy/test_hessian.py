@@ -24,8 +24,9 @@ from dperm import (
     Softmax,
     Squared,
 )
-from dperm.accounting.accountants import composed_mu, pld_epsilon
-from dperm.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dperm.accounting.composition import curve_of
+from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
+from dperm.accounting.events.sampled_curve import SampledCurve
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import HessianQuery, LocalGradientQuery, SmallestEigenvalueQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
@@ -200,8 +201,10 @@ def test_matrices_and_vectors_have_the_same_length_and_come_back():
 def test_an_answer_costs_what_a_shift_of_its_sensitivity_costs(query_type, adjacency):
     query = query_type(setting_of(problem_for(Squared()), adjacency))
     event = query.event(2.5)
-    assert composed_mu(event, adjacency) == pytest.approx(1.0 / 2.5, rel=1e-14)
-    assert pld_epsilon(event, 1e-5, adjacency) == pytest.approx(gaussian_epsilon(0.4, 1e-5), rel=1e-3)
+    assert curve_of(event, adjacency).mu == pytest.approx(1.0 / 2.5, rel=1e-14)
+    assert SampledCurve(tuple(event.leaves()), adjacency).pld_epsilon(1e-5) == pytest.approx(
+        gaussian_epsilon(0.4, 1e-5), rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("solver", [DPNewton(), AdaSSP(), AdaSSP(n_steps=5, hessian_share=0.4)], ids=repr)

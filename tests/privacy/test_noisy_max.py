@@ -27,9 +27,10 @@ from dperm import (
     empirical_risk,
     minimize,
 )
-from dperm.accounting.accountants import epsilon_of, rdp_epsilon
 from dperm.accounting.calibration import calibrate
+from dperm.accounting.composition import epsilon_of
 from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.renyi import rdp_epsilon
 from dperm.mechanisms import VertexQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.problem.domains.mirror import EntropicDomain

@@ -14,7 +14,6 @@ from itertools import product
 import mpmath
 import numpy as np
 import pytest
-from dp_accounting import ComposedDpEvent, SelfComposedDpEvent, dp_event
 from scipy import integrate, optimize, sparse
 from scipy.integrate import trapezoid
 from scipy.special import log_ndtr, ndtr
@@ -45,18 +44,13 @@ from dperm import (
     WholeSpace,
     minimize,
 )
-from dperm.accounting.accountants import delta_of, epsilon_of
 from dperm.accounting.calibration import calibrate
-from dperm.accounting.events import ObjectivePerturbationDpEvent, PureDpEvent
-from dperm.accounting.gaussian import gaussian_delta, gaussian_epsilon
+from dperm.accounting.composition import delta_of, epsilon_of
+from dperm.accounting.curve import gaussian_delta, gaussian_epsilon, pure_delta, two_sided_delta, zcdp_delta
+from dperm.accounting.events import Composed, ObjectivePerturbation, Pure, Repeated
+from dperm.accounting.events.objective_perturbation import TailCurve, TangentCurve
 from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.profiles import (
-    composed_objective_profile,
-    objective_delta,
-    pure_delta,
-    two_sided_delta,
-    zcdp_delta,
-)
+from dperm.errors import NoiseTooLarge
 from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted import minimiser as minimiser_module
@@ -126,13 +120,13 @@ class Mechanism:
     @property
     def cdf(self):
         """The noise's distribution function on the left of 0 and, mirrored, on the right."""
-        return half_laplace if isinstance(self.event.events[0].event, PureDpEvent) else ndtr
+        return half_laplace if isinstance(self.event.events[0].event, Pure) else ndtr
 
     def price_with(self, epsilon, noise=1.0, **changes):
         """The price if some constants were different."""
         leaf = self.event.events[0].event
         leaf = replace(leaf, noise_multiplier=noise * leaf.noise_multiplier, **changes)
-        return objective_delta(leaf, epsilon, self.adjacency)
+        return TangentCurve(leaf, self.adjacency).delta(epsilon)
 
 
 def mechanism(
@@ -777,7 +771,7 @@ def test_the_curves_fall_in_epsilon_and_rise_in_what_is_lost(curve):
 def test_the_price_is_the_sum_over_the_corners_and_above_their_maximum(monotone, adjacency):
     """The proof bounds E max over corners v of (1 − exp(t − ⟨b, v⟩ − ‖v‖²/2))₊: here by integrating over the plane."""
     mu, cost = 1.3, 0.2
-    event = ObjectivePerturbationDpEvent(1.0 / mu, cost, monotone, 0.1)
+    event = ObjectivePerturbation(1.0 / mu, cost, monotone, 0.1)
     slopes = [0.0, 1.0] if monotone else [-1.0, 1.0]
     axis, width = np.linspace(-9.0, 9.0, 601, retstep=True)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -789,7 +783,7 @@ def test_the_price_is_the_sum_over_the_corners_and_above_their_maximum(monotone,
             (REPLACE, True): [exact_gaussian(2 * mu, left), exact_gaussian(mu, left), exact_gaussian(mu, left)],
             (REPLACE, False): [exact_two_sided(2 * mu, left), exact_two_sided(math.sqrt(2) * mu, left)],
         }[adjacency, monotone]
-        priced = objective_delta(event, cost + 0.1 + left, adjacency)
+        priced = TangentCurve(event, adjacency).delta(cost + 0.1 + left)
         assert priced == pytest.approx(min(1.0, float(sum(terms))), rel=1e-9)
         for angle in (math.pi / 2, 2.5, math.pi) if adjacency is REPLACE else (0.0,):
             rows = [np.array([1.0, 0.0]), np.array([math.cos(angle), math.sin(angle)])][: int(moved_by(adjacency))]
@@ -802,13 +796,13 @@ def test_the_price_is_the_sum_over_the_corners_and_above_their_maximum(monotone,
 def test_degenerate_noise_never_looks_private():
     for adjacency in ADJACENCIES:
         for monotone in (True, False):
-            loud = ObjectivePerturbationDpEvent(1e12, 1e-9, monotone, 1e-9)
-            assert objective_delta(loud, 1.0, adjacency) == 0.0
-            assert objective_delta(loud, 1e-9, adjacency) == 1.0  # less than the determinants and the remainder cost
+            loud = ObjectivePerturbation(1e12, 1e-9, monotone, 1e-9)
+            assert TangentCurve(loud, adjacency).delta(1.0) == 0.0
+            assert TangentCurve(loud, adjacency).delta(1e-9) == 1.0  # less than the determinants and the remainder cost
             for multiplier in (1e-3, 1e-160, 1e-300):
-                silent = ObjectivePerturbationDpEvent(multiplier, 0.1, monotone, 0.01)
-                assert objective_delta(silent, 1.0, adjacency) == 1.0
-            assert objective_delta(ObjectivePerturbationDpEvent(1.0, 0.1, monotone, 0.01), 0.0, adjacency) == 1.0
+                silent = ObjectivePerturbation(multiplier, 0.1, monotone, 0.01)
+                assert TangentCurve(silent, adjacency).delta(1.0) == 1.0
+            assert TangentCurve(ObjectivePerturbation(1.0, 0.1, monotone, 0.01), adjacency).delta(0.0) == 1.0
     problem = Problem(Logistic(), L2(0.1))
     query = ObjectivePerturbationQuery(setting_of(problem, ADD), 0.0, 1e-6, 0.1, "Gaussian")
     for multiplier in (0.0, -1.0, math.nan, math.inf):
@@ -819,13 +813,13 @@ def test_degenerate_noise_never_looks_private():
 @pytest.mark.parametrize("monotone", [True, False])
 def test_gaussian_noise_is_never_pure(monotone):
     """δ(ε) of Gaussian noise is above 0 for every ε, also where a float cannot show it."""
-    event = ObjectivePerturbationDpEvent(1.0, 0.1, monotone, 0.01)
+    event = ObjectivePerturbation(1.0, 0.1, monotone, 0.01)
     for adjacency in ADJACENCIES:
         assert epsilon_of(event, 0.0, adjacency) == math.inf
         assert epsilon_of(event, 1e-60, adjacency) < math.inf
         problem = Problem(Logistic() if monotone else Huber(), L2(1.0))
         query = ObjectivePerturbationQuery(setting_of(problem, adjacency), 0.0, 1e-6, 0.01, "Gaussian")
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(NoiseTooLarge, match="no noise was found that is certified"):
             calibrate(Plan("test", (PlannedQuery(query),), {}), Guarantee(1.0, 0.0))
 
 
@@ -912,7 +906,7 @@ def test_a_ridge_that_cannot_do_is_refused_in_one_sentence():
         guarantee = Guarantee(1.0, 0.0 if isinstance(solver, ChaudhuriObjective) else 1e-6)
         with pytest.raises(InvalidParameter, match=r"^ridge must be above 0, got 0\.0\.$"):
             FitOptions(free, guarantee=guarantee, solver=solver).plan(1000, 3)
-        with pytest.raises(InvalidParameter, match=r"^no amount of noise gives epsilon = 0\.1[^.]*\.$"):
+        with pytest.raises(NoiseTooLarge, match=r"^no amount of noise gives epsilon = 0\.1[^.]*\.$"):
             FitOptions(little, guarantee=replace(guarantee, epsilon=0.1), solver=solver).plan(1000, 3)
     with pytest.raises(InvalidParameter, match="ridge must be 0 or above"):
         KiferObjective(ridge=-1.0)
@@ -979,9 +973,9 @@ def test_the_price_of_a_sigmoidal_loss_five_percent_too_small_would_be_exceeded(
 def test_the_determinant_of_the_logistic_loss_is_free_from_a_ridge_on(ratio):
     """Λ ≥ 4β/ε in the scale of sums: then δ(ε) is that of the Gaussian alone; with less ridge it is more."""
     epsilon, mu = 0.4, 0.15
-    event = ObjectivePerturbationDpEvent(1.0 / mu, math.log1p(ratio * epsilon / 4.0), True, 1e-13, True)
+    event = ObjectivePerturbation(1.0 / mu, math.log1p(ratio * epsilon / 4.0), True, 1e-13, True)
     free = gaussian_delta(mu, epsilon)
-    priced = objective_delta(event, epsilon, ADD)
+    priced = TangentCurve(event, ADD).delta(epsilon)
     assert priced == pytest.approx(free, rel=1e-6) if ratio <= 1.0 else priced > 1.2 * free
 
 
@@ -1073,7 +1067,7 @@ def test_two_minimisers_show_no_more_than_both_together_are_paid_for(adjacency, 
     for _ in range(6):
         mu, curvature = 10 ** rng.uniform(-1.5, 0.3), 10 ** rng.uniform(-3, 0.5)
         runs = [mechanism(known, adjacency, 1.0, mu * part, curvature * ridge) for part, ridge in ((0.5, 0.6), (1, 1))]
-        both = dp_event.ComposedDpEvent([run.event for run in runs])
+        both = Composed([run.event for run in runs])
         epsilons = [t * mu * moved_by(adjacency) + math.log1p(curvature) for t in (0.5, 1.5, 3.0)]
         prices = [delta_of(both, epsilon, adjacency) for epsilon in epsilons]
         for one, two in pairs_of(known, adjacency, 1.0, rng, 3):
@@ -1086,8 +1080,8 @@ def test_two_minimisers_show_no_more_than_both_together_are_paid_for(adjacency, 
 @pytest.mark.parametrize("mu", [0.03, 0.3, 2.0])
 def test_two_minimisers_with_hardly_any_determinant_cost_as_two_gaussians(mu):
     """A little more, because the proof counts losses below 0 as 0; five per cent less noise would be too little."""
-    events = [ObjectivePerturbationDpEvent(1.0 / (mu * part), 1e-9, True, 1e-13) for part in (0.6, 0.8)]
-    curve = composed_objective_profile(tuple(events), ADD)
+    events = [ObjectivePerturbation(1.0 / (mu * part), 1e-9, True, 1e-13) for part in (0.6, 0.8)]
+    curve = TailCurve(tuple(events), ADD).delta
     for epsilon in (2.0 * mu, 4.0 * mu):
         assert gaussian_delta(mu, epsilon) <= curve(epsilon) <= gaussian_delta(1.05 * mu, epsilon)
 
@@ -1179,10 +1173,10 @@ def test_kifers_pure_noise_is_valid_up_to_the_remainder_for_one_record_more_or_l
 
 
 def test_pure_events_add_up():
-    one, two = PureDpEvent(0.3), PureDpEvent(0.5)
+    one, two = Pure(0.3), Pure(0.5)
     for adjacency in ADJACENCIES:
-        assert epsilon_of(ComposedDpEvent([one, two]), 0.0, adjacency) == pytest.approx(0.8, rel=1e-11)
-        assert epsilon_of(SelfComposedDpEvent(one, 5), 0.0, adjacency) == pytest.approx(1.5, rel=1e-11)
+        assert epsilon_of(Composed([one, two]), 0.0, adjacency) == pytest.approx(0.8, rel=1e-11)
+        assert epsilon_of(Repeated(one, 5), 0.0, adjacency) == pytest.approx(1.5, rel=1e-11)
         # Many of them are better off by Rényi accounting, never below the Gaussian that they resemble.
-        many = epsilon_of(SelfComposedDpEvent(PureDpEvent(0.01), 10_000), 1e-6, adjacency)
+        many = epsilon_of(Repeated(Pure(0.01), 10_000), 1e-6, adjacency)
         assert gaussian_epsilon(0.99, 1e-6) < many < 10.0

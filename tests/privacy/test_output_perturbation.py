@@ -35,8 +35,8 @@ from dperm import (
     ZhangOutput,
     minimize,
 )
-from dperm.accounting.accountants import epsilon_of
-from dperm.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dperm.accounting.composition import epsilon_of
+from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import DescentOutputQuery, OutputPerturbationQuery
 from dperm.trusted.noise import Randomness

@@ -6,13 +6,13 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 import pytest
-from dp_accounting import dp_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dperm import Amount, Classes, Guarantee, InvalidParameter, Number, Schema
-from dperm.accounting.accountants import epsilon_of
-from dperm.accounting.gaussian import gaussian_epsilon
+from dperm.accounting.composition import epsilon_of
+from dperm.accounting.curve import gaussian_epsilon
+from dperm.accounting.events import Composed
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms.range import RangeQuery, range_queries
 from dperm.trusted.noise import Randomness
@@ -86,7 +86,7 @@ def test_all_ranges_alone_keep_their_share_of_epsilon(delta, adjacency):
     )
     queries = range_queries(schema, 10**6, adjacency, Guarantee(2.0, delta))
     assert [query.column for query in queries] == ["a", "c", "y"]
-    event = dp_event.ComposedDpEvent([query.event() for query in queries])
+    event = Composed(query.event() for query in queries)
     assert 0.6 * (1 - 1e-6) <= epsilon_of(event, delta, adjacency) <= 0.6
 
 

@@ -2,10 +2,10 @@
 
 import math
 
-import dp_accounting
 import numpy as np
 import pytest
 
+from dperm.accounting.events import Gaussian, PoissonSampledGaussian
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import GradientQuery, PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
@@ -116,10 +116,10 @@ def test_empty_batches_still_get_noise_and_are_still_charged():
 def test_the_event_names_the_rate_that_is_sampled():
     setting = setting_of(logistic_problem(), Adjacency.ADD_REMOVE)
     event = GradientQuery(setting, 0.25).event(2.0)
-    assert isinstance(event, dp_accounting.PoissonSampledDpEvent)
+    assert isinstance(event, PoissonSampledGaussian)
     assert event.sampling_probability == 0.25
-    assert event.event.noise_multiplier == 2.0
-    assert isinstance(GradientQuery(setting).event(2.0), dp_accounting.GaussianDpEvent)
+    assert event.noise_multiplier == 2.0
+    assert isinstance(GradientQuery(setting).event(2.0), Gaussian)
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
 from dperm import (
     DPSGD,
@@ -24,7 +23,7 @@ from dperm import (
     Sigmoid,
     Softmax,
 )
-from dperm.accounting.events import leaves
+from dperm.accounting.events import Gaussian, PoissonSampledGaussian
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import UnsupportedProblem
 from dperm.mechanisms import GradientQuery, StochasticStepsQuery
@@ -263,21 +262,21 @@ def test_the_progress_of_stochastic_steps_does_not_tell_how_many_rows_there_are(
 def test_every_step_is_priced_as_a_sampled_gaussian_relative_to_one_record(rate, adjacency):
     problem = Problem(Logistic(), row_norm=2.0)  # G = 2
     query = StochasticStepsQuery(setting_of(problem, adjacency), rate, 7)
-    ((leaf, count),) = leaves(PlannedQuery(query, 3, 0.5).event(10.0))
+    ((leaf, count),) = PlannedQuery(query, 3, 0.5).event(10.0).leaves()
     assert count == 7 * 3
     sigma = 5.0 * query.sensitivity
     if rate < 1.0:
-        assert isinstance(leaf, PoissonSampledDpEvent)
+        assert isinstance(leaf, PoissonSampledGaussian)
         assert leaf.sampling_probability == rate
-        leaf = leaf.event
-    assert isinstance(leaf, GaussianDpEvent)
+    else:
+        assert isinstance(leaf, Gaussian)
     assert leaf.noise_multiplier == pytest.approx(sigma / (2.0 / (rate * N)), rel=1e-6)
 
 
 def test_the_price_does_not_depend_on_how_many_steps_turn_out_to_be_run():
     """The random round is drawn by a public coin, after everything was paid for."""
     fit = FitOptions(Problem(Sigmoid()), guarantee=Guarantee(1.0, 1e-6), solver=RRPSGD(n_steps=50)).plan(N, P)
-    ((_, count),) = leaves(fit.event)
+    ((_, count),) = fit.event.leaves()
     assert count == 50
 
 

@@ -18,8 +18,8 @@ from dperm import (
     Squared,
     minimize,
 )
-from dperm.accounting.accountants import composed_mu
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.composition import curve_of
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Adjacency
 from dperm.solvers.descent.dp_agd import accelerated_path, risk_on_quadratics
 
@@ -127,7 +127,7 @@ def test_the_noise_is_divided_as_the_shares_say_and_costs_the_whole_budget(adjac
     sigmas = np.array([fit.calibrated.sigma(item) for item in items])
     one = fit.setting.sum_sensitivity / (fit.setting.n * gaussian_mu(GUARANTEE))
     np.testing.assert_allclose(sigmas, one / np.sqrt(path.shares), rtol=1e-9)
-    assert composed_mu(fit.event, adjacency) == pytest.approx(gaussian_mu(GUARANTEE), rel=1e-9)
+    assert curve_of(fit.event, adjacency).mu == pytest.approx(gaussian_mu(GUARANTEE), rel=1e-9)
 
 
 def test_runs_on_a_quadratic_have_the_risk_that_was_computed():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dperm import DPGD, DPSpider, FitOptions, Guarantee, InvalidParameter, Problem, Sigmoid, minimize
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.mechanisms import DifferenceQuery, GradientQuery
 from dperm.mechanisms.plan import PlannedQuery
 from dperm.solvers.variance_reduced.dp_spider import pace_of

@@ -41,3 +41,12 @@ def test_covertype_is_scaled_by_documented_ranges():
     assert set(data.y) == {-1.0, 1.0}
     assert abs((data.X**2).sum(axis=1) - 1).max() < 1e-12
     assert abs(data.y_test.mean() - (2 * 283_301 / 581_012 - 1)) < 1e-2
+
+
+def test_importing_the_package_does_not_import_what_only_some_bounds_need():
+    """dp-accounting takes about a second; closed forms, most plans and every prediction do without it."""
+    import subprocess
+    import sys
+
+    program = "import sys, dperm; print('dp_accounting' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout.split() == [b"False"]

@@ -20,8 +20,8 @@ from dperm import (
     empirical_risk,
     minimize,
 )
-from dperm.accounting.accountants import central_limit_precision
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.central_limit import central_limit_precision
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import UnsupportedProblem
 from dperm.mechanisms.setting import Setting

@@ -20,8 +20,7 @@ from dperm import (
     empirical_risk,
     minimize,
 )
-from dperm.accounting.gaussian import gaussian_mu
-from dperm.accounting.profiles import zcdp_delta
+from dperm.accounting.curve import gaussian_mu, zcdp_delta
 from dperm.errors import UnsupportedProblem
 from dperm.mechanisms import GradientQuery, VertexQuery
 from dperm.solvers.mirror.support_descent import _smoothness_on

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dperm import DPGD, L1, L2, DPAccMD, Logistic, PrintedSVRG, Problem, empirical_risk
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.problem.domains import L1Ball
 from dperm.studies.reference import least_risk, logistic_optimum
@@ -416,7 +416,7 @@ def test_the_fingerprint_covers_the_code_that_decides_and_not_what_only_shows_it
     names = {name for name, _ in lab._sources(lab.files("dperm"), "")}
     assert {
         "solvers/variance_reduced/dp_svrg.py",
-        "accounting/accountants.py",
+        "accounting/composition.py",
         "trusted/kernels.py",
         "planning/options.py",
     } <= names

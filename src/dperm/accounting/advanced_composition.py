@@ -7,14 +7,14 @@ be compared with.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
-from dp_accounting import dp_event
-
-from dperm.accounting.events import leaves
+from dperm.accounting.events import Event, Gaussian, NotPrivate, PoissonSampledGaussian
 from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.errors import InvalidParameter
-from dperm.mechanisms.plan import Plan
+from dperm.errors import UnsupportedProblem
+
+if TYPE_CHECKING:
+    from dperm.accounting.calibration import Calibratable
 
 # Lemma B.1 makes 2γε' of ε' only up to this ε', and the classical Gaussian formula is stated up to it.
 LARGEST_BASE_EPSILON = 1.0
@@ -34,14 +34,14 @@ class Steps:
         return min(1.0, 2.0 * self.sampling_rate) * self.base_epsilon
 
 
-def advanced_composition_epsilon(event: dp_event.DpEvent, delta: float, adjacency: Adjacency) -> float:
+def advanced_composition_epsilon(event: Event, delta: float, adjacency: Adjacency) -> float:
     """ε at this δ as Appendix B.1 computes it, rounded up.
 
     Half of δ is the slack of advanced composition; the other half is shared equally by all answers.
 
     Parameters
     ----------
-    event : DpEvent
+    event : Event
         What ran: Gaussians and Poisson-sampled Gaussians.
     delta : float
         The δ to evaluate at.
@@ -50,15 +50,15 @@ def advanced_composition_epsilon(event: dp_event.DpEvent, delta: float, adjacenc
 
     Raises
     ------
-    InvalidParameter
+    UnsupportedProblem
         If ε' > 1 for some answer: then Lemma B.1 says nothing.
     """
-    if isinstance(event, dp_event.NonPrivateDpEvent):
+    if isinstance(event, NotPrivate):
         return math.inf
     steps = _steps(event, delta, adjacency)
     worst = max(steps, key=lambda kind: kind.base_epsilon)
     if worst.base_epsilon > LARGEST_BASE_EPSILON:
-        raise InvalidParameter(
+        raise UnsupportedProblem(
             "advanced composition (Appendix B.1) does not apply: its Lemma B.1 needs ε' ≤ 1 on the rows of a step, and "
             f"this noise gives ε' = {worst.base_epsilon:.4g} at sampling rate {worst.sampling_rate:.4g}; use larger "
             "batches with more noise, or accountant='pld'."
@@ -66,7 +66,7 @@ def advanced_composition_epsilon(event: dp_event.DpEvent, delta: float, adjacenc
     return _composed(steps, delta)
 
 
-def advanced_composition_noise(plan: Plan[Any], guarantee: Guarantee) -> float:
+def advanced_composition_noise(plan: "Calibratable[object]", guarantee: Guarantee) -> float:
     """The noise multiplier that the recipe of Appendix B.1 asks for: the one at which its ε is the target.
 
     Parameters
@@ -78,7 +78,7 @@ def advanced_composition_noise(plan: Plan[Any], guarantee: Guarantee) -> float:
 
     Raises
     ------
-    InvalidParameter
+    UnsupportedProblem
         If ε' > 1 at that noise. More noise would satisfy the lemma, but it would no longer be the recipe's: the error
         says from which sampling rate on the recipe holds.
     """
@@ -99,9 +99,9 @@ def advanced_composition_noise(plan: Plan[Any], guarantee: Guarantee) -> float:
     if worst.base_epsilon > LARGEST_BASE_EPSILON:
         # The target fixes 2γε', so ε' falls as 1/γ until at γ = 1/2 sampling stops to help.
         rate = worst.sampling_rate * worst.base_epsilon
-        rows = plan.planned[0].query.setting.n
+        rows = plan.n
         remedy = f"sample at a rate of about {rate:.3g} or more ({math.ceil(rate * rows)} of {rows} rows a step)"
-        raise InvalidParameter(
+        raise UnsupportedProblem(
             f"advanced composition (Appendix B.1) cannot give ε = {guarantee.epsilon:g} here: its Lemma B.1 needs "
             f"ε' ≤ 1 on the rows of a step, and its noise gives ε' = {worst.base_epsilon:.4g} at sampling rate "
             f"{worst.sampling_rate:.4g}; {remedy if rate <= 0.5 else 'ask for a smaller epsilon'}, or use "
@@ -110,19 +110,17 @@ def advanced_composition_noise(plan: Plan[Any], guarantee: Guarantee) -> float:
     return high
 
 
-def _steps(event: dp_event.DpEvent, delta: float, adjacency: Adjacency) -> list[Steps]:
-    parts = list(leaves(event))
+def _steps(event: Event, delta: float, adjacency: Adjacency) -> list[Steps]:
+    parts = list(event.leaves())
     per_answer = 0.5 * delta / sum(count for _, count in parts)
     steps = []
     for leaf, count in parts:
-        rate, base = 1.0, leaf
-        if isinstance(leaf, dp_event.PoissonSampledDpEvent):
-            rate, base = leaf.sampling_probability, leaf.event
-        if not isinstance(base, dp_event.GaussianDpEvent):
-            raise InvalidParameter("advanced composition prices Gaussian noise only; use accountant='pld'.")
+        if not isinstance(leaf, Gaussian | PoissonSampledGaussian):
+            raise UnsupportedProblem("advanced composition covers Gaussian noise only; use accountant='pld'.")
+        rate = leaf.sampling_probability
         # Sampling makes γδ' of δ'. The classical formula is proved for δ' ≤ 1/2.
         base_delta = min(0.5, per_answer / rate)
-        noise = base.noise_multiplier / adjacency.records_moved
+        noise = leaf.noise_multiplier / adjacency.records_moved
         # σ/Δ = sqrt(2 ln(1.25/δ'))/ε', the paper's σ² ≥ c₁ G² log(1/δ')/ε'² with its constant.
         steps.append(Steps(count, rate, math.sqrt(2.0 * math.log(1.25 / base_delta)) / noise))
     return steps

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from dp_accounting import dp_event
 
-from dperm.accounting.accountants import delta_of, epsilon_of
+from dperm.accounting.composition import curve_of
+from dperm.accounting.events import Event
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import InvalidParameter
 from dperm.validation import finite
@@ -17,9 +17,7 @@ _FAR = 20.0
 _SMALLEST_DELTA = 1e-10
 
 
-def true_positive_rates(
-    event: dp_event.DpEvent, adjacency: Adjacency, false_positive_rates: Sequence[float]
-) -> list[float]:
+def true_positive_rates(event: Event, adjacency: Adjacency, false_positive_rates: Sequence[float]) -> list[float]:
     """The largest true positive rate of any attacker who tells two adjacent tables apart by what was released.
 
     The attacker may know all other rows and everything but the noise. Whatever test is made,
@@ -28,7 +26,7 @@ def true_positive_rates(
 
     Parameters
     ----------
-    event : DpEvent
+    event : Event
         What ran.
     adjacency : Adjacency
         Which two tables: with and without the record, or with another one in its place.
@@ -43,12 +41,13 @@ def true_positive_rates(
     rates = np.array([finite("false_positive_rate", rate) for rate in false_positive_rates])
     if ((rates < 0.0) | (rates > 1.0)).any():
         raise InvalidParameter("false_positive_rate must lie in [0, 1].")
-    far = epsilon_of(event, _SMALLEST_DELTA, adjacency)
+    curve = curve_of(event, adjacency)
+    far = curve.epsilon(_SMALLEST_DELTA)
     if not math.isfinite(far):
         far = _FAR
     best = np.ones(rates.size)
     for epsilon in np.linspace(0.0, min(far, 700.0), _POINTS).tolist():
-        delta = delta_of(event, epsilon, adjacency)
+        delta = curve.delta(epsilon)
         best = np.minimum(best, delta + math.exp(epsilon) * rates)
         best = np.minimum(best, 1.0 - math.exp(-epsilon) * (1.0 - delta - rates))
     return [float(bound) for bound in np.clip(best * (1.0 + 1e-15), rates, 1.0)]

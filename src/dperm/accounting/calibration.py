@@ -1,45 +1,71 @@
 """Find the least noise that keeps the guarantee, and check the answer before using it."""
 
+import enum
 import math
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from typing import Protocol, TypeVar
 
-from dp_accounting import dp_event
 from scipy.optimize import brentq
 
-from dperm.accounting.accountants import (
-    central_limit_precision,
-    composed_mu,
-    delta_of,
-    epsilon_of,
-    is_gaussian,
-    is_mixed,
-    is_sampled,
-)
 from dperm.accounting.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
-from dperm.accounting.events import PureDpEvent, leaves
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.composition import MixtureCurve, curve_of, delta_of, epsilon_of
+from dperm.accounting.curve import COARSE_GRID, GaussianCurve, gaussian_mu
+from dperm.accounting.events import Event
+from dperm.accounting.events.gaussian import composed_mu
 from dperm.accounting.guarantee import SMALLEST_EPSILON, Adjacency, Guarantee
-from dperm.accounting.loss_grid import COARSE_GRID
-from dperm.errors import InvalidParameter
-from dperm.mechanisms.plan import CalibratedPlan, Plan
+from dperm.errors import NoiseTooLarge
 from dperm.validation import one_of
 
-# How noise may be found: by the tightest accountant that applies, or as in Appendix B.1 of the paper.
+# How noise may be found: by the tightest bound that applies, or as in Appendix B.1 of the paper.
 ACCOUNTANTS = ("pld", "advanced-composition")
 
-# A calibrated plan of sampled queries may leave this share of ε unused, and one of other kinds that share.
-_TOLERANCE, _FINE_TOLERANCE = 2e-3, 2e-5
+# Where ε is still above the target by more than this share after the search, no noise keeps it.
+_TOLERANCE = 2e-3
 
 _LARGEST_MULTIPLIER = 1e30
 
 # The search ends where the noise is e^this times smaller or larger than the central limit suggests.
 _FURTHEST = 10.0
 
+Calibrated = TypeVar("Calibrated", covariant=True)
 
-def calibrate(plan: Plan[Any], guarantee: Guarantee, accountant: str = "pld") -> CalibratedPlan:
-    """Pay for a plan: the smallest noise multiplier whose ε, evaluated again, is at most the target.
+
+class Calibratable(Protocol[Calibrated]):
+    """What noise can be found for: a plan. Its event has the same structure at every noise multiplier."""
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Which two tables it is about."""
+        ...
+
+    @property
+    def n(self) -> int:
+        """The public number of rows."""
+        ...
+
+    def event(self, noise_multiplier: float) -> Event:
+        """What runs with this noise; some of it may cost the same whatever the noise."""
+        ...
+
+    def with_noise(self, noise_multiplier: float) -> Calibrated:
+        """The plan with this noise."""
+        ...
+
+
+class _NoNoise(enum.Enum):
+    """Why no noise was found."""
+
+    COSTS_WHATEVER = (
+        "no amount of noise gives epsilon = {epsilon:g}, delta = {delta:g} with this plan: what it costs whatever the "
+        "noise is already more."
+    )
+    NOT_CERTIFIED = (
+        "no noise was found that is certified for epsilon = {epsilon:g}, delta = {delta:g}; use a larger delta."
+    )
+
+
+def calibrate(plan: Calibratable[Calibrated], guarantee: Guarantee, accountant: str = "pld") -> Calibrated:
+    """A plan with the least noise that keeps the guarantee.
 
     Parameters
     ----------
@@ -55,47 +81,84 @@ def calibrate(plan: Plan[Any], guarantee: Guarantee, accountant: str = "pld") ->
     -------
     CalibratedPlan
         The plan with its noise.
+
+    Raises
+    ------
+    NoiseTooLarge
+        If no noise keeps it.
+    UnsupportedProblem
+        If the conditions of Appendix B.1 do not hold.
     """
-    price: Callable[[Any, float, Adjacency], float] = epsilon_of
-    stride = 1e-12
+    found = _search(plan, guarantee, accountant)
+    if isinstance(found, _NoNoise):
+        raise NoiseTooLarge(found.value.format(epsilon=guarantee.epsilon, delta=guarantee.delta))
+    return plan.with_noise(found)
+
+
+def find_noise_multiplier(plan: Calibratable[object], guarantee: Guarantee, accountant: str = "pld") -> float | None:
+    """The noise multiplier that `calibrate` gives a plan, or None if no noise keeps the guarantee."""
+    found = _search(plan, guarantee, accountant)
+    return None if isinstance(found, _NoNoise) else found
+
+
+def _search(plan: Calibratable[object], guarantee: Guarantee, accountant: str) -> float | _NoNoise:
+    """The smallest noise multiplier whose ε, evaluated again, is at most the target."""
+    bound: Callable[[Event, float, Adjacency], float] = epsilon_of
+    stride, found = 1e-12, None
+    event = plan.event(1.0)
+    curve = curve_of(event, plan.adjacency)
+    sampled = any(leaf.is_sampled for leaf, _ in event.leaves())
     if one_of("accountant", accountant, ACCOUNTANTS) == "advanced-composition":
-        price, multiplier = advanced_composition_epsilon, advanced_composition_noise(plan, guarantee)
-    elif is_gaussian(plan.event(1.0)):
-        multiplier = _calibrate_gaussians(plan, guarantee)
-    elif guarantee.delta == 0.0 and not is_sampled(plan.event(1.0)):
-        multiplier = _calibrate_by_delta(plan, guarantee)
-    elif is_mixed(plan.event(1.0)):
-        tolerance = _TOLERANCE if is_sampled(plan.event(1.0)) else _FINE_TOLERANCE
-        multiplier, stride = _calibrate_mixed(plan, guarantee, tolerance), 0.5 * tolerance
-    elif not is_sampled(plan.event(1.0)):
-        multiplier = _calibrate_by_delta(plan, guarantee)
+        bound, found = advanced_composition_epsilon, advanced_composition_noise(plan, guarantee)
+    elif isinstance(curve, GaussianCurve):
+        found = _by_closed_form(plan, guarantee)
+    elif curve.tolerance is None or (guarantee.delta == 0.0 and not sampled):
+        found = _by_delta(plan, guarantee)
     else:
-        multiplier, stride = _calibrate_by_epsilon(plan, guarantee), 1e-3
+        found, stride = _by_epsilon(plan, guarantee, curve.tolerance), 0.5 * curve.tolerance
+        if isinstance(curve, MixtureCurve) and not _nearly_kept(plan, guarantee, found):
+            found = None
+    return _NoNoise.COSTS_WHATEVER if found is None else _certified(plan, guarantee, bound, found, stride)
+
+
+def _certified(
+    plan: Calibratable[object], guarantee: Guarantee, bound: Callable[[Event, float, Adjacency], float],
+    multiplier: float, stride: float,
+) -> float | _NoNoise:  # fmt: skip
+    """The given noise or a little more, evaluated again."""
     for _ in range(60):
         event = plan.event(multiplier)
-        kept = price(event, guarantee.delta, plan.adjacency) <= guarantee.epsilon
-        if kept and price is epsilon_of:  # its inverse is other code, rounded otherwise
+        kept = bound(event, guarantee.delta, plan.adjacency) <= guarantee.epsilon
+        if kept and bound is epsilon_of:  # its inverse is other code, rounded otherwise
             kept = delta_of(event, guarantee.epsilon, plan.adjacency) <= guarantee.delta
         if kept:
-            return CalibratedPlan(plan, multiplier)
+            return multiplier
         multiplier *= 1.0 + stride
         stride *= 1.5
-    raise InvalidParameter(
-        f"no noise was found that is certified for epsilon = {guarantee.epsilon:g}, delta = {guarantee.delta:g}; "
-        "use a larger delta."
-    )
+        if multiplier > _LARGEST_MULTIPLIER:
+            break
+    return _NoNoise.NOT_CERTIFIED
 
 
-def _calibrate_gaussians(plan: Plan[Any], guarantee: Guarantee) -> float:
-    # μ² of what has the plan's noise is inversely proportional to the noise's variance; that of the ranges is fixed.
-    fixed = composed_mu(dp_event.ComposedDpEvent([query.event() for query in plan.ranges]), plan.adjacency)
-    left = gaussian_mu(guarantee) ** 2 - fixed**2
+def _by_closed_form(plan: Calibratable[object], guarantee: Guarantee) -> float | None:
+    """μ² of what has the plan's noise is inversely proportional to the noise's variance; the rest is fixed."""
+    fixed = _fixed(plan)
+    parts = list(plan.event(1.0).leaves())
+    costs_whatever = composed_mu([part for part, same in zip(parts, fixed, strict=True) if same], plan.adjacency)
+    left = gaussian_mu(guarantee) ** 2 - costs_whatever**2
     if left <= 0.0:
-        raise _too_much_already(guarantee)
-    return composed_mu(replace(plan, ranges=()).event(1.0), plan.adjacency) / math.sqrt(left)
+        return None
+    unit = composed_mu([part for part, same in zip(parts, fixed, strict=True) if not same], plan.adjacency)
+    return unit / math.sqrt(left)
 
 
-def _calibrate_by_delta(plan: Plan[Any], guarantee: Guarantee) -> float:
+def _fixed(plan: Calibratable[object]) -> list[bool]:
+    """Which single events of the plan do not depend on its noise."""
+    once, twice = plan.event(1.0).leaves(), plan.event(2.0).leaves()
+    return [one == other for (one, _), (other, _) in zip(once, twice, strict=True)]
+
+
+def _by_delta(plan: Calibratable[object], guarantee: Guarantee) -> float | None:
     """Where δ comes down to its target, between a multiplier that keeps it and one that does not."""
 
     def keeps(multiplier: float) -> bool:
@@ -105,7 +168,7 @@ def _calibrate_by_delta(plan: Plan[Any], guarantee: Guarantee) -> float:
     while not keeps(high):
         high *= 2.0
         if high > _LARGEST_MULTIPLIER:
-            raise _too_much_already(guarantee)
+            return None
     low = 0.5 * high
     while keeps(low):
         low, high = 0.5 * low, low
@@ -123,22 +186,7 @@ def _calibrate_by_delta(plan: Plan[Any], guarantee: Guarantee) -> float:
     return math.exp(brentq(too_much, math.log(low), math.log(high), xtol=1e-11)) * (1.0 + 2e-11)
 
 
-def _too_much_already(guarantee: Guarantee) -> InvalidParameter:
-    return InvalidParameter(
-        f"no amount of noise gives epsilon = {guarantee.epsilon:g}, delta = {guarantee.delta:g} with this "
-        "plan: what it pays whatever the noise is already more."
-    )
-
-
-def _calibrate_mixed(plan: Plan[Any], guarantee: Guarantee, tolerance: float) -> float:
-    """As for samples; some of the price may be there whatever the noise."""
-    multiplier = _calibrate_by_epsilon(plan, guarantee, tolerance)
-    if epsilon_of(plan.event(multiplier), guarantee.delta, plan.adjacency) > guarantee.epsilon * (1.0 + _TOLERANCE):
-        raise _too_much_already(guarantee)
-    return multiplier
-
-
-def _calibrate_by_epsilon(plan: Plan[Any], guarantee: Guarantee, tolerance: float = _TOLERANCE) -> float:
+def _by_epsilon(plan: Calibratable[object], guarantee: Guarantee, tolerance: float) -> float:
     """Bracketed secant steps on log ε against log multiplier: on a coarse grid, then on the one that decides."""
     delta, adjacency = guarantee.delta, plan.adjacency
 
@@ -150,6 +198,12 @@ def _calibrate_by_epsilon(plan: Plan[Any], guarantee: Guarantee, tolerance: floa
 
     guess = math.log(_central_limit_guess(plan, guarantee))
     return math.exp(_decreasing_root(fine_gap, _decreasing_root(coarse_gap, guess, _TOLERANCE), tolerance))
+
+
+def _nearly_kept(plan: Calibratable[object], guarantee: Guarantee, multiplier: float) -> bool:
+    """Whether the search ended near the target; where it did not, some of the cost is there whatever the noise."""
+    epsilon = epsilon_of(plan.event(multiplier), guarantee.delta, plan.adjacency)
+    return epsilon <= guarantee.epsilon * (1.0 + _TOLERANCE)
 
 
 def _log_gap(epsilon: float, guarantee: Guarantee) -> float:
@@ -186,33 +240,19 @@ def _decreasing_root(gap: Callable[[float], float], guess: float, tolerance: flo
     return high[0] if high is not None else point
 
 
-def _central_limit_guess(plan: Plan[Any], guarantee: Guarantee) -> float:
+def _central_limit_guess(plan: Calibratable[object], guarantee: Guarantee) -> float:
     """A start for the search: what costs the same whatever the noise is set aside, the rest taken for a Gaussian."""
-    fixed = {leaf for leaf, _ in leaves(plan.event(1.0))} & {leaf for leaf, _ in leaves(plan.event(2.0))}
-    pure = sum(
-        count * leaf.epsilon
-        for leaf, count in leaves(plan.event(1.0))
-        if isinstance(leaf, PureDpEvent) and leaf in fixed
-    )
+    fixed = _fixed(plan)
+    unit = zip(plan.event(1.0).leaves(), fixed, strict=True)
+    pure = sum(count * leaf.pure_epsilon for (leaf, count), same in unit if same and leaf.pure_epsilon is not None)
     left = Guarantee(max(guarantee.epsilon - pure, 0.1 * guarantee.epsilon, SMALLEST_EPSILON), guarantee.delta)
     log_target = math.log(gaussian_mu(left))
 
     def excess(log_multiplier: float) -> float:
         total = 0.0
-        for leaf, count in leaves(plan.event(math.exp(log_multiplier))):
-            if leaf not in fixed:
-                total += count * _about_precision(leaf, plan.adjacency)
+        for (leaf, count), same in zip(plan.event(math.exp(log_multiplier)).leaves(), fixed, strict=True):
+            if not same:
+                total += count * leaf.precision(plan.adjacency)
         return 0.5 * math.log(total) - log_target
 
     return math.exp(brentq(excess, math.log(1e-2), math.log(1e9)))
-
-
-def _about_precision(leaf: dp_event.DpEvent, adjacency: Adjacency) -> float:
-    """About the μ² that one mechanism adds to many."""
-    match leaf:
-        case PureDpEvent():
-            return float(leaf.epsilon) ** 2
-        case dp_event.ZCDpEvent():
-            return 2.0 * float(leaf.rho)
-    multiplier = getattr(leaf, "event", leaf).noise_multiplier / adjacency.records_moved
-    return central_limit_precision(getattr(leaf, "sampling_probability", 1.0), multiplier, adjacency)

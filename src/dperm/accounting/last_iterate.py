@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def last_iterate_amplification(n_steps: int, contraction: float, diameter: float) -> float:
-    """Price of T noisy steps of which only the last iterate leaves, in single releases.
+    """Privacy cost of T noisy steps of which only the last iterate leaves, in single releases.
 
     For w_{t+1} = φ(w_t) + N(0, s²/ν² I) with c-Lipschitz φ that moves by at most s between adjacent
     tables, w_T is (A/ν)-Gaussian-DP with
@@ -29,7 +29,7 @@ def last_iterate_amplification(n_steps: int, contraction: float, diameter: float
     Returns
     -------
     float
-        A, rounded up; never more than √T, the price under composition.
+        A, rounded up; never more than √T, the cost under composition.
     """
     return float(last_iterate_amplifications(n_steps, contraction, diameter)[-1])
 

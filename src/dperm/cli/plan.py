@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from dperm.accounting.accountants import has_renyi_price, rdp_epsilon
 from dperm.accounting.guarantee import Guarantee
+from dperm.accounting.renyi import has_renyi_bound, rdp_epsilon
 from dperm.cli.context import CONTEXT
 from dperm.cli.options import build_estimator, fit_options, schema_option
 from dperm.errors import InvalidParameter
@@ -71,7 +71,7 @@ def _passes(passes: float) -> str:
 def _cross_check(planned: FitPlan) -> str:
     """What an accountant that shares no code with the first one says."""
     event, statement = planned.event, planned.statement
-    if not has_renyi_price(event):
+    if not has_renyi_bound(event):
         return f"evaluated again, ε = {statement.certified_epsilon:.4g}; Rényi accounting does not know this noise"
     check = rdp_epsilon(event, statement.delta, planned.setting.adjacency)
     verdict = "looser as it must be" if check >= statement.certified_epsilon else "which is less than ours"

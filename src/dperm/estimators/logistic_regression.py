@@ -61,8 +61,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         As in scikit-learn.
     privacy_ : PrivacyStatement
         Prints what is promised and what is assumed.
-    event_ : DpEvent
-        The accounting event of the run.
+    event_ : Event
+        The accounting event of the run; `event_.to_dp_event()` is what any other accountant reads.
 
     Examples
     --------

@@ -3,8 +3,7 @@
 import math
 from typing import Protocol
 
-from dp_accounting import dp_event
-
+from dperm.accounting.events import Event, Gaussian, PoissonSampledGaussian
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.setting import Setting, summation_slack
 from dperm.validation import finite, positive
@@ -13,9 +12,9 @@ from dperm.validation import finite, positive
 class Query(Protocol):
     """A frozen dataclass, one file each. The oracle has a method that answers it (trusted/oracle.py).
 
-    `noise_multiplier` is always the noise's scale over the sensitivity under the setting's adjacency. The Gaussian
-    events of dp-accounting want it relative to one record's contribution and apply the adjacency themselves, so
-    every query converts in `event` and nowhere else.
+    `noise_multiplier` is always the noise's scale over the sensitivity under the setting's adjacency. Gaussian
+    events want it relative to one record's contribution and apply the adjacency themselves, so every query converts
+    in `event` and nowhere else.
     """
 
     @property
@@ -48,7 +47,7 @@ class Query(Protocol):
         """Expected number of gradients that the answer takes of every row; infinite where that is not public."""
         ...
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """What one answer costs."""
         ...
 
@@ -59,12 +58,10 @@ def check_sampling_rate(rate: float) -> None:
         raise InvalidParameter(f"sampling_rate must lie in (0, 1], got {rate!r}.")
 
 
-def sampled_gaussian(setting: Setting, rate: float, noise_multiplier: float) -> dp_event.DpEvent:
+def sampled_gaussian(setting: Setting, rate: float, noise_multiplier: float) -> Event:
     """A Gaussian release over a Poisson sample, with the multiplier relative to one record."""
-    gaussian = dp_event.GaussianDpEvent(
-        positive("noise multiplier", noise_multiplier) * setting.adjacency.records_moved
-    )  # fmt: skip
-    return gaussian if rate == 1.0 else dp_event.PoissonSampledDpEvent(rate, gaussian)
+    per_record = positive("noise multiplier", noise_multiplier) * setting.adjacency.records_moved
+    return Gaussian(per_record) if rate == 1.0 else PoissonSampledGaussian(rate, per_record)
 
 
 # What a minimisation behind the wall can be relied on to solve within its steps (trusted/minimiser.py).

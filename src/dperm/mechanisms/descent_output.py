@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dp_accounting import dp_event
-
+from dperm.accounting.events import Event
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.base import check_minimiser, sampled_gaussian
 from dperm.mechanisms.setting import Setting
@@ -59,6 +58,6 @@ class DescentOutputQuery:
         """One a step."""
         return float(self.n_steps)
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """One Gaussian release."""
         return sampled_gaussian(self.setting, 1.0, noise_multiplier)

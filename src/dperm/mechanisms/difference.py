@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dp_accounting import dp_event
-
+from dperm.accounting.events import Event
 from dperm.mechanisms.base import check_sampling_rate, sampled_gaussian
 from dperm.mechanisms.setting import Setting, summation_slack
 
@@ -60,6 +59,6 @@ class DifferenceQuery:
         """Two of every row in the batch."""
         return 2.0 * self.sampling_rate
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """What one answer costs; the multiplier is relative to the sensitivity at the points asked about."""
         return sampled_gaussian(self.setting, self.sampling_rate, noise_multiplier)

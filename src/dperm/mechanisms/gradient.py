@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dp_accounting import dp_event
-
+from dperm.accounting.events import Event
 from dperm.mechanisms.base import check_sampling_rate, sampled_gaussian
 from dperm.mechanisms.setting import Setting
 
@@ -51,6 +50,6 @@ class GradientQuery:
         """Expected number of gradients that one answer takes of every row."""
         return self.sampling_rate
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """What one answer costs."""
         return sampled_gaussian(self.setting, self.sampling_rate, noise_multiplier)

@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dp_accounting import dp_event
-
+from dperm.accounting.events import Event
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.base import sampled_gaussian
@@ -34,7 +33,7 @@ class _OfTheHessian:
         if size > LARGEST_HESSIAN:
             raise InvalidParameter(f"a Hessian has {size}² entries here; it is not released beyond {LARGEST_HESSIAN}².")
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """One Gaussian release."""
         return sampled_gaussian(self.setting, 1.0, noise_multiplier)
 

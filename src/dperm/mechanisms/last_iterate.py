@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dp_accounting import dp_event
-
+from dperm.accounting.events import Event, Gaussian
 from dperm.accounting.last_iterate import last_iterate_amplification
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.setting import Setting
@@ -73,7 +72,7 @@ class LastIterateQuery:
         """One a step."""
         return float(self.n_steps)
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """The last iterate costs as much as one Gaussian release with the noise divided by the amplification."""
         per_record = positive("noise multiplier", noise_multiplier) * self.setting.adjacency.records_moved
-        return dp_event.GaussianDpEvent(math.nextafter(per_record / self.amplification, 0.0))
+        return Gaussian(math.nextafter(per_record / self.amplification, 0.0))

@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dp_accounting import dp_event
-
+from dperm.accounting.events import Event
 from dperm.mechanisms.base import sampled_gaussian
 from dperm.mechanisms.setting import Setting, summation_slack
 
@@ -48,6 +47,6 @@ class LocalGradientQuery:
         """l2 sensitivity wherever it is largest."""
         return self.sensitivity_at(math.inf)
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """One Gaussian release; the multiplier is relative to the sensitivity at the point asked about."""
         return sampled_gaussian(self.setting, 1.0, noise_multiplier)

@@ -4,9 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dp_accounting import dp_event
-
-from dperm.accounting.events import ObjectivePerturbationDpEvent, PureDpEvent
+from dperm.accounting.events import Event, ObjectivePerturbation, Pure
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.base import check_minimiser, check_solvable
 from dperm.mechanisms.setting import Setting
@@ -81,13 +79,13 @@ class ObjectivePerturbationQuery:
             2.0 * self.tolerance / self.strong_convexity / self.remainder * (1.0 + 1e-12),
         )
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """What the answer costs, remainder included."""
         multiplier = positive("noise multiplier", noise_multiplier)
         if self.distribution == "Gamma":
-            return PureDpEvent((1.0 / multiplier + self.log_jacobian + self.remainder) * (1.0 + 1e-12))
+            return Pure((1.0 / multiplier + self.log_jacobian + self.remainder) * (1.0 + 1e-12))
         per_record = multiplier * self.setting.adjacency.records_moved
-        return ObjectivePerturbationDpEvent(
+        return ObjectivePerturbation(
             per_record,
             self.log_jacobian,
             self.setting.constants.monotone,

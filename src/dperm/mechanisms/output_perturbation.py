@@ -4,9 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dp_accounting import dp_event
-
-from dperm.accounting.events import PureDpEvent
+from dperm.accounting.events import Event, Pure
 from dperm.mechanisms.base import check_minimiser, check_solvable
 from dperm.mechanisms.setting import Setting
 from dperm.validation import positive
@@ -45,6 +43,6 @@ class OutputPerturbationQuery:
         moved = self.setting.adjacency.records_moved * self.setting.constants.lipschitz / self.setting.n
         return (moved + 2.0 * self.tolerance) / self.setting.constants.strong_convexity * (1.0 + 1e-12)
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """Pure: the density changes by at most exp(sensitivity/scale)."""
-        return PureDpEvent(math.nextafter(1.0 / positive("noise multiplier", noise_multiplier), math.inf))
+        return Pure(math.nextafter(1.0 / positive("noise multiplier", noise_multiplier), math.inf))

@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from dp_accounting import dp_event
-
+from dperm.accounting.events import Composed, Event, NotPrivate, Repeated
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import Query
@@ -40,9 +39,9 @@ class PlannedQuery:
         count("count", self.count)
         positive("relative_noise", self.relative_noise)
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """The price of all answers."""
-        return dp_event.SelfComposedDpEvent(self.query.event(noise_multiplier * self.relative_noise), self.count)
+        return Repeated(self.query.event(noise_multiplier * self.relative_noise), self.count)
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,11 @@ class Plan(Generic[SettingsT]):
         return self.planned[0].query.setting.adjacency
 
     @property
+    def n(self) -> int:
+        """The public number of rows."""
+        return self.planned[0].query.setting.n
+
+    @property
     def n_steps(self) -> int:
         """Number of noisy answers that are computed."""
         return sum(item.count * item.query.n_steps for item in self.planned)
@@ -89,10 +93,14 @@ class Plan(Generic[SettingsT]):
         """Expected per-row gradients over n: how often the rows are read for one."""
         return sum(item.count * item.query.gradients_per_row for item in self.planned)
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """The accounting event of the whole run."""
         asked = [item.event(noise_multiplier) for item in self.planned]
-        return dp_event.ComposedDpEvent([*(query.event() for query in self.ranges), *asked])
+        return Composed((*(query.event() for query in self.ranges), *asked))
+
+    def with_noise(self, noise_multiplier: float) -> "CalibratedPlan":
+        """The plan with this noise."""
+        return CalibratedPlan(self, noise_multiplier)
 
 
 @dataclass(frozen=True)
@@ -122,8 +130,8 @@ class CalibratedPlan:
             raise InvalidParameter("the noise of a query is not a positive finite number; the bounds are degenerate.")
         return sigma
 
-    def event(self) -> dp_event.DpEvent:
+    def event(self) -> Event:
         """The accounting event of what runs."""
         if self.noise_multiplier is None:
-            return dp_event.NonPrivateDpEvent()
+            return NotPrivate()
         return self.plan.event(self.noise_multiplier)

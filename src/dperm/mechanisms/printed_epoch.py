@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dp_accounting import dp_event
-
+from dperm.accounting.events import Composed, Event, Repeated
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.base import check_sampling_rate, sampled_gaussian
 from dperm.mechanisms.setting import Setting
@@ -49,7 +48,7 @@ class PrintedEpochQuery:
         """One at the anchor, then two of every row in a batch."""
         return 1.0 + 2.0 * self.sampling_rate * self.n_steps
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """What all m steps cost."""
         sigma = noise_multiplier * self.sensitivity
         anchor = math.sqrt(self.anchor_share) * sigma / (self.setting.sum_sensitivity / self.setting.n)
@@ -58,4 +57,4 @@ class PrintedEpochQuery:
             sampled_gaussian(self.setting, 1.0, anchor),
             sampled_gaussian(self.setting, self.sampling_rate, difference),
         ]
-        return dp_event.SelfComposedDpEvent(dp_event.ComposedDpEvent(step), self.n_steps)
+        return Repeated(Composed(tuple(step)), self.n_steps)

@@ -3,10 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from dp_accounting import dp_event
-
-from dperm.accounting.events import PureDpEvent
-from dperm.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
+from dperm.accounting.events import Event, Gaussian, Pure, Repeated
 from dperm.accounting.guarantee import SMALLEST_EPSILON, Adjacency, Guarantee
 from dperm.errors import InvalidParameter
 from dperm.schema import Schema
@@ -74,13 +72,13 @@ class RangeQuery:
         """Noisy counts for one end."""
         return search_steps(self.candidates)
 
-    def event(self) -> dp_event.DpEvent:
+    def event(self) -> Event:
         """What both ends cost."""
         if self.distribution == "Laplace":
-            one: dp_event.DpEvent = PureDpEvent(1.0 / self.scale * (1.0 + 1e-15))
-        else:  # the events of dp-accounting want the noise relative to one record, of which a count has one to lose
-            one = dp_event.GaussianDpEvent(self.scale * self.adjacency.records_moved)
-        return dp_event.SelfComposedDpEvent(one, 2 * self.n_steps)
+            one: Event = Pure(1.0 / self.scale * (1.0 + 1e-15))
+        else:  # events want the noise relative to one record, of which a count has one to lose
+            one = Gaussian(self.scale * self.adjacency.records_moved)
+        return Repeated(one, 2 * self.n_steps)
 
 
 def search_steps(candidates: tuple[float, ...]) -> int:

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dp_accounting import dp_event
-
+from dperm.accounting.events import Event, Repeated
 from dperm.mechanisms.base import check_sampling_rate, sampled_gaussian
 from dperm.mechanisms.setting import Setting
 from dperm.validation import count
@@ -45,8 +44,6 @@ class StochasticStepsQuery:
         """Expected number of gradients that all k steps take of every row."""
         return self.sampling_rate * self.n_steps
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """What all k steps cost."""
-        return dp_event.SelfComposedDpEvent(
-            sampled_gaussian(self.setting, self.sampling_rate, noise_multiplier), self.n_steps
-        )
+        return Repeated(sampled_gaussian(self.setting, self.sampling_rate, noise_multiplier), self.n_steps)

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dp_accounting import dp_event
-
-from dperm.accounting.events import PureDpEvent
+from dperm.accounting.events import ZCDP, Event, Pure
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.setting import Setting, summation_slack
 from dperm.validation import one_of, positive
@@ -49,9 +47,9 @@ class VertexQuery:
         moved = self.setting.adjacency.records_moved * constants.vertex_lipschitz / n
         return moved * (1.0 + summation_slack(n, constants.dimension))
 
-    def event(self, noise_multiplier: float) -> dp_event.DpEvent:
+    def event(self, noise_multiplier: float) -> Event:
         """What one answer costs; the multiplier is g/Δ or b/Δ."""
         multiplier = positive("noise multiplier", noise_multiplier)
         if self.noise == "gumbel":
-            return dp_event.ZCDpEvent(0.5 / multiplier**2 * (1.0 + 1e-15))
-        return PureDpEvent(2.0 / multiplier * (1.0 + 1e-15))
+            return ZCDP(0.5 / multiplier**2 * (1.0 + 1e-15))
+        return Pure(2.0 / multiplier * (1.0 + 1e-15))

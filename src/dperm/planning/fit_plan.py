@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from dp_accounting import dp_event
 from numpy.typing import NDArray
 
-from dperm.accounting.events import event_to_list
+from dperm.accounting.events import Event, event_to_list
 from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.ledger import Budget, Reservation
 from dperm.errors import InvalidParameter, LargeDeltaWarning
@@ -41,8 +40,8 @@ class Release:
         The coefficients; with an intercept the last one of every output is the constant column's.
     privacy : PrivacyStatement
         Prints as six lines.
-    event : DpEvent
-        The accounting event of the run, for any other accountant.
+    event : Event
+        The accounting event of the run; `event.to_dp_event()` is what any other accountant reads.
     schema : Schema or None
         The schema, with the ranges that this run released.
     reservation : Reservation or None
@@ -51,7 +50,7 @@ class Release:
 
     w: Array
     privacy: PrivacyStatement
-    event: dp_event.DpEvent
+    event: Event
     schema: Schema | None = None
     reservation: Reservation | None = None
 
@@ -99,7 +98,7 @@ class FitPlan:
         return replace(self.statement, caveats=(*self.statement.caveats, "this is a plan, nothing was fitted"))
 
     @property
-    def event(self) -> dp_event.DpEvent:
+    def event(self) -> Event:
         """The accounting event of what will run."""
         return self.calibrated.event()
 

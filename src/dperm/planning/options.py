@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
-from dperm.accounting.calibration import ACCOUNTANTS, calibrate
+from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
 from dperm.accounting.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.plan import CalibratedPlan, Plan
@@ -133,14 +133,16 @@ class FitOptions:
             return CalibratedPlan(_after(ranges, solver.plan(setting, None)), None)
         if not ranges:
             return calibrate(solver.plan(setting, self.guarantee), self.guarantee, self.accountant)
-        # The solver plans with about what the ranges leave; all together keeps the whole guarantee.
-        while True:
-            try:
-                return calibrate(_after(ranges, solver.plan(setting, left)), self.guarantee)
-            except InvalidParameter:  # what no noise changes adds up with the ranges to more than was thought
-                if left.epsilon < 0.05 * self.guarantee.epsilon:
-                    raise
-                left = Guarantee(0.5 * left.epsilon, left.delta)
+        # The solver plans with about what the ranges leave; all together keeps the whole guarantee. What costs the same
+        # whatever the noise may add up with the ranges to more than was thought: then plan for less.
+        plan = _after(ranges, solver.plan(setting, left))
+        while left.epsilon >= 0.05 * self.guarantee.epsilon:
+            multiplier = find_noise_multiplier(plan, self.guarantee)
+            if multiplier is not None:
+                return plan.with_noise(multiplier)
+            left = Guarantee(0.5 * left.epsilon, left.delta)
+            plan = _after(ranges, solver.plan(setting, left))
+        return calibrate(plan, self.guarantee)
 
 
 def _after(ranges: tuple[RangeQuery, ...], plan: Plan[Any]) -> Plan[Any]:

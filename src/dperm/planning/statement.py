@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from dperm.accounting.accountants import delta_of, epsilon_of
+from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
 from dperm.release.coefficient_noise import coefficient_noise

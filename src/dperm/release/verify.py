@@ -6,10 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from dperm.accounting.accountants import delta_of, epsilon_of, has_renyi_price, rdp_epsilon
+from dperm.accounting.composition import curve_of
 from dperm.accounting.events import event_to_list
 from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.ledger import Budget, default_ledger
+from dperm.accounting.renyi import has_renyi_bound, rdp_epsilon
 from dperm.errors import DpermError
 from dperm.release.assumptions import assumptions
 from dperm.release.content import KEYS
@@ -53,7 +54,7 @@ def verify(content: dict[str, Any], ledger: str | None = None) -> list[Finding]:
     if model is None:
         return [*found, Finding(False, "the contents do not fit together")]
     statement, schema = model.privacy_, model.schema_
-    found += [_words(content, statement, schema), *_cost(model.event_, statement), _facts(content, statement, schema)]
+    found += [_words(content, statement, schema), *_bound(model.event_, statement), _facts(content, statement, schema)]
     found.append(_release(statement))
     if ledger is not None:
         found.append(_entry(content, ledger))
@@ -74,13 +75,13 @@ def _words(content: dict[str, Any], statement: PrivacyStatement, schema: Schema 
     return Finding(same, "the words say what the numbers say" if same else "the words and the numbers differ")
 
 
-def _cost(event: Any, statement: PrivacyStatement) -> list[Finding]:
+def _bound(event: Any, statement: PrivacyStatement) -> list[Finding]:
     if math.isinf(statement.epsilon):
         return [Finding(False, "nothing is promised: the run had no noise")]
     adjacency = Adjacency.parse(statement.adjacency)
     try:
-        epsilon = epsilon_of(event, statement.delta, adjacency)
-        delta = delta_of(event, statement.epsilon, adjacency)
+        curve = curve_of(event, adjacency)
+        epsilon, delta = curve.epsilon(statement.delta), curve.delta(statement.epsilon)
     except (ArithmeticError, ValueError):  # numbers that no run has
         return [Finding(False, "the accounting events have no privacy bound")]
     slack = 1.0 + _LAST_DIGITS
@@ -91,7 +92,7 @@ def _cost(event: Any, statement: PrivacyStatement) -> list[Finding]:
     stated = ((statement.certified_epsilon, epsilon), (statement.certified_delta, delta))
     if not all(math.isclose(*pair, rel_tol=1e-6, abs_tol=1e-15) for pair in stated):
         found.append(Finding(False, "the ε and δ that the statement says were certified are others"))
-    if statement.delta > 0.0 and has_renyi_price(event):
+    if statement.delta > 0.0 and has_renyi_bound(event):
         check = rdp_epsilon(event, statement.delta, adjacency)
         agree = check >= epsilon * (1.0 - _LAST_DIGITS)
         found.append(Finding(agree, f"Rényi accounting, other code, gives ε ≤ {check:.6g}: looser, as it must be"))

@@ -6,7 +6,7 @@ was measured (docs/choosing_a_solver.md).
 
 import math
 
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms.setting import Setting
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.datasets.covertype import Covertype, load_covertype
 from dperm.errors import DpermError

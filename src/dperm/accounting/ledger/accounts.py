@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import TYPE_CHECKING
 
-from dp_accounting import dp_event
-
-from dperm.accounting.accountants import epsilon_of
-from dperm.accounting.events import PureDpEvent, event_from_list, event_to_list, leaves
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.composition import epsilon_of
+from dperm.accounting.curve import gaussian_mu
+from dperm.accounting.events import Composed, Event, Gaussian, Pure, event_from_list, event_to_list
 from dperm.accounting.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON, Adjacency, Guarantee
 from dperm.errors import BudgetExceeded, InvalidParameter
 from dperm.files import canonical
@@ -23,20 +21,20 @@ if TYPE_CHECKING:  # SQLAlchemy is an extra
 
 @dataclass(frozen=True)
 class Spending:
-    """One release that a budget paid for.
+    """One release that was charged to a budget.
 
     Attributes
     ----------
     number, digest : int, str
         Its entry in the ledger.
     reserved_at : str
-        When it was paid for, UTC.
+        When it was charged, UTC.
     settled_at : str or None
         When it was released; None if that is not known, for instance after a crash. It counts as spent all the same.
     epsilon : float
         ε of this release alone, at the budget's δ.
-    event : DpEvent
-        What was paid for.
+    event : Event
+        What was charged.
     fingerprint : str or None
         Of what was released.
     """
@@ -46,7 +44,7 @@ class Spending:
     reserved_at: str
     settled_at: str | None
     epsilon: float
-    event: dp_event.DpEvent
+    event: Event
     fingerprint: str | None
 
 
@@ -105,7 +103,7 @@ class Account:
 
         def fits(epsilon: float) -> bool:
             further = event_text(_one_release(Guarantee(epsilon, delta), self.adjacency))
-            return _price((*before, further), self.guarantee.delta, self.adjacency) <= self.guarantee.epsilon
+            return _epsilon((*before, further), self.guarantee.delta, self.adjacency) <= self.guarantee.epsilon
 
         low, high = 0.0, self.guarantee.epsilon
         while high < LARGEST_EPSILON and fits(high):
@@ -147,15 +145,15 @@ class History:
         """Whether this reservation is among the entries."""
         return any((line.entry.number, line.entry.digest) == (number, digest) for line in self.reserved)
 
-    def price(self, *further: str) -> float:
+    def epsilon(self, *further: str) -> float:
         """ε of everything reserved and of these further events, at the budget's δ."""
-        return _price((*(line.text for line in self.reserved), *further), self.guarantee.delta, self.adjacency)
+        return _epsilon((*(line.text for line in self.reserved), *further), self.guarantee.delta, self.adjacency)
 
     def account(self) -> Account:
-        """The same with prices."""
+        """The same with what each release costs."""
         releases = tuple(map(self._spending, self.reserved))
         dataset, created = self.created.dataset, self.created.written_at
-        return Account(dataset, self.guarantee, self.adjacency, created, self.price(), releases)
+        return Account(dataset, self.guarantee, self.adjacency, created, self.epsilon(), releases)
 
     def _spending(self, line: Reserved) -> Spending:
         entry, settled = line.entry, self.settled.get(line.entry.number)
@@ -164,7 +162,7 @@ class History:
             entry.digest,
             entry.written_at,
             None if settled is None else settled.entry.written_at,
-            _price((line.text,), self.guarantee.delta, self.adjacency),
+            _epsilon((line.text,), self.guarantee.delta, self.adjacency),
             _event(line.text),
             None if settled is None else settled.fingerprint,
         )
@@ -197,7 +195,7 @@ def read_history(ledger: "Ledger", entries: "Sequence[Entry]") -> History:
 def refusal(history: History, text: str) -> BudgetExceeded:
     """The sentence for a release that does not fit."""
     account, delta = history.account(), history.guarantee.delta
-    would_be, largest = history.price(text), account.largest(delta)
+    would_be, largest = history.epsilon(text), account.largest(delta)
     kind = "pure" if delta == 0.0 else "Gaussian"
     return BudgetExceeded(
         f"the budget {account.dataset!r} is ε = {account.guarantee.epsilon:g} at δ = {delta:g} under "
@@ -221,41 +219,42 @@ def rounded_down(epsilon: float) -> str:
     return f"{float(Context(prec=4, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon)))):g}"
 
 
-# Kept, because every look at a ledger prices the same releases again.
+# Kept, because every look at a ledger composes the same releases again.
 @functools.lru_cache(maxsize=512)
-def _price(texts: tuple[str, ...], delta: float, adjacency: Adjacency) -> float:
-    """ε of these releases together; of one alone by its own event, as its fit was priced."""
+def _epsilon(texts: tuple[str, ...], delta: float, adjacency: Adjacency) -> float:
+    """ε of these releases together; of one alone by its own event, as its fit was calibrated."""
     events = [_event(text) for text in texts]
     if not events:
         return 0.0
-    together = events[0] if len(events) == 1 else dp_event.ComposedDpEvent(events)
-    mechanisms = list(leaves(together))
+    together = events[0] if len(events) == 1 else Composed(tuple(events))
     epsilon = epsilon_of(together, delta, adjacency)
-    if all(isinstance(leaf, PureDpEvent) for leaf, _ in mechanisms):
+    pure = [(leaf.pure_epsilon, count) for leaf, count in together.leaves()]
+    known = [each * count for each, count in pure if each is not None]
+    if len(known) == len(pure):
         # Pure releases add up. An accountant's rounding must not keep the fourth quarter out of a budget.
-        epsilon = min(epsilon, math.fsum(leaf.epsilon * count for leaf, count in mechanisms))
+        epsilon = min(epsilon, math.fsum(known))
     return epsilon
 
 
-def _one_release(guarantee: Guarantee, adjacency: Adjacency) -> dp_event.DpEvent:
+def _one_release(guarantee: Guarantee, adjacency: Adjacency) -> Event:
     """The event of a single answer that keeps exactly this guarantee."""
     if guarantee.delta == 0.0:
-        return PureDpEvent(guarantee.epsilon)
+        return Pure(guarantee.epsilon)
     # As much more noise as a calibration may add so that rounding is on the safe side.
-    return dp_event.GaussianDpEvent(adjacency.records_moved / gaussian_mu(guarantee) * (1.0 + 1e-11))
+    return Gaussian(adjacency.records_moved / gaussian_mu(guarantee) * (1.0 + 1e-11))
 
 
-def event_text(event: dp_event.DpEvent) -> str:
-    """The events as the one JSON text that is stored, compared and priced."""
+def event_text(event: Event) -> str:
+    """The events as the one JSON text that is stored, compared and composed."""
     try:
         return canonical(event_to_list(event_from_list(event_to_list(event))))  # read back, so that it can be
     except InvalidParameter:
         raise
     except (AttributeError, KeyError, TypeError, ValueError):
         raise InvalidParameter(
-            "event must be made of the mechanisms that dperm can price; hand over the event of a plan."
+            "event must be made of events of dperm.accounting.events; hand over the event of a plan."
         ) from None
 
 
-def _event(text: str) -> dp_event.DpEvent:
+def _event(text: str) -> Event:
     return event_from_list(json.loads(text))

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dp_accounting import dp_event
-
+from dperm.accounting.events import Event
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.ledger.accounts import Account, History, event_text, read_history, refusal
 from dperm.accounting.ledger.places import user_folder, without_password
@@ -93,19 +92,19 @@ class Budget:
         budget._ledger().create(dataset, content)
         return budget
 
-    def check(self, event: dp_event.DpEvent, adjacency: Adjacency) -> None:
+    def check(self, event: Event, adjacency: Adjacency) -> None:
         """Raise `BudgetExceeded` if a release would not fit now; the ledger is only read."""
         text = event_text(event)
         history = self._history(self._ledger().read(self.dataset), adjacency)
-        if not history.price(text) <= history.guarantee.epsilon:
+        if not history.epsilon(text) <= history.guarantee.epsilon:
             raise refusal(history, text)
 
-    def reserve(self, event: dp_event.DpEvent, adjacency: Adjacency) -> "Reservation":
-        """Pay for a release before it runs. It is on disk when this returns, and nothing gives it back.
+    def reserve(self, event: Event, adjacency: Adjacency) -> "Reservation":
+        """Charge a release before it runs. It is on disk when this returns, and nothing gives it back.
 
         Parameters
         ----------
-        event : DpEvent
+        event : Event
             What will run.
         adjacency : Adjacency
             That of the fit, which must be the budget's.
@@ -125,7 +124,7 @@ class Budget:
         text, entry = event_text(event), None
         with self._ledger().open(self.dataset) as chain:
             history = self._history(chain.entries, adjacency)
-            if history.price(text) <= history.guarantee.epsilon:
+            if history.epsilon(text) <= history.guarantee.epsilon:
                 entry = chain.append("reserved", {"events": json.loads(text)})
         if entry is None:  # the sentence takes a search, for which others need not wait
             raise refusal(history, text)
@@ -171,12 +170,12 @@ class Budget:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A release that is paid for.
+    """A release that is charged to a budget.
 
     Attributes
     ----------
     budget : Budget
-        What paid.
+        What it is charged to.
     number, digest : int, str
         Its entry in the ledger.
     """

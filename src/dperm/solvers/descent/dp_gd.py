@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.last_iterate import last_iterate_amplification, last_iterate_amplifications
 from dperm.errors import InvalidParameter

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from dperm.accounting.accountants import central_limit_multiplier, central_limit_rate
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.central_limit import central_limit_multiplier, central_limit_rate
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import StochasticStepsQuery

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms import VertexQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery

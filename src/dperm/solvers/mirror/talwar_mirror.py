@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import UnsupportedProblem
 from dperm.mechanisms import GradientQuery

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm.accounting.calibration import calibrate
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.base import LARGEST_CONDITION, LARGEST_PULL

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.mechanisms.base import LARGEST_CONDITION
 from dperm.mechanisms.setting import Setting

@@ -11,8 +11,9 @@ from typing import Any
 
 from scipy.optimize import brentq
 
-from dperm.accounting.accountants import central_limit_precision, delta_of
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.central_limit import central_limit_precision
+from dperm.accounting.composition import delta_of
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.mechanisms import PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery

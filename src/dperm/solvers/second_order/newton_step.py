@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import brentq
 
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import HessianQuery, LocalGradientQuery

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.accounting.accountants import central_limit_multiplier, central_limit_rate
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.central_limit import central_limit_multiplier, central_limit_rate
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import DifferenceQuery, GradientQuery, check_sampling_rate

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import DifferenceQuery, GradientQuery

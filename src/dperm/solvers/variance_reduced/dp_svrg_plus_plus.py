@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms.plan import Plan, check_steps
 from dperm.mechanisms.setting import Setting

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.accounting.gaussian import gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.solvers import Solver
 from dperm.studies.reproduce.lab import Fit, Measurement

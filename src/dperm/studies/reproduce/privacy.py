@@ -7,7 +7,7 @@ from typing import Any
 
 from scipy.special import ndtr
 
-from dperm.accounting.gaussian import gaussian_delta
+from dperm.accounting.curve import gaussian_delta
 from dperm.problem import Problem
 from dperm.problem.domains import L2Ball
 from dperm.problem.losses import Logistic

@@ -1,0 +1,26 @@
+"""Accounting events: what ran, each in a file of its own that owns its privacy curve."""
+
+from dperm.accounting.events.base import Event, SingleEvent
+from dperm.accounting.events.composed import Composed, Repeated
+from dperm.accounting.events.concentrated import ZCDP
+from dperm.accounting.events.gaussian import Gaussian
+from dperm.accounting.events.not_private import NotPrivate
+from dperm.accounting.events.objective_perturbation import ObjectivePerturbation
+from dperm.accounting.events.plain_data import event_from_list, event_to_list
+from dperm.accounting.events.pure import Pure
+from dperm.accounting.events.sampled import PoissonSampledGaussian
+
+__all__ = [
+    "ZCDP",
+    "Composed",
+    "Event",
+    "Gaussian",
+    "NotPrivate",
+    "ObjectivePerturbation",
+    "PoissonSampledGaussian",
+    "Pure",
+    "Repeated",
+    "SingleEvent",
+    "event_from_list",
+    "event_to_list",
+]
