@@ -56,7 +56,7 @@ from dperm.solvers import (
     TalwarObjective,
     ZhangOutput,
 )
-from dperm.trusted.risk import empirical_risk
+from dperm.unsafe import empirical_risk
 from dperm.version import __version__
 
 __all__ = [

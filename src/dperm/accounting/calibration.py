@@ -88,7 +88,7 @@ def calibrate(plan: Plan, guarantee: Guarantee, accountant: str = "pld") -> Cali
 
 def _calibrate_gaussians(plan: Plan, guarantee: Guarantee) -> float:
     # μ² of what has the plan's noise is inversely proportional to the noise's variance; that of the ranges is fixed.
-    fixed = composed_mu(dp_event.ComposedDpEvent([query.event() for query in plan.ranges]), plan.adjacency)
+    fixed = composed_mu(dp_event.ComposedDpEvent([item.event(1.0) for item in plan.ranges]), plan.adjacency)
     left = gaussian_mu(guarantee) ** 2 - fixed**2
     if left <= 0.0:
         raise _too_much_already(guarantee)

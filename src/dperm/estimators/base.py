@@ -24,8 +24,9 @@ from dperm.release.statement import PrivacyStatement
 from dperm.schema import Schema
 from dperm.solvers import check_solver
 from dperm.trusted.noise import check_random_state
-from dperm.trusted.rows import read_table
+from dperm.trusted.sources import Source
 from dperm.trusted.sources.encoding import encode_rows
+from dperm.trusted.sources.labels import read_table
 from dperm.validation import count, positive
 
 Array = NDArray[np.float64]
@@ -135,20 +136,18 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _planned_problem(self) -> Problem:
         """What a fit with these parameters minimises."""
 
-    def _fit(self, problem: Problem, table: Any, target: Any, weights: Array | None = None) -> Release:
+    def _fit(self, problem: Problem, source: Source) -> Release:
         bar = ProgressBar(type(self).__name__) if self.verbose else nullcontext()
         with bar as progress:
             return solve(
                 problem,
-                table,
-                target,
+                source,
                 guarantee=self._guarantee(),
                 solver=self.solver,
                 adjacency=self.adjacency,
                 noise=self.noise,
                 accountant=self.accountant,
                 n=self.n,
-                weights=weights,
                 schema=self.schema,
                 budget=self.budget,
                 random_state=self.random_state,

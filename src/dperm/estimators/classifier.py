@@ -15,8 +15,9 @@ from dperm.planning.fitting import check_schema
 from dperm.problem import Problem
 from dperm.problem.losses import Loss
 from dperm.schema import Classes, Schema
-from dperm.trusted.rows import class_numbers, distinct_labels, read_table, read_target, weights_by_class
+from dperm.trusted.sources import ArraySource, TableSource
 from dperm.trusted.sources.encoding import check_table, label_numbers
+from dperm.trusted.sources.labels import class_numbers, distinct_labels, read_table, read_target, weights_by_class
 
 Array = NDArray[np.float64]
 
@@ -92,10 +93,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         weights = check_class_weight(self.class_weight, classes)
         problem = self._problem_for(len(classes), weights)
         numbers = class_numbers(labels, classes)
-        release = self._fit(
-            problem, table, 2 * numbers - 1 if len(classes) == 2 else numbers,
-            None if weights is None else weights_by_class(numbers, weights),
-        )  # fmt: skip
+        target = 2 * numbers - 1 if len(classes) == 2 else numbers
+        row_weights = None if weights is None else weights_by_class(numbers, weights)
+        release = self._fit(problem, ArraySource(table, target, row_weights))
         self._keep(release, problem, classes=classes, caveats=(*release.privacy.caveats, *caveats))
         self.classes_ = np.asarray(classes)
         self._settle(release)
@@ -103,9 +103,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     def _fit_table(self, X: Any, y: Any, schema: Schema, classes: tuple[Any, ...]) -> Self:
         problem, weights = self._planned_problem(), check_class_weight(self.class_weight, classes)
-        release = self._fit(
-            problem, X, y, None if weights is None else weights_by_class(label_numbers(X, y, schema), weights)
-        )
+        release = self._fit(problem, TableSource(X, y, schema, weights))
         self._keep(release, problem, classes=classes)
         self.classes_ = np.asarray(classes)
         self._settle(release)

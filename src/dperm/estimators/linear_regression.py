@@ -18,8 +18,9 @@ from dperm.problem.losses import Squared
 from dperm.problem.regularizers import L2, Regularizer
 from dperm.schema import Amount, Schema
 from dperm.solvers import Solver
-from dperm.trusted.rows import read_table, read_target
+from dperm.trusted.sources import ArraySource, TableSource
 from dperm.trusted.sources.encoding import check_table, encode_target
+from dperm.trusted.sources.labels import read_table, read_target
 from dperm.validation import positive
 
 Array = NDArray[np.float64]
@@ -139,10 +140,10 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         self.check_room(X)
         self._forget()
         if self.schema is not None:
-            release = self._fit(problem, X, y)
+            release = self._fit(problem, TableSource(X, y, self.schema))
         else:
             table = read_table(self, X, fitting=True)
-            release = self._fit(problem, table, read_target(self, y, table.shape[0]))
+            release = self._fit(problem, ArraySource(table, read_target(self, y, table.shape[0])))
         # With a schema [-1, 1] stands for the target's range: the coefficients are given in its own units.
         low, high = self._target_range(release.schema)
         unit, noise = (high - low) / 2.0, release.privacy.coefficient_noise

@@ -17,7 +17,7 @@ from dperm.accounting.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.accounting.ledger import Budget, Reservation
 from dperm.errors import InvalidParameter, LargeDeltaWarning
 from dperm.files import fingerprint
-from dperm.mechanisms.plan import CalibratedPlan, Plan
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.range import RangeQuery, left_for_the_solver, range_queries
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
@@ -27,9 +27,8 @@ from dperm.schema import Schema
 from dperm.solvers import Solver, choose_solver
 from dperm.trusted.noise import Randomness, check_random_state
 from dperm.trusted.oracle import Oracle
-from dperm.trusted.ranges import release_ranges
-from dperm.trusted.rows import Rows, check_row_count, table_shape
-from dperm.trusted.sources.encoding import check_table, count_rows, encode_rows, encode_target
+from dperm.trusted.sources import Source, source_of
+from dperm.trusted.sources.base import check_row_count
 from dperm.validation import check_not_diverged, count, one_of
 
 Array = NDArray[np.float64]
@@ -146,7 +145,7 @@ def price(
         if noise == "paper" or accountant != "pld":
             raise InvalidParameter("private ranges go with certified noise and the accountant 'pld'.")
         # A run without noise asks for the same quantiles as one with hardly any.
-        ranges = range_queries(schema, setting.n, kind, guarantee or Guarantee(LARGEST_EPSILON, 1e-6))
+        ranges = range_queries(schema, setting, guarantee or Guarantee(LARGEST_EPSILON, 1e-6))
         left = None if left is None else left_for_the_solver(left, schema.range_share)
     chosen = choose_solver(solver, problem, setting, left)
     if noise is None or guarantee is None or left is None:
@@ -178,10 +177,11 @@ def _after(ranges: tuple[RangeQuery, ...], plan: Plan) -> Plan:
     """The plan with private ranges before it."""
     if not ranges:
         return plan
-    counts = sum(2 * query.n_steps for query in ranges)
+    counts = sum(query.n_steps for query in ranges)
     names = ", ".join(query.column for query in ranges)
     found = f"the range of {names} by {counts} noisy counts ({ranges[0].distribution}, scale {ranges[0].scale:.3g})"
-    return replace(plan, ranges=ranges, mechanism=f"{found}, then {plan.mechanism}")
+    planned = tuple(PlannedQuery(query, relative_noise=query.scale, fixed=True) for query in ranges)
+    return replace(plan, ranges=planned, mechanism=f"{found}, then {plan.mechanism}")
 
 
 def minimize(
@@ -255,9 +255,11 @@ def minimize(
     >>> result.w.shape
     (3,)
     """
+    if schema is not None:
+        check_schema(schema)
     release = solve(
-        problem, X, y, guarantee=guarantee, solver=solver, adjacency=adjacency, noise=noise, accountant=accountant, n=n,
-        weights=weights, schema=schema, budget=budget, random_state=random_state, progress=progress,
+        problem, source_of(X, y, schema, weights), guarantee=guarantee, solver=solver, adjacency=adjacency, noise=noise,
+        accountant=accountant, n=n, schema=schema, budget=budget, random_state=random_state, progress=progress,
     )  # fmt: skip
     if release.reservation is not None:
         content = {
@@ -270,32 +272,22 @@ def minimize(
 
 
 def solve(
-    problem: Problem, X: Any, y: Any, *, guarantee: Guarantee | None, solver: str | Solver, adjacency: str,
-    noise: str | None, accountant: str, n: int | None, weights: Array | None, schema: Schema | None,
-    budget: Budget | None, random_state: Any, progress: Progress | None,
+    problem: Problem, source: Source, *, guarantee: Guarantee | None, solver: str | Solver, adjacency: str,
+    noise: str | None, accountant: str, n: int | None, schema: Schema | None, budget: Budget | None, random_state: Any,
+    progress: Progress | None,
 ) -> Release:  # fmt: skip
     """Do what `minimize` does, and leave it to the caller to settle the reservation with the release's fingerprint."""
     if not isinstance(problem, Problem):
         raise InvalidParameter(f"problem must be a dperm Problem, got {problem!r}.")
-    if schema is not None:
-        check_schema(schema)
-        n = schema.n if n is None else n
-        check_table(X, y, schema)
-        n_rows, n_features = count_rows(X), schema.n_features
-    else:
-        n_rows, n_features = table_shape(X, y)
-    public_n = n_rows if n is None else count("n", n)
-    if weights is not None and np.shape(weights) != (n_rows,):
-        raise InvalidParameter(
-            f"weights must be one number per row: {n_rows} rows, weights of shape {np.shape(weights)}."
-        )
+    n = schema.n if schema is not None and n is None else n
+    public_n = source.n_rows if n is None else count("n", n)
     check_random_state(random_state)
     check_budget(budget, random_state)
     fit = price(
-        problem, public_n, n_features,
+        problem, public_n, source.n_features,
         guarantee=guarantee, solver=solver, adjacency=adjacency, noise=noise, accountant=accountant, schema=schema,
     )  # fmt: skip
-    check_row_count(n_rows, public_n, fit.setting.adjacency)
+    check_row_count(source.n_rows, public_n, fit.setting.adjacency)
     if noise is not None and guarantee is not None and guarantee.delta >= 1.0 / public_n:
         warnings.warn(
             f"delta = {guarantee.delta:g} is not below 1/n = {1.0 / public_n:g}: a promise this weak would allow "
@@ -303,21 +295,18 @@ def solve(
             LargeDeltaWarning,
             stacklevel=3,
         )
-    start = problem.start(n_features)
+    start = problem.start(source.n_features)
     reservation = None if budget is None else budget.reserve(fit.paid.event(), fit.setting.adjacency)
     randomness = Randomness.from_random_state(random_state)
-    if schema is not None:
-        noisy = fit.paid.noise_multiplier is not None
-        schema = release_ranges(X, y, schema, fit.paid.plan.ranges, randomness, noisy=noisy)
-        X, y = encode_rows(X, schema, fitting=True), encode_target(X, y, schema)
-    rows = Rows.from_table(X, y, problem, weights)  # the last line that names X or y
     # A run that diverges overflows on its way; one sentence says so instead of numpy's warnings.
     with (
-        Oracle(rows, problem, fit.setting, fit.paid, randomness, progress) as oracle,
+        Oracle(source, problem, fit.setting, fit.paid, randomness, progress) as oracle,
         np.errstate(over="ignore", invalid="ignore", divide="ignore"),
     ):
+        ranges = oracle.find_ranges()
         w = fit.solver.run(oracle, problem, fit.paid.plan, start)
     check_not_diverged(w)
+    schema = schema.with_ranges(ranges) if schema is not None and ranges else schema
     privacy = fit.statement
     if n is None and noise is not None and fit.setting.adjacency is Adjacency.ADD_REMOVE:
         privacy = replace(privacy, caveats=(*privacy.caveats, "n was read from the rows, declare it under add_remove"))
@@ -359,6 +348,6 @@ def _statement(
         target_range=problem.loss.clipped_range,
         seeded=False,
         caveats=caveats[noise],
-        private_ranges=tuple(query.column for query in paid.plan.ranges),
+        private_ranges=paid.plan.private_ranges,
         coefficient_noise=coefficient_noise(paid),
     )

@@ -87,7 +87,7 @@ class AdaSSP(SecondOrderSolver):
         published: tuple[tuple[Query, float], ...] = (
             (SmallestEigenvalueQuery(setting), moments / SmallestEigenvalueQuery(setting).sensitivity),
             (HessianQuery(setting), moments / HessianQuery(setting).sensitivity),
-            (gradient, scale * constants.lipschitz_at_zero / n / gradient.sensitivity_at(0.0)),
+            (gradient, scale * constants.lipschitz_at_zero / n / gradient.sensitivity_at_norm(0.0)),
         )
         p = constants.dimension
         wanted = math.sqrt(p * log_term * math.log(2.0 * p**2 / _PUBLISHED_FAILURE)) / share * constants.smoothness / n

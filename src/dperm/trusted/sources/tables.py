@@ -1,0 +1,82 @@
+"""Rows of a table that a schema describes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm.problem import Problem
+from dperm.schema import Schema
+from dperm.trusted.block import Block
+from dperm.trusted.sources.base import InMemorySource, Range, check_weights
+from dperm.trusted.sources.columns import Columns, as_numbers
+from dperm.trusted.sources.encoding import (
+    check_table,
+    count_rows,
+    encode_rows,
+    encode_target,
+    label_numbers,
+    target_column,
+)
+from dperm.trusted.sources.labels import weights_by_class
+
+Array = NDArray[np.float64]
+
+
+class TableSource(InMemorySource):
+    """A pandas, polars or Arrow table in memory, encoded by its schema.
+
+    Parameters
+    ----------
+    table : pandas, polars or Arrow table
+        It must have the schema's columns.
+    y : column of values, or None
+        The target; None for the table's own column.
+    schema : Schema
+        Says how rows are encoded.
+    class_weights : sequence of float, optional
+        A public weight for every declared class.
+    weights : array, optional
+        Public weights per row, instead.
+    """
+
+    def __init__(
+        self, table: Any, y: Any, schema: Schema, class_weights: Sequence[float] | None = None, weights: Any = None
+    ) -> None:
+        super().__init__()
+        check_table(table, y, schema)
+        check_weights(weights, count_rows(table))
+        self._table, self._y, self._schema = table, y, schema
+        self._class_weights, self._weights = class_weights, weights
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return count_rows(self._table)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of an encoded row."""
+        return self._schema.n_features
+
+    def numbers(self, column: str) -> Iterator[Array]:
+        """One column, the target among them, as numbers."""
+        if column == self._schema.target.column:
+            values = target_column(self._table, self._y, self._schema)
+        else:
+            values = Columns(self._table).arrow(column)
+        yield as_numbers(values, column, self._schema.missing)
+
+    def with_ranges(self, ranges: Mapping[str, Range]) -> "TableSource":
+        """The same table under the schema with these ranges."""
+        return TableSource(
+            self._table, self._y, self._schema.with_ranges(ranges), self._class_weights, self._weights
+        )  # fmt: skip
+
+    def _read(self, problem: Problem) -> Block:
+        weights = self._weights
+        if self._class_weights is not None:
+            weights = weights_by_class(label_numbers(self._table, self._y, self._schema), self._class_weights)
+        X = encode_rows(self._table, self._schema, fitting=True)
+        return Block.from_table(X, encode_target(self._table, self._y, self._schema), problem, weights)
