@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from dp_accounting import dp_event
-from dperm.trusted.ranges import exact_counts, release_ranges
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,8 +14,14 @@ from dperm import Amount, Classes, Guarantee, InvalidParameter, Number, Schema
 from dperm.accounting.accountants import epsilon_of
 from dperm.accounting.gaussian import gaussian_epsilon
 from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import GradientQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.range import RangeQuery, range_queries
-from dperm.trusted.noise import Randomness
+from dperm.trusted.answers.range import exact_counts, first_place
+from dperm.trusted.noise import Noise, Randomness
+from dperm.trusted.oracle import Oracle
+from dperm.trusted.sources import TableSource
+from privacy.harness import logistic_problem, setting_of
 
 CANDIDATES = Number("private").candidates
 values = st.floats(allow_nan=True, allow_infinity=True)

@@ -22,6 +22,7 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.setting import summation_slack
 from dperm.trusted.block import Block
+from dperm.trusted.objectives import objective_of
 from privacy.harness import N, P, Table, base_table, logistic_problem, neighbours, record, setting_of
 
 ADJACENCIES = list(Adjacency)
@@ -242,11 +243,11 @@ def test_the_rounding_of_a_long_sum_is_covered_by_the_padding():
     n = 20_000
     x = (10.0 ** rng.uniform(-12, 0, size=n))[:, None]
     problem = Problem(Logistic())
-    rows = ArraySource(x, np.ones(n))
+    rows = Block.from_table(x, np.ones(n), problem)
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        computed = rows.gradient_sum(problem, np.zeros(1), pool)[0]
+        computed = objective_of(problem).gradient_sum(rows, np.zeros(1), None, pool)[0]
     exact = -0.5 * math.fsum(float(s) * float(v) for s, v in zip(rows.scale, x[:, 0], strict=True))
     assert abs(computed - exact) <= summation_slack(n) / 2
     assert 0 < summation_slack(200_000) < 1e-5

@@ -253,11 +253,7 @@ def test_a_row_leaves_nothing_behind_for_the_next_one(storage):
     one, two = (Block.from_table(storage(table), y, problem) for table in (X, other))
     bound, objective = problem.slope_bound(2) * problem.slope_scale, objective_of(problem)
     with ThreadPoolExecutor(1) as pool:
-        moved = objective_of(problem).gradient_sum(one, w, None, pool) - objective_of(problem).gradient_sum(
-            two, w, None, pool
-        )
+        moved = objective.gradient_sum(one, w, None, pool) - objective.gradient_sum(two, w, None, pool)
         assert np.linalg.norm(moved) <= 2 * bound * (1 + 1e-9)
-        differences = [
-            objective_of(problem).difference_sum(rows, chosen, w, anchor, 2 * bound, pool) for rows in (one, two)
-        ]
+        differences = [objective.difference_sum(rows, chosen, w, anchor, 2 * bound, pool) for rows in (one, two)]
         assert np.linalg.norm(differences[0] - differences[1]) <= 4 * bound * (1 + 1e-9)
