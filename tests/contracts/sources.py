@@ -8,7 +8,7 @@ from dperm import L2, Classes, Logistic, Number, Problem, Schema
 from dperm.trusted.block import Block
 from dperm.trusted.sources import ArraySource, Source, TableSource
 
-N, P = 3000, 4
+N, P = 1200, 4
 PROBLEM = Problem(Logistic(), L2(0.05), row_norm=2.0, intercept=True)
 SCHEMA = Schema({f"x{j}": Number((-1, 1)) for j in range(P)}, Classes("y", [0, 1]))
 
@@ -30,11 +30,11 @@ def frame(X, y):
 
 
 class CutSource(Source):
-    """A test's own: rows in blocks of very different sizes, one of them empty, read anew at every pass."""
+    """A test's own: rows in blocks of very different sizes, one of them empty, handed over one after another."""
 
-    def __init__(self, X, y, edges=(0, 1, 1, 700, 710, N), weights=None):
+    def __init__(self, X, y, edges=(0, 1, 1, 500, 510, N), weights=None):
         self.X, self.y, self.weights = X, y, np.ones(len(y)) if weights is None else weights
-        self.edges, self.passes = edges, 0
+        self.edges, self.passes, self.kept = edges, 0, {}
 
     @property
     def n_rows(self):
@@ -48,7 +48,11 @@ class CutSource(Source):
         self.passes += 1
         for first, last in zip(self.edges[:-1], self.edges[1:], strict=True):
             rows = slice(first, last)
-            yield Block.from_table(self.X[rows], self.y[rows], problem, self.weights[rows])
+            if (first, last, problem) not in self.kept:
+                self.kept[first, last, problem] = Block.from_table(
+                    self.X[rows], self.y[rows], problem, self.weights[rows]
+                )
+            yield self.kept[first, last, problem]
 
 
 # How a test makes one of the same rows; a source that is not here fails the tests.
