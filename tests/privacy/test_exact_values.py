@@ -62,7 +62,6 @@ EXACT = {
     "PrivateLinearModel.encode",
     "PrivateLinearRegression.predict",
     "PrivateLinearRegression.score",
-    "PrivateLogisticRegression.predict_log_proba",
     "PrivateLogisticRegression.predict_proba",
 }
 # Public functions and methods that take rows and return what was released, or nothing of them.
