@@ -23,7 +23,7 @@ def summation_slack(n: int, further: int = 0) -> float:
     """
     rows = math.ceil(ROWS_ALLOWED_PER_DECLARED * n) + 1
     # One block, then at most 64 + 8 blocks, then 8 pieces; the rest is for the products of one row, and for the blocks
-    # of a source, which are added up by pairs (trusted/sums.py): 21 additions for a million of them, none for rows in memory.
+    # of a source, which are added up by pairs (trusted/sums.py): 21 additions for a million, none for rows in memory.
     chain = summation_block(rows) + 128 + further
     return 2.0 * rows * chain * 2.0**-53 * 1.01
 
