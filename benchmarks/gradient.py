@@ -8,8 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from dperm import Logistic, Problem
-from dperm.trusted.kernels import n_threads
-from dperm.trusted.rows import Rows
+from dperm.trusted.block import Block
+from dperm.trusted.objectives import objective_of
+from dperm.trusted.threads import n_threads
 
 N, P, ROUNDS, BURST = 581_012, 54, 21, 7
 
@@ -46,15 +47,18 @@ def main() -> None:
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y, w = np.sign(rng.normal(size=N)), rng.normal(size=P)
     problem = Problem(Logistic())
+    objective = objective_of(problem)
     with ThreadPoolExecutor(n_threads()) as pool:
         for name, table, limit in (
             ("dense float64", X, 1.5),
             ("dense float32", X.astype(np.float32), None),
             ("sparse, 10 % non-zero", sparse.random(N, P, density=0.1, format="csr", random_state=0), None),
         ):
-            rows = Rows.from_table(table, y, problem)
+            block = Block.from_table(table, y, problem)
             vector = w.astype(table.dtype)
-            compare(name, lambda t=table, v=vector: t @ v, lambda r=rows: r.gradient_sum(problem, w, pool), limit)
+            compare(
+                name, lambda t=table, v=vector: t @ v, lambda b=block: objective.gradient_sum(b, w, None, pool), limit
+            )
         slopes = -y / (1 + np.exp(y * (X @ w)))
         compare("dense float64, two BLAS passes", lambda: X @ w, lambda: X.T @ (slopes * (X @ w)), None)
 

@@ -72,7 +72,7 @@ from .solvers.variance_reduced.dp_katyusha import DPKatyusha
 from .solvers.variance_reduced.dp_spider import DPSpider
 from .solvers.variance_reduced.dp_svrg import DPSVRG
 from .solvers.variance_reduced.dp_svrg_plus_plus import DPSVRGPlusPlus
-from .trusted.risk import empirical_risk
+from .unsafe import empirical_risk
 
 __version__: str
 

@@ -1,8 +1,8 @@
 """Record and replay: the same questions on a table and on its adversarial neighbours, seen before noise is added."""
 
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numba
 import numpy as np
 
 from dperm import Guarantee, Loss, Problem
@@ -11,59 +11,48 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import DifferenceQuery, GradientQuery, PrintedEpochQuery, StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
-from dperm.trusted.noise import Randomness
+from dperm.trusted.noise import Noise, Randomness
 from dperm.trusted.oracle import Oracle
-from dperm.trusted.rows import Rows
+from dperm.trusted.sources import ArraySource
 
 N, P = 200, 5
 
 
+@dataclass(frozen=True, eq=False)
+class RecordingNoise(Noise):
+    """The real gate, and keeps what came to it and how much noise it got."""
+
+    tape: "RecordingOracle"
+
+    def _pass(self, exact, distribution, scale):
+        self.tape.exact.append(exact)
+        self.tape.sigmas.append(scale)
+        released = super()._pass(exact, distribution, scale)
+        self.tape.left_the_gate.append((released, scale, distribution))
+        return released
+
+    def release_steps(self, loop, shape, sensitivity):
+        def recorded(join, drawn):
+            iterates, directions = loop(join, drawn)
+            self.tape.exact.extend(directions - drawn)
+            return iterates, directions
+
+        self.tape.sigmas.append(self.calibrated.sigma(self.item, sensitivity))
+        return super().release_steps(recorded, shape, sensitivity)
+
+
 class RecordingOracle(Oracle):
-    """Answers as the real one, and keeps what it computed before noise."""
+    """Answers as the real one, and keeps what came to the gate, `exact`, the noise's `sigmas`, and what left it."""
 
     def __init__(self, *arguments, **more):
         super().__init__(*arguments, **more)
-        self.exact, self.sigmas = [], []
+        self.exact, self.sigmas, self.left_the_gate = [], [], []
 
-    def _exact_gradient(self, *arguments):
-        self.exact.append(super()._exact_gradient(*arguments))
-        return self.exact[-1]
-
-    def _exact_hessian(self, w):
-        self.exact.append(super()._exact_hessian(w))
-        return self.exact[-1]
-
-    def _exact_eigenvalue(self, w):
-        self.exact.append(super()._exact_eigenvalue(w))
-        return self.exact[-1]
-
-    def _exact_difference(self, *arguments):
-        self.exact.append(super()._exact_difference(*arguments))
-        return self.exact[-1]
-
-    def _gradient_steps(self, query, batches, w, noise, step_sizes):
-        iterates, directions = super()._gradient_steps(query, batches, w, noise, step_sizes)
-        self.exact.extend(directions - noise)
-        return iterates, directions
-
-    def _exact_descent(self, query, w):
-        self.exact.append(super()._exact_descent(query, w))
-        return self.exact[-1]
-
-    def _exact_minimiser(self, *arguments):
-        self.exact.append(super()._exact_minimiser(*arguments))
-        return self.exact[-1]
-
-    def _exact_gains(self, w):
-        self.exact.append(super()._exact_gains(w))
-        return self.exact[-1]
-
-    def _add_noise(self, exact, scale, *more, **named):
-        self.sigmas.append(scale)
-        return super()._add_noise(exact, scale, *more, **named)
+    def _noise_of(self, item):
+        return RecordingNoise(item, self._calibrated, self._randomness, self)
 
 
-class WallBreach(AssertionError):
+class BoundaryBreach(AssertionError):
     """A solver used a value that was never released."""
 
 
@@ -76,12 +65,12 @@ class Tainted:
     def __getattribute__(self, name):
         if name in ("__class__", "__dict__", "_Tainted__value"):
             return object.__getattribute__(self, name)
-        raise WallBreach(f"an unreleased value was touched ({name})")
+        raise BoundaryBreach(f"an unreleased value was touched ({name})")
 
 
 def _breach(name):
     def method(self, *_arguments, **_more):
-        raise WallBreach(f"an unreleased value was touched ({name})")
+        raise BoundaryBreach(f"an unreleased value was touched ({name})")
 
     return method
 
@@ -100,82 +89,36 @@ def reveal(value):
 
 
 class TaintedOracle(Oracle):
-    """Like the real one, but everything behind the wall is tainted until noise has been added."""
+    """Like the real one, but the rows and every sum over them are tainted, but for the time that an answer takes."""
 
-    def __init__(self, rows, *arguments, **more):
-        super().__init__(rows, *arguments, **more)
-        self._rows = Tainted(rows)
+    def __init__(self, *arguments, **more):
+        super().__init__(*arguments, **more)
+        self._sums = Tainted(self._sums)
         self.asked = 0
 
     def _spend(self, item):
         self.asked += 1
         super()._spend(item)
 
-    def _exact_gradient(self, rows, *arguments):
-        return Tainted(super()._exact_gradient(reveal(rows), *arguments))
-
-    def _exact_hessian(self, w):
-        with self._opened():
-            return Tainted(super()._exact_hessian(w))
-
-    def _exact_eigenvalue(self, w):
-        with self._opened():
-            return Tainted(super()._exact_eigenvalue(w))
-
-    def _exact_difference(self, *arguments):
-        with self._opened():
-            return Tainted(super()._exact_difference(*arguments))
-
-    def _exact_descent(self, query, w):
-        with self._opened():
-            return Tainted(super()._exact_descent(query, w))
-
-    def _exact_minimiser(self, *arguments):
-        with self._opened():
-            return Tainted(super()._exact_minimiser(*arguments))
-
-    def _exact_gains(self, w):
-        with self._opened():
-            return Tainted(super()._exact_gains(w))
-
-    def _batches(self, rate, n_steps):
-        with self._opened():
-            return super()._batches(rate, n_steps)
-
-    def _printed_epoch(self, *arguments):
-        with self._opened():
-            return super()._printed_epoch(*arguments)
-
-    def _printed_steps(self, query, batches, w, anchor, anchor_gradient, noise, step_size):
-        return super()._printed_steps(query, batches, w, anchor, reveal(anchor_gradient), noise, step_size)
-
-    def _stochastic_steps(self, *arguments):
-        with self._opened():
-            return super()._stochastic_steps(*arguments)
-
-    @contextmanager
-    def _opened(self):
-        tainted, self._rows = self._rows, reveal(self._rows)
+    def ask(self, *question, **more):
+        tainted, self._sums = self._sums, reveal(self._sums)
         try:
-            yield
+            return super().ask(*question, **more)
         finally:
-            self._rows = tainted
-
-    def _add_noise(self, exact, *more, **named):
-        return super()._add_noise(reveal(exact), *more, **named)
+            self._sums = tainted
 
 
-class ScriptedOracle(TaintedOracle):
-    """Answers from a script that knows nothing of the rows: a solver must then do the same on every table."""
+class BlindNoise(Noise):
+    """A gate that lets nothing but noise out, whatever comes to it."""
 
-    def _add_noise(self, exact, *more, **named):
-        return 0.01 * self._randomness.noise.standard_normal(reveal(exact).shape)
+    join = staticmethod(numba.njit(lambda exact, drawn: drawn))
 
-    def _printed_steps(self, query, batches, w, anchor, anchor_gradient, noise, step_size):
-        return w - np.cumsum(step_size * noise, axis=0), noise
 
-    def _gradient_steps(self, query, batches, w, noise, step_sizes):
-        return w - np.cumsum(step_sizes[:, None] * noise, axis=0), noise
+class BlindOracle(TaintedOracle):
+    """Answers that know nothing of the rows: a solver must then do the same on every table."""
+
+    def _noise_of(self, item):
+        return BlindNoise(item, self._calibrated, self._randomness)
 
 
 @dataclass
@@ -237,14 +180,14 @@ def replay(
 ):  # fmt: skip
     """Ask the query at every tuple of points; return the oracle with its answers and what it computed before noise.
 
-    `paid` is the noise multiplier, None for no noise, or what makes a paid plan of a plan.
+    `paid` is the noise multiplier, None for no noise, or what makes a calibrated plan of a plan.
     """
     item = PlannedQuery(query, len(questions), relative_noise)
     plan = Plan("test", (item,), {})
     X = table.X if as_rows is None else as_rows(table.X)
-    rows = Rows.from_table(X, table.y, problem, table.weights)
+    source = ArraySource(X, table.y, table.weights)
     paid = paid(plan) if callable(paid) else CalibratedPlan(plan, paid)
-    with oracle_type(rows, problem, query.setting, paid, Randomness.from_random_state(seed)) as oracle:
+    with oracle_type(source, problem, query.setting, paid, Randomness.from_random_state(seed)) as oracle:
         oracle.answers = [oracle.ask(item, *points, **more) for points in questions]
     return oracle
 
@@ -277,7 +220,7 @@ def record_steps(problem, table, adjacency, starts, rate=1.0, step_sizes=(1.0,),
 
 
 def void_table(n=N):
-    """Rows that count as nothing: whatever is answered about them is noise."""
+    """Rows that are ignored: whatever is answered about them is noise."""
     return Table(np.full((n, P), np.nan), np.ones(n), "void")
 
 

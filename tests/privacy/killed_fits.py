@@ -7,18 +7,23 @@ import sys
 import numpy as np
 import pandas as pd
 
-from dperm import DPGD, Budget, Classes, Number, PrivateLogisticRegression, Schema, bundle, files, fitting, model_file
+from dperm import DPGD, Budget, Classes, Number, PrivateLogisticRegression, Schema, files
 from dperm.accounting.ledger import budget as ledger
 from dperm.accounting.ledger import tables as ledger_tables
 from dperm.estimators import base, classifier
-from dperm.trusted import encoding, oracle, ranges
+from dperm.planning import fit_plan, options, statement
+from dperm.release import content, model_file
+from dperm.trusted import noise, oracle
+from dperm.trusted.answers import range as ranges
+from dperm.trusted.sources import encoding, tables
 from privacy.ledger_processes import tracer
 
 # The steps of a fit from the first check to the file, but not the arithmetic in between.
 _TRACED = {
     module.__file__
     for module in (
-        base, bundle, classifier, encoding, files, fitting, ledger, ledger_tables, model_file, oracle, ranges,
+        base, classifier, content, encoding, files, fit_plan, ledger, ledger_tables, model_file, noise, options,
+        oracle, ranges, statement, tables,
     )
 } | {__file__}  # fmt: skip
 

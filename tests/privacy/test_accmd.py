@@ -7,18 +7,18 @@ from dperm import Box, DPAccMD, GroupBall, Guarantee, L1Ball, L2Ball, Logistic, 
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.guarantee import Adjacency
 from dperm.trusted.noise import Randomness
-from dperm.trusted.rows import Rows
+from dperm.trusted.sources import ArraySource
 from privacy.harness import (
+    BlindOracle,
+    BoundaryBreach,
     P,
     RecordingOracle,
-    ScriptedOracle,
     TaintedOracle,
-    WallBreach,
     base_table,
     neighbours,
     setting_of,
 )
-from privacy.test_wall import run_watched
+from privacy.test_trusted_boundary import run_watched
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 
@@ -33,7 +33,7 @@ class LiteralAccMD(DPAccMD):
             alpha = (k + 2) / (4 * smoothness)
             r = 1 / (2 * alpha * smoothness)
             x = r * z + (1 - r) * y
-            exact = oracle._exact_gradient(oracle._rows, domain.coefficients(x), oracle._setting.n)
+            exact = oracle._sums.gradient(domain.coefficients(x)) / oracle._setting.n
             noisy = oracle.ask(item, domain.coefficients(x))
             y = domain.descent_step(x, domain.pull_back(exact), smoothness, x)
             z = domain.mirror_step(z, alpha * domain.pull_back(noisy))
@@ -43,14 +43,14 @@ class LiteralAccMD(DPAccMD):
 def sigma_at(paid, w):
     """The noise that was paid for, at this point."""
     item = paid.plan.planned[0]
-    return paid.sigma(item, item.query.sensitivity_at(np.linalg.norm(w)))
+    return paid.sigma(item, item.query.sensitivity_at(w))
 
 
 def outputs(solver, problem, table, seeds=20):
     """What leaves, over many draws of the noise."""
     setting = setting_of(problem, Adjacency.REPLACE_ONE)
     paid = calibrate(solver.plan(setting, GUARANTEE), GUARANTEE)
-    rows = Rows.from_table(table.X, table.y, problem)
+    rows = ArraySource(table.X, table.y)
     answers = []
 
     class Watched(RecordingOracle):
@@ -86,7 +86,7 @@ def test_the_literal_algorithm_tells_neighbours_apart_whatever_the_noise(domain)
 
 def test_the_wall_catches_the_literal_algorithm():
     problem = Problem(Logistic(), domain=L2Ball(2.0))
-    with pytest.raises(WallBreach):
+    with pytest.raises(BoundaryBreach):
         run_watched(LiteralAccMD(n_steps=3), base_table(), problem, TaintedOracle)
 
 
@@ -98,10 +98,10 @@ def test_the_corrected_algorithm_does_the_same_on_every_neighbour(domain):
     problem = Problem(Logistic(), domain=domain)
     table, solver = base_table(), DPAccMD()
     run_watched(solver, table, problem, TaintedOracle)
-    answer, asked = run_watched(solver, table, problem, ScriptedOracle)
+    answer, asked = run_watched(solver, table, problem, BlindOracle)
     assert asked == solver.plan(setting_of(problem, Adjacency.REPLACE_ONE), GUARANTEE).n_steps
     for other in neighbours(table, Adjacency.REPLACE_ONE):
-        again, asked_again = run_watched(solver, other, problem, ScriptedOracle)
+        again, asked_again = run_watched(solver, other, problem, BlindOracle)
         np.testing.assert_array_equal(again, answer)
         assert asked_again == asked
 
@@ -113,7 +113,7 @@ def test_the_noise_that_enters_is_the_noise_that_was_paid_for(n_steps):
     table, solver = base_table(), DPAccMD(n_steps=n_steps)
     setting = setting_of(problem, Adjacency.REPLACE_ONE)
     paid = calibrate(solver.plan(setting, GUARANTEE), GUARANTEE)
-    rows = Rows.from_table(table.X, table.y, problem)
+    rows = ArraySource(table.X, table.y)
     noises = []
 
     class Watched(RecordingOracle):

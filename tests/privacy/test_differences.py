@@ -37,16 +37,16 @@ from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.solvers.published import published_plan
 from dperm.solvers.published.printed import calibrate_as_printed, least_noise_share
 from dperm.solvers.variance_reduced.dp_svrg import barzilai_borwein_step
-from dperm.trusted import oracle as trusted_oracle
+from dperm.trusted import sampling
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
-from dperm.trusted.rows import Rows
+from dperm.trusted.sources import ArraySource
 from privacy.harness import (
+    BlindOracle,
     Liar,
     N,
     P,
     RecordingOracle,
-    ScriptedOracle,
     VectorLiar,
     base_table,
     logistic_problem,
@@ -89,7 +89,7 @@ def test_no_hostile_row_moves_any_losses_difference_beyond_its_sensitivity(loss,
     pairs = pairs_for(problem)
     table = base_table(n_classes=3 if loss.n_outputs > 1 else 2)
     before, query = record_differences(problem, table, adjacency, pairs)
-    allowed = [query.sensitivity_at(distance) for distance in distances(pairs)]
+    allowed = [query.sensitivity_at_distance(distance) for distance in distances(pairs)]
     for other in neighbours(table, adjacency):
         after, _ = record_differences(problem, other, adjacency, pairs)
         for one, two, bound in zip(before.exact, after.exact, allowed, strict=True):
@@ -107,7 +107,7 @@ def test_no_hostile_row_moves_the_difference_beyond_its_sensitivity_in_any_stora
     for other in neighbours(base_table(), adjacency):
         after, _ = record_differences(problem, other, adjacency, pairs, as_rows=STORAGE[storage])
         for one, two, distance in zip(before.exact, after.exact, distances(pairs), strict=True):
-            assert np.linalg.norm(one - two) <= query.sensitivity_at(distance), other.name
+            assert np.linalg.norm(one - two) <= query.sensitivity_at_distance(distance), other.name
 
 
 def test_the_declared_constants_are_two_slopes_or_the_smoothness_times_the_distance():
@@ -115,9 +115,9 @@ def test_the_declared_constants_are_two_slopes_or_the_smoothness_times_the_dista
     query = DifferenceQuery(setting_of(problem, Adjacency.REPLACE_ONE), 0.1)
     # G = 2·√18, L = 2·18/4; replacing moves two records; the divisor is qn.
     assert query.sensitivity == pytest.approx(2 * 2 * 2 * math.sqrt(18) / (0.1 * N), rel=1e-6)
-    assert query.sensitivity_at(1e-3) == pytest.approx(2 * 9e-3 / (0.1 * N), rel=1e-6)
+    assert query.sensitivity_at_distance(1e-3) == pytest.approx(2 * 9e-3 / (0.1 * N), rel=1e-6)
     removed = DifferenceQuery(setting_of(problem, Adjacency.ADD_REMOVE), 0.1)
-    assert removed.sensitivity_at(1e-3) == pytest.approx(query.sensitivity_at(1e-3) / 2)
+    assert removed.sensitivity_at_distance(1e-3) == pytest.approx(query.sensitivity_at_distance(1e-3) / 2)
 
 
 @pytest.mark.parametrize("distance", [1e-6, 1e-3, 0.1])
@@ -126,7 +126,7 @@ def test_a_logistic_row_along_the_step_moves_the_difference_by_all_that_is_decla
     pairs = [(distance * STEER, np.zeros(P))]
     present, query = record_differences(problem, only_row(STEER, 1.0), Adjacency.ADD_REMOVE, pairs)
     absent, _ = record_differences(problem, void_table(), Adjacency.ADD_REMOVE, pairs)
-    assert np.linalg.norm(present.exact[0] - absent.exact[0]) >= 0.95 * query.sensitivity_at(distance)
+    assert np.linalg.norm(present.exact[0] - absent.exact[0]) >= 0.95 * query.sensitivity_at_distance(distance)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -143,7 +143,7 @@ def test_a_loss_that_lies_is_held_to_the_declared_difference(loss, distance, int
     opposite = only_row(STEER, -1.0, 3.0) if adjacency is Adjacency.REPLACE_ONE else void_table()
     two, _ = record_differences(problem, opposite, adjacency, [(step, 0 * step)])
     moved = np.linalg.norm(one.exact[0] - two.exact[0])
-    assert 0.95 * query.sensitivity_at(distance) <= moved <= query.sensitivity_at(distance)
+    assert 0.95 * query.sensitivity_at_distance(distance) <= moved <= query.sensitivity_at_distance(distance)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -157,7 +157,7 @@ def test_a_sampled_difference_moves_by_its_sensitivity_and_no_further(distance, 
     opposite = only_row(STEER, -1.0) if adjacency is Adjacency.REPLACE_ONE else void_table()
     two, _ = record_differences(problem, opposite, adjacency, pairs, rate)
     moves = [np.linalg.norm(a - b) for a, b in zip(one.exact, two.exact, strict=True)]
-    assert 0.95 * query.sensitivity_at(distance) <= max(moves) <= query.sensitivity_at(distance)
+    assert 0.95 * query.sensitivity_at_distance(distance) <= max(moves) <= query.sensitivity_at_distance(distance)
     assert query.sensitivity == pytest.approx(DifferenceQuery(query.setting, 1.0).sensitivity / rate)
 
 
@@ -177,7 +177,7 @@ def test_differences_of_nothing_show_the_planned_noise(distance, rate, adjacency
     answers = np.array(oracle.answers)
     bound = min(2.0, 0.25 * float(np.linalg.norm(pairs[0][0] - pairs[0][1]))) or 1e-12  # G = 1, L = ¼
     planned = 1.7 * 0.6 * adjacency.records_moved * bound / (rate * N)
-    assert planned == pytest.approx(1.7 * 0.6 * query.sensitivity_at(distance), rel=1e-6)
+    assert planned == pytest.approx(1.7 * 0.6 * query.sensitivity_at_distance(distance), rel=1e-6)
     # The standard error of an estimated standard deviation is σ/√(2k); four of them: false alarm 6e-5, fixed seed.
     assert abs(answers.std() - planned) <= 4 * planned / math.sqrt(2 * answers.size)
     assert abs(answers.mean()) <= 4 * planned / math.sqrt(answers.size)
@@ -187,7 +187,7 @@ def test_differences_of_nothing_show_the_planned_noise(distance, rate, adjacency
 def test_a_difference_at_two_equal_points_is_noised_and_charged():
     problem = logistic_problem()
     oracle, query = record_differences(problem, base_table(), Adjacency.ADD_REMOVE, [(np.ones(P), np.ones(P))])
-    assert query.sensitivity_at(0.0) > 0
+    assert query.sensitivity_at_distance(0.0) > 0
     assert np.abs(oracle.answers[0]).min() > 0
     assert set(oracle._left.values()) == {0}
 
@@ -241,7 +241,7 @@ def test_a_loss_that_lies_moves_a_printed_step_by_all_that_is_declared_and_no_fu
 @pytest.mark.parametrize("chunk", [None, 40])
 def test_printed_epochs_over_nothing_show_the_planned_noise(chunk, adjacency, monkeypatch):
     if chunk is not None:  # several pieces an epoch
-        monkeypatch.setattr(trusted_oracle, "_CHUNK", chunk)
+        monkeypatch.setattr(sampling, "_NUMBERS_AT_ONCE", chunk)
     rate, n_steps, epochs = 0.05, 25, 400
     problem = Problem(Logistic())
     start = np.ones(P)
@@ -291,7 +291,7 @@ def test_a_difference_is_priced_as_a_sampled_gaussian_relative_to_one_record(adj
     assert leaf.sampling_probability == 0.03
     sigma = 2.0 * query.sensitivity
     assert leaf.noise_multiplier == pytest.approx(sigma / (2.0 / (0.03 * N)), rel=1e-6)  # 2G = 2
-    near = 2.0 * query.sensitivity_at(1e-3)
+    near = 2.0 * query.sensitivity_at_distance(1e-3)
     assert leaf.noise_multiplier == pytest.approx(near / (0.25e-3 / (0.03 * N)), rel=1e-6)  # L·distance
     ((leaf, _),) = DifferenceQuery(query.setting, 1.0).event(2.0).leaves()
     assert leaf == Gaussian(2.0 * adjacency.records_moved)
@@ -451,7 +451,7 @@ def run_counted(solver, oracle_type=RecordingOracle, table=None, multiplier=1.0)
     problem = next(problem for problem in problems if solver.refusal(problem) is None)
     setting = setting_of(problem, Adjacency.REPLACE_ONE, n=len(table.y))
     paid = CalibratedPlan(solver.plan(setting, GUARANTEE), multiplier)
-    rows = Rows.from_table(table.X, table.y, problem)
+    rows = ArraySource(table.X, table.y)
     done = []
     with oracle_type(
         rows, problem, setting, paid, Randomness.from_random_state(0), lambda *pair: done.append(pair)
@@ -463,7 +463,7 @@ def run_counted(solver, oracle_type=RecordingOracle, table=None, multiplier=1.0)
 def test_a_run_asks_all_that_was_paid_for_and_nothing_else(solver):
     _, oracle, done = run_counted(solver)
     assert set(oracle._left.values()) == {0}
-    total = oracle._paid.plan.n_steps
+    total = oracle._calibrated.plan.n_steps
     assert done[-1] == (total, total)
 
 
@@ -474,14 +474,13 @@ def test_every_answer_of_a_run_gets_the_noise_of_its_own_item(solver):
     class Watched(RecordingOracle):
         def ask(self, item, *points, **more):
             if isinstance(item.query, GradientQuery):
-                expected.append(3.0 * item.relative_noise * item.query.sensitivity_at(np.linalg.norm(points[0])))
+                expected.append(3.0 * item.relative_noise * item.query.sensitivity_at(points[0]))
             elif isinstance(item.query, DifferenceQuery):
-                distance = np.linalg.norm(points[0] - points[1])
-                expected.append(3.0 * item.relative_noise * item.query.sensitivity_at(distance))
+                expected.append(3.0 * item.relative_noise * item.query.sensitivity_at(*points))
             return super().ask(item, *points, **more)
 
     _, oracle, _ = run_counted(solver, Watched, multiplier=3.0)
-    planned = oracle._paid.plan.planned
+    planned = oracle._calibrated.plan.planned
     if isinstance(planned[0].query, PrintedEpochQuery):
         assert set(oracle.sigmas) == {3.0 * planned[0].query.sensitivity}
         return
@@ -491,14 +490,14 @@ def test_every_answer_of_a_run_gets_the_noise_of_its_own_item(solver):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_progress_of_a_printed_epoch_does_not_tell_how_many_rows_there_are(adjacency, monkeypatch):
-    monkeypatch.setattr(trusted_oracle, "_CHUNK", 1000)  # ten steps a piece at 0.5 · 200 rows, nine at 0.5 · 201
+    monkeypatch.setattr(sampling, "_NUMBERS_AT_ONCE", 1000)  # ten steps a piece at 0.5 · 200 rows, nine at 0.5 · 201
     problem = logistic_problem()
     setting = setting_of(problem, adjacency)
     item = PlannedQuery(PrintedEpochQuery(setting, 0.5, 30, 0.4))
 
     def reported(table):
         done = []
-        rows = Rows.from_table(table.X, table.y, problem)
+        rows = ArraySource(table.X, table.y)
         paid, randomness = CalibratedPlan(Plan("test", (item,), {}), 1.0), Randomness.from_random_state(0)
         with Oracle(rows, problem, setting, paid, randomness, lambda *pair: done.append(pair)) as oracle:
             oracle.ask(item, np.zeros(P), np.zeros(P), step_size=1.0)
@@ -515,12 +514,12 @@ def test_the_progress_of_a_printed_epoch_does_not_tell_how_many_rows_there_are(a
 @pytest.mark.parametrize("kind", [DPSVRG, PrintedSVRG])
 def test_barzilai_borwein_steps_come_from_released_values_only(kind):
     solver = kind(barzilai_borwein=True, n_epochs=4, n_inner=20, sampling_rate=0.2)
-    reference, _, _ = run_counted(solver, ScriptedOracle)
+    reference, _, _ = run_counted(solver, BlindOracle)
     for other in neighbours(base_table(), Adjacency.REPLACE_ONE):
-        np.testing.assert_array_equal(run_counted(solver, ScriptedOracle, other)[0], reference)
+        np.testing.assert_array_equal(run_counted(solver, BlindOracle, other)[0], reference)
     plain = kind(n_epochs=4, n_inner=20, sampling_rate=0.2)
-    assert not np.array_equal(run_counted(plain, ScriptedOracle)[0], reference)
-    assert DPSVRG(barzilai_borwein=True) in SOLVER_EXAMPLES  # so the wall's tests run it as well
+    assert not np.array_equal(run_counted(plain, BlindOracle)[0], reference)
+    assert DPSVRG(barzilai_borwein=True) in SOLVER_EXAMPLES  # so the boundary's tests run it as well
 
 
 def test_a_barzilai_borwein_step_is_the_inverse_curvature_and_stays_within_public_bounds():
@@ -593,7 +592,7 @@ def test_a_printed_epoch_without_a_step_size_is_refused_and_charged(step_size):
     table = base_table()
     item = PlannedQuery(PrintedEpochQuery(setting_of(problem, Adjacency.REPLACE_ONE), 0.1, 5, 0.3))
     paid = CalibratedPlan(Plan("test", (item,), {}), 1.0)
-    rows = Rows.from_table(table.X, table.y, problem)
+    rows = ArraySource(table.X, table.y)
     with Oracle(rows, problem, item.query.setting, paid, Randomness.from_random_state(0)) as oracle:
         with pytest.raises(InvalidParameter, match="step_size"):
             oracle.ask(item, np.zeros(P), np.zeros(P), step_size=step_size)
@@ -607,7 +606,7 @@ def test_a_difference_is_asked_at_two_points(kind, points):
     setting = setting_of(problem, Adjacency.REPLACE_ONE)
     query = kind(setting, 0.1) if kind is DifferenceQuery else kind(setting, 0.1, 5, 0.3)
     item = PlannedQuery(query)
-    rows = Rows.from_table(table.X, table.y, problem)
+    rows = ArraySource(table.X, table.y)
     paid = CalibratedPlan(Plan("test", (item,), {}), 1.0)
     with (
         Oracle(rows, problem, setting, paid, Randomness.from_random_state(0)) as oracle,

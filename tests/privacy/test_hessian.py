@@ -31,12 +31,14 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import HessianQuery, LocalGradientQuery, SmallestEigenvalueQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.solvers.published import published_plan
-from dperm.trusted.hessians import to_matrix, to_vector
+from dperm.trusted.answers.hessian import to_matrix, to_vector
+from dperm.trusted.block import Block
 from dperm.trusted.noise import Randomness
+from dperm.trusted.objectives import objective_of
 from dperm.trusted.oracle import Oracle
-from dperm.trusted.rows import Rows
+from dperm.trusted.sources import ArraySource
 from privacy.harness import Liar, N, P, Table, base_table, neighbours, only_row, replay, setting_of, void_table
-from privacy.test_wall import check_solver
+from privacy.test_trusted_boundary import check_solver
 
 ADJACENCIES = list(Adjacency)
 SCALAR = [loss for loss in LOSSES if loss.n_outputs == 1]
@@ -107,7 +109,7 @@ def test_no_hostile_row_moves_an_answer_beyond_its_sensitivity(loss, query_type,
     before = exact(query, problem, base_table(), points)
     for other in neighbours(base_table(), adjacency):
         for w, one, two in zip(points, before, exact(query, problem, other, points), strict=True):
-            local = query.sensitivity_at(np.linalg.norm(w)) if query_type is LocalGradientQuery else query.sensitivity
+            local = query.sensitivity_at(w) if query_type is LocalGradientQuery else query.sensitivity
             assert np.linalg.norm(one - two) <= local, other.name
 
 
@@ -165,7 +167,7 @@ def test_the_smallest_eigenvalue_moves_by_all_that_is_declared(adjacency):
 def test_rows_exist_that_reach_the_sensitivity_of_a_gradient_at_a_point(loss, norm, adjacency):
     problem = Problem(loss, domain=L2Ball(3.0), row_norm=1.5)
     query, w = LocalGradientQuery(setting_of(problem, adjacency)), norm * basis_row(0)
-    query_bound = query.sensitivity_at(norm)
+    query_bound = query.sensitivity_at_norm(norm)
     assert query_bound < 0.9 * query.sensitivity
     (one,) = exact(query, problem, only_row(1.5 * basis_row(0), -0.7), [w])
     # What one row adds; under replace_one it counts twice, which two rows reach where w = 0.
@@ -224,7 +226,7 @@ def test_the_published_noise_of_adassp_is_that_of_its_algorithm():
     smallest, moments, gradient = fit.calibrated.plan.planned
     assert fit.calibrated.sigma(smallest) == pytest.approx(4.0 * unit)
     assert fit.calibrated.sigma(moments) == pytest.approx(4.0 * unit)
-    assert fit.calibrated.sigma(gradient, gradient.query.sensitivity_at(0.0)) == pytest.approx(2.0 * 0.5 * unit)
+    assert fit.calibrated.sigma(gradient, gradient.query.sensitivity_at_norm(0.0)) == pytest.approx(2.0 * 0.5 * unit)
     assert fit.privacy.certified_epsilon < 0.6
 
 
@@ -247,7 +249,7 @@ def test_published_adassp_stays_on_its_side():
     problem, table = Problem(Squared(), L2(0.1), L2Ball(3.0)), base_table()
     setting = setting_of(problem, Adjacency.ADD_REMOVE)
     solver, paid = published_plan(AdaSSP(), setting, Guarantee(1.0, 1e-6))
-    rows = Rows.from_table(table.X, table.y, problem)
+    rows = ArraySource(table.X, table.y)
     with TaintedOracle(rows, problem, setting, paid, Randomness.from_random_state(0)) as oracle:
         w = solver.run(oracle, problem, paid.plan, np.zeros(P))
     assert oracle.asked == 3
@@ -255,23 +257,24 @@ def test_published_adassp_stays_on_its_side():
 
 
 def test_an_eigenvalue_cannot_be_had_for_a_hessians_price():
-    """A plan that paid for one query does not answer the other."""
+    """A plan that contains one query does not answer the other."""
     problem, table = problem_for(Squared()), base_table()
     setting = setting_of(problem, Adjacency.ADD_REMOVE)
     paid = CalibratedPlan(Plan("test", (PlannedQuery(HessianQuery(setting)),), {}), 1.0)
-    rows = Rows.from_table(table.X, table.y, problem)
+    rows = ArraySource(table.X, table.y)
     oracle = Oracle(rows, problem, setting, paid, Randomness.from_random_state(0))
-    with oracle, pytest.raises(PlanExceeded, match="did not pay"):
+    with oracle, pytest.raises(PlanExceeded, match="does not contain this query"):
         oracle.ask(PlannedQuery(SmallestEigenvalueQuery(setting)), np.zeros(P))
 
 
-def test_parts_do_not_depend_on_how_a_table_is_stored_or_on_rows_that_count_as_nothing():
+def test_parts_do_not_depend_on_how_a_table_is_stored_or_on_ignored_rows():
     """Margins summed in another order would differ in their last digits, and a curvature that jumps with them."""
     rng = np.random.default_rng(0)
     X, w = rng.normal(size=(300, 40)), 3.0 * rng.normal(size=40)
     problem = Problem(Logistic(), L2(0.1))
     void = np.vstack([np.full(40, np.nan), X])
     tables = X, np.asfortranarray(X), void, np.asfortranarray(void)
-    sums = [Rows.from_table(table, np.ones(len(table)), problem).hessian_sum(problem, w) for table in tables]
+    blocks = [Block.from_table(table, np.ones(len(table)), problem) for table in tables]
+    sums = [objective_of(problem).hessian_sum(block, w, 1, np.inf) for block in blocks]
     for other in sums[1:]:
         np.testing.assert_array_equal(other, sums[0])

@@ -22,7 +22,7 @@ from dperm.accounting.last_iterate import last_iterate_amplification
 from dperm.mechanisms import LastIterateQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted.noise import Randomness
-from dperm.trusted.rows import Rows
+from dperm.trusted.sources import ArraySource
 from privacy.harness import N, P, RecordingOracle, base_table, logistic_problem, setting_of
 
 
@@ -86,7 +86,7 @@ def run_descent(problem, X, y, n_steps, adjacency, seed):
     setting = setting_of(problem, adjacency, n=N)
     query = LastIterateQuery(setting, n_steps, 1.0 / setting.smoothness)
     plan = Plan("test", (PlannedQuery(query),), {})
-    rows = Rows.from_table(X, y, problem)
+    rows = ArraySource(X, y)
     with RecordingOracle(
         rows, problem, setting, CalibratedPlan(plan, 2.0), Randomness.from_random_state(seed)
     ) as oracle:
@@ -106,7 +106,7 @@ def test_one_step_contracts_as_declared_and_moves_between_tables_as_declared(adj
     plan = Plan("test", (PlannedQuery(query, 100),), {})
 
     def step(t, w):
-        rows = Rows.from_table(t.X, t.y, problem)
+        rows = ArraySource(t.X, t.y)
         with RecordingOracle(
             rows, problem, setting, CalibratedPlan(plan, None), Randomness.from_random_state(0)
         ) as oracle:
@@ -124,7 +124,7 @@ def test_the_declared_contraction_is_attained_where_the_data_are_flat(strength):
     problem = Problem(Logistic(), L2(strength))
     setting = setting_of(problem, Adjacency.REPLACE_ONE)
     query = LastIterateQuery(setting, 1, 2.0 / setting.smoothness)
-    rows = Rows.from_table(np.full((N, P), np.nan), np.ones(N), problem)
+    rows = ArraySource(np.full((N, P), np.nan), np.ones(N))
     paid = CalibratedPlan(Plan("test", (PlannedQuery(query, 2),), {}), None)
     with RecordingOracle(rows, problem, setting, paid, Randomness.from_random_state(0)) as oracle:
         a, b = np.random.default_rng(0).normal(size=(2, P))

@@ -15,7 +15,7 @@ from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
-from dperm.trusted.rows import Rows
+from dperm.trusted.sources import ArraySource
 from privacy.harness import N, P, Table, base_table, logistic_problem, record, setting_of
 
 ONE_STEP = DPGD(n_steps=1, accounting="composition")
@@ -38,7 +38,7 @@ def test_zero_gradients_show_the_planned_noise(rate, adjacency):
     draws = 4000
     oracle, query = record(problem, void, adjacency, [np.zeros(P)] * draws, rate, seed=11)
     answers = np.array(oracle.answers)
-    planned = oracle._paid.noise_multiplier * query.sensitivity_at(0.0)
+    planned = oracle._calibrated.noise_multiplier * query.sensitivity_at(np.zeros(P))
     assert set(oracle.sigmas) == {planned}
     # The standard error of an estimated standard deviation is σ/√(2m); three of them: false alarm 0.3 %, fixed seed.
     spread = answers.std()
@@ -52,7 +52,7 @@ def test_an_empty_batch_still_gets_noise_and_is_still_charged():
     query = GradientQuery(setting, 1e-9)
     plan = Plan("test", (PlannedQuery(query, 3),), {})
     table = base_table()
-    rows = Rows.from_table(table.X, table.y, problem)
+    rows = ArraySource(table.X, table.y)
     with Oracle(rows, problem, setting, CalibratedPlan(plan, 1.0), Randomness.from_random_state(0)) as oracle:
         answers = [oracle.ask(plan.planned[0], np.zeros(P)) for _ in range(3)]
         assert all(np.abs(answer).min() > 0 for answer in answers)
@@ -124,7 +124,8 @@ def test_a_fitted_model_carries_no_generator_and_no_row():
 
 
 def test_rows_refuse_to_be_pickled():
-    rows = Rows.from_table(np.ones((3, 2)), np.ones(3), logistic_problem())
-    with pytest.raises(TypeError, match="never leave"):
-        pickle.dumps(rows)
+    source = ArraySource(np.ones((3, 2)), np.ones(3))
+    for rows in (source, *source.blocks(logistic_problem())):
+        with pytest.raises(TypeError, match="never leave"):
+            pickle.dumps(rows)
     assert "1." not in repr(rows)

@@ -34,14 +34,14 @@ from dperm.accounting.renyi import rdp_epsilon
 from dperm.mechanisms import VertexQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.problem.domains.mirror import EntropicDomain
+from dperm.trusted.block import Block
 from dperm.trusted.noise import Randomness
-from dperm.trusted.rows import Rows
 from privacy.harness import (
+    BoundaryBreach,
     N,
     P,
     Table,
     TaintedOracle,
-    WallBreach,
     base_table,
     hostile_rows,
     neighbours,
@@ -50,7 +50,7 @@ from privacy.harness import (
     setting_of,
     void_table,
 )
-from privacy.test_wall import run_watched
+from privacy.test_trusted_boundary import run_watched
 
 ADJACENCIES = list(Adjacency)
 GUARANTEE = Guarantee(1.0, 1e-6)
@@ -148,7 +148,9 @@ def test_clipped_rows_keep_both_bounds_to_the_last_digit(row_norm, entry_bound):
         X = rng.normal(size=(300, p)) * 10.0 ** rng.uniform(-3, 8, size=(300, 1))
         X[:50, 0] *= 1e5  # one entry that stands out
         for table in (X, sparse.csr_matrix(X)):
-            rows = Rows.from_table(table, np.ones(300), Problem(Logistic(), row_norm=row_norm, entry_bound=entry_bound))
+            rows = Block.from_table(
+                table, np.ones(300), Problem(Logistic(), row_norm=row_norm, entry_bound=entry_bound)
+            )
             scaled = [[float(s) * float(v) for v in x] for s, x in zip(rows.scale, X, strict=True)]
             assert max(max(map(abs, x)) for x in scaled) <= entry_bound
             assert max(math.sqrt(math.fsum(v * v for v in x)) for x in scaled) <= row_norm
@@ -156,7 +158,7 @@ def test_clipped_rows_keep_both_bounds_to_the_last_digit(row_norm, entry_bound):
 
 def test_clipping_scales_by_the_tighter_of_the_two_bounds():
     X = np.array([[3.0, 4.0], [0.2, 0.1], [0.6, 0.0], [4.0, 0.1]])
-    rows = Rows.from_table(X, np.ones(4), Problem(Logistic(), row_norm=2.0, entry_bound=0.5))
+    rows = Block.from_table(X, np.ones(4), Problem(Logistic(), row_norm=2.0, entry_bound=0.5))
     np.testing.assert_allclose(rows.scale, [0.125, 1.0, 0.5 / 0.6, 0.125], rtol=1e-14)
 
 
@@ -164,7 +166,7 @@ def test_hostile_rows_keep_both_bounds_or_count_as_nothing():
     problem = Problem(Logistic(), row_norm=2.0, entry_bound=0.5)
     X, y = np.array([x for _, x, _ in hostile_rows()]), np.array([target for *_, target in hostile_rows()])
     for table in (X, sparse.csr_matrix(X)):
-        rows = Rows.from_table(table, y, problem)
+        rows = Block.from_table(table, y, problem)
         counted = rows.weight > 0
         assert (np.abs(rows.scale[counted, None] * X[counted]) <= 0.5).all()
         np.testing.assert_array_equal(counted, (np.abs(X) <= 1e150).all(axis=1) & np.isfinite(y))
@@ -390,11 +392,11 @@ def test_without_noise_the_steepest_vertex_wins():
 
 class ReadsTheScores(TalwarFrankWolfe):
     def run(self, oracle, problem, plan, start):
-        return start + oracle._exact_gains(start).min()
+        return start + oracle._sums.gradient(start).min()
 
 
 def test_the_wall_catches_a_solver_that_reads_the_scores():
-    with pytest.raises(WallBreach):
+    with pytest.raises(BoundaryBreach):
         run_watched(ReadsTheScores(), base_table(), problem_with(), TaintedOracle)
 
 

@@ -55,7 +55,7 @@ from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted import minimiser as minimiser_module
 from dperm.trusted.noise import Randomness
-from dperm.trusted.rows import Rows
+from dperm.trusted.sources import ArraySource
 from privacy.harness import N, P, RecordingOracle, Table, base_table, hostile_rows, neighbours, setting_of
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
@@ -454,23 +454,10 @@ def test_a_solver_at_its_defaults_keeps_its_guarantee_on_adversarial_tables(know
                     assert audited(run, one, two, [epsilon])[0] <= delta
 
 
-class Tape(RecordingOracle):
-    """Keeps all that went through the gate as well: first b, then the answer."""
-
-    def __init__(self, *arguments, **more):
-        super().__init__(*arguments, **more)
-        self.left_the_gate = []
-
-    def _add_noise(self, exact, scale, n_steps=1, distribution="Gaussian"):
-        noisy = super()._add_noise(exact, scale, n_steps, distribution)
-        self.left_the_gate.append((noisy, scale, distribution))
-        return noisy
-
-
 def ask(problem, table, query, multiplier=1.0, seed=5, as_rows=np.asarray):
     paid = paid_for(query, multiplier)
-    rows = Rows.from_table(as_rows(table.X), table.y, problem, table.weights)
-    with Tape(rows, problem, query.setting, paid, Randomness.from_random_state(seed)) as oracle:
+    rows = ArraySource(as_rows(table.X), table.y, table.weights)
+    with RecordingOracle(rows, problem, query.setting, paid, Randomness.from_random_state(seed)) as oracle:
         oracle.answer = oracle.ask(paid.plan.planned[0], problem.start(table.X.shape[1]))
     return oracle
 
@@ -484,8 +471,8 @@ def test_the_linear_term_has_the_planned_noise(adjacency, distribution):
     void = Table(np.full((N, P), np.nan), np.ones(N))
     planned = 1.7 * 2.0 * moved_by(adjacency)
     paid = CalibratedPlan(Plan("test", (PlannedQuery(query, 400),), {}), 1.7)
-    rows = Rows.from_table(void.X, void.y, problem)
-    with Tape(rows, problem, query.setting, paid, Randomness.from_random_state(1)) as oracle:
+    rows = ArraySource(void.X, void.y)
+    with RecordingOracle(rows, problem, query.setting, paid, Randomness.from_random_state(1)) as oracle:
         for _ in range(400):
             oracle.ask(paid.plan.planned[0], np.zeros(P))
     linear = np.array([noisy for noisy, _, _ in oracle.left_the_gate[::2]])
@@ -495,8 +482,8 @@ def test_the_linear_term_has_the_planned_noise(adjacency, distribution):
     else:
         lengths = np.linalg.norm(linear, axis=1)
         assert abs(lengths.mean() - P * planned) <= 3 * math.sqrt(P / lengths.size) * planned
-    # Rows that count as nothing leave −b/(nμ) as the minimiser: sign and scale of the linear term.
-    np.testing.assert_allclose(oracle.exact, -linear / N, atol=query.tolerance)
+    # Ignored rows leave −b/(nμ) as the minimiser: sign and scale of the linear term.
+    np.testing.assert_allclose(oracle.exact[1::2], -linear / N, atol=query.tolerance)
 
 
 STORAGE = {"dense": np.asarray, "sparse": sparse.csr_array}
@@ -549,7 +536,7 @@ def test_the_answer_is_within_its_tolerance_of_the_minimiser(known, row_norm, ge
         query = ObjectivePerturbationQuery(setting, ridge, tolerance, 0.01, "Gaussian")
         oracle = ask(problem, table, query, as_rows=STORAGE[storage])
         (linear, _, _), (answer, scale, kind) = oracle.left_the_gate
-        w = oracle.exact[0]
+        w = oracle.exact[1]
         smooth = mean_gradient(known, table.X, table.y, w, row_norm, intercept) + linear / N + ridge * w
         assert shortest_subgradient(smooth, w, regularizer, domain) <= tolerance
         np.testing.assert_array_equal(domain.project(w), w)
@@ -571,9 +558,9 @@ def test_a_search_to_a_coarse_tolerance_ends_nearer_to_the_minimiser_than_it_say
     def gradient(w):
         return mean_gradient(known, table.X, table.y, w, 1.0, False) + linear / N + 0.05 * w
 
-    exact = optimize.root(gradient, oracle.exact[0], method="hybr", tol=1e-14).x
+    exact = optimize.root(gradient, oracle.exact[1], method="hybr", tol=1e-14).x
     assert np.linalg.norm(gradient(exact)) < 1e-13
-    assert 0.0 < np.linalg.norm(exact - oracle.exact[0]) <= 1e-2 / 0.05
+    assert 0.0 < np.linalg.norm(exact - oracle.exact[1]) <= 1e-2 / 0.05
 
 
 def test_the_remainder_is_charged():
@@ -605,7 +592,7 @@ def test_hostile_rows_change_neither_the_course_nor_the_size_of_the_answer(adjac
         assert np.isfinite(after.answer).all(), other.name
         assert after.sigmas == before.sigmas
         np.testing.assert_array_equal(after.left_the_gate[0][0], before.left_the_gate[0][0])
-        assert np.linalg.norm(after.exact[0] - before.exact[0]) <= reach, other.name
+        assert np.linalg.norm(after.exact[1] - before.exact[1]) <= reach, other.name
     assert len(names) == len(hostile_rows())
 
 
@@ -638,12 +625,12 @@ def test_a_search_that_does_not_end_is_spent(monkeypatch):
     query = ObjectivePerturbationQuery(setting_of(problem, ADD), 0.02, 1e-9, 0.01, "Gaussian")
     paid = paid_for(query, 1.0)
     table = base_table()
-    rows = Rows.from_table(table.X, table.y, problem)
-    with Tape(rows, problem, query.setting, paid, Randomness.from_random_state(0)) as oracle:
+    rows = ArraySource(table.X, table.y)
+    with RecordingOracle(rows, problem, query.setting, paid, Randomness.from_random_state(0)) as oracle:
         with pytest.raises(NotSolved):
             oracle.ask(paid.plan.planned[0], np.zeros(P))
         assert oracle._left[paid.plan.planned[0]] == 0
-        assert len(oracle.left_the_gate) == 1  # b was drawn, and stays behind the wall
+        assert len(oracle.left_the_gate) == 1  # b was drawn, and stays on the trusted side
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 19])

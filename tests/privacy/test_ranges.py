@@ -1,4 +1,4 @@
-"""Private ranges: one row moves no count by more than one, and every count that gets noise is paid for."""
+"""Private ranges: one row moves no count by more than one, and every count that gets noise is accounted for."""
 
 import math
 from statistics import NormalDist
@@ -14,18 +14,40 @@ from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon
 from dperm.accounting.events import Composed
 from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import GradientQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.range import RangeQuery, range_queries
-from dperm.trusted.noise import Randomness
-from dperm.trusted.ranges import _first, exact_counts, release_ranges
+from dperm.trusted.answers.range import exact_counts, first_place
+from dperm.trusted.noise import Noise, Randomness
+from dperm.trusted.oracle import Oracle
+from dperm.trusted.sources import TableSource
+from privacy.harness import logistic_problem, setting_of
 
 CANDIDATES = Number("private").candidates
 values = st.floats(allow_nan=True, allow_infinity=True)
 
 
+def setting(n, adjacency=Adjacency.REPLACE_ONE):
+    return setting_of(logistic_problem(), adjacency, n=n, n_features=1)
+
+
+def planned(*queries):
+    return tuple(PlannedQuery(query, relative_noise=query.scale, fixed=True) for query in queries)
+
+
+def release_ranges(table, schema, queries, randomness, noisy=True):
+    """The schema with the ranges that an oracle finds."""
+    source = TableSource(table.assign(y=0) if "y" not in table else table, None, schema)
+    step = PlannedQuery(GradientQuery(queries[0].setting))
+    plan = CalibratedPlan(Plan("test", (step,), {}, planned(*queries)), 1.0 if noisy else None)
+    with Oracle(source, logistic_problem(), queries[0].setting, plan, randomness) as oracle:
+        return schema.with_ranges(oracle.find_ranges())
+
+
 @given(st.lists(values, min_size=1, max_size=30), values, st.integers(0, 29))
 @settings(max_examples=200, deadline=None)
 def test_one_row_moves_no_count_by_more_than_one(rows, other, place):
-    query = RangeQuery("x", CANDIDATES, 1000, Adjacency.REPLACE_ONE, 1.0)
+    query = RangeQuery(setting(1000), "x", CANDIDATES, 1.0)
     before = exact_counts(np.array(rows), query)
     replaced = [*rows[: place % len(rows)], other, *rows[place % len(rows) + 1 :]]
     for neighbour in (rows[1:], [*rows, other], replaced):
@@ -35,17 +57,19 @@ def test_one_row_moves_no_count_by_more_than_one(rows, other, place):
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 def test_the_price_is_that_of_every_count_with_sensitivity_one_under_either_adjacency(adjacency):
-    query = RangeQuery("x", CANDIDATES, 100_000, adjacency, 50.0)
+    query = RangeQuery(setting(100_000, adjacency), "x", CANDIDATES, 50.0)
     counts = 2 * math.ceil(math.log2(len(CANDIDATES)))
     exact = gaussian_epsilon(math.sqrt(counts) / 50.0, 1e-6)
-    assert epsilon_of(query.event(), 1e-6, adjacency) == pytest.approx(exact, rel=1e-9)
-    pure = RangeQuery("x", CANDIDATES, 100_000, adjacency, 50.0, "Laplace")
-    assert epsilon_of(pure.event(), 0.0, adjacency) == pytest.approx(counts / 50.0, rel=1e-9)
-    assert epsilon_of(pure.event(), 0.0, adjacency) >= counts / 50.0
+    assert epsilon_of(query.event(query.scale), 1e-6, adjacency) == pytest.approx(exact, rel=1e-9)
+    pure = RangeQuery(setting(100_000, adjacency), "x", CANDIDATES, 50.0, "Laplace")
+    assert epsilon_of(pure.event(pure.scale), 0.0, adjacency) == pytest.approx(counts / 50.0, rel=1e-9)
+    assert epsilon_of(pure.event(pure.scale), 0.0, adjacency) >= counts / 50.0
 
 
 class Tape:
     """Noise that is written down: how often it was drawn, and of which kind."""
+
+    sampling = None
 
     def __init__(self):
         self.drawn = []
@@ -58,19 +82,21 @@ class Tape:
 @pytest.mark.parametrize("distribution", ["Gaussian", "Laplace"])
 @pytest.mark.parametrize("rows", [[1.0] * 100, [np.nan] * 100, list(range(100))])
 def test_as_many_counts_get_noise_as_are_paid_for_whatever_the_rows_hold(distribution, rows):
-    query = RangeQuery("x", CANDIDATES, 100, Adjacency.REPLACE_ONE, 1.0, distribution)
+    query = RangeQuery(setting(100), "x", CANDIDATES, 1.0, distribution)
     tape, schema = Tape(), Schema({"x": Number("private")}, Classes("y", [0, 1]))
-    release_ranges(pd.DataFrame({"x": rows}), None, schema, (query,), tape, noisy=True)
-    assert tape.drawn == [distribution] * query.event().count
+    release_ranges(pd.DataFrame({"x": rows}), schema, (query,), tape)
+    assert tape.drawn == [distribution] * query.event(query.scale).count
 
 
 def test_the_noise_on_a_count_has_the_scale_that_is_paid_for():
     # 1000 values lie above the first candidate, and 700 are wanted: noise says so with probability Φ(−300/σ).
-    query = RangeQuery("x", (0.0, 1.0), 140_000, Adjacency.REPLACE_ONE, 150.0)
-    assert (query.n_steps, query.beyond) == (1, 700)
+    query = RangeQuery(setting(140_000), "x", (0.0, 1.0), 150.0)
+    assert (query.steps_per_end, query.n_steps, query.beyond) == (1, 2, 700)
     above, _ = exact_counts(np.full(1000, 0.5), query)
-    randomness, draws = Randomness.from_random_state(0), 4000
-    passed = sum(_first(above, query, randomness) == 0 for _ in range(draws))
+    (item,), step, draws = planned(query), PlannedQuery(GradientQuery(query.setting)), 4000
+    # The plan's own multiplier does not matter to a range.
+    noise = Noise(item, CalibratedPlan(Plan("test", (step,), {}, (item,)), 7.0), Randomness.from_random_state(0))
+    passed = sum(first_place(above, query, noise) == 0 for _ in range(draws))
     expected = NormalDist().cdf(-300 / 150.0)
     # 4.5 standard deviations: a false alarm once in 150 000.
     assert abs(passed / draws - expected) < 4.5 * math.sqrt(expected * (1 - expected) / draws)
@@ -84,9 +110,9 @@ def test_all_ranges_alone_keep_their_share_of_epsilon(delta, adjacency):
         Amount("y", "private"),
         range_share=0.3,
     )
-    queries = range_queries(schema, 10**6, adjacency, Guarantee(2.0, delta))
+    queries = range_queries(schema, setting(10**6, adjacency), Guarantee(2.0, delta))
     assert [query.column for query in queries] == ["a", "c", "y"]
-    event = Composed(query.event() for query in queries)
+    event = Composed(query.event(query.scale) for query in queries)
     assert 0.6 * (1 - 1e-6) <= epsilon_of(event, delta, adjacency) <= 0.6
 
 
@@ -98,10 +124,10 @@ def test_a_released_range_holds_nearly_all_values_and_not_much_more(missing, wit
     numbers = rng.gamma(3.0, 20.0, n)
     numbers[rng.random(n) < missing] = np.nan
     schema = Schema({"x": Number("private", within=within)}, Classes("y", [0, 1]))
-    queries = range_queries(schema, n, Adjacency.REPLACE_ONE, Guarantee(1.0, 1e-6))
+    queries = range_queries(schema, setting(n), Guarantee(1.0, 1e-6))
     table = pd.DataFrame({"x": numbers})
     for seed in range(20):
-        released = release_ranges(table, None, schema, queries, Randomness.from_random_state(seed), noisy=True)
+        released = release_ranges(table, schema, queries, Randomness.from_random_state(seed))
         low, high = released.columns["x"].bounds
         inside = np.mean((numbers[~np.isnan(numbers)] >= low) & (numbers[~np.isnan(numbers)] <= high))
         assert released.columns["x"].released
@@ -114,11 +140,9 @@ def test_a_released_range_holds_nearly_all_values_and_not_much_more(missing, wit
 def test_ages_are_found_though_many_people_share_one():
     ages = np.repeat(np.arange(17, 91), 400)
     schema = Schema({"age": Number("private")}, Classes("y", [0, 1]))
-    queries = range_queries(schema, ages.size, Adjacency.REPLACE_ONE, Guarantee(1.0, 1e-5))
+    queries = range_queries(schema, setting(ages.size), Guarantee(1.0, 1e-5))
     for seed in range(20):
-        released = release_ranges(
-            pd.DataFrame({"age": ages}), None, schema, queries, Randomness.from_random_state(seed), noisy=True
-        )
+        released = release_ranges(pd.DataFrame({"age": ages}), schema, queries, Randomness.from_random_state(seed))
         low, high = released.columns["age"].bounds
         assert 14 < low < 22
         assert 80 < high < 100
@@ -129,10 +153,9 @@ def test_two_fits_draw_different_noise():
         pd.DataFrame({"x": np.linspace(0, 50, 1000)}),
         Schema({"x": Number("private")}, Classes("y", [0, 1])),
     )
-    query = (RangeQuery("x", CANDIDATES, 1000, Adjacency.REPLACE_ONE, 40.0),)
+    query = (RangeQuery(setting(1000), "x", CANDIDATES, 40.0),)
     ends = {
-        release_ranges(table, None, schema, query, Randomness.from_random_state(None), noisy=True).columns["x"].bounds
-        for _ in range(20)
+        release_ranges(table, schema, query, Randomness.from_random_state(None)).columns["x"].bounds for _ in range(20)
     }
     assert len(ends) > 3
 
@@ -140,11 +163,11 @@ def test_two_fits_draw_different_noise():
 @pytest.mark.parametrize("column", [[5.0] * 500, [np.nan] * 500, [np.inf, -np.inf] * 250, ["?"] * 500])
 def test_a_column_without_a_range_still_gives_two_rising_numbers(column):
     schema = Schema({"x": Number("private")}, Classes("y", [0, 1]))
-    query = (RangeQuery("x", CANDIDATES, 500, Adjacency.REPLACE_ONE, 20.0),)
+    query = (RangeQuery(setting(500), "x", CANDIDATES, 20.0),)
     for noisy in (True, False):
         for seed in range(5):
             released = release_ranges(
-                pd.DataFrame({"x": column}), None, schema, query, Randomness.from_random_state(seed), noisy=noisy
+                pd.DataFrame({"x": column}), schema, query, Randomness.from_random_state(seed), noisy=noisy
             )
             low, high = released.columns["x"].bounds
             assert low < high
@@ -152,8 +175,8 @@ def test_a_column_without_a_range_still_gives_two_rising_numbers(column):
 
 def test_too_few_rows_for_a_range_are_refused_with_how_many_it_takes():
     with pytest.raises(InvalidParameter, match="the private range of 'x' needs about 20000 rows"):
-        RangeQuery("x", CANDIDATES, 1000, Adjacency.REPLACE_ONE, 1000.0)
-    good = {"column": "x", "candidates": CANDIDATES, "n": 1000, "adjacency": Adjacency.REPLACE_ONE, "scale": 1.0}
-    for bad in ({"n": 0}, {"scale": 0.0}, {"scale": math.nan}, {"distribution": "Gumbel"}):
+        RangeQuery(setting(1000), "x", CANDIDATES, 1000.0)
+    good = {"setting": setting(1000), "column": "x", "candidates": CANDIDATES, "scale": 1.0}
+    for bad in ({"scale": 0.0}, {"scale": math.nan}, {"distribution": "Gumbel"}):
         with pytest.raises(InvalidParameter):
             RangeQuery(**(good | bad))

@@ -11,7 +11,7 @@ from dperm.mechanisms import GradientQuery, PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
-from dperm.trusted.rows import Rows
+from dperm.trusted.sources import ArraySource
 from privacy.harness import (
     N,
     P,
@@ -31,15 +31,14 @@ def test_rows_are_included_at_the_accounted_rate_and_independently(rate):
     problem = logistic_problem()
     table = base_table()
     n = 40
-    # The target numbers the rows, so a batch shows who is in it.
-    rows = Rows(table.X[:n], np.arange(n, dtype=float), np.ones(n), np.ones(n))
+    rows = ArraySource(table.X[:n], table.y[:n])
     setting = setting_of(problem, Adjacency.ADD_REMOVE, n=n)
     query = GradientQuery(setting, rate)
     plan = Plan("test", (PlannedQuery(query),), {})
     with Oracle(rows, problem, setting, CalibratedPlan(plan, 1.0), Randomness.from_random_state(1)) as oracle:
         included = np.zeros((DRAWS, n), dtype=bool)
         for draw in range(DRAWS):
-            included[draw, oracle._batches(rate, 1).rows] = True
+            included[draw, oracle._sums._batches(*rows.blocks(problem), rate).rows] = True
     # Binomial standard errors; 4.5 of them over 40 rows and 780 pairs: false alarm below 1 %, fixed seed.
     single = 4.5 * math.sqrt(rate * (1 - rate) / DRAWS)
     assert np.abs(included.mean(axis=0) - rate).max() <= single
@@ -51,7 +50,7 @@ def test_rows_are_included_at_the_accounted_rate_and_independently(rate):
 
 def batches_of(oracle, rate, n_steps, n):
     """Which rows are in which step's batch, after checking that the batches are well formed."""
-    batches = oracle._batches(rate, n_steps)
+    batches = oracle._sums._batches(*oracle._sums.source.blocks(oracle._problem), rate, n_steps)
     assert batches.edges.shape == (n_steps + 1,)
     assert batches.edges[0] == 0
     assert batches.edges[-1] == batches.rows.size
@@ -68,7 +67,7 @@ def test_rows_are_in_the_batches_of_an_epoch_at_the_accounted_rate_and_independe
     problem = logistic_problem()
     table = base_table()
     n, n_steps = 10, 4
-    rows = Rows.from_table(table.X[:n], table.y[:n], problem)
+    rows = ArraySource(table.X[:n], table.y[:n])
     setting = setting_of(problem, Adjacency.ADD_REMOVE, n=n)
     plan = Plan("test", (PlannedQuery(PrintedEpochQuery(setting, rate, n_steps, 0.5)),), {})
     with Oracle(rows, problem, setting, CalibratedPlan(plan, 1.0), Randomness.from_random_state(1)) as oracle:
@@ -89,7 +88,7 @@ def test_batches_are_well_formed_whichever_way_the_generator_draws_them(rate):
     """Above 10 000 cells numpy draws a set by another algorithm, and by a third where the set is large."""
     problem = logistic_problem()
     table = base_table()
-    rows = Rows.from_table(table.X, table.y, problem)
+    rows = ArraySource(table.X, table.y)
     setting = setting_of(problem, Adjacency.ADD_REMOVE)
     plan = Plan("test", (PlannedQuery(PrintedEpochQuery(setting, rate, 1, 0.5)),), {})
     with Oracle(rows, problem, setting, CalibratedPlan(plan, 1.0), Randomness.from_random_state(4)) as oracle:
@@ -109,7 +108,7 @@ def test_empty_batches_still_get_noise_and_are_still_charged():
     assert len({tuple(answer[2]) for answer in epochs.answers}) == 3
     assert epochs.sigmas == [query.sensitivity] * 3
     for oracle in (differences, epochs):
-        assert not oracle._batches(1e-9, 2).rows.size
+        assert not oracle._sums._batches(*oracle._sums.source.blocks(problem), 1e-9, 2).rows.size
         assert set(oracle._left.values()) == {0}
 
 
@@ -153,7 +152,7 @@ def test_under_replace_one_the_event_is_relative_to_one_record():
 def test_a_sampled_answer_is_unbiased():
     problem = logistic_problem()
     table = base_table()
-    rows = Rows.from_table(table.X, table.y, problem)
+    rows = ArraySource(table.X, table.y)
     setting = setting_of(problem, Adjacency.ADD_REMOVE)
     full, part = GradientQuery(setting), GradientQuery(setting, 0.2)
     full, part = PlannedQuery(full), PlannedQuery(part, 4000)

@@ -29,11 +29,12 @@ from dperm.errors import UnsupportedProblem
 from dperm.mechanisms import GradientQuery, StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.solvers.published import published_plan
-from dperm.trusted import oracle as trusted_oracle
-from dperm.trusted.differences import Batches
+from dperm.trusted import sampling
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
-from dperm.trusted.rows import Rows
+from dperm.trusted.sampling import Batches
+from dperm.trusted.sources import ArraySource
+from dperm.trusted.sums import RowSums
 from privacy.harness import (
     Liar,
     N,
@@ -56,16 +57,21 @@ STEPS = 9
 STANDSTILL = (1e-300,) * STEPS
 
 
-class SameBatches(RecordingOracle):
-    """Draws the same batches whatever the table; a row that comes to the others is in every second one."""
-
-    def _batches(self, rate, n_steps):
+class SameSums(RowSums):
+    def _batches(self, block, rate, n_steps=1):
         rng = np.random.default_rng(8)
         chosen = [np.flatnonzero(rng.random(N) < rate) for _ in range(n_steps)]
         chosen = [np.union1d(rows, [0]) if t % 3 else rows for t, rows in enumerate(chosen)]
-        if len(self._rows) > N:
+        if len(block) > N:
             chosen = [np.append(rows, N) if t % 2 else rows for t, rows in enumerate(chosen)]
         return Batches(np.concatenate(chosen), np.cumsum([0, *map(len, chosen)]))
+
+
+class SameBatches(RecordingOracle):
+    """Draws the same batches whatever the table; a row that comes to the others is in every second one."""
+
+    def _sums_over(self, source):
+        return SameSums(source, self._problem, self._pool, self._randomness.sampling)
 
 
 def starts_for(problem):
@@ -129,7 +135,7 @@ def test_at_rate_one_a_step_takes_every_row_once_and_draws_nothing():
     start = np.full(P + 1, 0.3)
     oracle, query = record_steps(problem, base_table(), Adjacency.ADD_REMOVE, [start], 1.0, STANDSTILL)
     item = PlannedQuery(GradientQuery(query.setting))
-    rows = Rows.from_table(base_table().X, base_table().y, problem)
+    rows = ArraySource(base_table().X, base_table().y)
     paid = CalibratedPlan(Plan("test", (item,), {}), None)
     with Oracle(rows, problem, query.setting, paid, Randomness.from_random_state(0)) as whole:
         gradient = whole.ask(item, start)
@@ -165,7 +171,7 @@ def test_steps_over_nothing_show_the_planned_noise(batch, adjacency):
 @pytest.mark.parametrize("chunk", [None, 40])
 def test_every_step_has_noise_of_its_own_and_its_own_step_size(chunk, domain, monkeypatch):
     if chunk is not None:  # several pieces
-        monkeypatch.setattr(trusted_oracle, "_CHUNK", chunk)
+        monkeypatch.setattr(sampling, "_NUMBERS_AT_ONCE", chunk)
     problem = Problem(Logistic(), **({"domain": domain} if domain else {}))
     rate, walks = 0.05, 400
     step_sizes = 1.0 / np.arange(1.0, 26.0)
@@ -203,7 +209,7 @@ def open_steps(n_steps=5, count=1, multiplier=1.0, progress=None, rate=0.1, tabl
     item = PlannedQuery(StochasticStepsQuery(setting, rate, n_steps), count)
     paid = CalibratedPlan(Plan("test", (item,), {}), multiplier)
     table = table or base_table()
-    rows = Rows.from_table(table.X, table.y, problem)
+    rows = ArraySource(table.X, table.y)
     return Oracle(rows, problem, setting, paid, Randomness.from_random_state(0), progress), item
 
 
@@ -220,7 +226,7 @@ def test_more_steps_than_paid_are_never_run():
     done = []
     oracle, item = open_steps(n_steps=5, progress=lambda *pair: done.append(pair))
     with oracle:
-        with pytest.raises(PlanExceeded, match="5 stochastic steps, not for 6"):
+        with pytest.raises(PlanExceeded, match="5 stochastic steps, not 6"):
             oracle.ask(item, np.zeros(P), step_size=np.ones(6))
         with pytest.raises(PlanExceeded):  # it was charged all the same
             oracle.ask(item, np.zeros(P), step_size=np.ones(5))
@@ -240,7 +246,7 @@ def test_step_sizes_that_are_none_are_refused_and_charged(schedule):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_progress_of_stochastic_steps_does_not_tell_how_many_rows_there_are(adjacency, monkeypatch):
-    monkeypatch.setattr(trusted_oracle, "_CHUNK", 1000)  # ten steps a piece at 0.5 · 200 rows, nine at 0.5 · 201
+    monkeypatch.setattr(sampling, "_NUMBERS_AT_ONCE", 1000)  # ten steps a piece at 0.5 · 200 rows, nine at 0.5 · 201
 
     def reported(table):
         done = []

@@ -14,11 +14,13 @@ from dperm.mechanisms import PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem.prox import coordinate_prox
-from dperm.trusted import oracle as trusted_oracle
-from dperm.trusted.differences import Batches
-from dperm.trusted.noise import Randomness
+from dperm.trusted import sampling
+from dperm.trusted.block import Block
+from dperm.trusted.noise import Noise, Randomness
+from dperm.trusted.objectives import Steps, objective_of
 from dperm.trusted.oracle import Oracle
-from dperm.trusted.rows import Rows
+from dperm.trusted.sampling import Batches
+from dperm.trusted.sources import ArraySource
 from privacy.harness import VectorLiar
 
 P = 4
@@ -32,7 +34,7 @@ STORAGE = {
 
 
 def table(n=60, seed=0):
-    """Rows long and short, a few entries zero, one row that counts as nothing."""
+    """Block long and short, a few entries zero, one row that is ignored."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, P)) * rng.uniform(0, 2, size=(n, 1))
     X[np.abs(X) < 0.2] = 0.0
@@ -46,13 +48,15 @@ def problem_for(loss, **more):
 
 
 def check_difference(problem, rows, n, tolerance):
-    rng = np.random.default_rng(1)
+    rng, objective = np.random.default_rng(1), objective_of(problem)
     w, anchor = rng.normal(size=(2, problem.dimension(P)))
     with ThreadPoolExecutor(2) as pool:
         for chosen in (np.arange(n), np.sort(rng.choice(n, n // 3, replace=False)), np.arange(0)):
             part = rows.take(chosen)
-            expected = part.gradient_sum(problem, w, pool) - part.gradient_sum(problem, anchor, pool)
-            computed = rows.difference_sum(problem, NEVER, chosen, w, anchor, pool)
+            expected = objective_of(problem).gradient_sum(part, w, None, pool) - objective_of(problem).gradient_sum(
+                part, anchor, None, pool
+            )
+            computed = objective.difference_sum(rows, chosen, w, anchor, NEVER, pool)
             np.testing.assert_allclose(computed, expected, rtol=tolerance, atol=tolerance)
             assert computed.any() == bool(chosen.size)
 
@@ -62,7 +66,7 @@ def check_difference(problem, rows, n, tolerance):
 def test_a_difference_is_that_of_two_gradients_for_every_loss(loss, intercept):
     problem = problem_for(loss, intercept=intercept)
     X, y, weights = table()
-    check_difference(problem, Rows.from_table(X, y, problem, weights), 60, 1e-12)
+    check_difference(problem, Block.from_table(X, y, problem, weights), 60, 1e-12)
 
 
 @pytest.mark.parametrize("storage", STORAGE)
@@ -70,7 +74,7 @@ def test_a_difference_is_that_of_two_gradients_for_every_loss(loss, intercept):
 def test_a_difference_is_that_of_two_gradients_in_every_storage(loss, storage):
     problem = problem_for(loss, intercept=True)
     X, y, weights = table()
-    rows = Rows.from_table(STORAGE[storage](X), y, problem, weights)
+    rows = Block.from_table(STORAGE[storage](X), y, problem, weights)
     check_difference(problem, rows, 60, 1e-5 if storage == "float32" else 1e-12)
 
 
@@ -79,9 +83,9 @@ def test_whole_numbers_and_truth_values_have_differences_too(kind):
     X = np.array([[1, 0], [0, 1], [1, 1]])
     problem = Problem(Logistic(), row_norm=5.0)
     w, anchor = np.array([1.0, 2.0]), np.array([-1.0, 0.5])
-    rows = Rows.from_table(X.astype(kind), np.ones(3), problem)
+    rows = Block.from_table(X.astype(kind), np.ones(3), problem)
     with ThreadPoolExecutor(1) as pool:
-        computed = rows.difference_sum(problem, NEVER, np.arange(3), w, anchor, pool)
+        computed = objective_of(problem).difference_sum(rows, np.arange(3), w, anchor, NEVER, pool)
     slopes = [-1.0 / (1.0 + np.exp(X @ point)) for point in (w, anchor)]
     np.testing.assert_allclose(computed, (slopes[0] - slopes[1]) @ X, rtol=1e-13)
 
@@ -92,16 +96,24 @@ def test_the_pieces_and_blocks_of_a_difference_add_up_whatever_the_threads():
     X, y = rng.normal(size=(n, p)) / 5, np.sign(rng.normal(size=n))
     w, anchor = rng.normal(size=(2, p))
     problem = Problem(Logistic(), row_norm=100.0)
-    rows = Rows.from_table(X, y, problem)
+    rows = Block.from_table(X, y, problem)
     chosen = np.flatnonzero(rng.random(n) < 0.9)
     results = []
     for threads in (1, 2, 5):
         with ThreadPoolExecutor(threads) as pool:
-            results.append(rows.difference_sum(problem, NEVER, chosen, w, anchor, pool))
+            results.append(objective_of(problem).difference_sum(rows, chosen, w, anchor, NEVER, pool))
     slopes = [-y / (1 + np.exp(y * (X @ point))) for point in (w, anchor)]
     np.testing.assert_allclose(results[0], (slopes[0] - slopes[1])[chosen] @ X[chosen], rtol=1e-10)
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
+
+
+def printed_steps(
+    problem, rows, bound, divisor, batches, start, anchor, anchor_gradient, noise, step_size, prox
+):  # fmt: skip
+    """The compiled loop, with the real gate in it."""
+    steps = Steps(start, np.full(len(noise), step_size), divisor, bound, anchor, anchor_gradient, prox)
+    return objective_of(problem).steps(rows, batches, steps, Noise.join, noise)
 
 
 def plain_epoch(problem, rows, bound, divisor, batches, start, anchor, anchor_gradient, noise, step_size):
@@ -110,7 +122,7 @@ def plain_epoch(problem, rows, bound, divisor, batches, start, anchor, anchor_gr
     with ThreadPoolExecutor(1) as pool:
         for t, u in enumerate(noise):
             chosen = batches.rows[batches.edges[t] : batches.edges[t + 1]]
-            parts = [rows.difference_sum(problem, bound, np.array([i]), x, anchor, pool) for i in chosen]
+            parts = [objective_of(problem).difference_sum(rows, np.array([i]), x, anchor, bound, pool) for i in chosen]
             v = np.sum(parts, axis=0) / divisor + anchor_gradient + u if parts else anchor_gradient + u
             x = problem.prox(x - step_size * v, step_size)
             iterates.append(x)
@@ -125,7 +137,7 @@ def plain_epoch(problem, rows, bound, divisor, batches, start, anchor, anchor_gr
 def test_a_compiled_epoch_is_the_printed_algorithm(regularizer, domain):
     problem = Problem(Logistic(), regularizer, domain, row_norm=0.8, weight_bound=2.0, intercept=True)
     X, y, weights = table()
-    rows = Rows.from_table(X, y, problem, weights)
+    rows = Block.from_table(X, y, problem, weights)
     rng = np.random.default_rng(2)
     chosen = np.flatnonzero(rng.random(12 * 60) < 0.1)
     chosen = chosen[(chosen < 180) | (chosen >= 240)]  # step 4 has an empty batch
@@ -137,23 +149,23 @@ def test_a_compiled_epoch_is_the_printed_algorithm(regularizer, domain):
     form = coordinate_prox(regularizer, domain)
     assert form is not None
     for prox in (form, problem.prox):
-        for found, wanted in zip(rows.printed_steps(problem, *fixed, prox), expected, strict=True):
+        for found, wanted in zip(printed_steps(problem, rows, *fixed, prox), expected, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-13)
-    assert not np.allclose(rows.printed_steps(problem, NEVER, *fixed[1:], form)[0], expected[0], atol=1e-6)
+    assert not np.allclose(printed_steps(problem, rows, NEVER, *fixed[1:], form)[0], expected[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("storage", ["sparse", "float32"])
 def test_a_printed_epoch_of_several_outputs_is_the_printed_algorithm(storage):
     problem = Problem(Softmax(3), L2(0.3), L2Ball(0.5), row_norm=0.8, weight_bound=2.0, intercept=True)
     X, y, weights = table()
-    rows = Rows.from_table(STORAGE[storage](X), y, problem, weights)
+    rows = Block.from_table(STORAGE[storage](X), y, problem, weights)
     rng = np.random.default_rng(3)
     chosen = np.flatnonzero(rng.random(5 * 60) < 0.1)
     batches = Batches(chosen % 60, np.searchsorted(chosen, 60 * np.arange(6)))
     start, anchor, gradient = 0.3 * rng.normal(size=(3, 3 * (P + 1)))
     fixed = (0.1, 6.0, batches, start, anchor, gradient, 0.1 * rng.normal(size=(5, 3 * (P + 1))), 0.7)
     expected = plain_epoch(problem, rows, *fixed)
-    for found, wanted in zip(rows.printed_steps(problem, *fixed, problem.prox), expected, strict=True):
+    for found, wanted in zip(printed_steps(problem, rows, *fixed, problem.prox), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-6 if storage == "float32" else 1e-11, atol=1e-7)
 
 
@@ -162,18 +174,20 @@ def test_a_printed_step_adds_its_batch_up_in_blocks(n):
     """The sensitivity is padded for the rounding of blocks; one long chain of additions could exceed that."""
     rng = np.random.default_rng(4)
     problem = Problem(Logistic())
-    rows = Rows.from_table(rng.normal(size=(n, 3)), np.sign(rng.normal(size=n)), problem)
+    rows = Block.from_table(rng.normal(size=(n, 3)), np.sign(rng.normal(size=n)), problem)
     w, anchor = rng.normal(size=(2, 3))
     whole = Batches(np.arange(n), np.array([0, n]))
     fixed = (1.0, whole, w, anchor, np.zeros(3), np.zeros((1, 3)), 1.0, coordinate_prox(NoRegularizer(), WholeSpace()))
-    _, (direction,) = rows.printed_steps(problem, NEVER, *fixed)
+    _, (direction,) = printed_steps(problem, rows, NEVER, *fixed)
     with ThreadPoolExecutor(1) as pool:
-        np.testing.assert_array_equal(direction, rows.difference_sum(problem, NEVER, whole.rows, w, anchor, pool))
+        np.testing.assert_array_equal(
+            direction, objective_of(problem).difference_sum(rows, whole.rows, w, anchor, NEVER, pool)
+        )
 
 
 def run_epoch(n_steps=23, rate=1.0, chunk=None, monkeypatch=None):
     if chunk is not None:
-        monkeypatch.setattr(trusted_oracle, "_CHUNK", chunk)
+        monkeypatch.setattr(sampling, "_NUMBERS_AT_ONCE", chunk)
     problem = Problem(Logistic(), L2(0.3))
     X, y, _ = table()
     setting = Setting(problem.constants(P), 60, Adjacency.REPLACE_ONE)
@@ -181,7 +195,7 @@ def run_epoch(n_steps=23, rate=1.0, chunk=None, monkeypatch=None):
     paid = CalibratedPlan(Plan("test", (item,), {}), None)
     done = []
     with Oracle(
-        Rows.from_table(X, y, problem), problem, setting, paid, Randomness.from_random_state(0),
+        ArraySource(X, y), problem, setting, paid, Randomness.from_random_state(0),
         lambda *pair: done.append(pair),
     ) as oracle:  # fmt: skip
         answer = oracle.ask(item, np.full(P, 0.2), np.full(P, -0.3), step_size=0.8)
@@ -202,11 +216,11 @@ def test_without_noise_at_rate_one_a_printed_epoch_is_gradient_descent():
     """The anchor's gradient and the differences cancel to the gradient itself, wherever the anchor is."""
     problem = Problem(Logistic(), L2(0.3))
     X, y, _ = table()
-    rows = Rows.from_table(X, y, problem)
+    rows = Block.from_table(X, y, problem)
     w, iterates, directions = np.full(P, 0.2), [], []
     with ThreadPoolExecutor(1) as pool:
         for _ in range(23):
-            directions.append(rows.gradient_sum(problem, w, pool) / 60)
+            directions.append(objective_of(problem).gradient_sum(rows, w, None, pool) / 60)
             w = problem.prox(w - 0.8 * directions[-1], 0.8)
             iterates.append(w)
     expected = [w, np.mean(iterates, axis=0), np.mean(directions, axis=0)]
@@ -236,10 +250,10 @@ def test_a_row_leaves_nothing_behind_for_the_next_one(storage):
     other = X.copy()
     other[0] = -other[0]
     w, anchor, chosen = np.full(4, 3.0), np.zeros(4), np.arange(50)
-    one, two = (Rows.from_table(storage(table), y, problem) for table in (X, other))
-    bound = problem.slope_bound(2) * problem.slope_scale
+    one, two = (Block.from_table(storage(table), y, problem) for table in (X, other))
+    bound, objective = problem.slope_bound(2) * problem.slope_scale, objective_of(problem)
     with ThreadPoolExecutor(1) as pool:
-        moved = one.gradient_sum(problem, w, pool) - two.gradient_sum(problem, w, pool)
+        moved = objective.gradient_sum(one, w, None, pool) - objective.gradient_sum(two, w, None, pool)
         assert np.linalg.norm(moved) <= 2 * bound * (1 + 1e-9)
-        differences = [rows.difference_sum(problem, 2 * bound, chosen, w, anchor, pool) for rows in (one, two)]
+        differences = [objective.difference_sum(rows, chosen, w, anchor, 2 * bound, pool) for rows in (one, two)]
         assert np.linalg.norm(differences[0] - differences[1]) <= 4 * bound * (1 + 1e-9)

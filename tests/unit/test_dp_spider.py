@@ -38,7 +38,7 @@ class WavyOracle:
             answer = self.gradient(points[0])
         else:
             distance = float(np.linalg.norm(points[0] - points[1]))
-            sigma = item.relative_noise * item.query.sensitivity_at(distance)
+            sigma = item.relative_noise * item.query.sensitivity_at_distance(distance)
             answer = self.gradient(points[0]) - self.gradient(points[1])
         self.points.append(points[0])
         return answer + sigma * self.rng.normal(size=P)
@@ -69,7 +69,7 @@ def test_differences_are_as_quiet_as_the_descent_makes_up_for_and_no_quieter(adj
     setting = setting_for(adjacency=adjacency)
     pace = pace_of(setting, gaussian_mu(GUARANTEE), 100, 10, 0.5 / setting.smoothness)
     distance = 1e-3
-    sigma = DifferenceQuery(setting, 1.0).sensitivity_at(distance) / pace.difference_mu
+    sigma = DifferenceQuery(setting, 1.0).sensitivity_at_distance(distance) / pace.difference_mu
     grown = 9 * P * (pace.step_size * sigma / distance) ** 2
     assert grown == pytest.approx(1.0 - pace.step_size * setting.smoothness, rel=1e-9)
 

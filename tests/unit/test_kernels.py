@@ -8,8 +8,10 @@ from scipy import sparse
 
 from contracts.discovered import LOSSES
 from dperm import L2Ball, Logistic, Problem, Softmax
-from dperm.trusted.kernels import gradient_sum, row_norms
-from dperm.trusted.rows import Rows
+from dperm.trusted.block import Block
+from dperm.trusted.objectives import objective_of
+from dperm.trusted.objectives.margin_gradients import gradient_sum
+from dperm.trusted.row_norms import row_norms
 
 
 def plain_gradient(problem, X, y, w):
@@ -45,7 +47,7 @@ def test_the_gradient_is_the_sum_over_clipped_rows(loss, intercept, storage):
     y = rng.integers(0, 3, 60).astype(float)
     w = rng.normal(size=problem.dimension(4))
     with ThreadPoolExecutor(2) as pool:
-        computed = Rows.from_table(storage(X), y, problem).gradient_sum(problem, w, pool)
+        computed = objective_of(problem).gradient_sum(Block.from_table(storage(X), y, problem), w, None, pool)
     exact = plain_gradient(problem, np.asarray(X, dtype=np.float32 if "astype" in repr(storage) else np.float64), y, w)
     np.testing.assert_allclose(computed, exact, rtol=2e-5, atol=1e-5)
 
@@ -56,8 +58,8 @@ def test_pieces_and_blocks_add_up_to_the_whole():
     X, y, w = rng.normal(size=(n, p)) / 5, np.sign(rng.normal(size=n)), rng.normal(size=p)
     ones = np.ones(n)
     with ThreadPoolExecutor(2) as pool:
-        computed = gradient_sum(Logistic(), 1.0, X, ones, ones, y, w, 0.0, pool)
-        thin = gradient_sum(Logistic(), 1.0, sparse.csr_matrix(X), ones, ones, y, w, 0.0, pool)
+        computed = gradient_sum(Logistic(), 1.0, Block(X, y, ones, ones), w, 0.0, pool)
+        thin = gradient_sum(Logistic(), 1.0, Block(sparse.csr_matrix(X), y, ones, ones), w, 0.0, pool)
     exact = (-y / (1 + np.exp(y * (X @ w)))) @ X
     np.testing.assert_allclose(computed, exact, rtol=1e-10)
     np.testing.assert_allclose(thin, exact, rtol=1e-10)
@@ -71,13 +73,13 @@ def test_the_result_does_not_depend_on_the_number_of_threads():
     results = []
     for threads in (1, 2, 5):
         with ThreadPoolExecutor(threads) as pool:
-            results.append(gradient_sum(Logistic(), 1.0, X, ones, ones, y, w, 0.0, pool))
+            results.append(gradient_sum(Logistic(), 1.0, Block(X, y, ones, ones), w, 0.0, pool))
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e151, -1e308])
-def test_norms_mark_rows_that_count_as_nothing(bad):
+def test_norms_mark_rows_that_are_ignored(bad):
     X = np.ones((3, 2))
     X[1, 1] = bad
     for table in (X, sparse.csr_matrix(X)):
@@ -91,19 +93,19 @@ def test_norms_mark_rows_that_count_as_nothing(bad):
 def test_whole_numbers_and_truth_values_need_no_copy():
     X = np.array([[1, 0], [0, 1], [1, 1]])
     for kind in (np.int64, np.int8, bool):
-        rows = Rows.from_table(X.astype(kind), np.ones(3), Problem(Logistic()))
+        rows = Block.from_table(X.astype(kind), np.ones(3), Problem(Logistic()))
         assert rows.table.dtype == kind
         with ThreadPoolExecutor(1) as pool:
-            computed = rows.gradient_sum(Problem(Logistic()), np.zeros(2), pool)
+            computed = objective_of(Problem(Logistic())).gradient_sum(rows, np.zeros(2), None, pool)
         np.testing.assert_allclose(computed, -0.5 * np.array([1 + np.sqrt(0.5)] * 2))
 
 
 def test_dense_rows_are_not_copied_and_sparse_ones_not_densified():
     X = np.random.default_rng(0).normal(size=(50, 3))
-    assert Rows.from_table(X, np.ones(50), Problem(Logistic())).table is X
+    assert Block.from_table(X, np.ones(50), Problem(Logistic())).table is X
     columns = np.arange(1000, dtype=np.int32)[:, None] * 7 + np.arange(3, dtype=np.int32)
     thin = sparse.csr_matrix((np.ones(3000), columns.ravel(), np.arange(0, 3001, 3)), shape=(1000, 10**7))
-    assert Rows.from_table(thin, np.ones(1000), Problem(Logistic())).table is thin
+    assert Block.from_table(thin, np.ones(1000), Problem(Logistic())).table is thin
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
@@ -118,13 +120,15 @@ def test_sparse_sums_with_many_more_columns_than_entries_are_those_of_dense_rows
     y = rng.integers(0, n_outputs, n).astype(float) if n_outputs > 1 else np.sign(rng.normal(size=n))
     w = rng.normal(size=problem.dimension(p))
     named = np.unique(X.indices)
-    dense = Rows.from_table(X[:, named].toarray(), y, problem)
+    dense = Block.from_table(X[:, named].toarray(), y, problem)
     width = p + int(intercept)
     kept = [*named, *([p] if intercept else [])]
     with ThreadPoolExecutor(2) as pool:
-        computed = Rows.from_table(X, y, problem).gradient_sum(problem, w, pool).reshape(n_outputs, width)
+        computed = (
+            objective_of(problem).gradient_sum(Block.from_table(X, y, problem), w, None, pool).reshape(n_outputs, width)
+        )
         small = w.reshape(n_outputs, width)[:, kept].ravel()
-        expected = dense.gradient_sum(problem, small, pool).reshape(n_outputs, -1)
+        expected = objective_of(problem).gradient_sum(dense, small, None, pool).reshape(n_outputs, -1)
     # The room that is left below the row norm for rounding grows with the number of columns.
     np.testing.assert_allclose(computed[:, kept], expected, rtol=1e-8, atol=1e-8)
     assert np.count_nonzero(computed) == np.count_nonzero(expected)

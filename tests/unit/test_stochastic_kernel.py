@@ -6,8 +6,10 @@ from scipy import sparse
 
 from dperm import L1, L2, Box, ElasticNet, L1Ball, L2Ball, Logistic, NoRegularizer, Problem, Softmax, WholeSpace
 from dperm.problem.prox import coordinate_prox
-from dperm.trusted.differences import Batches
-from dperm.trusted.rows import Rows
+from dperm.trusted.block import Block
+from dperm.trusted.noise import Noise
+from dperm.trusted.objectives import Steps, objective_of
+from dperm.trusted.sampling import Batches
 
 N, P, STEPS, DIVISOR = 60, 4, 12, 6.0
 ROW_NORM = 0.8
@@ -20,7 +22,7 @@ STORAGE = {
 
 
 def table(seed=0):
-    """Rows long and short, a few entries zero, one row that counts as nothing."""
+    """Block long and short, a few entries zero, one row that is ignored."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(N, P)) * rng.uniform(0, 2, size=(N, 1))
     X[np.abs(X) < 0.2] = 0.0
@@ -29,7 +31,7 @@ def table(seed=0):
 
 
 def batches_for(rng):
-    """Row 5, which counts as nothing, is in most of them; step 4 has none."""
+    """Row 5, which is ignored, is in most of them; step 4 has none."""
     chosen = [np.flatnonzero((rng.random(N) < 0.1) | (np.arange(N) == 5)) for _ in range(STEPS)]
     chosen[3] = chosen[3][:0]
     return Batches(np.concatenate(chosen), np.cumsum([0, *map(len, chosen)])), chosen
@@ -63,6 +65,12 @@ def plain_steps(problem, X, y, weights, chosen, start, noise, step_sizes):
     return np.array(iterates)
 
 
+def stochastic_steps(problem, rows, divisor, batches, start, noise, step_sizes, prox):
+    """The compiled loop, with the real gate in it."""
+    steps = Steps(start, step_sizes, divisor, None, None, np.zeros(start.size), prox)
+    return objective_of(problem).steps(rows, batches, steps, Noise.join, noise)
+
+
 def check(problem, storage, tolerance, prox):
     X, y, weights = table()
     rng = np.random.default_rng(2)
@@ -70,8 +78,8 @@ def check(problem, storage, tolerance, prox):
     dimension = problem.dimension(P)
     start, noise = 0.4 * rng.normal(size=dimension), 0.1 * rng.normal(size=(STEPS, dimension))
     step_sizes = rng.uniform(0.1, 2.0, STEPS)
-    rows = Rows.from_table(STORAGE[storage](X), y, problem, weights)
-    iterates, directions = rows.stochastic_steps(problem, DIVISOR, batches, start, noise, step_sizes, prox)
+    rows = Block.from_table(STORAGE[storage](X), y, problem, weights)
+    iterates, directions = stochastic_steps(problem, rows, DIVISOR, batches, start, noise, step_sizes, prox)
     expected = plain_steps(problem, X, y, weights, chosen, start, noise, step_sizes)
     np.testing.assert_allclose(iterates, expected, rtol=tolerance, atol=tolerance)
     np.testing.assert_array_equal(directions[3], noise[3])  # the empty batch
@@ -109,13 +117,13 @@ def test_a_step_adds_its_batch_up_in_blocks(n):
     rng = np.random.default_rng(4)
     problem = Problem(Logistic())
     X, y, w = rng.normal(size=(n, 3)), np.sign(rng.normal(size=n)), rng.normal(size=3)
-    rows = Rows.from_table(X, y, problem)
+    rows = Block.from_table(X, y, problem)
     block = max(1024, -(-n // 64))
     form = coordinate_prox(NoRegularizer(), WholeSpace())
 
     def total(first, last):
         batch = Batches(np.arange(first, last), np.array([0, last - first]))
-        _, (direction,) = rows.stochastic_steps(problem, 1.0, batch, w, np.zeros((1, 3)), np.ones(1), form)
+        _, (direction,) = stochastic_steps(problem, rows, 1.0, batch, w, np.zeros((1, 3)), np.ones(1), form)
         return direction
 
     expected = np.zeros(3)

@@ -417,7 +417,7 @@ def test_the_fingerprint_covers_the_code_that_decides_and_not_what_only_shows_it
     assert {
         "solvers/variance_reduced/dp_svrg.py",
         "accounting/composition.py",
-        "trusted/kernels.py",
+        "trusted/objectives/margin_gradients.py",
         "planning/options.py",
     } <= names
     assert {"studies/reproduce/rows.py", "studies/reproduce/lab.py", "studies/reference.py"} <= names

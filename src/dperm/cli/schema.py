@@ -9,8 +9,8 @@ from dperm.cli.context import CONTEXT
 from dperm.files import write_whole
 from dperm.schema.plain import schema_to_toml
 from dperm.schema.table import SEPARATORS
-from dperm.trusted.draft import draft_schema
 from dperm.trusted.sources.files import TableFile
+from dperm.unsafe import draft_schema
 from dperm.validation import one_of
 
 

@@ -24,8 +24,9 @@ from dperm.release.content import content_of
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Amount, Classes, Schema
 from dperm.solvers import Solver
-from dperm.trusted.rows import read_table
+from dperm.trusted.sources import Source
 from dperm.trusted.sources.encoding import encode_rows
+from dperm.trusted.sources.labels import read_table
 from dperm.validation import positive
 
 Array = NDArray[np.float64]
@@ -44,7 +45,7 @@ class Reading(NamedTuple):
         What the statement says of the run.
     """
 
-    source: Any
+    source: Source
     options: FitOptions
     facts: dict[str, Any]
 

@@ -17,10 +17,9 @@ from dperm.planning.options import FitOptions
 from dperm.problem import Problem
 from dperm.problem.losses import Loss
 from dperm.schema import Classes, Schema
-from dperm.trusted.rows import class_numbers, distinct_labels, read_table, read_target, weights_by_class
-from dperm.trusted.sources.arrays import ArraySource
+from dperm.trusted.sources import ArraySource, TableSource
 from dperm.trusted.sources.encoding import check_table, label_numbers
-from dperm.trusted.sources.tables import TableSource
+from dperm.trusted.sources.labels import class_numbers, distinct_labels, read_table, read_target, weights_by_class
 from dperm.validation import positive
 
 

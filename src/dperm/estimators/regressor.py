@@ -12,10 +12,9 @@ from dperm.estimators.base import Array, PrivateGLM, Reading
 from dperm.planning.fit_plan import Release
 from dperm.planning.options import FitOptions
 from dperm.schema import Amount, Schema
-from dperm.trusted.rows import read_table, read_target
-from dperm.trusted.sources.arrays import ArraySource
+from dperm.trusted.sources import ArraySource, TableSource
 from dperm.trusted.sources.encoding import check_table, target_numbers
-from dperm.trusted.sources.tables import TableSource
+from dperm.trusted.sources.labels import read_table, read_target
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -1,4 +1,4 @@
-"""What a solver may ask, one file a query."""
+"""What may be asked of rows, one file per mechanism."""
 
 from dperm.mechanisms.base import Query, check_sampling_rate
 from dperm.mechanisms.descent_output import DescentOutputQuery
@@ -10,6 +10,7 @@ from dperm.mechanisms.local_gradient import LocalGradientQuery
 from dperm.mechanisms.objective_perturbation import ObjectivePerturbationQuery
 from dperm.mechanisms.output_perturbation import OutputPerturbationQuery
 from dperm.mechanisms.printed_epoch import PrintedEpochQuery
+from dperm.mechanisms.range import RangeQuery
 from dperm.mechanisms.stochastic_steps import StochasticStepsQuery
 from dperm.mechanisms.vertex import VertexQuery
 
@@ -24,6 +25,7 @@ __all__ = [
     "OutputPerturbationQuery",
     "PrintedEpochQuery",
     "Query",
+    "RangeQuery",
     "SmallestEigenvalueQuery",
     "StochasticStepsQuery",
     "VertexQuery",

@@ -1,55 +1,83 @@
-"""What a query is: it owns its sensitivity, its sampling and its accounting event, so that they cannot disagree."""
+"""What a mechanism is: it owns its sensitivity, its sampling and its event, so that they cannot disagree."""
 
 import math
-from typing import Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dperm.accounting.events import Event, Gaussian, PoissonSampledGaussian
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.setting import Setting, summation_slack
 from dperm.validation import finite, positive
 
+Array = NDArray[np.float64]
 
-class Query(Protocol):
-    """A frozen dataclass, one file each. The oracle has a method that answers it (trusted/oracle.py).
+
+@dataclass(frozen=True)
+class Query(ABC):
+    """A mechanism: a frozen dataclass, one file each, with a function that answers it in trusted/answers/.
 
     `noise_multiplier` is always the noise's scale over the sensitivity under the setting's adjacency. Gaussian
-    events want it relative to one record's contribution and apply the adjacency themselves, so every query converts
-    in `event` and nowhere else.
+    events want it relative to one record's contribution and apply the adjacency themselves, so
+    every mechanism converts in `event` and nowhere else.
+
+    Attributes
+    ----------
+    setting : Setting
+        The public facts that the mechanism rests on.
+    distribution : str
+        How the noise is distributed: a word for the privacy statement.
+    sampling_rate : float
+        Every row is in a batch with this probability.
+    n_steps : int
+        How many steps, planned beforehand, one answer takes.
+    n_points : int
+        At how many released points it is asked.
+    takes_step_size : bool
+        Whether it is asked with a step size, which is public.
     """
 
-    @property
-    def setting(self) -> Setting:
-        """The public facts that the query rests on."""
-        ...
+    setting: Setting
+
+    # Without annotations, so that they are no fields; a mechanism that makes one a field without a default of its own
+    # declares it with `field()`.
+    distribution = "Gaussian"
+    sampling_rate = 1.0
+    n_steps = 1
+    n_points = 1
+    takes_step_size = False
 
     @property
-    def distribution(self) -> str:
-        """How the noise is distributed: a word for the privacy statement."""
-        ...
-
-    @property
+    @abstractmethod
     def sensitivity(self) -> float:
         """How far what is hidden moves between adjacent tables, given the batch, in the norm that the noise is for."""
-        ...
 
-    @property
-    def sampling_rate(self) -> float:
-        """Every row is in a batch with this probability."""
-        ...
-
-    @property
-    def n_steps(self) -> int:
-        """How many steps, planned beforehand, one query takes."""
-        ...
+    def sensitivity_at(self, *points: Array) -> float:
+        """The same at released points: at most `sensitivity`."""
+        return self.sensitivity
 
     @property
     def gradients_per_row(self) -> float:
         """Expected number of gradients that the answer takes of every row; infinite where that is not public."""
-        ...
+        return 1.0
 
+    @abstractmethod
     def event(self, noise_multiplier: float) -> Event:
         """What one answer costs."""
-        ...
+
+    def coefficient_variance(self, scale: float, before: float) -> float | None:
+        """A bound on the variance that noise of this scale gives one coefficient, or None where none is known.
+
+        Parameters
+        ----------
+        scale : float
+            Of the noise.
+        before : float
+            The same bound for the point that the mechanism is asked at.
+        """
+        return None
 
 
 def check_sampling_rate(rate: float) -> None:
@@ -64,7 +92,7 @@ def sampled_gaussian(setting: Setting, rate: float, noise_multiplier: float) -> 
     return Gaussian(per_record) if rate == 1.0 else PoissonSampledGaussian(rate, per_record)
 
 
-# What a minimisation behind the wall can be relied on to solve within its steps (trusted/minimiser.py).
+# What an exact minimisation can be relied on to solve within its steps (trusted/minimiser.py).
 LARGEST_CONDITION = 1e7
 
 # A strong convexity that is more times L than this rounds the loss, and the noise with it, away.

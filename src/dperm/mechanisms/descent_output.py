@@ -1,18 +1,16 @@
 """Exact gradient descent with noise on its last iterate: output perturbation of Zhang, Zheng, Mou and Wang."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
 
 from dperm.accounting.events import Event
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.base import check_minimiser, sampled_gaussian
-from dperm.mechanisms.setting import Setting
+from dperm.mechanisms.base import Query, check_minimiser, sampled_gaussian
 from dperm.validation import count, positive
 
 
 @dataclass(frozen=True)
-class DescentOutputQuery:
+class DescentOutputQuery(Query):
     """T exact proximal gradient steps from a released point, and Gaussian noise on the last iterate.
 
     Proof: docs/proofs/output_perturbation.md.
@@ -23,12 +21,8 @@ class DescentOutputQuery:
     further apart, and the row that differs adds at most step_size · sensitivity of the gradient.
     """
 
-    setting: Setting
-    n_steps: int
+    n_steps: int = field()
     step_size: float
-
-    distribution: ClassVar[str] = "Gaussian"
-    sampling_rate: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         """Check what the proof needs."""
@@ -57,6 +51,10 @@ class DescentOutputQuery:
     def gradients_per_row(self) -> float:
         """One a step."""
         return float(self.n_steps)
+
+    def coefficient_variance(self, scale: float, before: float) -> float | None:
+        """Noise on the output moves a coefficient by just as much."""
+        return scale**2
 
     def event(self, noise_multiplier: float) -> Event:
         """One Gaussian release."""

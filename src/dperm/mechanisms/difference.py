@@ -1,19 +1,20 @@
 """How the mean gradient changes from an anchor to another point."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from dperm.accounting.events import Event
-from dperm.mechanisms.base import check_sampling_rate, sampled_gaussian
-from dperm.mechanisms.setting import Setting, summation_slack
+from dperm.mechanisms.base import Array, Query, check_sampling_rate, sampled_gaussian
+from dperm.mechanisms.setting import summation_slack
 
 # A difference at two equal points is zero on every table; the noise keeps this share of G all the same.
 _SMALLEST_DIFFERENCE = 1e-12
 
 
 @dataclass(frozen=True)
-class DifferenceQuery:
+class DifferenceQuery(Query):
     """How the mean gradient changes from an anchor to w: (1/(qn)) Σ_{i∈B} [∇f(w, z_i) − ∇f(anchor, z_i)] + N(0, σ² I).
 
     Every row is in B independently with probability q. Both points are released, so σ may depend on their
@@ -24,10 +25,9 @@ class DifferenceQuery:
     No row adds more than min(2G, L‖w − anchor‖) to the sum, whatever it holds: the kernel clips to it.
     """
 
-    setting: Setting
-    sampling_rate: float
+    sampling_rate: float = field()
 
-    distribution: ClassVar[str] = "Gaussian"
+    n_points = 2
 
     def __post_init__(self) -> None:
         """Refuse degenerate sampling."""
@@ -39,20 +39,24 @@ class DifferenceQuery:
         bound = min(2.0 * constants.lipschitz, constants.smoothness * distance)
         return max(bound, _SMALLEST_DIFFERENCE * constants.lipschitz)
 
-    def sensitivity_at(self, distance: float) -> float:
+    def record_bound_at(self, w: Array, anchor: Array) -> float:
+        """The same at these points."""
+        return self.record_bound(float(np.linalg.norm(w - anchor)))
+
+    def sensitivity_at_distance(self, distance: float) -> float:
         """l2 sensitivity of the answer at two points that far apart, given the batch, padded for rounding."""
         moved = self.setting.adjacency.records_moved * self.record_bound(distance)
         return moved * (1.0 + summation_slack(self.setting.n)) / (self.sampling_rate * self.setting.n)
 
+    def sensitivity_at(self, *points: Array) -> float:
+        """l2 sensitivity of the answer at w and the anchor."""
+        w, anchor = points
+        return self.sensitivity_at_distance(float(np.linalg.norm(w - anchor)))
+
     @property
     def sensitivity(self) -> float:
         """l2 sensitivity at points far apart."""
-        return self.sensitivity_at(math.inf)
-
-    @property
-    def n_steps(self) -> int:
-        """One noisy answer."""
-        return 1
+        return self.sensitivity_at_distance(math.inf)
 
     @property
     def gradients_per_row(self) -> float:

@@ -1,15 +1,15 @@
 """The mean gradient, on all rows or on a Poisson sample."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+
+import numpy as np
 
 from dperm.accounting.events import Event
-from dperm.mechanisms.base import check_sampling_rate, sampled_gaussian
-from dperm.mechanisms.setting import Setting
+from dperm.mechanisms.base import Array, Query, check_sampling_rate, sampled_gaussian
 
 
 @dataclass(frozen=True)
-class GradientQuery:
+class GradientQuery(Query):
     """The mean gradient at a released point: (1/(qn)) Σ_{i∈B} ∇f(w, z_i) + N(0, σ² I).
 
     With `sampling_rate` q < 1 every row is in B independently with probability q (Poisson sampling).
@@ -22,10 +22,7 @@ class GradientQuery:
     over all rows at w by at most `setting.sum_sensitivity_at(‖w‖)`.
     """
 
-    setting: Setting
     sampling_rate: float = 1.0
-
-    distribution: ClassVar[str] = "Gaussian"
 
     def __post_init__(self) -> None:
         """Refuse degenerate sampling."""
@@ -36,14 +33,14 @@ class GradientQuery:
         """l2 sensitivity of the answer at any point, given the batch."""
         return self.setting.sum_sensitivity / (self.sampling_rate * self.setting.n)
 
-    def sensitivity_at(self, norm: float) -> float:
-        """The same at a point of this norm. A sampled answer is priced for what one row adds wherever it is asked."""
+    def sensitivity_at_norm(self, norm: float) -> float:
+        """The same at a point of this norm. A sampled answer has noise for what one row adds wherever it is asked."""
         return self.setting.sum_sensitivity_at(norm) / self.setting.n if self.sampling_rate == 1.0 else self.sensitivity
 
-    @property
-    def n_steps(self) -> int:
-        """One noisy answer."""
-        return 1
+    def sensitivity_at(self, *points: Array) -> float:
+        """The same at w."""
+        (w,) = points
+        return self.sensitivity_at_norm(float(np.linalg.norm(w)))
 
     @property
     def gradients_per_row(self) -> float:

@@ -2,28 +2,20 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dperm.accounting.events import Event
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.base import sampled_gaussian
-from dperm.mechanisms.setting import Setting, summation_slack
+from dperm.mechanisms.base import Query, sampled_gaussian
+from dperm.mechanisms.setting import summation_slack
 
 # A matrix of so many rows fits into memory a few times over; beyond, its noise would drown it.
 LARGEST_HESSIAN = 4000
 
 
 @dataclass(frozen=True)
-class _OfTheHessian:
+class _OfTheHessian(Query):
     """What queries about the mean Hessian at a released point share."""
-
-    setting: Setting
-
-    distribution: ClassVar[str] = "Gaussian"
-    sampling_rate: ClassVar[float] = 1.0
-    n_steps: ClassVar[int] = 1
-    gradients_per_row: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         """There must be a Hessian of rank one for every row, small enough to hold."""

@@ -1,21 +1,20 @@
 """Noisy gradient descent of which only the last iterate leaves."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
 
 from dperm.accounting.events import Event, Gaussian
 from dperm.accounting.last_iterate import last_iterate_amplification
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.setting import Setting
+from dperm.mechanisms.base import Query
 from dperm.validation import count, positive
 
 
 @dataclass(frozen=True)
-class LastIterateQuery:
+class LastIterateQuery(Query):
     """T noisy proximal gradient steps from a released point, of which only the last iterate leaves.
 
-    The whole path runs behind the wall. Proof: docs/proofs/last_iterate.md.
+    The whole path runs on the trusted side. Proof: docs/proofs/last_iterate.md.
 
     Guarantees
     ----------
@@ -23,11 +22,8 @@ class LastIterateQuery:
     regularizer and domain whose proximal step is computed exactly (it then does not expand distances).
     """
 
-    setting: Setting
-    n_steps: int
+    n_steps: int = field()
     step_size: float
-
-    distribution: ClassVar[str] = "Gaussian"
 
     def __post_init__(self) -> None:
         """Check every condition of the theorem."""
@@ -47,18 +43,13 @@ class LastIterateQuery:
             )
 
     @property
-    def sampling_rate(self) -> float:
-        """Every step takes every row."""
-        return 1.0
-
-    @property
     def contraction(self) -> float:
         """Lipschitz constant of one noiseless step: the gradient step's 1 times the prox's 1/(1 + ημ)."""
         return 1.0 / (1.0 + self.step_size * self.setting.constants.strong_convexity)
 
     @property
     def amplification(self) -> float:
-        """Price in single gradient releases of the same noise multiplier."""
+        """Privacy cost in single gradient releases of the same noise multiplier."""
         shift = self.step_size * self.sensitivity
         return last_iterate_amplification(self.n_steps, self.contraction, self.setting.constants.diameter / shift)
 

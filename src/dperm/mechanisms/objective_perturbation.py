@@ -1,25 +1,23 @@
 """The minimiser of an objective with a random linear term: objective perturbation."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
 
 from dperm.accounting.events import Event, ObjectivePerturbation, Pure
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.base import check_minimiser, check_solvable
-from dperm.mechanisms.setting import Setting
+from dperm.mechanisms.base import Query, check_minimiser, check_solvable
 from dperm.validation import finite, nonnegative, one_of, positive
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbationQuery:
+class ObjectivePerturbationQuery(Query):
     """argmin over C of F^r(w) + (ridge/2)‖w − v‖² + ⟨b, w⟩/n at a released v, plus a little noise for the remainder.
 
     `distribution` "Gaussian" takes b ~ N(0, scale² I), "Gamma" a density ∝ exp(−‖b‖/scale), which makes it pure. The
     minimisation ends where a subgradient is at most `tolerance` long; noise of density ∝ exp(−‖e‖/remainder_scale) on
     the answer hides the rest, and costs `remainder` of ε. Proof: docs/proofs/objective_perturbation.md.
 
-    A `slope_share` below 1 cuts every row's slope ℓ' to that share of its bound. That is objective perturbation of
+    A `slope_share` below 1 clips every row's slope ℓ' to that share of its bound. That is objective perturbation of
     another convex loss, which continues ℓ by straight lines where it is steep: less noise, and a bias where many rows
     are steep.
 
@@ -29,16 +27,11 @@ class ObjectivePerturbationQuery:
     and domain whose proximal step is exact; and for a total strong convexity n(μ + ridge) > 0.
     """
 
-    setting: Setting
     ridge: float
     tolerance: float
     remainder: float
-    distribution: str
+    distribution: str = field()
     slope_share: float = 1.0
-
-    sampling_rate: ClassVar[float] = 1.0
-    n_steps: ClassVar[int] = 1
-    gradients_per_row: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         """Check what the proof needs."""
@@ -73,11 +66,30 @@ class ObjectivePerturbationQuery:
     def remainder_scale(self) -> float:
         """Two answers that were solved for lie within tolerance/(μ + ridge) of their minimisers."""
         if self.strong_convexity == 0.0:
-            return math.inf  # only a run without noise, whose events have no price, goes that far
+            return math.inf  # only a run without noise, which has no privacy cost, goes that far
         return positive(
             "the noise for the remainder",
             2.0 * self.tolerance / self.strong_convexity / self.remainder * (1.0 + 1e-12),
         )
+
+    @property
+    def gradients_per_row(self) -> float:
+        """Not public: the minimisation ends when it is done."""
+        return math.inf
+
+    def coefficient_variance(self, scale: float, before: float) -> float | None:
+        """What b does to a coefficient, what a point before passes on, and the noise for the remainder.
+
+        b moves the minimiser of a Λ-strongly convex objective by at most ‖b‖/(nΛ), so by the Poincaré inequality its
+        coefficients have a variance of at most C/(nΛ)², with C = σ² for Gaussian noise and C = E‖b‖²/(p − 1) for a
+        density ∝ exp(−‖b‖/s) (Bonnefont, Joulin and Ma 2016). The centre of the ridge passes on the share ridge/Λ.
+        """
+        p, convexity = self.setting.constants.dimension, self.strong_convexity
+        spread = scale**2
+        if self.distribution == "Gamma":
+            spread = scale**2 * p * (p + 1.0) / (p - 1.0) if p > 1 else 2.0 * scale**2
+        variance = (self.ridge / convexity) ** 2 * before + spread / (self.setting.n * convexity) ** 2
+        return variance + (p + 1.0) * self.remainder_scale**2
 
     def event(self, noise_multiplier: float) -> Event:
         """What the answer costs, remainder included."""

@@ -2,16 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dperm.accounting.events import Event, Pure
-from dperm.mechanisms.base import check_minimiser, check_solvable
-from dperm.mechanisms.setting import Setting
+from dperm.mechanisms.base import Query, check_minimiser, check_solvable
 from dperm.validation import positive
 
 
 @dataclass(frozen=True)
-class OutputPerturbationQuery:
+class OutputPerturbationQuery(Query):
     """argmin F^r over C, plus noise of density ∝ exp(−‖b‖/scale).
 
     The minimisation ends where a subgradient of F^r is at most `tolerance` long, and what that leaves open is in the
@@ -23,13 +21,9 @@ class OutputPerturbationQuery:
     whose proximal step is exact.
     """
 
-    setting: Setting
     tolerance: float
 
-    distribution: ClassVar[str] = "Gamma"
-    sampling_rate: ClassVar[float] = 1.0
-    n_steps: ClassVar[int] = 1
-    gradients_per_row: ClassVar[float] = math.inf
+    distribution = "Gamma"
 
     def __post_init__(self) -> None:
         """Check what the proof needs."""
@@ -42,6 +36,15 @@ class OutputPerturbationQuery:
         """How far the computed minimiser moves: the gradient's sensitivity, and both remainders, over μ."""
         moved = self.setting.adjacency.records_moved * self.setting.constants.lipschitz / self.setting.n
         return (moved + 2.0 * self.tolerance) / self.setting.constants.strong_convexity * (1.0 + 1e-12)
+
+    @property
+    def gradients_per_row(self) -> float:
+        """Not public: the minimisation ends when it is done."""
+        return math.inf
+
+    def coefficient_variance(self, scale: float, before: float) -> float | None:
+        """Noise on the output moves a coefficient by just as much; its length has the variance of a Gamma variable."""
+        return scale**2 * (self.setting.constants.dimension + 1.0)
 
     def event(self, noise_multiplier: float) -> Event:
         """Pure: the density changes by at most exp(sensitivity/scale)."""

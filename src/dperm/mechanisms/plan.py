@@ -1,4 +1,4 @@
-"""A plan: everything a solver will ask, fixed and priced before the first row is read."""
+"""A plan: everything a solver will ask, fixed and accounted for before the first row is read."""
 
 import math
 from dataclasses import dataclass
@@ -7,8 +7,7 @@ from typing import Any, Generic, TypeVar
 from dperm.accounting.events import Composed, Event, NotPrivate, Repeated
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import InvalidParameter
-from dperm.mechanisms import Query
-from dperm.mechanisms.range import RangeQuery
+from dperm.mechanisms import Query, RangeQuery
 from dperm.validation import count, positive
 
 # A solver's own frozen dataclass of what it decided.
@@ -28,20 +27,32 @@ def check_steps(n_steps: float) -> None:
 
 @dataclass(frozen=True)
 class PlannedQuery:
-    """A query, how often it may be asked, and its noise relative to the plan's noise multiplier."""
+    """A query, how often it may be asked, and its noise relative to the plan's noise multiplier.
+
+    With `fixed` the noise is settled before the plan is calibrated: `relative_noise` is the multiplier itself, and the
+    query is asked once.
+    """
 
     query: Query
     count: int = 1
     relative_noise: float = 1.0
+    fixed: bool = False
 
     def __post_init__(self) -> None:
         """Degenerate numbers never mean "no noise"."""
         count("count", self.count)
         positive("relative_noise", self.relative_noise)
+        if self.fixed and self.count != 1:
+            raise InvalidParameter("a query whose noise is fixed is asked once.")
+
+    def multiplier(self, noise_multiplier: float) -> float:
+        """The scale of the query's noise over its sensitivity in a plan of this noise multiplier."""
+        return self.relative_noise if self.fixed else noise_multiplier * self.relative_noise
 
     def event(self, noise_multiplier: float) -> Event:
-        """The price of all answers."""
-        return Repeated(self.query.event(noise_multiplier * self.relative_noise), self.count)
+        """The privacy cost of all answers."""
+        one = self.query.event(self.multiplier(noise_multiplier))
+        return one if self.fixed else Repeated(one, self.count)
 
 
 @dataclass(frozen=True)
@@ -56,32 +67,37 @@ class Plan(Generic[SettingsT]):
         All that the oracle will answer; anything else it refuses.
     settings : frozen dataclass
         The solver's own choices (steps, step size, …), all public; of a class of its own for every solver.
-    ranges : tuple of RangeQuery
-        Private ranges that are released before the solver runs, at a price of their own.
+    ranges : tuple of PlannedQuery
+        Private ranges that are released before the solver runs, with noise that is fixed beforehand.
     """
 
     mechanism: str
     planned: tuple[PlannedQuery, ...]
     settings: SettingsT
-    ranges: tuple[RangeQuery, ...] = ()
+    ranges: tuple[PlannedQuery, ...] = ()
 
     def __post_init__(self) -> None:
         """An empty plan, one with mixed adjacency, or one that would not end, is a mistake."""
         if not self.planned:
             raise InvalidParameter("a plan needs at least one query.")
-        if len({item.query.setting for item in self.planned}) != 1:
+        if len({item.query.setting for item in (*self.ranges, *self.planned)}) != 1:
             raise InvalidParameter("all queries of a plan must rest on the same setting.")
         check_steps(self.n_steps)
 
     @property
     def adjacency(self) -> Adjacency:
-        """The adjacency that all queries are priced for."""
+        """The adjacency of all queries."""
         return self.planned[0].query.setting.adjacency
 
     @property
     def n(self) -> int:
         """The public number of rows."""
         return self.planned[0].query.setting.n
+
+    @property
+    def private_ranges(self) -> tuple[str, ...]:
+        """The columns whose ranges are released."""
+        return tuple(item.query.column for item in self.ranges if isinstance(item.query, RangeQuery))
 
     @property
     def n_steps(self) -> int:
@@ -95,8 +111,7 @@ class Plan(Generic[SettingsT]):
 
     def event(self, noise_multiplier: float) -> Event:
         """The accounting event of the whole run."""
-        asked = [item.event(noise_multiplier) for item in self.planned]
-        return Composed((*(query.event() for query in self.ranges), *asked))
+        return Composed(tuple(item.event(noise_multiplier) for item in (*self.ranges, *self.planned)))
 
     def with_noise(self, noise_multiplier: float) -> "CalibratedPlan":
         """The plan with this noise."""
@@ -125,7 +140,7 @@ class CalibratedPlan:
         if self.noise_multiplier is None:
             return 0.0
         moved = item.query.sensitivity if sensitivity is None else sensitivity
-        sigma = self.noise_multiplier * item.relative_noise * moved
+        sigma = item.multiplier(self.noise_multiplier) * moved
         if not (sigma > 0.0 and math.isfinite(sigma)):
             raise InvalidParameter("the noise of a query is not a positive finite number; the bounds are degenerate.")
         return sigma

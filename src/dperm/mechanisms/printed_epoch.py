@@ -1,35 +1,34 @@
 """An epoch of Algorithm 1 as the paper prints it."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
 
 from dperm.accounting.events import Composed, Event, Repeated
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.base import check_sampling_rate, sampled_gaussian
-from dperm.mechanisms.setting import Setting
+from dperm.mechanisms.base import Query, check_sampling_rate, sampled_gaussian
 from dperm.validation import count, finite
 
 
 @dataclass(frozen=True)
-class PrintedEpochQuery:
+class PrintedEpochQuery(Query):
     """Lines 5 to 9 of Algorithm 1 as printed: m steps along v_t = (sampled difference) + ∇F(anchor) + u_t.
 
-    Every v_t is paid for. Its noise counts as two independent parts: a share of the variance hides the anchor's
+    Every v_t is accounted for. Its noise counts as two independent parts: a share of the variance hides the anchor's
     gradient, the rest the sampled difference. The sum is post-processing of the two.
     Proof: docs/proofs/gradient_difference.md.
 
     Guarantees
     ----------
-    Everything that the answer is made of, iterates and directions, is post-processing of 2m priced releases.
+    Everything that the answer is made of, iterates and directions, is post-processing of 2m releases, all accounted
+    for.
     """
 
-    setting: Setting
-    sampling_rate: float
-    n_steps: int
+    sampling_rate: float = field()
+    n_steps: int = field()
     anchor_share: float
 
-    distribution: ClassVar[str] = "Gaussian"
+    n_points = 2
+    takes_step_size = True
 
     def __post_init__(self) -> None:
         """Refuse degenerate numbers: none of them may mean "free"."""

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.events import Event, Gaussian, Pure, Repeated
-from dperm.accounting.guarantee import SMALLEST_EPSILON, Adjacency, Guarantee
+from dperm.accounting.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.errors import InvalidParameter
+from dperm.mechanisms.base import Query
+from dperm.mechanisms.setting import Setting
 from dperm.schema import Schema
-from dperm.validation import count, one_of, positive
+from dperm.validation import one_of, positive
 
 # How much of a column may lie beyond each end: the least that is aimed at, and the most that is still a range.
 _SMALLEST_TAIL, _LARGEST_TAIL = 0.005, 0.2
@@ -17,7 +19,7 @@ _HARDLY_EVER = {"Gaussian": 4.0, "Laplace": 10.0}
 
 
 @dataclass(frozen=True)
-class RangeQuery:
+class RangeQuery(Query):
     """The two ends of a column's range: each the candidate with about k = `beyond` values beyond it, by bisection.
 
     A step of the search for the upper end asks at one candidate c whether #{x > c} + noise ≤ k, for the lower end
@@ -25,16 +27,15 @@ class RangeQuery:
 
     Parameters
     ----------
+    setting : Setting
+        Of the fit that the range is for; n and the adjacency matter.
     column : str
         Whose range.
     candidates : tuple of float
         Where an end may lie, rising; public.
-    n : int
-        The public number of rows.
-    adjacency : Adjacency
-        Named, as everywhere.
     scale : float
-        Scale of the noise on a count: σ of "Gaussian", b of "Laplace" noise.
+        Scale of the noise on a count: σ of "Gaussian", b of "Laplace" noise. It is the noise multiplier as well, and
+        fixed before the plan is calibrated.
     distribution : {"Gaussian", "Laplace"}
         How the noise is distributed; Laplace for a guarantee with δ = 0.
 
@@ -45,40 +46,54 @@ class RangeQuery:
 
     column: str
     candidates: tuple[float, ...]
-    n: int
-    adjacency: Adjacency
     scale: float
     distribution: str = "Gaussian"
 
+    n_points = 0
+
     def __post_init__(self) -> None:
         """There must be enough rows to tell an end from anything else."""
-        count("n", self.n)
         positive("scale", self.scale)
         one_of("distribution", self.distribution, tuple(_HARDLY_EVER))
-        if self.beyond > _LARGEST_TAIL * self.n:
+        if self.beyond > _LARGEST_TAIL * self.setting.n:
             needed = math.ceil(self.beyond / _LARGEST_TAIL)
             raise InvalidParameter(
-                f"the private range of {self.column!r} needs about {needed} rows with this budget, and n is {self.n}; "
-                "declare the range, or give ranges a larger range_share."
+                f"the private range of {self.column!r} needs about {needed} rows with this budget, and n is "
+                f"{self.setting.n}; declare the range, or give ranges a larger range_share."
             )
 
     @property
     def beyond(self) -> int:
         """How many values to leave beyond each end: so many that noise alone hardly ever makes them."""
-        return math.ceil(max(_SMALLEST_TAIL * self.n, _HARDLY_EVER[self.distribution] * self.scale))
+        return math.ceil(max(_SMALLEST_TAIL * self.setting.n, _HARDLY_EVER[self.distribution] * self.scale))
 
     @property
-    def n_steps(self) -> int:
+    def sensitivity(self) -> float:
+        """Of a count."""
+        return 1.0
+
+    @property
+    def gradients_per_row(self) -> float:
+        """None."""
+        return 0.0
+
+    @property
+    def steps_per_end(self) -> int:
         """Noisy counts for one end."""
         return search_steps(self.candidates)
 
-    def event(self) -> Event:
+    @property
+    def n_steps(self) -> int:  # type: ignore[override]
+        """Noisy counts for both ends."""
+        return 2 * self.steps_per_end
+
+    def event(self, noise_multiplier: float) -> Event:
         """What both ends cost."""
         if self.distribution == "Laplace":
-            one: Event = Pure(1.0 / self.scale * (1.0 + 1e-15))
+            one: Event = Pure(1.0 / noise_multiplier * (1.0 + 1e-15))
         else:  # events want the noise relative to one record, of which a count has one to lose
-            one = Gaussian(self.scale * self.adjacency.records_moved)
-        return Repeated(one, 2 * self.n_steps)
+            one = Gaussian(noise_multiplier * self.setting.adjacency.records_moved)
+        return Repeated(one, self.n_steps)
 
 
 def search_steps(candidates: tuple[float, ...]) -> int:
@@ -86,7 +101,7 @@ def search_steps(candidates: tuple[float, ...]) -> int:
     return max(1, math.ceil(math.log2(len(candidates))))
 
 
-def range_queries(schema: Schema, n: int, adjacency: Adjacency, guarantee: Guarantee) -> tuple[RangeQuery, ...]:
+def range_queries(schema: Schema, setting: Setting, guarantee: Guarantee) -> tuple[RangeQuery, ...]:
     """What a fit must ask for before it can encode a row, with equal noise on every count.
 
     All of it alone would keep (`range_share`·ε, δ).
@@ -99,7 +114,7 @@ def range_queries(schema: Schema, n: int, adjacency: Adjacency, guarantee: Guara
     else:
         scale, distribution = math.sqrt(n_counts) / gaussian_mu(share), "Gaussian"
     return tuple(
-        RangeQuery(name, column.candidates, n, adjacency, scale * (1.0 + 1e-11), distribution)
+        RangeQuery(setting, name, column.candidates, scale * (1.0 + 1e-11), distribution)
         for name, column in private.items()
     )
 

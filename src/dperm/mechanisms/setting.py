@@ -1,4 +1,4 @@
-"""The public facts that a query's sensitivity and price rest on."""
+"""The public facts that a query's sensitivity and privacy cost rest on."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dperm.problem import Constants
 
 
 def summation_block(n: int) -> int:
-    """Rows that a kernel adds up before it moves to a fresh accumulator (trusted/kernels.py, differences.py)."""
+    """Rows that a kernel adds up before it moves to a fresh accumulator (trusted/objectives/)."""
     return max(1024, math.ceil(n / 64))
 
 
@@ -22,7 +22,8 @@ def summation_slack(n: int, further: int = 0) -> float:
     `further` additions may follow, of numbers that are bounded like the sum.
     """
     rows = math.ceil(ROWS_ALLOWED_PER_DECLARED * n) + 1
-    # One block, then at most 64 + 8 blocks, then 8 pieces; the rest is for the products of one row.
+    # One block, then at most 64 + 8 blocks, then 8 pieces; the rest is for the products of one row, and for the blocks
+    # of a source, which are added up by pairs (trusted/sums.py): 21 additions for a million, none for rows in memory.
     chain = summation_block(rows) + 128 + further
     return 2.0 * rows * chain * 2.0**-53 * 1.01
 

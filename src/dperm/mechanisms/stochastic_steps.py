@@ -1,21 +1,19 @@
-"""Noisy stochastic gradient steps, every one of them paid for."""
+"""Noisy stochastic gradient steps, every one of them accounted for."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
 
 from dperm.accounting.events import Event, Repeated
-from dperm.mechanisms.base import check_sampling_rate, sampled_gaussian
-from dperm.mechanisms.setting import Setting
+from dperm.mechanisms.base import Query, check_sampling_rate, sampled_gaussian
 from dperm.validation import count
 
 
 @dataclass(frozen=True)
-class StochasticStepsQuery:
+class StochasticStepsQuery(Query):
     """Up to k noisy proximal SGD steps: w ← prox_{ηr, C}(w − η(g + N(0, σ² I))), g = (1/(qn)) Σ_{i∈B} ∇f(w, z_i).
 
-    Every row is in a step's batch B independently with probability q. The steps run behind the wall and all k of them
-    are paid for, so what leaves (the last iterate and the mean iterate) is post-processing, whatever the step sizes.
-    Proof: docs/proofs/stochastic_gradient.md.
+    Every row is in a step's batch B independently with probability q. The steps run on the trusted side and all k of
+    them are accounted for, so what leaves (the last iterate and the mean iterate) is post-processing, whatever the step
+    sizes. Proof: docs/proofs/stochastic_gradient.md.
 
     Guarantees
     ----------
@@ -23,11 +21,10 @@ class StochasticStepsQuery:
     rows hold. Fewer steps than k cost no more than k.
     """
 
-    setting: Setting
-    sampling_rate: float
-    n_steps: int
+    sampling_rate: float = field()
+    n_steps: int = field()
 
-    distribution: ClassVar[str] = "Gaussian"
+    takes_step_size = True
 
     def __post_init__(self) -> None:
         """Refuse degenerate numbers: none of them may mean "free"."""

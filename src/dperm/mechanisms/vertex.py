@@ -1,16 +1,16 @@
 """Which vertex of the domain lies furthest downhill, by noisy max."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dperm.accounting.events import ZCDP, Event, Pure
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.setting import Setting, summation_slack
+from dperm.mechanisms.base import Query
+from dperm.mechanisms.setting import summation_slack
 from dperm.validation import one_of, positive
 
 
 @dataclass(frozen=True)
-class VertexQuery:
+class VertexQuery(Query):
     """The vertex v of C with the largest −⟨v, ∇F(w)⟩ + noise, F the mean over all rows.
 
     Noise of its own goes to every vertex; its scale is g for `noise="gumbel"` and b for `noise="laplace"`. Only the
@@ -22,12 +22,7 @@ class VertexQuery:
     an answer is Δ²/(2g²)-zCDP; with Laplace noise, the published form, it is 2Δ/b-DP.
     """
 
-    setting: Setting
     noise: str = "gumbel"
-
-    sampling_rate: ClassVar[float] = 1.0
-    n_steps: ClassVar[int] = 1
-    gradients_per_row: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         """There must be vertices to choose from."""
@@ -36,7 +31,7 @@ class VertexQuery:
             raise InvalidParameter("a vertex can be asked for on a domain that lists its vertices only.")
 
     @property
-    def distribution(self) -> str:
+    def distribution(self) -> str:  # type: ignore[override]
         """Gumbel or Laplace."""
         return self.noise.capitalize()
 

@@ -20,7 +20,7 @@ from dperm.schema import Schema
 from dperm.solvers import Solver
 from dperm.trusted.noise import Randomness, check_random_state
 from dperm.trusted.oracle import Oracle
-from dperm.trusted.rows import check_row_count
+from dperm.trusted.sources.base import Source, check_row_count
 from dperm.validation import check_not_diverged
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class FitPlan:
 
     def run(
         self,
-        source: Any,
+        source: Source,
         *,
         budget: Budget | None = None,
         random_state: Any = None,
@@ -143,19 +143,19 @@ class FitPlan:
         reservation = None if budget is None else budget.reserve(self.event, self.setting.adjacency)
         randomness = Randomness.from_random_state(random_state)
         problem = self.options.problem
-        rows, schema = source.open(
-            problem, self.calibrated.plan.ranges, randomness, self.calibrated.noise_multiplier is not None
-        )
         # A run that diverges overflows on its way; one sentence says so instead of numpy's warnings.
         with (
-            Oracle(rows, problem, self.setting, self.calibrated, randomness, progress) as oracle,
+            Oracle(source, problem, self.setting, self.calibrated, randomness, progress) as oracle,
             np.errstate(over="ignore", invalid="ignore", divide="ignore"),
         ):
+            ranges = oracle.find_ranges()
             w = self.solver.run(oracle, problem, self.calibrated.plan, problem.start(self.n_features))
         check_not_diverged(w)
+        schema = self.options.schema
+        schema = schema.with_ranges(ranges) if schema is not None and ranges else schema
         return Release(w, self._statement_of_run(randomness), self.event, schema, reservation)
 
-    def _check_source(self, source: Any) -> None:
+    def _check_source(self, source: Source) -> None:
         """The table must be one that the guarantee speaks of, and δ should be one that promises something."""
         if source.n_features != self.n_features:
             raise InvalidParameter(f"the plan is for {self.n_features} columns, and the table has {source.n_features}.")

@@ -9,8 +9,7 @@ from dperm.planning.options import FitOptions
 from dperm.problem import Problem
 from dperm.schema import Schema
 from dperm.solvers import Solver
-from dperm.trusted.sources.arrays import ArraySource
-from dperm.trusted.sources.tables import TableSource
+from dperm.trusted.sources import source_of
 
 
 def minimize(
@@ -80,7 +79,7 @@ def minimize(
         schema=schema,
     )  # fmt: skip
     check_releasable(budget, random_state)
-    source = ArraySource(X, y, weights) if schema is None else TableSource(X, y, schema)
+    source = source_of(X, y, schema, weights)
     plan = options.plan(source.n_rows, source.n_features)
     release = plan.run(source, budget=budget, random_state=random_state, progress=progress)
     release.settle()

@@ -6,7 +6,7 @@ from typing import Any
 from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
 from dperm.accounting.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.plan import CalibratedPlan, Plan
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.range import RangeQuery, left_for_the_solver, range_queries
 from dperm.mechanisms.setting import Setting
 from dperm.planning.auto import check_solver, choose_solver
@@ -123,7 +123,7 @@ class FitOptions:
             return (), left
         # A run without noise asks for the same quantiles as one with hardly any.
         guarantee = self.guarantee or Guarantee(LARGEST_EPSILON, 1e-6)
-        ranges = range_queries(self.schema, setting.n, setting.adjacency, guarantee)
+        ranges = range_queries(self.schema, setting, guarantee)
         return ranges, None if left is None else left_for_the_solver(left, self.schema.range_share)
 
     def _calibrated(
@@ -149,10 +149,11 @@ def _after(ranges: tuple[RangeQuery, ...], plan: Plan[Any]) -> Plan[Any]:
     """The plan with private ranges before it."""
     if not ranges:
         return plan
-    counts = sum(2 * query.n_steps for query in ranges)
+    counts = sum(query.n_steps for query in ranges)
     names = ", ".join(query.column for query in ranges)
     found = f"the range of {names} by {counts} noisy counts ({ranges[0].distribution}, scale {ranges[0].scale:.3g})"
-    return replace(plan, ranges=ranges, mechanism=f"{found}, then {plan.mechanism}")
+    planned = tuple(PlannedQuery(query, relative_noise=query.scale, fixed=True) for query in ranges)
+    return replace(plan, ranges=planned, mechanism=f"{found}, then {plan.mechanism}")
 
 
 def check_schema(schema: object) -> Schema:

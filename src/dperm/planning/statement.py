@@ -65,6 +65,6 @@ def statement_of(
         seeded=False,
         caveats=_CAVEATS[options.noise],
         accountant=options.accountant,
-        private_ranges=tuple(query.column for query in plan.ranges),
+        private_ranges=plan.private_ranges,
         coefficient_noise=coefficient_noise(calibrated),
     )

@@ -21,7 +21,7 @@ from dperm.progress import ProgressBar
 from dperm.release.statement import PrivacyStatement
 from dperm.studies.drawing import pyplot
 from dperm.studies.reference import logistic_optimum, single_release_risk
-from dperm.trusted.risk import empirical_risk
+from dperm.unsafe import empirical_risk
 
 Array = NDArray[np.float64]
 

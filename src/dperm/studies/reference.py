@@ -14,8 +14,8 @@ from dperm.problem import Problem
 from dperm.problem.domains import WholeSpace
 from dperm.problem.losses import Logistic
 from dperm.problem.regularizers import L2, NoRegularizer
-from dperm.trusted.risk import empirical_risk
-from dperm.trusted.rows import Rows
+from dperm.trusted.block import Block
+from dperm.unsafe import empirical_risk
 
 Array = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ def least_risk(problem: Problem, X: Any, y: Array) -> float:
     if plain and isinstance(problem.loss, Logistic):
         optimum = logistic_optimum(X, y, problem.regularizer.strong_convexity)
         return empirical_risk(problem, X, y, optimum)
-    rows, constants = Rows.from_table(X, y, problem), problem.constants(X.shape[1])
+    rows, constants = Block.from_table(X, y, problem), problem.constants(X.shape[1])
     columns = rows.table.T.tocsr() if hasattr(rows.table, "tocsr") else rows.table.T
     step = 1.0 / constants.smoothness
 

@@ -1,11 +1,10 @@
-"""Exact minimisation behind the wall: (1/n) Σ f(w, z_i) + r(w) + (ridge/2)‖w − start‖² + ⟨b, w⟩/n over C.
+"""Exact minimisation on the trusted side: (1/n) Σ f(w, z_i) + r(w) + (ridge/2)‖w − start‖² + ⟨b, w⟩/n over C.
 
 The guarantee of what uses it rests on two things: the length of a subgradient at the point that is returned, and that
 such a point is found on every table. How it was found does not matter.
 """
 
 from collections.abc import Callable
-from concurrent.futures import Executor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +13,11 @@ from threadpoolctl import threadpool_limits
 
 from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED
 from dperm.errors import NotSolved
-from dperm.mechanisms.setting import Setting, margin_rounding, pull_rounding
+from dperm.mechanisms.setting import Setting, pull_rounding
 from dperm.problem import Problem
 from dperm.problem.domains import WholeSpace
 from dperm.problem.regularizers import L2, NoRegularizer
-from dperm.trusted.rows import Rows
+from dperm.trusted.sums import RowSums
 
 Array = NDArray[np.float64]
 
@@ -38,16 +37,15 @@ _CHECK_EVERY = 10
 
 def minimiser(
     problem: Problem,
-    rows: Rows,
+    sums: RowSums,
     setting: Setting,
     linear: Array,
     ridge: float,
     tolerance: float,
     start: Array,
-    pool: Executor,
     slope_share: float = 1.0,
 ) -> Array:
-    """A point of C where the objective has a subgradient of at most half the tolerance, rounding of margins included.
+    """A point of C where the objective has a subgradient of at most half the tolerance, rounding within rows included.
 
     The other half is for the rounding in the gradient's sum, which the queries' smallest tolerance leaves room for.
 
@@ -55,8 +53,8 @@ def minimiser(
     ----------
     problem : Problem
         Loss, regularizer, domain.
-    rows : Rows
-        The bounded rows.
+    sums : RowSums
+        Sums over the bounded rows.
     setting : Setting
         The public divisor and the constants.
     linear : array
@@ -67,10 +65,8 @@ def minimiser(
         Length of a subgradient.
     start : array
         Where to begin, and the centre of the added ridge.
-    pool : Executor
-        Threads.
     slope_share : float
-        Every row's slope is cut to this share of its bound.
+        Every row's gradient is clipped to this share of its bound.
 
     Raises
     ------
@@ -89,28 +85,28 @@ def minimiser(
 
     def gradient(w: Array) -> Array:
         pulled = decay * w + ridge * (w - start)
-        return rows.gradient_sum(problem, w, pool, bound) / setting.n + linear / setting.n + pulled
+        return sums.gradient(w, bound) / setting.n + linear / setting.n + pulled
 
     def prox(v: Array) -> Array:
         # Of r without its strong convexity: argmin ½‖w − v‖² + η(r(w) − (μ/2)‖w‖²).
         return problem.prox(v / kept, step_size / kept)
 
     def is_short(w: Array, subgradient: Array) -> bool:
-        rounding = margin_rounding(setting, float(np.linalg.norm(w)))
+        rounding = sums.objective.gradient_rounding(setting, float(np.linalg.norm(w)))
         rounding += pull_rounding(decay * float(np.linalg.norm(w)) + ridge * float(np.linalg.norm(w - start)))
         return float(np.linalg.norm(subgradient)) + rounding <= 0.5 * tolerance
 
     w = start
     plain = isinstance(problem.regularizer, NoRegularizer | L2) and isinstance(problem.domain, WholeSpace)
-    if plain and problem.loss.n_outputs == 1 and w.size <= _LARGEST_HESSIAN:
+    if plain and sums.objective.has_hessian and w.size <= _LARGEST_HESSIAN:
 
         def hessian(w: Array, stride: int) -> Array:
-            curvature = rows.hessian_sum(problem, w, stride, bound) * (stride / setting.n)
+            curvature = sums.hessian(w, stride, bound) * (stride / setting.n)
             return curvature + strong_convexity * np.eye(w.size)
 
         # Matrices are small here, and waiting for a second thread of BLAS can take longer than the product.
         with threadpool_limits(1, "blas"):
-            w, slope = _newton(gradient, hessian, max(1, len(rows) // _ROWS_FOR_HESSIAN), w, is_short)
+            w, slope = _newton(gradient, hessian, max(1, sums.source.n_rows // _ROWS_FOR_HESSIAN), w, is_short)
         if is_short(w, slope):
             return w
     hopeful = _accelerated(gradient, prox, step_size, w, _HOPEFUL_STEPS, None, is_short)
@@ -121,7 +117,7 @@ def minimiser(
     solved = _accelerated(gradient, prox, step_size, w, n_steps, (1.0 - root) / (1.0 + root), is_short)
     if solved is None:
         raise NotSolved(
-            "the minimisation behind the wall did not reach its declared tolerance, so nothing is released; "
+            "the exact minimisation did not reach its declared tolerance, so nothing is released; "
             "use a stronger regularizer."
         )
     return solved

@@ -1,14 +1,102 @@
-"""Where randomness comes from: a cryptographic generator, keyed by the operating system unless a seed is given."""
+"""The one gate: noise is drawn here, and nothing computed from rows leaves `trusted/` by any other way.
+
+Randomness comes from a cryptographic generator, keyed by the operating system unless a seed is given.
+"""
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from randomgen import ChaCha
 
+from dperm.accounting.events import Event, NotPrivate
 from dperm.errors import InvalidParameter
+from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
+from dperm.trusted.compiling import compile_kernel
+
+Array = NDArray[np.float64]
+
+# What `Randomness` draws from, for the privacy statement.
+GENERATOR = "ChaCha20"
+
+
+@compile_kernel
+def _add(exact, drawn):  # type: ignore[no-untyped-def]
+    return exact + drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """The noise of one planned query: what it is, what it costs, and the gate through which its answers leave.
+
+    Parameters
+    ----------
+    item : PlannedQuery
+        The query, how often it may be asked, and its noise relative to the plan's.
+    calibrated : CalibratedPlan
+        Has the plan's noise multiplier; None there is the explicit way to run without noise or privacy.
+    randomness : Randomness
+        Where noise is drawn.
+    """
+
+    item: PlannedQuery
+    calibrated: CalibratedPlan
+    randomness: "Randomness"
+
+    # Makes what leaves of an exact number and of drawn noise, in compiled loops and elsewhere.
+    join: ClassVar[Any] = staticmethod(_add)
+
+    @property
+    def distribution(self) -> str:
+        """How the noise is distributed."""
+        return self.item.query.distribution
+
+    @property
+    def multiplier(self) -> float | None:
+        """The noise's scale over the sensitivity; None without noise."""
+        multiplier = self.calibrated.noise_multiplier
+        return None if multiplier is None else self.item.multiplier(multiplier)
+
+    @property
+    def event(self) -> Event:
+        """What all answers to the query cost with this noise."""
+        multiplier = self.calibrated.noise_multiplier
+        return NotPrivate() if multiplier is None else self.item.event(multiplier)
+
+    def release(self, exact: Array, sensitivity: float) -> Array:
+        """What may leave: the exact answer plus noise for this sensitivity."""
+        return self._pass(exact, self.distribution, self.calibrated.sigma(self.item, sensitivity))
+
+    def release_hidden(self, exact: Array, distribution: str, scale: float) -> Array:
+        """The same with noise whose scale the mechanism fixes, and whose cost is part of its event."""
+        return self._pass(exact, distribution, scale)
+
+    def release_steps(
+        self, loop: Callable[[Any, Array], tuple[Array, Array]], shape: tuple[int, int], sensitivity: float
+    ) -> tuple[Array, Array]:
+        """Run a compiled loop of steps in which every direction is joined with its row of drawn noise.
+
+        Parameters
+        ----------
+        loop : callable
+            Takes `join` and the drawn noise; returns iterates and directions.
+        shape : tuple
+            Number of steps, and of coefficients.
+        sensitivity : float
+            Of the mean in one step.
+        """
+        return loop(self.join, self._draw(shape, self.distribution, self.calibrated.sigma(self.item, sensitivity)))
+
+    def _pass(self, exact: Array, distribution: str, scale: float) -> Array:
+        return np.asarray(self.join.py_func(exact, self._draw(exact.shape, distribution, scale)))
+
+    def _draw(self, shape: tuple[int, ...], distribution: str, scale: float) -> Array:
+        if self.calibrated.noise_multiplier is None:
+            return np.zeros(shape)
+        return scale * self.randomness.unit_noise(distribution, shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +120,7 @@ class Randomness:
     public_coin: np.random.Generator
     seeded: bool
 
-    def unit_noise(self, distribution: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    def unit_noise(self, distribution: str, shape: tuple[int, ...]) -> Array:
         """Noise of scale 1.
 
         "Gaussian", "Laplace" and "Gumbel" are independent numbers. "Gamma" is one vector of density ∝ exp(−‖b‖₂), which

@@ -183,7 +183,7 @@ class SupportDescent(Solver):
         part = mu * math.sqrt(share)
         if plan.settings.selection == "gradient":
             # A slope is missed that its noise takes below the threshold.
-            sigma = GradientQuery(setting).sensitivity_at(0.0) / part
+            sigma = GradientQuery(setting).sensitivity_at_norm(0.0) / part
             missed = fall * float(norm.cdf(self._stands_out(setting) - _nominal_slope(setting) / sigma))
         elif share < 1.0:
             missed = self._choosing_risk(setting, part, plan.planned[0].count)
@@ -209,7 +209,7 @@ class SupportDescent(Solver):
             return self.selection != "gradient"
         # Slopes found by k noisy choices among V vertices, against those that stand out of one noisy gradient.
         by_vertices = self._choosing_risk(setting, 1.0, 2 * self.nominal_support) / _radius(setting)
-        return by_vertices < self._stands_out(setting) * GradientQuery(setting).sensitivity_at(0.0)
+        return by_vertices < self._stands_out(setting) * GradientQuery(setting).sensitivity_at_norm(0.0)
 
     def _stands_out(self, setting: Setting) -> float:
         """The size above which `false_alarms` of p standard normal numbers come to lie."""
@@ -223,7 +223,7 @@ class SupportDescent(Solver):
     def _plan_with_gradient(self, setting: Setting, mu: float) -> Plan[SupportSettings]:
         query, size = GradientQuery(setting), self._stands_out(setting)
         # A nominal slope is to lie one standard deviation above the threshold.
-        moved = query.sensitivity_at(0.0)  # the gradient is asked for at 0
+        moved = query.sensitivity_at_norm(0.0)  # the gradient is asked for at 0
         wanted = (size + 1.0) * moved / (mu * _nominal_slope(setting))
         share = self.selection_share or _share(wanted**2)
         part = mu * math.sqrt(share)

@@ -70,7 +70,7 @@ class PublishedAdaSSP(Solver):
         noise: tuple[tuple[Query, float], ...] = (
             (smallest, of_moments / smallest.sensitivity),
             (moments, of_moments / moments.sensitivity),
-            (gradient, scale * constants.lipschitz_at_zero / n / gradient.sensitivity_at(0.0)),
+            (gradient, scale * constants.lipschitz_at_zero / n / gradient.sensitivity_at_norm(0.0)),
         )
         p = constants.dimension
         wanted = math.sqrt(p * log_term * math.log(2.0 * p**2 / _FAILURE)) / share * constants.smoothness / n

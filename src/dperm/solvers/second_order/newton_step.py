@@ -165,7 +165,7 @@ class SecondOrderSolver(Solver):
         planned = self.plan(setting, guarantee).planned
         last, hessian = planned[-1], planned[self.n_hessians - 1]
         curvature = constants.smoothness / (2.0 * p) + constants.strong_convexity
-        sigma = last.relative_noise * LocalGradientQuery(setting).sensitivity_at(distance)
+        sigma = last.relative_noise * LocalGradientQuery(setting).sensitivity_at_norm(distance)
         spread = _noise_radius(hessian.relative_noise * hessian.query.sensitivity, p)
         visible = constants.strong_convexity + spread
         noise = max(p * sigma**2 / (2.0 * curvature), noise_risk(setting, p * sigma**2, visible))
@@ -294,7 +294,7 @@ def _gradient_noise(item: PlannedQuery, w: Array) -> float:
     query = item.query
     if not isinstance(query, LocalGradientQuery):
         raise InvalidParameter("the plan is not one of a second-order method.")
-    return item.relative_noise * query.sensitivity_at(float(np.linalg.norm(w)))
+    return item.relative_noise * query.sensitivity_at(w)
 
 
 def _noise_radius(sigma: float, p: int) -> float:

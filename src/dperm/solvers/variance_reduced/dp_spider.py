@@ -213,7 +213,7 @@ def pace_of(setting: Setting, mu: float, n_steps: int, period: int, step_size: f
         return None
     # Differences are so quiet that what they add over a period is made up for by the way that the steps go downhill.
     longest = constants.lipschitz / constants.smoothness  # so far the sensitivity is proportional to the distance
-    relative = DifferenceQuery(setting, 1.0).sensitivity_at(longest) / longest
+    relative = DifferenceQuery(setting, 1.0).sensitivity_at_distance(longest) / longest
     needed = (period - 1) * constants.dimension * (relative * step_size) ** 2 / max(1.0 - step, 1e-12)
     left = mu**2 - (n_steps - n_anchors) * needed
     if left <= 0.0:

@@ -25,7 +25,7 @@ from dperm.problem import Problem
 from dperm.progress import ProgressBar
 from dperm.solvers import Solver
 from dperm.studies.reproduce.rows import RowsOf, draw
-from dperm.trusted.risk import empirical_risk
+from dperm.unsafe import empirical_risk
 
 # What only chooses configurations, which are part of the key, or shows what was measured.
 _HERE = "studies/reproduce/"

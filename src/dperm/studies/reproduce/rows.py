@@ -17,7 +17,7 @@ from dperm.problem.domains import L1Ball
 from dperm.problem.losses import Logistic
 from dperm.problem.regularizers import L1, L2, ElasticNet, NoRegularizer, Regularizer
 from dperm.studies.reference import least_risk
-from dperm.trusted.risk import empirical_risk
+from dperm.unsafe import empirical_risk
 
 Array = NDArray[np.float64]
 

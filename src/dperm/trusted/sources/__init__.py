@@ -1,1 +1,15 @@
 """Where rows come from. Whatever the source, every row is encoded and bounded by the same code."""
+
+from typing import Any
+
+from dperm.schema import Schema
+from dperm.trusted.sources.arrays import ArraySource
+from dperm.trusted.sources.base import Source
+from dperm.trusted.sources.tables import TableSource
+
+__all__ = ["ArraySource", "Source", "TableSource", "source_of"]
+
+
+def source_of(X: Any, y: Any, schema: Schema | None = None, weights: Any = None) -> Source:
+    """The source for what a caller hands over: a table where a schema describes it, else an array."""
+    return ArraySource(X, y, weights) if schema is None else TableSource(X, y, schema, weights=weights)

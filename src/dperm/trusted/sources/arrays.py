@@ -1,27 +1,58 @@
-"""Rows in an array or a CSR matrix."""
+"""Rows in an array, or in a sparse matrix."""
 
 from typing import Any
 
 import numpy as np
 
 from dperm.errors import InvalidParameter
-from dperm.trusted.rows import Rows, table_shape
+from dperm.problem import Problem
+from dperm.trusted.block import Block
+from dperm.trusted.sources.base import InMemorySource, check_weights
 
 
-class ArraySource:
-    """INTERIM."""
+class ArraySource(InMemorySource):
+    """An array in memory.
 
-    schema = None
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (rows, columns)
+        Numbers; dense rows are not copied and sparse ones not densified.
+    y : array of shape (rows,)
+        Numeric targets.
+    weights : array, optional
+        Public weights per row.
+    """
 
     def __init__(self, X: Any, y: Any, weights: Any = None) -> None:
-        self.n_rows, self.n_features = table_shape(X, y)
-        if weights is not None and np.shape(weights) != (self.n_rows,):
-            raise InvalidParameter(
-                f"weights must be one number per row: {self.n_rows} rows, weights of shape {np.shape(weights)}."
-            )
-        self._parts = X, y, weights
+        super().__init__()
+        self._shape = table_shape(X, y)
+        check_weights(weights, self._shape[0])
+        self._X, self._y, self._weights = X, y, weights
 
-    def open(self, problem: Any, queries: Any, randomness: Any, noisy: bool) -> Any:
-        """INTERIM."""
-        X, y, weights = self._parts
-        return Rows.from_table(X, y, problem, weights), None
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self._shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self._shape[1]
+
+    def _read(self, problem: Problem) -> Block:
+        return Block.from_table(self._X, self._y, problem, self._weights)
+
+
+def table_shape(X: Any, y: Any) -> tuple[int, int]:
+    """Number of rows and columns, read without looking at a value."""
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X, dtype=object).shape
+    if len(shape) != 2:
+        raise InvalidParameter(f"the table must have two dimensions (rows and columns), got {len(shape)}.")
+    n_targets = y.shape if hasattr(y, "shape") else np.asarray(y, dtype=object).shape
+    if len(n_targets) != 1:
+        raise InvalidParameter(f"the target must have one dimension, got {len(n_targets)}.")
+    if shape[0] != n_targets[0]:
+        raise InvalidParameter(f"the table has {shape[0]} rows and the target {n_targets[0]}.")
+    if shape[0] < 1 or shape[1] < 1:
+        raise InvalidParameter(f"the table needs at least one row and one column, got {shape[0]} × {shape[1]}.")
+    return int(shape[0]), int(shape[1])

@@ -46,7 +46,7 @@ class Columns:
         return self.n_rows
 
     def arrow(self, name: str) -> Any:
-        """A column as an Arrow array.
+        """A column as an Arrow array, in one or several chunks.
 
         Raises
         ------
@@ -60,20 +60,18 @@ class Columns:
             how_many = "no column" if name not in self.names else "two columns"
             raise InvalidTable(f"the table has {how_many} {name!r}.")
         if isinstance(self._table, pa.Table):
-            return self._table.column(name).combine_chunks()
+            return self._table.column(name)
         return as_arrow(self._table[name])
 
 
 def as_arrow(values: Any) -> Any:
-    """A series or an array of any kind as an Arrow array.
+    """A series or an array of any kind as an Arrow array, in one or several chunks.
 
     Python objects are written as texts one by one: what becomes of one must not depend on the kinds of the others.
     """
     import pyarrow as pa
 
-    if isinstance(values, pa.ChunkedArray):
-        return values.combine_chunks()
-    if isinstance(values, pa.Array):
+    if isinstance(values, pa.ChunkedArray | pa.Array):
         return values
     if hasattr(values, "to_arrow"):
         if str(values.dtype) == "Object":
@@ -189,6 +187,8 @@ def as_words(column: Any, name: str) -> tuple[NDArray[np.intp], list[str]]:
     elif not (pa.types.is_binary(kind) or (pa.types.is_primitive(kind) and not pa.types.is_temporal(kind))):
         raise InvalidTable(f"column {name!r} should hold categories and holds {kind}; write it as text first.")
     encoded = column.dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):  # only the codes are put together: texts may be too long for one array
+        encoded = encoded.unify_dictionaries().combine_chunks()
     words = [_word(value) for value in encoded.dictionary.to_pylist()]
     return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp), words
 

@@ -1,31 +1,84 @@
-"""Rows in a table with a schema."""
+"""Rows of a table that a schema describes."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dperm.schema import Classes
-from dperm.trusted.ranges import release_ranges
-from dperm.trusted.rows import Rows, weights_by_class
-from dperm.trusted.sources.encoding import check_table, count_rows, encode_rows, encode_target, label_numbers
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm.problem import Problem
+from dperm.schema import Schema
+from dperm.trusted.block import Block
+from dperm.trusted.sources.base import InMemorySource, Range, check_weights
+from dperm.trusted.sources.columns import Columns, as_numbers
+from dperm.trusted.sources.encoding import (
+    check_table,
+    count_rows,
+    encode_rows,
+    encode_target,
+    label_numbers,
+    target_column,
+)
+from dperm.trusted.sources.labels import weights_by_class
+
+Array = NDArray[np.float64]
 
 
-class TableSource:
-    """INTERIM."""
+class TableSource(InMemorySource):
+    """A pandas, polars or Arrow table in memory, encoded by its schema.
 
-    def __init__(self, table: Any, y: Any, schema: Any, class_weights: Any = None) -> None:
+    Parameters
+    ----------
+    table : pandas, polars or Arrow table
+        It must have the schema's columns.
+    y : column of values, or None
+        The target; None for the table's own column.
+    schema : Schema
+        Says how rows are encoded.
+    class_weights : sequence of float, optional
+        A public weight for every declared class.
+    weights : array, optional
+        Public weights per row, instead.
+    """
+
+    def __init__(
+        self, table: Any, y: Any, schema: Schema, class_weights: Sequence[float] | None = None, weights: Any = None
+    ) -> None:
+        super().__init__()
         check_table(table, y, schema)
-        self.n_rows, self.n_features = count_rows(table), schema.n_features
-        self.schema = schema
-        self._parts = table, y, class_weights
+        check_weights(weights, count_rows(table))
+        self._table, self._y, self._schema = table, y, schema
+        self._class_weights, self._weights = class_weights, weights
 
-    def open(self, problem: Any, queries: Any, randomness: Any, noisy: bool) -> Any:
-        """INTERIM."""
-        table, y, class_weights = self._parts
-        schema = release_ranges(table, y, self.schema, queries, randomness, noisy=noisy)
-        weights = None
-        if class_weights is not None and isinstance(schema.target, Classes):
-            weights = weights_by_class(label_numbers(table, y, schema), class_weights)
-        X, target = (
-            encode_rows(table, schema, fitting=True),
-            encode_target(table, y, schema, problem.loss.clipped_range or (-1.0, 1.0)),
-        )
-        return Rows.from_table(X, target, problem, weights), schema
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return count_rows(self._table)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of an encoded row."""
+        return self._schema.n_features
+
+    def numbers(self, column: str) -> Iterator[Array]:
+        """One column, the target among them, as numbers."""
+        if column == self._schema.target.column:
+            values = target_column(self._table, self._y, self._schema)
+        else:
+            values = Columns(self._table).arrow(column)
+        yield as_numbers(values, column, self._schema.missing)
+
+    def with_ranges(self, ranges: Mapping[str, Range]) -> "TableSource":
+        """The same table under the schema with these ranges."""
+        return TableSource(
+            self._table, self._y, self._schema.with_ranges(ranges), self._class_weights, self._weights
+        )  # fmt: skip
+
+    def _read(self, problem: Problem) -> Block:
+        weights = self._weights
+        if self._class_weights is not None:
+            weights = weights_by_class(label_numbers(self._table, self._y, self._schema), self._class_weights)
+        X = encode_rows(self._table, self._schema, fitting=True)
+        # The declared range of a number becomes the range of the loss.
+        target = encode_target(self._table, self._y, self._schema, problem.loss.clipped_range or (-1.0, 1.0))
+        return Block.from_table(X, target, problem, weights)

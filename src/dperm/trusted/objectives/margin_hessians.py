@@ -2,7 +2,8 @@
 
 A row's part is weight · clip(ℓ'') · scale² · x xᵀ, the constant column included, with ℓ'' clipped to [0, bound]. It
 depends on that row alone, bit for bit: ℓ'' may jump, and a margin that was rounded by where a row stands would then
-move more than that row. The products are left to BLAS, whose rounding is paid for (docs/proofs/hessian.md).
+move more than that row. The products are left to BLAS, and the sensitivity is padded for their
+rounding (docs/proofs/hessian.md).
 """
 
 from typing import Any
@@ -13,6 +14,7 @@ from scipy import sparse
 
 from dperm.mechanisms.setting import summation_block
 from dperm.problem.losses import Loss
+from dperm.trusted.block import Block
 from dperm.trusted.compiling import compile_kernel, compiled
 
 Array = NDArray[np.float64]
@@ -23,22 +25,11 @@ _MARGIN_STEP = 1e-5
 # Rows that are held a second time while they are multiplied.
 _ROWS_AT_ONCE = 16_384
 
-_ROOT_TWO = float(np.sqrt(2.0))
-
 
 def hessian_sum(
-    loss: Loss,
-    slope_bound: float,
-    curvature_bound: float,
-    table: Any,
-    scale: Array,
-    weight: Array,
-    target: Array,
-    w: Array,
-    intercept: float,
-    stride: int = 1,
-) -> Array:
-    """Σ_i weight_i ℓ''_i x_i x_iᵀ over every stride-th row.
+    loss: Loss, slope_bound: float, curvature_bound: float, block: Block, w: Array, intercept: float, stride: int = 1
+) -> Array:  # fmt: skip
+    """Σ_i weight_i ℓ''_i x_i x_iᵀ over every stride-th row; the table is never copied as a whole.
 
     Parameters
     ----------
@@ -48,10 +39,8 @@ def hessian_sum(
         ℓ' is clipped to [−slope_bound, slope_bound].
     curvature_bound : float
         ℓ'' is clipped to [0, curvature_bound].
-    table : array or CSR matrix of shape (n, p)
-        Never copied as a whole.
-    scale, weight, target : arrays of shape (n,)
-        As in kernels.py.
+    block : Block
+        Bounded rows.
     w : array of shape (p,), or (p + 1,) with an intercept
         Where ℓ'' is taken.
     intercept : float
@@ -59,6 +48,7 @@ def hessian_sum(
     stride : int
         1 for the sum over all rows.
     """
+    table, scale, weight, target = block.table, block.scale, block.weight, block.target
     width = table.shape[1]
     total = np.zeros((w.size, w.size))
     rows_at_once = min(summation_block(target.size), _ROWS_AT_ONCE) * stride
@@ -68,7 +58,7 @@ def hessian_sum(
         if not counted.any():
             continue
         if not counted.all():
-            part = part[counted]  # rows that count as nothing may hold what is not a number
+            part = part[counted]  # ignored rows may hold what is not a number
         if not sparse.issparse(part):
             part = np.ascontiguousarray(part)  # sums in one order, whether or not a row was left out
         scales, weights, targets = (values[chosen][counted] for values in (scale, weight, target))
@@ -86,19 +76,6 @@ def hessian_sum(
     if intercept != 0.0:
         total[width, :width] = total[:width, width]
     return total
-
-
-def to_vector(matrix: Array) -> Array:
-    """The upper triangle with √2 on what is off the diagonal: as long as the matrix in Frobenius norm."""
-    above = np.triu_indices(matrix.shape[0], 1)
-    return np.concatenate([np.diagonal(matrix), _ROOT_TWO * matrix[above]])
-
-
-def to_matrix(vector: Array, size: int) -> Array:
-    """Undo `to_vector`."""
-    matrix = np.zeros((size, size))
-    matrix[np.triu_indices(size, 1)] = vector[size:] / _ROOT_TWO
-    return matrix + matrix.T + np.diag(vector[:size])
 
 
 def _roots(

@@ -1,4 +1,4 @@
-"""Compiled sums over rows: one pass over memory, threads used, every row's part bounded.
+"""Compiled sums of margin losses over rows: one pass over memory, threads used, every row's part bounded.
 
 A row's part is weight · scale · clip(ℓ'(scale · ⟨w, x⟩ + c·w_c, y)) · x, where `scale` clips the row to the
 declared norm and `clip` enforces the declared slope. So the sum's sensitivity does not depend on what the
@@ -6,9 +6,6 @@ rows hold, nor on whether a loss keeps the bounds that it declares. Rows of weig
 """
 
 import functools
-import itertools
-import math
-import os
 from concurrent.futures import Executor
 from typing import Any
 
@@ -18,36 +15,19 @@ from scipy import sparse
 
 from dperm.mechanisms.setting import summation_block
 from dperm.problem.losses import Loss
+from dperm.trusted.block import Block
 from dperm.trusted.compiling import compile_kernel, compiled
+from dperm.trusted.threads import pieces_of
 
 Array = NDArray[np.float64]
 
-# A larger entry makes its row count as nothing: beyond it a product with a coefficient could overflow.
-LARGEST_ENTRY = 1e150
-
-# Pieces of a sum that threads may take. Fixed, so that a seeded result does not depend on the machine.
-_PIECES = 8
-_SMALLEST_PIECE = 1 << 18
 _TILE = 64
 
 
-def n_threads() -> int:
-    """Threads worth starting on this machine."""
-    return min(_PIECES, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-
-
 def gradient_sum(
-    loss: Loss,
-    slope_bound: float,
-    table: Any,
-    scale: Array,
-    weight: Array,
-    target: Array,
-    w: Array,
-    intercept: float,
-    pool: Executor,
-) -> Array:
-    """Σ_i weight_i ∇ℓ_i(w) over dense or CSR rows.
+    loss: Loss, slope_bound: float, block: Block, w: Array, intercept: float, pool: Executor
+) -> Array:  # fmt: skip
+    """Σ_i weight_i ∇ℓ_i(w) over dense or CSR rows, which are never copied.
 
     Parameters
     ----------
@@ -55,10 +35,8 @@ def gradient_sum(
         Gives the derivative.
     slope_bound : float
         Every row's derivative is clipped to this size (norm, if it is a vector).
-    table : array or CSR matrix of shape (n, p)
-        Never copied.
-    scale, weight, target : arrays of shape (n,)
-        See the module's first lines.
+    block : Block
+        Bounded rows.
     w : array of shape (n_outputs · (p + 1),), or · p without an intercept
         Where the gradient is taken.
     intercept : float
@@ -66,6 +44,7 @@ def gradient_sum(
     pool : Executor
         Threads.
     """
+    table = block.table
     if sparse.issparse(table):
         columns: tuple[Any, ...] = (table.data, table.indices, table.indptr)
         kernel = _csr_scalar if loss.n_outputs == 1 else _csr_vector
@@ -76,14 +55,14 @@ def gradient_sum(
         work = int(table.size)
     shape = (w.size,) if loss.n_outputs == 1 else (loss.n_outputs, w.size // loss.n_outputs)
     point = np.ascontiguousarray(w).reshape(shape)
-    n = target.size
-    block = summation_block(n)
+    n = len(block)
+    rows_at_once = summation_block(n)
 
     def piece(edges: tuple[int, int]) -> Array:
         out = np.zeros(shape)
         kernel(
             compiled(loss.derivative), loss.parameters, slope_bound,
-            *columns, scale, weight, target, point, intercept, *edges, block, out,
+            *columns, block.scale, block.weight, block.target, point, intercept, *edges, rows_at_once, out,
         )  # fmt: skip
         return out
 
@@ -91,70 +70,6 @@ def gradient_sum(
     edges = pieces_of(n, work * loss.n_outputs, most=work // (4 * table.shape[1]))
     parts = [piece(edges[0])] if len(edges) == 1 else list(pool.map(piece, edges))
     return functools.reduce(np.add, parts).reshape(w.shape)
-
-
-def pieces_of(n: int, work: int, most: int = _PIECES) -> list[tuple[int, int]]:
-    """Cut n rows into pieces for threads: as many as the work is worth, whatever the machine."""
-    pieces = max(1, min(_PIECES, most, math.ceil(work / _SMALLEST_PIECE)))
-    return list(itertools.pairwise(n * k // pieces for k in range(pieces + 1)))
-
-
-def is_canonical(table: Any) -> bool:
-    """Whether every row of a CSR matrix names its columns in strictly increasing order.
-
-    A column named twice would add up in the gradient beyond the row's norm, so the matrix's own flag is not trusted.
-    """
-    if table.indptr.shape[0] != table.shape[0] + 1 or table.indices.shape[0] < table.data.shape[0]:
-        return False
-    return bool(_csr_is_canonical(table.indices, table.indptr, table.shape[1], table.data.shape[0]))
-
-
-def row_norms(table: Any) -> tuple[Array, Array]:
-    """l2 norm and largest entry of every row; NaN where an entry is not finite or larger than `LARGEST_ENTRY`."""
-    norms, entries = np.empty(table.shape[0]), np.empty(table.shape[0])
-    if sparse.issparse(table):
-        _csr_norms(table.data, table.indptr, norms, entries)
-    else:
-        _dense_norms(table, norms, entries)
-    return norms, entries
-
-
-@compile_kernel
-def _dense_norms(X, norms, entries):  # type: ignore[no-untyped-def]
-    for i in range(X.shape[0]):
-        total, largest = 0.0, 0.0
-        for j in range(X.shape[1]):
-            entry = np.float64(X[i, j])
-            total += entry * entry
-            # Written so that a NaN makes `largest` infinite as well.
-            largest = max(largest, abs(entry)) if abs(entry) <= LARGEST_ENTRY else np.inf
-        norms[i] = np.sqrt(total) if largest <= LARGEST_ENTRY else np.nan
-        entries[i] = largest if largest <= LARGEST_ENTRY else np.nan
-
-
-@compile_kernel
-def _csr_is_canonical(indices, indptr, n_columns, n_stored):  # type: ignore[no-untyped-def]
-    for i in range(indptr.shape[0] - 1):
-        if indptr[i] < 0 or indptr[i + 1] < indptr[i] or indptr[i + 1] > n_stored:
-            return False
-        previous = -1
-        for k in range(indptr[i], indptr[i + 1]):
-            if indices[k] <= previous or indices[k] >= n_columns:
-                return False
-            previous = indices[k]
-    return True
-
-
-@compile_kernel
-def _csr_norms(data, indptr, norms, entries):  # type: ignore[no-untyped-def]
-    for i in range(norms.shape[0]):
-        total, largest = 0.0, 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            entry = np.float64(data[k])
-            total += entry * entry
-            largest = max(largest, abs(entry)) if abs(entry) <= LARGEST_ENTRY else np.inf
-        norms[i] = np.sqrt(total) if largest <= LARGEST_ENTRY else np.nan
-        entries[i] = largest if largest <= LARGEST_ENTRY else np.nan
 
 
 @compile_kernel

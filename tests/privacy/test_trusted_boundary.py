@@ -1,4 +1,4 @@
-"""The wall: solvers cannot ask what was not paid for, nor touch, stop on or print what was not released."""
+"""The trusted boundary: solvers cannot ask what is not planned, nor touch, stop on or print what was not released."""
 
 import logging
 import subprocess
@@ -18,17 +18,18 @@ from dperm.mechanisms.setting import Setting
 from dperm.problem import Constants
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
-from dperm.trusted.rows import Rows
+from dperm.trusted.sources import ArraySource
 from privacy.harness import (
+    BlindOracle,
+    BoundaryBreach,
     N,
     P,
-    ScriptedOracle,
     Tainted,
     TaintedOracle,
-    WallBreach,
     base_table,
     logistic_problem,
     neighbours,
+    reveal,
     setting_of,
 )
 
@@ -40,8 +41,8 @@ def run_watched(solver, table, problem=None, oracle_type=TaintedOracle, seed=0):
     problem = problem or logistic_problem()
     setting = setting_of(problem, Adjacency.REPLACE_ONE, n=len(table.y))
     paid = calibrate(solver.plan(setting, GUARANTEE), GUARANTEE)
-    rows = Rows.from_table(table.X, table.y, problem)
-    with oracle_type(rows, problem, setting, paid, Randomness.from_random_state(seed)) as oracle:
+    source = ArraySource(table.X, table.y)
+    with oracle_type(source, problem, setting, paid, Randomness.from_random_state(seed)) as oracle:
         return solver.run(oracle, problem, paid.plan, problem.start(P)), oracle.asked
 
 
@@ -49,15 +50,15 @@ def check_solver(solver, problem=None, capsys=None, caplog=None):
     """The three rules: touch nothing unreleased, do the same on every table, print nothing."""
     table = base_table()
     run_watched(solver, table, problem)
-    reference = run_watched(solver, table, problem, ScriptedOracle)
+    reference = run_watched(solver, table, problem, BlindOracle)
     for other in neighbours(table, Adjacency.REPLACE_ONE):
-        answer, asked = run_watched(solver, other, problem, ScriptedOracle)
+        answer, asked = run_watched(solver, other, problem, BlindOracle)
         if asked != reference[1] or not np.array_equal(answer, reference[0]):
-            raise WallBreach("the solver did something else on a neighbouring table")
+            raise BoundaryBreach("the solver did something else on a neighbouring table")
     if capsys is not None:
         printed = capsys.readouterr()
         if printed.out or printed.err or caplog.records:
-            raise WallBreach("the solver printed something")
+            raise BoundaryBreach("the solver printed something")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_every_solver_stays_on_its_side(solver, problem, capsys, caplog):
 
 
 class Cheat(DPGD):
-    """Follows DP-GD's plan with every step paid for, until it cheats."""
+    """Follows DP-GD's plan with every step accounted for, until it cheats."""
 
     def plan(self, setting, guarantee):
         return DPGD(n_steps=5, accounting="composition").plan(setting, guarantee)
@@ -81,26 +82,26 @@ class Cheat(DPGD):
 
 class ReadsRows(Cheat):
     def run(self, oracle, problem, plan, start):
-        return start + oracle._rows.table.mean()
+        return start + oracle._sums.source.blocks(problem)[0].table.mean()
 
 
 class UsesExactGradient(Cheat):
     def run(self, oracle, problem, plan, start):
-        return start - oracle._exact_gradient(oracle._rows, start, 1.0)
+        return start - oracle._sums.gradient(start)
 
 
 class StopsOnTheExactGradient(Cheat):
     def run(self, oracle, problem, plan, start):
         for _ in range(5):
             start = start - oracle.ask(plan.planned[0], start)
-            if np.linalg.norm(oracle._exact_gradient(oracle._rows, start, 1.0)) < 1e-3:
+            if np.linalg.norm(oracle._sums.gradient(start)) < 1e-3:
                 break
         return start
 
 
 class PrintsTheExactGradient(Cheat):
     def run(self, oracle, problem, plan, start):
-        sys.stdout.write(f"{oracle._exact_gradient(oracle._rows, start, 1.0)}")
+        sys.stdout.write(f"{oracle._sums.gradient(start)}")
         return start
 
 
@@ -114,7 +115,7 @@ class SmugglesThroughTheOracle(Cheat):
     """Opens the taint with the real class, as code that imports nothing could."""
 
     def run(self, oracle, problem, plan, start):
-        asked = int(abs(object.__getattribute__(oracle._rows, "_Tainted__value").table[0, 0]) > 0.9) + 1
+        asked = int(abs(reveal(oracle._sums).source.blocks(problem)[0].table[0, 0]) > 0.9) + 1
         for _ in range(asked):
             oracle.ask(plan.planned[0], start)
         return start
@@ -132,7 +133,7 @@ class SmugglesThroughTheOracle(Cheat):
     ],
 )
 def test_a_cheating_solver_is_caught(cheat, capsys, caplog):
-    with pytest.raises(WallBreach):
+    with pytest.raises(BoundaryBreach):
         check_solver(cheat(), None, capsys, caplog)
 
 
@@ -142,7 +143,7 @@ def test_a_cheating_solver_is_caught(cheat, capsys, caplog):
      lambda v: f"{v}", lambda v: v[0], lambda v: np.ones(2) * v, lambda v: v.copy(), lambda v: v == v],
 )  # fmt: skip
 def test_tainted_values_cannot_be_touched(touch):
-    with pytest.raises(WallBreach):
+    with pytest.raises(BoundaryBreach):
         touch(Tainted(np.ones(3)))
 
 
@@ -153,8 +154,8 @@ def open_oracle(count, rate=1.0, problem=None):
     item = PlannedQuery(query, count)
     plan = Plan("test", (item,), {})
     table = base_table()
-    rows = Rows.from_table(table.X, table.y, problem)
-    return Oracle(rows, problem, setting, CalibratedPlan(plan, 5.0), Randomness.from_random_state(0)), item
+    source = ArraySource(table.X, table.y)
+    return Oracle(source, problem, setting, CalibratedPlan(plan, 5.0), Randomness.from_random_state(0)), item
 
 
 def test_the_query_that_would_exceed_the_plan_is_never_answered():
@@ -180,9 +181,9 @@ def test_a_query_on_understated_bounds_is_refused():
     lying = Setting(Constants(**{**values, "lipschitz": 0.1}), N, Adjacency.REPLACE_ONE)
     paid = CalibratedPlan(Plan("test", (PlannedQuery(GradientQuery(lying)),), {}), 5.0)
     table = base_table()
-    rows = Rows.from_table(table.X, table.y, problem)
+    source = ArraySource(table.X, table.y)
     with pytest.raises(PlanExceeded, match="bounds"):
-        Oracle(rows, problem, honest, paid, Randomness.from_random_state(0))
+        Oracle(source, problem, honest, paid, Randomness.from_random_state(0))
 
 
 def test_a_question_that_fails_is_charged_all_the_same():
@@ -226,12 +227,12 @@ def test_a_question_that_does_not_fit_the_query_is_refused_in_one_sentence(point
 )
 def test_points_of_every_kind_of_number_get_the_answer_of_their_float64_values(w, anchor):
     problem, table = logistic_problem(), base_table()
-    rows = Rows.from_table(table.X, table.y, problem)
+    source = ArraySource(table.X, table.y)
     item = PlannedQuery(DifferenceQuery(setting_of(problem, Adjacency.REPLACE_ONE), 0.5))
     paid = CalibratedPlan(Plan("test", (item,), {}), 5.0)
 
     def answer(*points):
-        with Oracle(rows, problem, item.query.setting, paid, Randomness.from_random_state(0)) as oracle:
+        with Oracle(source, problem, item.query.setting, paid, Randomness.from_random_state(0)) as oracle:
             return oracle.ask(item, *points)
 
     np.testing.assert_array_equal(answer(w, anchor), answer(np.float64(w), np.float64(anchor)))
@@ -252,10 +253,10 @@ def test_the_import_contract_would_notice_a_breach(tmp_path):
     shutil.copytree(root / "src" / "dperm", tmp_path / "dperm", ignore=shutil.ignore_patterns("*.npz", "__pycache__"))
     shutil.copy(root / "pyproject.toml", tmp_path)
     solver = tmp_path / "dperm" / "solvers" / "descent" / "dp_gd.py"
-    solver.write_text("from dperm.trusted.rows import Rows\n" + solver.read_text())
+    solver.write_text("from dperm.trusted.block import Block\n" + solver.read_text())
     result = subprocess.run(
         [Path(sys.executable).parent / "lint-imports", "--no-cache", "--no-logo"],
         cwd=tmp_path, env={"PYTHONPATH": str(tmp_path), "PATH": ""}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.returncode == 1
-    assert "dperm.solvers.descent.dp_gd -> dperm.trusted.rows" in result.stdout
+    assert "dperm.solvers.descent.dp_gd -> dperm.trusted.block" in result.stdout

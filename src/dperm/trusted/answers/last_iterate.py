@@ -1,0 +1,20 @@
+"""The answer to `LastIterateQuery`."""
+
+import numpy as np
+
+from dperm.errors import InvalidParameter
+from dperm.mechanisms import LastIterateQuery
+from dperm.trusted.answers.base import Array, Asked, answers
+
+
+@answers(LastIterateQuery)
+def noisy_path(query: LastIterateQuery, asked: Asked, w: Array) -> Array:
+    """Algorithm 4 with a proximal step: only the last iterate leaves."""
+    if float(np.linalg.norm(w)) > asked.setting.constants.norm_bound * (1.0 + 1e-9):
+        raise InvalidParameter("a path of which only the end leaves must start in the domain.")
+    for _ in range(query.n_steps):
+        exact = asked.sums.gradient(w) / asked.setting.n
+        asked.advance(1)
+        gradient = asked.noise.release(exact, query.sensitivity)
+        w = asked.problem.prox(w - query.step_size * gradient, query.step_size)
+    return w

@@ -1,0 +1,46 @@
+"""The answer to `RangeQuery`: the ends that a noisy bisection finds leave, and nothing else."""
+
+import numpy as np
+
+from dperm.mechanisms import RangeQuery
+from dperm.trusted.answers.base import Array, Asked, answers
+from dperm.trusted.noise import Noise
+
+
+@answers(RangeQuery)
+def noisy_range(query: RangeQuery, asked: Asked) -> Array:
+    """The lower and the upper end."""
+    above = below = np.zeros(len(query.candidates))
+    for numbers in asked.sums.source.numbers(query.column):
+        more_above, more_below = exact_counts(numbers, query)
+        above, below = above + more_above, below + more_below
+    high, from_the_top = first_place(above, query, asked.noise), first_place(below[::-1], query, asked.noise)
+    return np.array(_rising(query, len(query.candidates) - 1 - from_the_top, high))
+
+
+def exact_counts(numbers: Array, query: RangeQuery) -> tuple[Array, Array]:
+    """How many values lie above and below every candidate, before noise; a missing value counts for neither."""
+    known, candidates = np.sort(numbers[~np.isnan(numbers)]), np.asarray(query.candidates)
+    above = known.size - np.searchsorted(known, candidates, side="right")
+    below = np.searchsorted(known, candidates, side="left")
+    return above.astype(np.float64), below.astype(np.float64)
+
+
+def first_place(counts: Array, query: RangeQuery, noise: Noise) -> int:
+    """The first place whose count is the wanted number of values or fewer, by bisection; counts fall."""
+    first, last = 0, counts.size - 1
+    for _ in range(query.steps_per_end):
+        middle = (first + last) // 2
+        if noise.release(counts[middle : middle + 1], query.sensitivity)[0] <= query.beyond:
+            last = middle
+        else:
+            first = min(middle + 1, last)
+    return last
+
+
+def _rising(query: RangeQuery, low: int, high: int) -> tuple[float, float]:
+    """The ends in order, and apart: of a column that hardly varies both may be the same candidate."""
+    low, high = min(low, high), max(low, high)
+    if low == high:
+        low, high = max(low - 1, 0), min(high + 1, len(query.candidates) - 1)
+    return query.candidates[low], query.candidates[high]

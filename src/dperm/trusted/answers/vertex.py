@@ -1,0 +1,23 @@
+"""The answer to `VertexQuery`."""
+
+import numpy as np
+
+from dperm.errors import UnsupportedProblem
+from dperm.mechanisms import VertexQuery
+from dperm.problem.domains.mirror import EntropicDomain
+from dperm.trusted.answers.base import Array, Asked, answers
+
+
+@answers(VertexQuery)
+def noisy_vertex(query: VertexQuery, asked: Asked, w: Array) -> Array:
+    """The vertex towards which the mean risk falls most steeply, −⟨v, ∇F(w)⟩, by noisy max."""
+    domain = asked.problem.domain
+    if not isinstance(domain, EntropicDomain):
+        raise UnsupportedProblem(f"the domain {domain.name} does not list its vertices.")
+    gains = -domain.pull_back(asked.sums.gradient(w) / asked.setting.n)
+    asked.advance(1)
+    noisy = asked.noise.release(gains, query.sensitivity)
+    # Only the winner leaves. What it and the others scored is not accounted for.
+    chosen = np.zeros(noisy.size)
+    chosen[noisy.argmax()] = 1.0
+    return domain.coefficients(chosen)

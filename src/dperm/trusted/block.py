@@ -1,0 +1,136 @@
+"""Bounded rows: clipped to the declared bounds, never copied, never measured for anybody outside `trusted/`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dperm.errors import InvalidParameter
+from dperm.problem import Problem
+from dperm.trusted.row_norms import is_canonical, row_norms
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Block:
+    """Rows of one piece of a table, bounded; the arrays never leave `trusted/`.
+
+    Attributes
+    ----------
+    table : array or CSR matrix
+        The values as handed in.
+    target : array
+        Encoded and clipped targets.
+    scale : array
+        min(1, R/‖x_i‖₂, B/‖x_i‖_∞): makes the row obey the declared norm and the bound on its entries.
+    weight : array
+        The row's weight; 0 for a row that is ignored (a value that is not finite, or an unknown label).
+    """
+
+    table: Any
+    target: Array
+    scale: Array
+    weight: Array
+
+    @classmethod
+    def from_table(cls, X: Any, y: Any, problem: Problem, weights: Array | None = None) -> "Block":
+        """Read a piece of a table once and bound every row: the one place where any row is bounded.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Features and numeric targets.
+        problem : Problem
+            Declares the bounds.
+        weights : array, optional
+            Weight per row, at most `problem.weight_bound`; 1 if absent.
+        """
+        table = as_table(X)
+        given = _numbers(np.asarray(y))
+        target = problem.loss.encode(given)
+        norms, entries = row_norms(table)
+        usable = np.isfinite(norms) & np.isfinite(given) & np.isfinite(target)
+        # A few ulp below the bounds, so that the scaled row, measured again, does not exceed them.
+        room = 1.0 - 8.0 * table.shape[1] * 2.0**-53
+        scale = np.ones(target.size)
+        for size, bound in ((norms, problem.row_norm), (entries, problem.largest_entry)):
+            limit = bound * room
+            scale = np.minimum(scale, limit / np.maximum(np.where(usable, size, np.inf), limit))
+        weight = np.ones(target.size)
+        if weights is not None:
+            weight = np.clip(np.nan_to_num(np.asarray(weights, dtype=np.float64)), 0.0, problem.weight_bound)
+        return cls(table, np.where(usable, target, 0.0), scale, np.where(usable, weight, 0.0))
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self.target.size)
+
+    def __reduce__(self) -> Any:
+        """Blocks are not to be written anywhere."""
+        raise TypeError("rows cannot be pickled or copied: they never leave the trusted side.")
+
+    def take(self, chosen: NDArray[np.intp]) -> "Block":
+        """The chosen rows."""
+        return Block(self.table[chosen], self.target[chosen], self.scale[chosen], self.weight[chosen])
+
+
+def as_table(X: Any) -> Any:
+    """Bring a table into a form that the kernels read, CSR or a numeric array, without a copy where it is one."""
+    if sparse.issparse(X):
+        table = X if X.format == "csr" else X.tocsr()
+        if table.dtype.kind not in "fiub":
+            raise InvalidParameter("the table must hold real numbers.")
+        if not _is_plain(table.dtype):
+            table = table.astype(np.float64)
+        return table if is_canonical(table) else _canonical(table)
+    table = np.ma.filled(X.astype(np.float64), np.nan) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+    if table.ndim != 2:
+        raise InvalidParameter(f"the table must have two dimensions (rows and columns), got {table.ndim}.")
+    if table.dtype.kind == "O":
+        # Data frames with missing whole numbers know how to become floats.
+        table = (
+            X.to_numpy(dtype=np.float64, na_value=np.nan)
+            if hasattr(X, "isna") and _holds_numbers(X)
+            else _numbers(table)
+        )
+    if table.dtype.kind not in "fiub":
+        raise InvalidParameter(f"the table must hold real numbers, got {table.dtype}.")
+    return table if _is_plain(table.dtype) else table.astype(np.float64)
+
+
+def _is_plain(dtype: np.dtype[Any]) -> bool:
+    """Whether the kernels can be compiled for it."""
+    return dtype.isnative and (dtype.kind != "f" or dtype.itemsize in (4, 8))
+
+
+def _holds_numbers(frame: Any) -> bool:
+    return all(getattr(kind, "kind", "O") in "fiub" for kind in frame.dtypes)
+
+
+def _numbers(values: NDArray[Any]) -> Array:
+    """Turn Python objects into floats; the message must not show the one that is not a number."""
+    try:
+        if values.dtype.kind != "c":
+            return values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    # Raised here and not above, so that the message with the value is not kept as its context.
+    raise InvalidParameter("the values must be real numbers; encode text first.")
+
+
+def _canonical(table: Any) -> Any:
+    """Copy a CSR matrix with its columns in order and duplicates added up."""
+    try:
+        copy = table.astype(np.float64)
+        copy.has_canonical_format = False
+        copy.has_sorted_indices = False
+        copy.check_format(full_check=True)
+        copy.sum_duplicates()
+    except ValueError:
+        copy = None
+    if copy is None or not is_canonical(copy):
+        raise InvalidParameter("the sparse table is malformed.")
+    return copy

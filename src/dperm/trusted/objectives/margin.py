@@ -1,0 +1,83 @@
+"""Losses of a margin, f(w, (x, y)) = ℓ(⟨w, x⟩, y), on fused kernels."""
+
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+
+from dperm.mechanisms.setting import Setting, margin_rounding
+from dperm.trusted.block import Block
+from dperm.trusted.objectives.base import Array, Indices, Objective, Steps
+from dperm.trusted.objectives.margin_differences import difference_sum
+from dperm.trusted.objectives.margin_gradients import gradient_sum
+from dperm.trusted.objectives.margin_hessians import hessian_sum
+from dperm.trusted.objectives.margin_steps import take_steps
+from dperm.trusted.sampling import Batches
+
+
+class MarginObjective(Objective):
+    """A loss of one or several margins, linear in the coefficients.
+
+    The kernels clip slopes: a slope's bound is the bound on the gradient over the longest row that may come.
+    """
+
+    has_compiled_steps = True
+
+    @property
+    def has_hessian(self) -> bool:
+        """For one margin: a row's part then has rank one."""
+        return self.problem.loss.n_outputs == 1
+
+    def gradient_sum(self, block: Block, w: Array, bound: float | None, pool: Executor) -> Array:
+        """Σ ℓ'(⟨w, x_i⟩, y_i) x_i."""
+        problem = self.problem
+        return gradient_sum(problem.loss, self._slope_bound(block, bound), block, w, problem.intercept_value, pool)
+
+    def difference_sum(
+        self, block: Block, chosen: Indices, w: Array, anchor: Array, bound: float, pool: Executor
+    ) -> Array:
+        """Σ over the chosen rows of [ℓ'(⟨w, x_i⟩, y_i) − ℓ'(⟨anchor, x_i⟩, y_i)] x_i."""
+        slope_bound = bound / self.problem.slope_scale
+        return difference_sum(
+            self.problem.loss, slope_bound, block, chosen, w, anchor, self.problem.intercept_value, pool
+        )
+
+    def hessian_sum(self, block: Block, w: Array, stride: int, bound: float) -> Array:
+        """Σ ℓ''(⟨w, x_i⟩, y_i) x_i x_iᵀ over every stride-th row; for one margin only."""
+        if not self.has_hessian:
+            return super().hessian_sum(block, w, stride, bound)
+        problem = self.problem
+        return hessian_sum(
+            problem.loss, bound / problem.slope_scale, problem.curvature_bound(block.table.shape[1]), block, w,
+            problem.intercept_value, stride,
+        )  # fmt: skip
+
+    def risk_sum(self, block: Block, w: Array) -> float:
+        """Σ ℓ(⟨w, x_i⟩, y_i)."""
+        loss, width = self.problem.loss, block.table.shape[1]
+        matrix = w.reshape(loss.n_outputs, -1)
+        with np.errstate(invalid="ignore"):
+            margins = block.scale[:, None] * np.asarray(block.table @ matrix[:, :width].T)
+        if self.problem.intercept:
+            margins = margins + self.problem.intercept_value * matrix[:, width]
+        counted = block.weight > 0
+        margin = margins[counted] if loss.n_outputs > 1 else margins[counted, 0]
+        values = loss.value(margin, block.target[counted], *loss.parameters)
+        return float((values * block.weight[counted]).sum())
+
+    def gradient_rounding(self, setting: Setting, norm: float) -> float:
+        """Margins are rounded, and slopes with them."""
+        return margin_rounding(setting, norm)
+
+    def steps(
+        self, block: Block, batches: Batches, steps: Steps, join: Any, drawn: Array
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """All steps in one compiled loop, coordinate-wise proximal steps included."""
+        bound = self._slope_bound(block, steps.bound)
+        return take_steps(
+            self.problem.loss, bound, block, batches, steps, self.problem.intercept_value, join, drawn
+        )  # fmt: skip
+
+    def _slope_bound(self, block: Block, bound: float | None) -> float:
+        problem = self.problem
+        return problem.slope_bound(block.table.shape[1]) if bound is None else bound / problem.slope_scale

@@ -1,0 +1,72 @@
+"""Compiled measurements of rows: their norms, and whether sparse ones are well formed."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dperm.trusted.compiling import compile_kernel
+
+Array = NDArray[np.float64]
+
+# A larger entry makes its row ignored: beyond it a product with a coefficient could overflow.
+LARGEST_ENTRY = 1e150
+
+
+def is_canonical(table: Any) -> bool:
+    """Whether every row of a CSR matrix names its columns in strictly increasing order.
+
+    A column named twice would add up in the gradient beyond the row's norm, so the matrix's own flag is not trusted.
+    """
+    if table.indptr.shape[0] != table.shape[0] + 1 or table.indices.shape[0] < table.data.shape[0]:
+        return False
+    return bool(_csr_is_canonical(table.indices, table.indptr, table.shape[1], table.data.shape[0]))
+
+
+def row_norms(table: Any) -> tuple[Array, Array]:
+    """l2 norm and largest entry of every row; NaN where an entry is not finite or larger than `LARGEST_ENTRY`."""
+    norms, entries = np.empty(table.shape[0]), np.empty(table.shape[0])
+    if sparse.issparse(table):
+        _csr_norms(table.data, table.indptr, norms, entries)
+    else:
+        _dense_norms(table, norms, entries)
+    return norms, entries
+
+
+@compile_kernel
+def _dense_norms(X, norms, entries):  # type: ignore[no-untyped-def]
+    for i in range(X.shape[0]):
+        total, largest = 0.0, 0.0
+        for j in range(X.shape[1]):
+            entry = np.float64(X[i, j])
+            total += entry * entry
+            # Written so that a NaN makes `largest` infinite as well.
+            largest = max(largest, abs(entry)) if abs(entry) <= LARGEST_ENTRY else np.inf
+        norms[i] = np.sqrt(total) if largest <= LARGEST_ENTRY else np.nan
+        entries[i] = largest if largest <= LARGEST_ENTRY else np.nan
+
+
+@compile_kernel
+def _csr_is_canonical(indices, indptr, n_columns, n_stored):  # type: ignore[no-untyped-def]
+    for i in range(indptr.shape[0] - 1):
+        if indptr[i] < 0 or indptr[i + 1] < indptr[i] or indptr[i + 1] > n_stored:
+            return False
+        previous = -1
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[k] <= previous or indices[k] >= n_columns:
+                return False
+            previous = indices[k]
+    return True
+
+
+@compile_kernel
+def _csr_norms(data, indptr, norms, entries):  # type: ignore[no-untyped-def]
+    for i in range(norms.shape[0]):
+        total, largest = 0.0, 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            entry = np.float64(data[k])
+            total += entry * entry
+            largest = max(largest, abs(entry)) if abs(entry) <= LARGEST_ENTRY else np.inf
+        norms[i] = np.sqrt(total) if largest <= LARGEST_ENTRY else np.nan
+        entries[i] = largest if largest <= LARGEST_ENTRY else np.nan

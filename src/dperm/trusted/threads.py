@@ -1,0 +1,19 @@
+"""How sums are cut into pieces for threads: the same on every machine, so that a seeded result is too."""
+
+import itertools
+import math
+import os
+
+_PIECES = 8
+_SMALLEST_PIECE = 1 << 18
+
+
+def n_threads() -> int:
+    """Threads worth starting on this machine."""
+    return min(_PIECES, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def pieces_of(n: int, work: int, most: int = _PIECES) -> list[tuple[int, int]]:
+    """Cut n rows into pieces for threads: as many as the work is worth, whatever the machine."""
+    pieces = max(1, min(_PIECES, most, math.ceil(work / _SMALLEST_PIECE)))
+    return list(itertools.pairwise(n * k // pieces for k in range(pieces + 1)))

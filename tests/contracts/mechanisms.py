@@ -1,0 +1,60 @@
+"""Every mechanism of the package with ordinary settings, and how it is asked."""
+
+import numpy as np
+
+from dperm import L2, L1Ball, Logistic, Problem
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import (
+    DescentOutputQuery,
+    DifferenceQuery,
+    GradientQuery,
+    HessianQuery,
+    LastIterateQuery,
+    LocalGradientQuery,
+    ObjectivePerturbationQuery,
+    OutputPerturbationQuery,
+    PrintedEpochQuery,
+    RangeQuery,
+    SmallestEigenvalueQuery,
+    StochasticStepsQuery,
+    VertexQuery,
+)
+from dperm.mechanisms.setting import Setting
+
+N, P = 300, 4
+# A problem that every mechanism takes.
+PROBLEM = Problem(Logistic(), L2(0.1), L1Ball(2.0))
+SETTING = Setting(PROBLEM.constants(P), N, Adjacency.REPLACE_ONE)
+CANDIDATES = tuple(np.linspace(-60.0, 60.0, 400).tolist())
+
+MECHANISMS = [
+    GradientQuery(SETTING),
+    GradientQuery(SETTING, 0.3),
+    LocalGradientQuery(SETTING),
+    DifferenceQuery(SETTING, 0.3),
+    HessianQuery(SETTING),
+    SmallestEigenvalueQuery(SETTING),
+    LastIterateQuery(SETTING, 5, 0.5),
+    DescentOutputQuery(SETTING, 5, 0.5),
+    OutputPerturbationQuery(SETTING, 1e-6),
+    ObjectivePerturbationQuery(SETTING, 0.05, 1e-6, 0.01, "Gaussian"),
+    ObjectivePerturbationQuery(SETTING, 0.05, 1e-6, 0.01, "Gamma"),
+    PrintedEpochQuery(SETTING, 0.3, 4, 0.5),
+    StochasticStepsQuery(SETTING, 0.3, 4),
+    VertexQuery(SETTING),
+    VertexQuery(SETTING, "laplace"),
+    RangeQuery(SETTING, "x0", CANDIDATES, 3.0),
+    RangeQuery(SETTING, "x0", CANDIDATES, 3.0, "Laplace"),
+]
+
+
+def name(query):
+    """For a test's identifier: the settings are the same in all."""
+    return f"{type(query).__name__}-{query.distribution}-{query.sampling_rate:g}"
+
+
+def question(query):
+    """Released points, and a step size where one belongs to it."""
+    points = np.random.default_rng(7).normal(size=(query.n_points, SETTING.constants.dimension)) / 4.0
+    sizes = {PrintedEpochQuery: 0.5, StochasticStepsQuery: np.full(query.n_steps, 0.5)}
+    return list(points), {"step_size": sizes[type(query)]} if query.takes_step_size else {}

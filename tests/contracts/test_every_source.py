@@ -1,0 +1,245 @@
+"""What every source of rows promises: the same sums, the same fits and the same sampling as one array of its rows."""
+
+import dataclasses
+import math
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from contracts.solvers import STEADY_EXAMPLES
+from contracts.sources import MAKE, PROBLEM, SCHEMA, SOURCES, CutSource, N, P, frame, made, numbers
+from dperm import (
+    L2,
+    Classes,
+    Guarantee,
+    Huber,
+    InvalidParameter,
+    L1Ball,
+    L2Ball,
+    Logistic,
+    Number,
+    Problem,
+    Schema,
+    Softmax,
+    Squared,
+)
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms import StochasticStepsQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.mechanisms.setting import Setting, summation_slack
+from dperm.planning.options import FitOptions
+from dperm.trusted.minimiser import minimiser
+from dperm.trusted.noise import Randomness
+from dperm.trusted.oracle import Oracle
+from dperm.trusted.sources import ArraySource, TableSource
+from dperm.trusted.sums import RowSums, add_up
+
+SETTING = Setting(PROBLEM.constants(P), N, Adjacency.REPLACE_ONE)
+# What the padding of a sensitivity allows two computed means of one table to differ by.
+PADDING = summation_slack(N) * SETTING.constants.lipschitz / N
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with ThreadPoolExecutor(2) as threads:
+        yield threads
+
+
+def sums(source, pool, problem=PROBLEM, seed=0):
+    return RowSums(source, problem, pool, np.random.default_rng(seed))
+
+
+def points(problem=PROBLEM):
+    return np.random.default_rng(3).normal(size=(2, problem.dimension(P)))
+
+
+def test_every_source_of_the_package_is_tested():
+    assert {*MAKE, CutSource} == set(SOURCES)
+
+
+@pytest.mark.parametrize("cls", SOURCES)
+def test_its_public_shape_is_that_of_the_encoded_rows(cls, pool):
+    source = made(cls, *numbers())
+    assert (source.n_rows, source.n_features) == (N, P)
+    blocks = list(source.blocks(PROBLEM))
+    assert sum(map(len, blocks)) == N
+    assert {block.table.shape[1] for block in blocks} == {P}
+    with pytest.raises(TypeError, match="never leave"):
+        pickle.dumps(source)
+
+
+@pytest.mark.parametrize("cls", SOURCES)
+def test_its_sums_are_those_of_one_array(cls, pool):
+    one, other = sums(ArraySource(*numbers()), pool), sums(made(cls, *numbers()), pool)
+    w, anchor = points()
+    assert np.linalg.norm(one.gradient(w) - other.gradient(w)) / N <= PADDING
+    assert np.linalg.norm(one.gradient(w, 0.3) - other.gradient(w, 0.3)) / N <= PADDING
+    difference = one.difference(w, anchor, 10.0, 1.0) - other.difference(w, anchor, 10.0, 1.0)
+    assert np.linalg.norm(difference) / N <= 2 * PADDING
+    allowed = summation_slack(N) * SETTING.constants.smoothness
+    assert np.linalg.norm(one.hessian(w) - other.hessian(w)) <= allowed
+    assert other.risk(w) == pytest.approx(one.risk(w), rel=1e-12)
+
+
+@pytest.mark.parametrize("cls", SOURCES)
+def test_its_minimiser_is_that_of_one_array(cls, pool):
+    tolerance, start = 1e-7, np.zeros(PROBLEM.dimension(P))
+    linear = np.random.default_rng(1).normal(size=start.size)
+    one, other = (
+        minimiser(PROBLEM, sums(source, pool), SETTING, linear, 0.01, tolerance, start)
+        for source in (ArraySource(*numbers()), made(cls, *numbers()))
+    )
+    # Two points with subgradients of at most τ are within 2τ/(μ + ridge).
+    assert np.linalg.norm(one - other) <= 2 * tolerance / 0.06
+
+
+def fitted(problem, source, solver, *, noise=None, guarantee=None, schema=None):
+    options = FitOptions(problem, guarantee=guarantee, noise=noise, solver=solver, schema=schema)
+    return options.plan(source.n_rows, source.n_features).run(source, random_state=0)
+
+
+def is_sampled(solver, problem):
+    fit = FitOptions(problem, guarantee=None, noise=None, solver=solver).plan(N, P)
+    return any(item.query.sampling_rate < 1.0 for item in fit.calibrated.plan.planned)
+
+
+@pytest.mark.parametrize("solver", STEADY_EXAMPLES, ids=repr)
+def test_a_fit_without_noise_does_not_depend_on_how_rows_are_cut(solver):
+    problems = (PROBLEM, Problem(Logistic(), domain=L1Ball(3.0)), Problem(Squared(), L2(0.1), L2Ball(2.0)))
+    problem = next(problem for problem in problems if solver.refusal(problem) is None)
+    if hasattr(solver, "max_steps"):  # as many as tell, not as many as the optimum takes
+        solver = dataclasses.replace(solver, max_steps=200)
+    if is_sampled(solver, problem):
+        pytest.skip("another cut draws other batches: see the sampled steps below")
+    cut = CutSource(*numbers())
+    one, other = (fitted(problem, source, solver).w for source in (ArraySource(*numbers()), cut))
+    # Rounding, and for minimisers what their tolerance leaves open.
+    np.testing.assert_allclose(other, one, rtol=1e-6, atol=1e-7)
+    assert cut.passes >= 1
+
+
+@pytest.mark.parametrize("cls", SOURCES)
+def test_a_fit_with_noise_draws_the_same_noise_from_every_source(cls):
+    noisy = {"noise": "certified", "guarantee": Guarantee(1.0, 1e-6)}
+    one, other = (
+        fitted(PROBLEM, source, "dp-gd", **noisy).w for source in (ArraySource(*numbers()), made(cls, *numbers()))
+    )
+    np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("noise", [None, 0.7])
+@pytest.mark.parametrize("problem", [PROBLEM, Problem(Huber(), domain=L1Ball(0.2))], ids=["compiled", "own prox"])
+def test_steps_over_several_blocks_are_the_compiled_steps_over_one(problem, noise):
+    setting = Setting(problem.constants(P), N, Adjacency.REPLACE_ONE)
+    item = PlannedQuery(StochasticStepsQuery(setting, 1.0, 12))
+    plan = CalibratedPlan(Plan("test", (item,), {}), noise)
+    start, step_sizes = np.full(problem.dimension(P), 0.1), np.linspace(0.5, 0.1, 12)
+    answers = []
+    for source in (ArraySource(*numbers()), CutSource(*numbers())):
+        with Oracle(source, problem, setting, plan, Randomness.from_random_state(4)) as oracle:
+            answers.append(oracle.ask(item, start, step_size=step_sizes))
+    np.testing.assert_allclose(answers[1], answers[0], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["dp-sgd", "dp-svrg", "dp-katyusha", "bassily-sgd", "rrpsgd"])
+def test_sampled_solvers_run_over_several_blocks_and_come_to_the_same_optimum(solver):
+    problem = Problem(Logistic(), L2(0.5))
+    one, other = (fitted(problem, source, solver).w for source in (ArraySource(*numbers()), CutSource(*numbers())))
+    assert np.linalg.norm(one - other) <= 0.1 * np.linalg.norm(one)
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.4])
+def test_rows_are_sampled_at_the_accounted_rate_and_independently_in_every_block(rate, pool):
+    n, draws = 40, 4000
+    X, y = np.eye(n), np.ones(n)  # a row is a coordinate, so a sum shows who is in it
+    problem = Problem(Logistic())
+    source = CutSource(X, y, edges=(0, 1, 1, 30, n))
+    watched = sums(source, pool, problem, seed=2)
+    included = np.array([watched.gradient(np.zeros(n), rate=rate) != 0.0 for _ in range(draws)])
+    # Binomial standard errors; 4.5 of them over 40 rows and 780 pairs: false alarm below 1 %, fixed seed.
+    assert np.abs(included.mean(axis=0) - rate).max() <= 4.5 * math.sqrt(rate * (1 - rate) / draws)
+    pairs = (included.T.astype(float) @ included.astype(float) / draws)[np.triu_indices(n, 1)]
+    assert np.abs(pairs - rate**2).max() <= 4.5 * math.sqrt(rate**2 * (1 - rate**2) / draws)
+
+
+def test_losses_of_several_outputs_add_up_over_blocks_too(pool):
+    problem = Problem(Softmax(3), L2(0.1), intercept=True)
+    X, _ = numbers()
+    y = np.random.default_rng(5).integers(0, 3, N).astype(float)
+    w, anchor = points(problem)
+    one, other = sums(ArraySource(X, y), pool, problem), sums(CutSource(X, y), pool, problem)
+    np.testing.assert_allclose(other.gradient(w), one.gradient(w), rtol=1e-11, atol=1e-11)
+    expected = one.difference(w, anchor, 9.0, 1.0)
+    np.testing.assert_allclose(other.difference(w, anchor, 9.0, 1.0), expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 3, 7, 64, 1000])
+def test_a_sum_by_pairs_takes_no_part_through_more_additions_than_the_padding_counts(n_parts):
+    class Counted:
+        def __init__(self, depth=0):
+            self.depth = depth
+
+        def __add__(self, other):
+            return Counted(max(self.depth, other.depth) + 1)
+
+    assert add_up(Counted() for _ in range(n_parts)).depth <= math.ceil(math.log2(n_parts)) + 1
+    assert add_up(float(k) for k in range(n_parts)) == n_parts * (n_parts - 1) / 2
+
+
+def test_an_array_is_read_once_per_fit_and_kept():
+    source = ArraySource(*numbers())
+    assert source.blocks(PROBLEM) is source.blocks(PROBLEM)
+
+
+def test_private_ranges_are_found_among_all_blocks_and_rows_encoded_with_them():
+    class CutTable(TableSource):
+        def numbers(self, column):
+            for values in super().numbers(column):
+                yield from np.array_split(values, 7)
+
+    X, y = numbers()
+    schema = Schema({**SCHEMA.columns, "x0": Number("private", within=(-9, 9))}, Classes("y", [0, 1]))
+    fixed = {"noise": "certified", "guarantee": Guarantee(8.0, 1e-6), "schema": schema}
+    problem = Problem(Logistic(), L2(0.05), row_norm=2.0)
+    one, other = (fitted(problem, cls(frame(X, y), None, schema), "dp-gd", **fixed) for cls in (TableSource, CutTable))
+    assert one.schema.columns["x0"].bounds == other.schema.columns["x0"].bounds
+    assert one.schema.columns["x0"].released
+    np.testing.assert_array_equal(one.w, other.w)
+
+
+def test_class_weights_of_a_table_are_those_of_an_array():
+    X, y = numbers()
+    one = TableSource(frame(X, y), None, SCHEMA, class_weights=(0.5, 2.0))
+    problem = Problem(Logistic(), weight_bound=2.0)
+    (block,) = one.blocks(problem)
+    known = ~(np.isnan(y) | np.isnan(X).any(axis=1))
+    np.testing.assert_array_equal(block.weight, np.where(known, np.where(y > 0, 2.0, 0.5), 0.0))
+
+
+def test_rows_without_a_schema_have_no_ranges_to_find():
+    source = ArraySource(*numbers())
+    assert source.with_ranges({}) is source
+    with pytest.raises(InvalidParameter, match="no schema"):
+        source.with_ranges({"x": (0.0, 1.0)})
+    with pytest.raises(InvalidParameter, match="no schema"):
+        next(iter(source.numbers("x")))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda X, y, w: ArraySource(X, y, w), lambda X, y, w: TableSource(frame(X, y), None, SCHEMA, weights=w)],
+    ids=["array", "table"],
+)
+def test_weights_must_be_one_per_row(make):
+    with pytest.raises(InvalidParameter, match="one number per row"):
+        make(*numbers(), np.ones(N - 1))
+
+
+def test_the_table_of_this_test_has_rows_that_are_ignored(pool):
+    (block,) = TableSource(frame(*numbers()), None, SCHEMA).blocks(PROBLEM)
+    (plain,) = ArraySource(*numbers()).blocks(PROBLEM)
+    assert (block.weight == 0.0).sum() == (plain.weight == 0.0).sum() == 2
+    assert isinstance(frame(*numbers()), pd.DataFrame)

@@ -1,0 +1,152 @@
+"""What may leave without noise, and where: a list that has to be complete, so that nothing is added to it unseen."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import numpy as np
+
+import dperm
+from dperm import unsafe
+from dperm.estimators.registry import models
+
+PACKAGE = Path(dperm.__file__).parent
+
+# Everything outside `trusted/` that imports from it, and what. Names that read rows or sum over them without noise are
+# the sources, the blocks, the objectives and the encoding; a module that is not here must not see a row.
+IMPORTS = {
+    # Run a plan: rows go in as a source, and come out through the oracle alone.
+    "planning.fit_plan": {
+        "noise": {"Randomness", "check_random_state"},
+        "oracle": {"Oracle"},
+        "sources.base": {"Source", "check_row_count"},
+    },
+    "planning.minimize": {"sources": {"source_of"}},
+    # Check what is fitted, and encode what is predicted or scored on the caller's own rows.
+    "estimators.base": {
+        "sources": {"Source"},
+        "sources.encoding": {"encode_rows"},
+        "sources.labels": {"read_table"},
+    },
+    "estimators.classifier": {
+        "sources": {"ArraySource", "TableSource"},
+        "sources.encoding": {"check_table", "label_numbers"},
+        "sources.labels": {"class_numbers", "distinct_labels", "read_table", "read_target", "weights_by_class"},
+    },
+    "estimators.regressor": {
+        "sources": {"ArraySource", "TableSource"},
+        "sources.encoding": {"check_table", "target_numbers"},
+        "sources.labels": {"read_table", "read_target"},
+    },
+    # Exact on purpose, and named so.
+    "unsafe": {
+        "objectives": {"objective_of"},
+        "sources": {"ArraySource"},
+        "sources.columns": {"Columns", "as_numbers", "as_words"},
+    },
+    # Files are read for `fit` and `predict`; nothing of them is printed.
+    "cli.fit": {"sources.files": {"TableFile"}},
+    "cli.predict": {"sources.files": {"TableFile"}},
+    "cli.schema": {"sources.files": {"TableFile"}},
+    # Studies on public data.
+    "studies.reference": {"block": {"Block"}},
+}
+
+# Public functions and methods whose result is computed from rows without noise.
+EXACT = {
+    "dperm.unsafe.empirical_risk",
+    "dperm.unsafe.draft_schema",
+    # On rows that the caller hands over: predictions and scores of them are facts about them.
+    "PrivateClassifier.decision_function",
+    "PrivateClassifier.predict",
+    "PrivateClassifier.score",
+    "PrivateGLM.encode",
+    "PrivateRegressor.predict",
+    "PrivateRegressor.score",
+    "PrivatePoissonRegression.predict",
+    "PrivatePoissonRegression.score",
+    "PrivateLogisticRegression.predict_proba",
+}
+# Public functions and methods that take rows and return what was released, or nothing of them.
+PRIVATE = {
+    "dperm.planning.minimize.minimize",
+    "FitPlan.run",
+    "PrivateGLM.fit",
+}
+ROWS = {"X", "y", "table", "source"}
+
+
+def modules():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        if not name.startswith("trusted"):
+            yield name, ast.parse(path.read_text())
+
+
+def imported(tree):
+    """What a module imports from `trusted/`, wherever in it."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [(alias.name, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [(node.module or "", alias.name) for alias in node.names]
+        else:
+            continue
+        for module, name in names:
+            if module == "dperm" and name == "trusted":
+                found.setdefault("", set()).add(name)
+            elif module.startswith("dperm.trusted"):
+                found.setdefault(module.removeprefix("dperm.trusted").lstrip("."), set()).add(name)
+    return found
+
+
+def test_the_modules_that_see_rows_are_these_and_use_nothing_else_of_the_trusted_side():
+    assert {name: found for name, tree in modules() if (found := imported(tree))} == IMPORTS
+
+
+def takes_rows(function):
+    return ROWS & set(inspect.signature(function).parameters)
+
+
+def test_the_functions_that_let_something_exact_out_are_these():
+    import importlib
+
+    found = set()
+    for name in ("planning.minimize", "planning.options", "planning.fit_plan", "planning.auto", "unsafe"):
+        module = importlib.import_module(f"dperm.{name}")
+        for key, value in vars(module).items():
+            own = inspect.isfunction(value) and value.__module__ == module.__name__
+            if own and not key.startswith("_") and takes_rows(value):
+                found.add(f"dperm.{name}.{key}")
+    for cls in (*models().values(), dperm.FitPlan, dperm.FitOptions):
+        for base in cls.__mro__:
+            if base.__module__.startswith("dperm."):
+                for key, value in vars(base).items():
+                    if inspect.isfunction(value) and not key.startswith("_") and takes_rows(value):
+                        found.add(f"{base.__name__}.{key}")
+    assert found == EXACT | PRIVATE
+    assert not EXACT & PRIVATE
+
+
+def test_what_is_exact_says_that_it_is():
+    for name in ("empirical_risk", "draft_schema"):
+        assert getattr(unsafe, name).__module__ == "dperm.unsafe"
+    assert "not private" in unsafe.__doc__
+    assert dperm.empirical_risk is unsafe.empirical_risk
+
+
+def test_the_exact_risk_is_a_mean_over_rows():
+    from dperm import L2, Logistic, Problem
+
+    X, y, w = np.array([[0.5, 0.0], [0.0, 0.5]]), np.array([1.0, -1.0]), np.array([1.0, 2.0])
+    expected = np.mean(np.log1p(np.exp(-y * (X @ w)))) + 0.05 * (w @ w)
+    assert abs(dperm.empirical_risk(Problem(Logistic(), L2(0.1)), X, y, w) - expected) < 1e-12
+
+
+def test_the_trusted_side_imports_scikit_learn_only_where_an_estimator_calls_it():
+    """`import dperm` need not import scikit-learn through `trusted/`: no module there does so at its top."""
+    for path in (PACKAGE / "trusted").rglob("*.py"):
+        top = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        names = [getattr(node, "module", None) or alias.name for node in top for alias in node.names]
+        assert not [name for name in names if name.startswith("sklearn")], path
