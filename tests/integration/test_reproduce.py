@@ -106,7 +106,7 @@ def test_the_same_study_in_the_same_folder_measures_nothing_again(folder, capsys
 
 def test_a_measurement_says_what_was_measured(folder):
     entry = json.loads((folder / "measurements.jsonl").read_text().splitlines()[0])
-    assert entry["of"].startswith("Fit(rows=CovertypeRows(n=5000, strength=0.01), solver=DPSVRG(")
+    assert entry["of"].startswith("Fit(rows=CovertypeRows(n=5000, strength=0.01), solver=PrintedSVRG(")
     assert entry["result"]["certified_delta"] > 1e-3
 
 
