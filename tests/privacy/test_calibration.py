@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from dperm import DPGD, FitOptions, Guarantee, InvalidParameter, LargeDeltaWarning, minimize
-from dperm.accounting.calibration import calibrate
+from dperm.accounting.calibration import calibrate, find_noise_multiplier
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon
 from dperm.accounting.guarantee import Adjacency
-from dperm.errors import UnsupportedProblem
+from dperm.errors import NoiseTooLarge, UnsupportedProblem
 from dperm.mechanisms import GradientQuery, LastIterateQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from privacy.harness import logistic_problem, setting_of
@@ -76,6 +76,20 @@ def test_extreme_targets_give_a_finite_bound():
     for adjacency in Adjacency:
         for guarantee in (Guarantee(100.0, 1e-18), Guarantee(1e-3, 1e-18), Guarantee(100.0, 0.09)):
             assert 0 < calibrate(gaussian_plan(adjacency), guarantee).noise_multiplier < math.inf
+
+
+@pytest.mark.parametrize("adjacency", [REPLACE, ADD])
+def test_a_delta_that_no_grid_can_certify_is_refused_in_a_sentence(adjacency):
+    """The search adds noise until it gives up, and never ends in an overflow."""
+    plan, guarantee = sampled_plan(adjacency, 0.01, 50), Guarantee(0.5, 1e-14)
+    assert find_noise_multiplier(plan, guarantee) is None
+    with pytest.raises(NoiseTooLarge, match=r"no noise was found that is certified.*use a larger delta"):
+        calibrate(plan, guarantee)
+
+
+def test_the_noise_that_is_found_is_the_noise_that_a_calibrated_plan_has():
+    plan, guarantee = sampled_plan(ADD, 0.01, 50, 2), Guarantee(0.5, 1e-6)
+    assert calibrate(plan, guarantee) == CalibratedPlan(plan, find_noise_multiplier(plan, guarantee))
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, None, "1", True])
