@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameter, InvalidTable
 from dperm.problem import Problem
 from dperm.schema import Amount, Category, Classes, Column, Number, Schema
 from dperm.trusted.objectives import objective_of
@@ -73,7 +73,7 @@ def draft_schema(table: Any, target: str) -> tuple[Schema, dict[str, str]]:
             continue
         try:
             column, texts = _describe(columns, name, _FEWEST_NUMBERS, _MOST_CATEGORIES)
-        except InvalidParameter as reason:
+        except (InvalidParameter, InvalidTable) as reason:
             left_out[name] = str(reason).rstrip(".")
             continue
         nothing |= texts

@@ -6,7 +6,6 @@ from dataclasses import FrozenInstanceError, dataclass
 import numpy as np
 import pandas as pd
 import pytest
-from dp_accounting import dp_event
 
 from contracts.discovered import concrete
 from contracts.mechanisms import MECHANISMS, PROBLEM, SETTING, N, P, name, question
@@ -32,6 +31,7 @@ from dperm import (
     Squared,
     minimize,
 )
+from dperm.accounting.events import Composed, Event, NotPrivate
 from dperm.mechanisms import GradientQuery, Query, RangeQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted.answers import answer_to, answers
@@ -96,7 +96,7 @@ def test_its_settings_are_what_the_interface_says(query):
     assert query.n_points in (0, 1, 2)
     points, _ = question(query)
     assert 0.0 < query.sensitivity_at(*points) <= query.sensitivity < math.inf
-    assert isinstance(query.event(2.0), dp_event.DpEvent)
+    assert isinstance(query.event(2.0), Event)
     with pytest.raises(FrozenInstanceError):
         query.setting = None
 
@@ -275,10 +275,10 @@ def test_the_events_of_a_plans_noises_compose_to_exactly_the_plans_event(solver,
     noises = [Noise(item, fit.calibrated, randomness) for item in (*plan.ranges, *plan.planned)]
     assert len(plan.ranges) == (P if private else 0)
     if noise is None:
-        assert {type(noise.event) for noise in noises} == {type(fit.event)} == {dp_event.NonPrivateDpEvent}
+        assert {type(noise.event) for noise in noises} == {type(fit.event)} == {NotPrivate}
         assert {noise.multiplier for noise in noises} == {None}
         return
-    assert dp_event.ComposedDpEvent([noise.event for noise in noises]) == fit.event
+    assert Composed(noise.event for noise in noises) == fit.event
     for noise in noises:
         scale = noise.multiplier * noise.item.query.sensitivity
         assert scale == fit.calibrated.sigma(noise.item)

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from dperm import InvalidParameter, load_model, load_schema
+from dperm import InvalidTable, load_model, load_schema
 from dperm.cli.main import run_with
 from dperm.trusted.sources.files import TableFile
 
@@ -142,7 +142,7 @@ def test_packed_and_nameless_tables_are_read(pack, suffix, tmp_path):
     nameless.write_bytes(pack(table.read_bytes().split(b"\n", 1)[1]))
     assert TableFile(nameless, HEADER.split(",")).table.equals(TableFile(table).table)
     packed.write_bytes(b"not packed")
-    with pytest.raises(InvalidParameter, match="cannot be unpacked"):
+    with pytest.raises(InvalidTable, match="cannot be unpacked"):
         TableFile(packed)
 
 

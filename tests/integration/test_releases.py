@@ -26,6 +26,7 @@ from dperm import (
     Classes,
     Guarantee,
     InvalidParameter,
+    InvalidTable,
     Logistic,
     Number,
     PrivateLinearRegression,
@@ -341,7 +342,7 @@ def test_what_does_not_go_with_a_schema_is_refused_in_one_sentence(change, messa
     with pytest.raises(InvalidParameter, match=message):
         PrivateLogisticRegression(1.0, 1e-6, **parameters).fit(TABLE)
     assert budget.account().releases == ()
-    with pytest.raises(InvalidParameter, match="no column 'job'"):
+    with pytest.raises(InvalidTable, match="no column 'job'"):
         PrivateLogisticRegression(1.0, 1e-6, schema=RICH, budget=budget).fit(TABLE.drop(columns="job"))
     with pytest.raises(InvalidParameter, match="leave target_bound out"):
         PrivateLinearRegression(1.0, 1e-6, schema=PAY, target_bound=3.0).fit(TABLE)

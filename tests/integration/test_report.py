@@ -236,7 +236,7 @@ def test_a_regression_shows_its_target_and_a_released_range_is_marked():
     assert "The ranges of gain came out of this fit" in page.text
     later = page_of(fitted(model.schema_, PrivateLinearRegression))
     assert "gain range from an earlier release A number from" in later.text
-    assert "and its price is not part of this ε." in later.text
+    assert "and its cost is not part of this ε." in later.text
 
 
 def test_without_a_schema_wide_models_show_the_largest_and_a_table_of_all():

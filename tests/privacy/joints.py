@@ -105,7 +105,7 @@ def points_for(problem):
 
 def gradient(problem, setting, rate=1.0):
     query, (w, _) = GradientQuery(setting, rate), points_for(problem)
-    return Question(query, (w,), query.sensitivity_at(np.linalg.norm(w)), {})
+    return Question(query, (w,), query.sensitivity_at(w), {})
 
 
 def sampled_gradient(problem, setting):
@@ -114,22 +114,22 @@ def sampled_gradient(problem, setting):
 
 def local_gradient(problem, setting):
     query, (w, _) = LocalGradientQuery(setting), points_for(problem)
-    return Question(query, (w,), query.sensitivity_at(np.linalg.norm(w)), {})
+    return Question(query, (w,), query.sensitivity_at(w), {})
 
 
 def local_gradient_at_zero(problem, setting):
     query, w = LocalGradientQuery(setting), np.zeros(problem.dimension(P))
-    return Question(query, (w,), query.sensitivity_at(0.0), {})
+    return Question(query, (w,), query.sensitivity_at_norm(0.0), {})
 
 
 def gradient_at_zero(problem, setting):
     query, w = GradientQuery(setting), np.zeros(problem.dimension(P))
-    return Question(query, (w,), query.sensitivity_at(0.0), {})
+    return Question(query, (w,), query.sensitivity_at_norm(0.0), {})
 
 
 def difference(problem, setting, rate=1.0):
     query, (w, anchor) = DifferenceQuery(setting, rate), points_for(problem)
-    return Question(query, (w, anchor), query.sensitivity_at(np.linalg.norm(w - anchor)), {})
+    return Question(query, (w, anchor), query.sensitivity_at(w, anchor), {})
 
 
 def sampled_difference(problem, setting):

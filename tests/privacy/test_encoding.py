@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dperm import Amount, Bins, Category, Classes, InvalidParameter, Number, Schema
+from dperm import Amount, Bins, Category, Classes, InvalidTable, Number, Schema
 from dperm.trusted.sources.encoding import check_table, count_rows, encode_rows, encode_target
 
 MIXED = Schema(
@@ -257,7 +257,7 @@ def test_regression_targets_are_scaled_and_clipped():
 )
 def test_a_table_of_another_form_is_refused_in_one_sentence(table, message):
     schema = Schema({"x": Number((0, 1))}, Classes("y", [0, 1]))
-    with pytest.raises(InvalidParameter, match=message):
+    with pytest.raises(InvalidTable, match=message):
         check_table(table, None, schema)
 
 

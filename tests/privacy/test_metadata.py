@@ -13,7 +13,7 @@ from dperm import (
     PrivateLinearSVC,
     PrivateLogisticRegression,
 )
-from dperm.estimators.base import PrivateLinearModel
+from dperm.estimators.base import PrivateGLM
 
 N, P = 400, 4
 ESTIMATORS = [
@@ -190,4 +190,4 @@ def test_the_sub_budgets_of_a_fit_sum_to_the_whole():
 
 
 def test_estimators_hold_their_budget_only_as_parameters():
-    assert not [name for name in vars(PrivateLinearModel) if name.endswith("_") and not name.startswith("_")]
+    assert not [name for name in vars(PrivateGLM) if name.endswith("_") and not name.startswith("_")]
