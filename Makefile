@@ -33,7 +33,7 @@ check: $(READY) ## Format, lint, types and the trusted boundary
 	$(BIN)/lint-imports
 
 test: check ## All checks and tests, on all cores
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --durations=10
 
 test-slow: $(READY) ## Every solver on every problem: what `make test` takes a sample of
 	$(BIN)/python -m pytest -n auto -m slow

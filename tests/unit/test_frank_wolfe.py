@@ -132,7 +132,14 @@ def test_the_default_number_of_steps_grows_with_the_budget_and_falls_with_the_ve
     assert steps(p=1, problem=Problem(Logistic(), domain=Simplex())) == 1  # a single point
 
 
-@pytest.mark.parametrize(("n", "radius"), [(5000, 3.0), (10_000, 1.0), (10_000, 10.0)])
+@pytest.mark.parametrize(
+    ("n", "radius"),
+    [
+        (5000, 3.0),
+        pytest.param(10_000, 1.0, marks=pytest.mark.slow),
+        pytest.param(10_000, 10.0, marks=pytest.mark.slow),
+    ],
+)
 def test_the_default_number_of_steps_is_within_a_factor_of_the_best(n, radius):
     problem = Problem(Logistic(), domain=L1Ball(radius), row_norm=20.0, entry_bound=1.0)
     X, y = signs(n, 100)

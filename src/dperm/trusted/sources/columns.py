@@ -1,6 +1,7 @@
 """Columns of any table as numbers or as words. No value of theirs decides what happens, or shows in a message."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,6 +40,7 @@ class Columns:
             )
         self._table = table
         self.names = list(table.column_names if isinstance(table, pa.Table) else table.columns)
+        self._counts = Counter(self.names)
         self.n_rows = int(table.shape[0])
 
     def __len__(self) -> int:
@@ -55,9 +57,9 @@ class Columns:
         """
         import pyarrow as pa
 
-        if self.names.count(name) != 1:
+        if self._counts[name] != 1:
             # The columns are not listed: in a file without a header they would be a row.
-            how_many = "no column" if name not in self.names else "two columns"
+            how_many = "no column" if name not in self._counts else "two columns"
             raise InvalidTable(f"the table has {how_many} {name!r}.")
         if isinstance(self._table, pa.Table):
             return self._table.column(name)
@@ -127,9 +129,10 @@ def as_numbers(column: Any, name: str, missing: Sequence[str] = ()) -> NDArray[n
     elif not (pa.types.is_floating(kind) or pa.types.is_null(kind)):
         raise InvalidTable(f"column {name!r} should hold numbers and holds {kind}.")
     column = column.cast(pa.float64())
-    codes = pc.drop_null(_numbers_in_text(pa.array([text.encode() for text in missing], pa.binary())))
     numbers = np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-    numbers[np.isin(numbers, codes.to_numpy(zero_copy_only=False))] = np.nan
+    if missing:
+        codes = pc.drop_null(_numbers_in_text(pa.array([text.encode() for text in missing], pa.binary())))
+        numbers[np.isin(numbers, codes.to_numpy(zero_copy_only=False))] = np.nan
     return numbers
 
 
