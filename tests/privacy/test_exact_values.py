@@ -22,6 +22,7 @@ IMPORTS = {
         "sources.base": {"Source", "check_row_count"},
     },
     "planning.minimize": {"sources": {"source_of"}},
+    "planning.statement": {"noise": {"GENERATOR"}},
     # Check what is fitted, and encode what is predicted or scored on the caller's own rows.
     "estimators.base": {
         "sources": {"Source"},

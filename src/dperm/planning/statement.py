@@ -9,6 +9,7 @@ from dperm.mechanisms.setting import Setting
 from dperm.release.coefficient_noise import coefficient_noise
 from dperm.release.statement import PrivacyStatement
 from dperm.solvers import Solver
+from dperm.trusted.noise import GENERATOR
 
 if TYPE_CHECKING:
     from dperm.planning.options import FitOptions
@@ -67,4 +68,5 @@ def statement_of(
         accountant=options.accountant,
         private_ranges=plan.private_ranges,
         coefficient_noise=coefficient_noise(calibrated),
+        generator=GENERATOR,
     )

@@ -7,6 +7,9 @@ from typing import Any
 from dperm.accounting.guarantee import Adjacency
 from dperm.validation import count, nonnegative, one_of, positive
 
+# What drew the noise of every statement that does not say so: files from before the name was written into them.
+_FIRST_GENERATOR = "ChaCha20"
+
 
 @dataclass(frozen=True)
 class PrivacyStatement:
@@ -57,6 +60,8 @@ class PrivacyStatement:
         The columns whose ranges came out of this run; their cost is part of its ε.
     coefficient_noise : float or None
         A bound on the standard deviation that noise gives one coefficient, before shrinking, where one is known.
+    generator : str
+        What drew the random numbers.
     """
 
     epsilon: float
@@ -83,6 +88,7 @@ class PrivacyStatement:
     entry_bound: float | None = None
     private_ranges: tuple[str, ...] = ()
     coefficient_noise: float | None = None
+    generator: str = _FIRST_GENERATOR
 
     @property
     def for_release(self) -> bool:
@@ -110,7 +116,7 @@ class PrivacyStatement:
                 f"noise:      {self._noise()}",
                 f"public:     {', '.join(public)}, and every parameter of the fit",
                 f"rows:       {rows}; one with a value that is not finite or an unknown label is ignored",
-                f"randomness: ChaCha20 {key}; {release}",
+                f"randomness: {self.generator} {key}; {release}",
             ]
         )
 
@@ -142,7 +148,8 @@ class PrivacyStatement:
         known = {field.name for field in fields(cls)}
         if set(content) - known - {"for_release"}:
             raise ValueError("a statement has a key that is not known")
-        values = {field.name: content[field.name] for field in fields(cls)}
+        values = {field.name: content[field.name] for field in fields(cls) if field.name != "generator"}
+        values["generator"] = content.get("generator", _FIRST_GENERATOR)
         for name in ("epsilon", "delta", "certified_epsilon", "certified_delta"):
             values[name] = float(values[name])
         for name in ("classes", "target_range", "caveats", "private_ranges"):
@@ -164,8 +171,8 @@ class PrivacyStatement:
             for name in names:
                 if name not in ("entry_bound", "coefficient_noise") or getattr(self, name) is not None:
                     check(name, getattr(self, name))
-        if not isinstance(self.seeded, bool):
-            raise ValueError("seeded")
+        if not isinstance(self.seeded, bool) or not isinstance(self.generator, str):
+            raise ValueError("seeded, generator")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; infinite numbers become strings."""
