@@ -18,7 +18,7 @@ DELTA, P = 1e-3, 54
 
 
 @dataclass(frozen=True)
-class Price:
+class Cost:
     """What the printed noise of a method is worth, and how much more it would need: the c of its formula."""
 
     problem: Problem
