@@ -1,4 +1,4 @@
-"""Exact minimisation on the trusted side: (1/n) Σ f(w, z_i) + r(w) + (ridge/2)‖w − start‖² + ⟨b, w⟩/n over C.
+"""Exact minimisation inside the trusted boundary: (1/n) Σ f(w, z_i) + r(w) + (ridge/2)‖w − start‖² + ⟨b, w⟩/n over C.
 
 The guarantee of what uses it rests on two things: the length of a subgradient at the point that is returned, and that
 such a point is found on every table. How it was found does not matter.

@@ -1,4 +1,4 @@
-"""Objective perturbation at its best: exact accounting, clipped gradients, a ridge by rule, shrinkage."""
+"""Objective perturbation with exact accounting, clipped gradients, a ridge by rule, shrinkage."""
 
 import math
 from dataclasses import dataclass, replace
@@ -161,7 +161,7 @@ class DPObjective(ObjectiveSolver):
         return bias + (from_noise * at_zero / (from_noise + at_zero) if at_zero > 0.0 else 0.0)
 
     def _choose(self, setting: Setting, guarantee: Guarantee, noise: float) -> tuple[float, list[_Stage]]:
-        """The share that slopes are clipped at, and one minimisation or two: two where the determinant needs more ridge."""
+        """The share that slopes are clipped at, and the minimisations: two where the determinant needs more ridge."""
         joint = setting.constants.sigmoidal and self._is_gaussian(guarantee)
         least = self.jacobian_ridge(setting, JACOBIAN_SHARE * guarantee.epsilon)
         if joint:  # from here on the determinant costs nothing (theorem 4)

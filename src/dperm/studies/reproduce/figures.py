@@ -189,7 +189,7 @@ class Figure:
 
 
 def _of(runs: Sequence[dict[str, Any]], quantity: str) -> list[float]:
-    """A quantity over seeds; that of a fit which came to nothing is infinite."""
+    """A quantity over seeds; infinite for a fit that failed."""
     return [math.inf if run.get(quantity) is None else float(run[quantity]) for run in runs]
 
 

@@ -1,4 +1,4 @@
-"""What the printed noise is worth: certified δ(ε) over n, T, m and the batch, and where Theorem 4.1 applies."""
+"""The privacy that the printed noise gives: certified δ(ε) over n, T, m and the batch, and where Theorem 4.1 applies."""
 
 import math
 from collections.abc import Mapping, Sequence
