@@ -31,8 +31,7 @@ class Loss(ABC):
     # perturbation then needs less noise.
     monotone: ClassVar[bool] = False
     # Whether ∂ℓ/∂margin is a sigmoid: monotone, with a curvature of at most 4 · curvature bound · t(1 − t) where the
-    # slope is t times its bound. Near the bound,
-    # where rows are predicted badly, the curvature is near 0.
+    # slope is t times its bound. So near that bound, where rows are predicted badly, the curvature is near 0.
     sigmoidal: ClassVar[bool] = False
 
     @property

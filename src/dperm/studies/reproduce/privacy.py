@@ -1,4 +1,4 @@
-"""The privacy that the printed noise gives: certified δ(ε) over n, T, m and the batch, and where Theorem 4.1 applies."""
+"""The privacy of the printed noise: certified δ(ε) over n, T, m and the batch, and where Theorem 4.1 applies."""
 
 import math
 from collections.abc import Mapping, Sequence
