@@ -240,7 +240,7 @@ def test_a_loss_that_lies_moves_a_printed_step_by_all_that_is_declared_and_no_fu
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("chunk", [None, 40])
 def test_printed_epochs_over_nothing_show_the_planned_noise(chunk, adjacency, monkeypatch):
-    if chunk is not None:  # several pieces an epoch
+    if chunk is not None:  # several pieces per epoch
         monkeypatch.setattr(sampling, "_NUMBERS_AT_ONCE", chunk)
     rate, n_steps, epochs = 0.05, 25, 400
     problem = Problem(Logistic())

@@ -78,7 +78,7 @@ def test_output_perturbation_minimises_the_risk_over_the_public_number_of_rows(s
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_the_steepest_row_moves_the_minimiser_by_the_share_that_the_noise_is_for(share, adjacency):
+def test_the_row_with_the_largest_slope_moves_the_minimiser_by_the_share_that_the_noise_is_for(share, adjacency):
     """A row predicted badly has slope 1; clipped, it moves the minimiser by its share of that, and no further."""
     problem, centre = Problem(Logistic()), 25.0 * np.eye(P)[0]
     query = ObjectivePerturbationQuery(setting_of(problem, adjacency, n=ROWS), 0.5, 1e-9, 0.1, "Gaussian", share)

@@ -132,7 +132,7 @@ def _newton(
 ) -> tuple[Array, Array]:
     """Damped Newton steps while they make the gradient shorter: the last point and its gradient.
 
-    The Hessian is taken on every stride-th row: ten cheap steps are faster than four dear ones. Where that does not
+    The Hessian is taken on every stride-th row: ten such steps are faster than four on all rows. Where that does not
     bring the gradient down quickly, on more rows.
     """
     slope = gradient(w)
