@@ -44,7 +44,7 @@ CELLS: list[tuple[str, float, dict[float, float | None]]] = [
     ("covertype", 0.0, {0.2: None, 0.5: None, 1.0: None}),
 ]
 GRID_EPSILONS, GRID_STRENGTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0), (0.0, 1e-4, 1e-2)
-# Full-batch descent takes seconds a fit: one seed, and left out where it would take more passes than this.
+# Full-batch descent takes seconds per fit: one seed, and left out where it would take more passes than this.
 SLOW, MOST_PASSES = {"dp-gd", "dp-agd"}, 1000.0
 OTHERS = ("kifer-objective", "dp-svrg", "dp-svrg++", "dp-katyusha", "dp-newton", "dp-gd", "dp-agd")
 

@@ -33,9 +33,9 @@ def main() -> None:
                 seconds = []
                 for _ in range(ROUNDS):
                     began = time.perf_counter()
-                    paid = calibrate(plan, guarantee)
+                    calibrated = calibrate(plan, guarantee)
                     seconds.append(time.perf_counter() - began)
-                used = epsilon_of(paid.event(), guarantee.delta, adjacency) / guarantee.epsilon
+                used = epsilon_of(calibrated.event(), guarantee.delta, adjacency) / guarantee.epsilon
                 middle = float(np.median(seconds))
                 print(
                     f"{name:<28} {adjacency.value:<12} ε = {guarantee.epsilon:<4g} median {1e3 * middle:8.1f} ms "

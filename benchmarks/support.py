@@ -39,7 +39,7 @@ EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 SEEDS = int(os.environ.get("DPERM_SEEDS", "7"))
 RIVAL, OURS = "talwar-frank-wolfe", "support-descent"
 SOLVERS: dict[str, Solver] = {RIVAL: TalwarFrankWolfe(), OURS: SupportDescent(), "dp-accmd": DPAccMD()}
-SLOW = {"dp-accmd"}  # a minute a fit where rows are long
+SLOW = {"dp-accmd"}  # a minute per fit where rows are long
 
 
 def rcv1(folder: str) -> tuple[sparse.csr_matrix, Array] | None:

@@ -52,7 +52,7 @@ SETTINGS = {
 ABOUT = """\
 Logistic regression without intercept, ridge λ, rows of norm at most 1. Excess is the empirical risk over the optimum's.
 Opacus and jax-privacy are tuned with an oracle that costs them no privacy: of {settings} settings each
-(batches an epoch, epochs, learning rate, momentum, clip; last iterate or mean of the second half) the one with the
+(batches per epoch, epochs, learning rate, momentum, clip; last iterate or mean of the second half) the one with the
 least true excess at one seed; the table is of fresh seeds. dperm and diffprivlib have nothing to tune. Seconds are
 those of one fit in a warm process, calibration included; the search is the sum over the settings tried. Medians
 (quartiles) of {seeds} seeds; × is a ratio to dperm."""

@@ -19,7 +19,7 @@ def loss(w: Any, rows: Any, targets: Any) -> Any:
 
 @functools.cache
 def noise_multiplier(seed: int, epsilon: float, delta: float, n: int, expected: int, n_steps: int) -> float:
-    """Calibrated noise. Remembered while settings are tried at one seed; a fit with another seed pays for it again."""
+    """Calibrated noise. Remembered while settings are tried at one seed; a fit with another seed calibrates again."""
     return accounting.calibrate_noise_multiplier(
         target_epsilon=epsilon,
         accountant=accounting.DpsgdTrainingAccountant(dp_accountant_config=accounting.PldAccountantConfig()),

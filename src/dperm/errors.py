@@ -38,7 +38,7 @@ class BudgetExceeded(DpermError, RuntimeError):
 
 
 class LedgerDamaged(DpermError, RuntimeError):
-    """A ledger that was edited, cut or replaced by an older copy; nothing was spent."""
+    """A ledger that was edited, truncated or replaced by an older copy; nothing was spent."""
 
 
 class NotForReleaseWarning(UserWarning):

@@ -36,7 +36,7 @@ class ProgressBar:
         return self
 
     def __call__(self, done: int, total: int) -> None:
-        """Record progress, and show it once patience has run out."""
+        """Record progress, and show it once two seconds have passed."""
         if not self._watched:
             return
         if not self._shown and time.monotonic() - self._began <= _PATIENCE_SECONDS:

@@ -131,7 +131,7 @@ def test_what_a_plan_decided_is_a_frozen_dataclass(solver):
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize(("solver", "problem"), pairs(SOLVER_EXAMPLES, PROBLEMS + NON_CONVEX))
-def test_the_plan_is_public_priced_and_keeps_the_guarantee(solver, problem, adjacency):
+def test_the_plan_is_public_and_calibrated_and_keeps_the_guarantee(solver, problem, adjacency):
     first, second = (
         FitOptions(problem, guarantee=GUARANTEE, solver=solver, adjacency=adjacency).plan(5000, P) for _ in range(2)
     )

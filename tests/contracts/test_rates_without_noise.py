@@ -106,7 +106,7 @@ def test_anchored_epochs_reduce_the_gap_tenfold(solver, condition, n):
 
     In a direction without curvature a step of DP-SVRG multiplies the error by c = 1/(1 + 1/κ), so the mean of the last
     half of 2κ steps has at most 0.27 of it at κ = 5 and 0.24 at κ = 50, and the gap a 14th of the last; curvature and
-    momentum make it less: "20-fold an epoch". Tenfold leaves room for sampling.
+    momentum make it less: "20-fold per epoch". Tenfold leaves room for sampling.
     """
     problem = Problem(Logistic(), L2(SMOOTHNESS / condition))
     start, *found = gaps(problem, *rows(n), solver, 7, seeds=1)

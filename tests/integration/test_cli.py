@@ -182,7 +182,7 @@ def test_the_accountant_of_the_appendix_is_named_in_the_statement_and_kept_in_th
     assert "calibrated by advanced composition" in capsys.readouterr().out
 
 
-def test_plan_needs_no_data_and_names_the_price(capsys):
+def test_plan_needs_no_data_and_names_the_privacy_cost(capsys):
     assert (
         run_with(["plan", "--n", "200000", "--p", "54", "--epsilon", "1", "--delta", "1e-6", "--solver", "dp-gd"]) == 0
     )
@@ -263,7 +263,7 @@ def test_plan_explains_how_auto_chooses(capsys):
     assert "--explain" in capsys.readouterr().err
 
 
-def test_the_file_of_a_model_says_all_that_its_price_needs(table, capsys):
+def test_the_file_of_a_model_says_all_that_its_privacy_cost_needs(table, capsys):
     code, path = fit(table, *GOOD, "--solver", "kifer-objective")
     capsys.readouterr()
     (event,) = json.loads(path.read_text())["events"]

@@ -1,4 +1,4 @@
-"""The scikit-learn faces: they behave as scikit-learn's own, and without noise they find scikit-learn's optimum."""
+"""The estimators: they behave as scikit-learn's own, and without noise they find scikit-learn's optimum."""
 
 import warnings
 

@@ -284,7 +284,7 @@ def test_every_solver_can_follow_a_private_target_range(model, guarantee):
     assert model.privacy_.for_release
 
 
-def test_a_solver_whose_fixed_price_is_too_large_beside_the_ranges_plans_again():
+def test_a_solver_whose_fixed_cost_is_too_large_beside_the_ranges_plans_again():
     schema = replace(RICH, columns={**COLUMNS, "age": Number("private")}, n=2 * 10**6, range_share=0.9)
     model = PrivateLogisticRegression(
         5.0, 1e-9, schema=schema, solver="dp-objective", penalty=None, adjacency="add_remove"
@@ -459,7 +459,7 @@ def test_ten_fits_cost_less_than_ten_times_one(tmp_path):
 
 @pytest.mark.parametrize("place", [0, 17])
 def test_a_neighbour_s_strange_row_changes_no_other_row_and_no_step(place):
-    # Record and replay: without noise, what one row can change is bounded by what is paid for.
+    # Record and replay: without noise, what one row can change is bounded by what is accounted for.
     from dperm.trusted.sources.encoding import encode_rows, encode_target
 
     strange = TABLE.astype(object)

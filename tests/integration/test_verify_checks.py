@@ -171,7 +171,7 @@ def test_other_words_are_found_out_one_by_one(words, contents):
     ],
     ids=str,
 )
-def test_events_that_have_no_price_are_a_finding_and_not_an_error(event, contents):
+def test_events_that_have_no_privacy_cost_are_a_finding_and_not_an_error(event, contents):
     told = resealed(changed(contents["logistic"], "events", to=[event]))
     assert complaints(told) == ["the accounting events have no privacy bound"]
 
@@ -198,8 +198,8 @@ def test_a_promise_must_hold_in_epsilon_and_in_delta(direction, says, contents, 
     assert any("NOT within the promised" in text for text in complaints(contents["logistic"]))
 
 
-def paid_by(budget, content, event=None, settled=None):
-    """The contents as a release that the budget was charged for; `event` is what it paid for instead of theirs."""
+def charged_to(budget, content, event=None, settled=None):
+    """The contents as a release that the budget was charged for; `event` is what was charged instead of theirs."""
     account = budget.account()
     reservation = budget.reserve(event or event_from_list(content["events"]), Adjacency.parse(account.adjacency))
     entry = {"dataset": budget.dataset, "number": reservation.number, "digest": reservation.digest}
@@ -215,20 +215,20 @@ def budget_for(tmp_path, adjacency="replace_one"):
 
 def test_a_release_that_the_ledger_paid_for_is_confirmed(contents, tmp_path):
     budget = budget_for(tmp_path)
-    assert complaints(paid_by(budget, contents["logistic"]), budget.ledger) == []
-    assert complaints(paid_by(budget, contents["pure"]), budget.ledger) == []
+    assert complaints(charged_to(budget, contents["logistic"]), budget.ledger) == []
+    assert complaints(charged_to(budget, contents["pure"]), budget.ledger) == []
 
 
 def test_a_release_for_which_the_ledger_paid_less_is_found_out(contents, tmp_path):
     budget = budget_for(tmp_path)
-    cheap = paid_by(budget, contents["logistic"], Gaussian(1000.0))
+    cheap = charged_to(budget, contents["logistic"], Gaussian(1000.0))
     assert complaints(cheap) == []  # only the ledger tells
     assert complaints(cheap, budget.ledger) == ["entry 1 of 'people' in the ledger is for other events"]
 
 
 def test_a_release_that_was_paid_for_under_the_other_adjacency_is_found_out(contents, tmp_path):
     budget = budget_for(tmp_path, "add_remove")
-    other = paid_by(budget, contents["logistic"])
+    other = charged_to(budget, contents["logistic"])
     assert event_to_list(budget.account().releases[0].event) == other["events"]
     assert complaints(other, budget.ledger) == ["entry 1 of 'people' in the ledger is for other events"]
 
@@ -237,9 +237,9 @@ def test_a_release_that_the_ledger_does_not_know_is_found_out(contents, tmp_path
     budget = budget_for(tmp_path)
     assert complaints(contents["logistic"], budget.ledger) == ["no ledger was charged for this release"]
     for settled in (False, "another release"):
-        assert len(complaints(paid_by(budget, contents["logistic"], settled=settled), budget.ledger)) == 1
+        assert len(complaints(charged_to(budget, contents["logistic"], settled=settled), budget.ledger)) == 1
     for key, value in (("digest", "0" * 64), ("number", 77), ("dataset", "others")):
-        content = paid_by(budget, contents["logistic"])
+        content = charged_to(budget, contents["logistic"])
         assert complaints(content, budget.ledger) == []
         assert len(complaints(retold(changed(content, "ledger", key, to=value)), budget.ledger)) == 1
 

@@ -175,19 +175,19 @@ def setting_of(problem, adjacency, n=N, n_features=P):
 
 
 def replay(
-    problem, table, adjacency, query, questions, paid=1.0, relative_noise=1.0, seed=3, as_rows=None,
+    problem, table, adjacency, query, questions, noise=1.0, relative_noise=1.0, seed=3, as_rows=None,
     oracle_type=RecordingOracle, **more,
 ):  # fmt: skip
     """Ask the query at every tuple of points; return the oracle with its answers and what it computed before noise.
 
-    `paid` is the noise multiplier, None for no noise, or what makes a calibrated plan of a plan.
+    `noise` is the noise multiplier, None for no noise, or a function that calibrates a plan.
     """
     item = PlannedQuery(query, len(questions), relative_noise)
     plan = Plan("test", (item,), {})
     X = table.X if as_rows is None else as_rows(table.X)
     source = ArraySource(X, table.y, table.weights)
-    paid = paid(plan) if callable(paid) else CalibratedPlan(plan, paid)
-    with oracle_type(source, problem, query.setting, paid, Randomness.from_random_state(seed)) as oracle:
+    calibrated = noise(plan) if callable(noise) else CalibratedPlan(plan, noise)
+    with oracle_type(source, problem, query.setting, calibrated, Randomness.from_random_state(seed)) as oracle:
         oracle.answers = [oracle.ask(item, *points, **more) for points in questions]
     return oracle
 
@@ -195,9 +195,9 @@ def replay(
 def record(problem, table, adjacency, points, rate=1.0, seed=3, as_rows=None):
     """Ask for the gradient at every point; return the oracle with what it saw."""
     query = GradientQuery(setting_of(problem, adjacency), rate)
-    paid = 1.0 if rate < 1 else lambda plan: calibrate(plan, Guarantee(1.0, 1e-6))
+    noise = 1.0 if rate < 1 else lambda plan: calibrate(plan, Guarantee(1.0, 1e-6))
     questions = [(w,) for w in points]
-    return replay(problem, table, adjacency, query, questions, paid, seed=seed, as_rows=as_rows), query
+    return replay(problem, table, adjacency, query, questions, noise, seed=seed, as_rows=as_rows), query
 
 
 def record_differences(problem, table, adjacency, pairs, rate=1.0, **more):
@@ -219,14 +219,14 @@ def record_steps(problem, table, adjacency, starts, rate=1.0, step_sizes=(1.0,),
     return replay(problem, table, adjacency, query, questions, step_size=np.array(step_sizes), **more), query
 
 
-def void_table(n=N):
+def ignored_table(n=N):
     """Rows that are ignored: whatever is answered about them is noise."""
-    return Table(np.full((n, P), np.nan), np.ones(n), "void")
+    return Table(np.full((n, P), np.nan), np.ones(n), "ignored")
 
 
 def only_row(x, target, weight=1.0):
     """One row that counts, followed by rows that do not."""
-    table = void_table()
+    table = ignored_table()
     table.X[0], table.y[0] = x, target
     return Table(table.X, table.y, "only", np.full(N, weight))
 

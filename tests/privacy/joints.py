@@ -92,7 +92,7 @@ class Question:
         """The answer without noise."""
         adjacency = self.query.setting.adjacency
         oracle = replay(
-            problem, table, adjacency, self.query, [self.points], paid=None, oracle_type=Oracle, **more, **self.more
+            problem, table, adjacency, self.query, [self.points], noise=None, oracle_type=Oracle, **more, **self.more
         )
         return oracle.answers[0]
 
@@ -192,7 +192,7 @@ def adjacent_tables(adjacency, seed=0):
     y = np.tile([1.0, -1.0], ROWS // 2)
     one, two = (Table(X.copy(), y.copy(), weights=np.full(ROWS, 1.1)) for _ in range(2))
     one.X[1] = two.X[1] = np.full(P, 5.0)  # far too long
-    one.y[1], two.y[1] = (np.nan if adjacency is Adjacency.ADD_REMOVE else -1.0), 1.0  # NaN: it counts as nothing
+    one.y[1], two.y[1] = (np.nan if adjacency is Adjacency.ADD_REMOVE else -1.0), 1.0  # NaN: it is ignored
     return one, two, DECLARED if adjacency is Adjacency.ADD_REMOVE else ROWS
 
 

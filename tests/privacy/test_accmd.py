@@ -40,29 +40,29 @@ class LiteralAccMD(DPAccMD):
         return domain.coefficients(y)
 
 
-def sigma_at(paid, w):
-    """The noise that was paid for, at this point."""
-    item = paid.plan.planned[0]
-    return paid.sigma(item, item.query.sensitivity_at(w))
+def sigma_at(calibrated, w):
+    """The calibrated noise, at this point."""
+    item = calibrated.plan.planned[0]
+    return calibrated.sigma(item, item.query.sensitivity_at(w))
 
 
 def outputs(solver, problem, table, seeds=20):
     """What leaves, over many draws of the noise."""
     setting = setting_of(problem, Adjacency.REPLACE_ONE)
-    paid = calibrate(solver.plan(setting, GUARANTEE), GUARANTEE)
+    calibrated = calibrate(solver.plan(setting, GUARANTEE), GUARANTEE)
     rows = ArraySource(table.X, table.y)
     answers = []
 
     class Watched(RecordingOracle):
         def ask(self, item, *points):
             answer = super().ask(item, *points)
-            assert self.sigmas[-1] == sigma_at(paid, *points)
+            assert self.sigmas[-1] == sigma_at(calibrated, *points)
             return answer
 
     for seed in range(seeds):
-        with Watched(rows, problem, setting, paid, Randomness.from_random_state(seed)) as oracle:
-            answers.append(solver.run(oracle, problem, paid.plan, problem.start(P)))
-        assert len(oracle.sigmas) == paid.plan.n_steps
+        with Watched(rows, problem, setting, calibrated, Randomness.from_random_state(seed)) as oracle:
+            answers.append(solver.run(oracle, problem, calibrated.plan, problem.start(P)))
+        assert len(oracle.sigmas) == calibrated.plan.n_steps
     return np.array(answers)
 
 
@@ -76,7 +76,7 @@ def test_the_literal_algorithm_tells_neighbours_apart_whatever_the_noise(domain)
     here, there = outputs(literal, problem, table), outputs(literal, problem, other)
     assert (here == here[0]).all()
     assert (there == there[0]).all()
-    # Distinguishing advantage 1, where the plan that "paid" for it promises (1, 1e-6).
+    # Distinguishing advantage 1, where the calibrated plan promises (1, 1e-6).
     assert not np.array_equal(here[0], there[0])
     assert np.abs(here[0] - there[0]).max() > 1e-5
     # With more steps noise comes in through x_{k+1}; the corrected loop has it from the first step on.
@@ -112,19 +112,19 @@ def test_the_noise_that_enters_is_the_noise_that_was_paid_for(n_steps):
     problem = Problem(Logistic(), domain=L1Ball(2.0))
     table, solver = base_table(), DPAccMD(n_steps=n_steps)
     setting = setting_of(problem, Adjacency.REPLACE_ONE)
-    paid = calibrate(solver.plan(setting, GUARANTEE), GUARANTEE)
+    calibrated = calibrate(solver.plan(setting, GUARANTEE), GUARANTEE)
     rows = ArraySource(table.X, table.y)
     noises = []
 
     class Watched(RecordingOracle):
         def ask(self, item, *points):
             answer = super().ask(item, *points)
-            noises.append((answer - self.exact[-1]) / sigma_at(paid, *points))
+            noises.append((answer - self.exact[-1]) / sigma_at(calibrated, *points))
             return answer
 
     for seed in range(400):
-        with Watched(rows, problem, setting, paid, Randomness.from_random_state(seed)) as oracle:
-            solver.run(oracle, problem, paid.plan, problem.start(P))
+        with Watched(rows, problem, setting, calibrated, Randomness.from_random_state(seed)) as oracle:
+            solver.run(oracle, problem, calibrated.plan, problem.start(P))
     assert len(noises) == 400 * n_steps
     # The sample deviation of N normals is off by 1/√(2N) relatively; five of those.
     assert np.std(noises) == pytest.approx(1.0, rel=5.0 / np.sqrt(2.0 * np.size(noises)))

@@ -62,7 +62,7 @@ def test_epsilon_is_what_the_formulas_give_by_hand(event, delta, adjacency, epsi
 @pytest.mark.parametrize("delta", [1e-3, 1e-6])
 @pytest.mark.parametrize("rate", [0.001, 0.05, 0.4, 0.7])
 @pytest.mark.parametrize(("noise", "count"), [(8.0, 1), (15.0, 30), (60.0, 1000)])
-def test_it_is_never_below_the_exact_price(noise, count, rate, delta, adjacency):
+def test_it_is_never_below_the_exact_epsilon(noise, count, rate, delta, adjacency):
     noise *= adjacency.records_moved
     for event in (
         gaussian(noise, count),
@@ -122,10 +122,10 @@ def test_at_the_papers_own_setting_the_condition_fails(adjacency, epsilon, at_eq
 @pytest.mark.parametrize("items", [[(0.02, 500)], [(1.0, 40)], [(0.02, 500), (1.0, 4)], [(0.6, 1)]], ids=str)
 def test_calibrated_noise_keeps_the_promise_and_the_recipe_wastes_nothing(items, epsilon, delta, adjacency):
     plan, guarantee = plan_of(adjacency, *items), Guarantee(epsilon, delta)
-    paid = calibrate(plan, guarantee, "advanced-composition")
-    assert epsilon * (1 - 1e-9) <= advanced_composition_epsilon(paid.event(), delta, adjacency) <= epsilon
-    assert epsilon_of(paid.event(), delta, adjacency) <= epsilon
-    assert paid.noise_multiplier > 2 * calibrate(plan, guarantee).noise_multiplier
+    calibrated = calibrate(plan, guarantee, "advanced-composition")
+    assert epsilon * (1 - 1e-9) <= advanced_composition_epsilon(calibrated.event(), delta, adjacency) <= epsilon
+    assert epsilon_of(calibrated.event(), delta, adjacency) <= epsilon
+    assert calibrated.noise_multiplier > 2 * calibrate(plan, guarantee).noise_multiplier
 
 
 def test_the_error_names_the_smallest_sampling_rate_at_which_the_recipe_holds():
@@ -148,8 +148,8 @@ def test_where_no_sampling_rate_helps_the_error_says_so(rate, epsilon):
 
 def test_extreme_guarantees_are_calibrated():
     for guarantee in (Guarantee(1e-5, 1e-60), Guarantee(1e-5, 0.09), Guarantee(1.0, 1e-60)):
-        paid = calibrate(plan_of(REPLACE, (0.1, 10**6)), guarantee, "advanced-composition")
-        assert advanced_composition_epsilon(paid.event(), guarantee.delta, REPLACE) <= guarantee.epsilon
+        calibrated = calibrate(plan_of(REPLACE, (0.1, 10**6)), guarantee, "advanced-composition")
+        assert advanced_composition_epsilon(calibrated.event(), guarantee.delta, REPLACE) <= guarantee.epsilon
 
 
 def test_what_is_not_gaussian_is_refused_and_what_is_not_private_costs_everything():

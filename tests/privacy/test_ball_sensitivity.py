@@ -14,7 +14,7 @@ from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.mechanisms.sigmoid_width import sigmoid_width
 from dperm.trusted.noise import Noise
-from privacy.harness import P, base_table, only_row, record, replay, setting_of, void_table
+from privacy.harness import P, base_table, ignored_table, only_row, record, replay, setting_of
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 MARGINS = [0.0, 0.3, 1.0, 3.0, 5.0, 12.0, 60.0]
@@ -69,7 +69,7 @@ def test_the_kernels_come_to_the_bound_and_never_beyond(adjacency, norm, weight)
     for angle in np.linspace(0.0, np.pi, 61):
         across = np.array([-np.cos(angle), np.sin(angle), 0.0, 0.0, 0.0])
         mirrored = across * [1.0, -1.0, 1.0, 1.0, 1.0]
-        others = [only_row(5.0 * mirrored, 1.0, weight)] if adjacency is Adjacency.REPLACE_ONE else [void_table()]
+        others = [only_row(5.0 * mirrored, 1.0, weight)] if adjacency is Adjacency.REPLACE_ONE else [ignored_table()]
         for other in others:
             apart = moved(problem, w, (only_row(5.0 * across, 1.0, weight), other), adjacency)
             assert apart <= bound
@@ -135,8 +135,8 @@ def test_published_noise_stays_as_published(monkeypatch):
     for noise, share in (("paper", 1.0), ("certified", 0.5)):
         arguments = {"guarantee": GUARANTEE, "solver": solver, "noise": noise}
         minimize(problem, table.X, table.y, **arguments)
-        paid = FitOptions(problem, **arguments).plan(len(table.y), P).calibrated
-        assert scales.pop() == pytest.approx(share * paid.sigma(paid.plan.planned[0]), rel=1e-6)
+        calibrated = FitOptions(problem, **arguments).plan(len(table.y), P).calibrated
+        assert scales.pop() == pytest.approx(share * calibrated.sigma(calibrated.plan.planned[0]), rel=1e-6)
 
 
 @pytest.mark.parametrize("domain", [L2Ball(1.0), Box(-1.0, 0.5)])

@@ -37,11 +37,11 @@ def test_a_thousand_random_plans_keep_their_promise_and_waste_nothing():
         guarantee = Guarantee(10 ** rng.uniform(-3, 2), 10 ** rng.uniform(-18, -1.01))
         adjacency = list(Adjacency)[rng.integers(2)]
         count, relative = int(10 ** rng.uniform(0, 6)), 10 ** rng.uniform(-3, 3)
-        paid = calibrate(gaussian_plan(adjacency, count, relative), guarantee)
+        calibrated = calibrate(gaussian_plan(adjacency, count, relative), guarantee)
         # Evaluated again, without the accountant: count releases of μ = 1/(noise · relative) each.
-        mu = math.sqrt(count) / (paid.noise_multiplier * relative)
+        mu = math.sqrt(count) / (calibrated.noise_multiplier * relative)
         assert gaussian_epsilon(mu, guarantee.delta) <= guarantee.epsilon * (1 + 1e-9)
-        assert epsilon_of(paid.event(), guarantee.delta, adjacency) <= guarantee.epsilon
+        assert epsilon_of(calibrated.event(), guarantee.delta, adjacency) <= guarantee.epsilon
         assert gaussian_epsilon(mu * 1.001, guarantee.delta) > guarantee.epsilon
 
 
@@ -49,8 +49,8 @@ def test_a_thousand_random_plans_keep_their_promise_and_waste_nothing():
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-3), (1.0, 1e-6), (8.0, 1e-9), (100.0, 1e-5)])
 @pytest.mark.parametrize(("rate", "count", "anchors"), [(0.005, 320, 4), (0.01, 100_000, 0), (0.3, 1, 0)])
 def test_sampled_plans_keep_their_promise_and_waste_little(epsilon, delta, adjacency, rate, count, anchors):
-    paid = calibrate(sampled_plan(adjacency, rate, count, anchors), Guarantee(epsilon, delta))
-    found = epsilon_of(paid.event(), delta, adjacency)
+    calibrated = calibrate(sampled_plan(adjacency, rate, count, anchors), Guarantee(epsilon, delta))
+    found = epsilon_of(calibrated.event(), delta, adjacency)
     assert 0.98 * epsilon <= found <= epsilon
 
 
@@ -58,8 +58,8 @@ def test_the_noise_of_replacing_is_exactly_twice_that_of_adding():
     guarantee = Guarantee(1.0, 1e-6)
     sigmas = {}
     for adjacency in Adjacency:
-        paid = calibrate(gaussian_plan(adjacency, 10), guarantee)
-        sigmas[adjacency] = paid.sigma(paid.plan.planned[0])
+        calibrated = calibrate(gaussian_plan(adjacency, 10), guarantee)
+        sigmas[adjacency] = calibrated.sigma(calibrated.plan.planned[0])
     assert sigmas[REPLACE] == pytest.approx(2 * sigmas[ADD], rel=1e-9)
 
 

@@ -160,8 +160,8 @@ def test_samples_and_a_pure_mechanism_cost_what_their_worst_pair_does(adjacency)
         exact = likely * alone.get_delta_for_epsilon(epsilon - pure) + (1 - likely) * alone.get_delta_for_epsilon(
             epsilon + pure
         )
-        priced = delta_of(together(sampled(rate, noise, count), Pure(pure)), epsilon, adjacency)
-        assert exact * 0.998 <= priced <= exact * 1.01 + 2e-12
+        certified = delta_of(together(sampled(rate, noise, count), Pure(pure)), epsilon, adjacency)
+        assert exact * 0.998 <= certified <= exact * 1.01 + 2e-12
 
 
 @BOTH
@@ -180,8 +180,10 @@ def test_many_objective_perturbations_cost_less_on_the_grid_and_no_less_than_gau
     leaf, count = objective(20.0, 0.02, sigmoidal), 6
     by_tails = TailCurve((leaf,) * count, adjacency).delta
     for epsilon in (1.0, 1.5):
-        priced = delta_of(repeated(leaf, count), epsilon, adjacency)
-        assert gaussian_delta(adjacency.records_moved * math.sqrt(count) / 20.0, epsilon) <= priced <= by_tails(epsilon)
+        certified = delta_of(repeated(leaf, count), epsilon, adjacency)
+        assert (
+            gaussian_delta(adjacency.records_moved * math.sqrt(count) / 20.0, epsilon) <= certified <= by_tails(epsilon)
+        )
 
 
 def test_objective_perturbations_at_a_tiny_delta_have_a_bound_too():
@@ -258,8 +260,8 @@ KINDS = [
 @BOTH
 def test_adding_a_mechanism_never_costs_less(adjacency):
     for delta in (1e-3, 1e-7):
-        prices = [epsilon_of(together(*KINDS[: n + 1]), delta, adjacency) for n in range(len(KINDS))]
-        assert all(more > less for less, more in itertools.pairwise(prices))
+        costs = [epsilon_of(together(*KINDS[: n + 1]), delta, adjacency) for n in range(len(KINDS))]
+        assert all(more > less for less, more in itertools.pairwise(costs))
 
 
 @BOTH

@@ -1,4 +1,4 @@
-"""Pitfalls 7, 8, 9, 16, 18, 20, 33: differences and printed epochs move, and are noised and priced, as declared."""
+"""Pitfalls 7, 8, 9, 16, 18, 20, 33: differences and printed epochs move, and are noised and charged as declared."""
 
 import itertools
 import math
@@ -49,13 +49,13 @@ from privacy.harness import (
     RecordingOracle,
     VectorLiar,
     base_table,
+    ignored_table,
     logistic_problem,
     neighbours,
     only_row,
     record_differences,
     record_epochs,
     setting_of,
-    void_table,
 )
 from privacy.test_sensitivity import ADJACENCIES, STORAGE, problem_for
 
@@ -125,7 +125,7 @@ def test_a_logistic_row_along_the_step_moves_the_difference_by_all_that_is_decla
     problem = logistic_problem()
     pairs = [(distance * STEER, np.zeros(P))]
     present, query = record_differences(problem, only_row(STEER, 1.0), Adjacency.ADD_REMOVE, pairs)
-    absent, _ = record_differences(problem, void_table(), Adjacency.ADD_REMOVE, pairs)
+    absent, _ = record_differences(problem, ignored_table(), Adjacency.ADD_REMOVE, pairs)
     assert np.linalg.norm(present.exact[0] - absent.exact[0]) >= 0.95 * query.sensitivity_at_distance(distance)
 
 
@@ -140,7 +140,7 @@ def test_a_loss_that_lies_is_held_to_the_declared_difference(loss, distance, int
     step[:, 0] = distance / math.sqrt(loss.n_outputs)
     step = step.ravel()
     one, query = record_differences(problem, only_row(STEER, 1.0, 3.0), adjacency, [(step, 0 * step)])
-    opposite = only_row(STEER, -1.0, 3.0) if adjacency is Adjacency.REPLACE_ONE else void_table()
+    opposite = only_row(STEER, -1.0, 3.0) if adjacency is Adjacency.REPLACE_ONE else ignored_table()
     two, _ = record_differences(problem, opposite, adjacency, [(step, 0 * step)])
     moved = np.linalg.norm(one.exact[0] - two.exact[0])
     assert 0.95 * query.sensitivity_at_distance(distance) <= moved <= query.sensitivity_at_distance(distance)
@@ -154,7 +154,7 @@ def test_a_sampled_difference_moves_by_its_sensitivity_and_no_further(distance, 
     problem = Problem(Liar())
     pairs = [(distance * STEER, np.zeros(P))] * 100
     one, query = record_differences(problem, only_row(STEER, 1.0), adjacency, pairs, rate)
-    opposite = only_row(STEER, -1.0) if adjacency is Adjacency.REPLACE_ONE else void_table()
+    opposite = only_row(STEER, -1.0) if adjacency is Adjacency.REPLACE_ONE else ignored_table()
     two, _ = record_differences(problem, opposite, adjacency, pairs, rate)
     moves = [np.linalg.norm(a - b) for a, b in zip(one.exact, two.exact, strict=True)]
     assert 0.95 * query.sensitivity_at_distance(distance) <= max(moves) <= query.sensitivity_at_distance(distance)
@@ -172,7 +172,7 @@ def test_differences_of_nothing_show_the_planned_noise(distance, rate, adjacency
     draws = 2000
     pairs = [(np.ones(P) + distance * STEER, np.ones(P))] * draws
     oracle, query = record_differences(
-        problem, void_table(), adjacency, pairs, rate, paid=1.7, relative_noise=0.6, seed=11
+        problem, ignored_table(), adjacency, pairs, rate, noise=1.7, relative_noise=0.6, seed=11
     )  # fmt: skip
     answers = np.array(oracle.answers)
     bound = min(2.0, 0.25 * float(np.linalg.norm(pairs[0][0] - pairs[0][1]))) or 1e-12  # G = 1, L = ¼
@@ -203,10 +203,10 @@ def test_no_hostile_row_moves_a_printed_step_beyond_both_its_parts(intercept, ad
     # Where a row comes, the batches of a sampled step would differ for another reason than that row.
     rates = (1.0, 0.3) if adjacency is Adjacency.REPLACE_ONE else (1.0,)
     for rate in rates:
-        before, query = record_epochs(problem, base_table(), adjacency, pairs, rate, paid=None)
+        before, query = record_epochs(problem, base_table(), adjacency, pairs, rate, noise=None)
         per_row = query.setting.sum_sensitivity / N
         for other in neighbours(base_table(), adjacency):
-            after, _ = record_epochs(problem, other, adjacency, pairs, rate, paid=None)
+            after, _ = record_epochs(problem, other, adjacency, pairs, rate, noise=None)
             for one, two in zip(before.answers, after.answers, strict=True):
                 assert np.isfinite(two).all(), other.name
                 assert np.linalg.norm(one[2] - two[2]) <= per_row + 2 * per_row / rate, other.name
@@ -216,11 +216,11 @@ def test_no_hostile_row_moves_a_printed_step_beyond_both_its_parts(intercept, ad
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])
 def test_a_loss_that_lies_moves_a_printed_step_by_all_that_is_declared_and_no_further(rate, adjacency):
     problem = Problem(Liar(), weight_bound=3.0)
-    opposite = only_row(STEER, -1.0, 3.0) if adjacency is Adjacency.REPLACE_ONE else void_table()
+    opposite = only_row(STEER, -1.0, 3.0) if adjacency is Adjacency.REPLACE_ONE else ignored_table()
 
     def furthest(start, anchor):
         answers = [
-            record_epochs(problem, table, adjacency, [(start, anchor)] * 60, rate, paid=None)[0].answers
+            record_epochs(problem, table, adjacency, [(start, anchor)] * 60, rate, noise=None)[0].answers
             for table in (only_row(STEER, 1.0, 3.0), opposite)
         ]
         return max(np.linalg.norm(one[2] - two[2]) for one, two in zip(*answers, strict=True))
@@ -234,19 +234,19 @@ def test_a_loss_that_lies_moves_a_printed_step_by_all_that_is_declared_and_no_fu
     assert 0.95 * both <= furthest(50 * STEER, STEER) <= both
 
 
-# --- Printed epochs: noise and price ---
+# --- Printed epochs: noise and privacy cost ---
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("chunk", [None, 40])
 def test_printed_epochs_over_nothing_show_the_planned_noise(chunk, adjacency, monkeypatch):
-    if chunk is not None:  # several pieces an epoch
+    if chunk is not None:  # several pieces per epoch
         monkeypatch.setattr(sampling, "_NUMBERS_AT_ONCE", chunk)
     rate, n_steps, epochs = 0.05, 25, 400
     problem = Problem(Logistic())
     start = np.ones(P)
     oracle, _ = record_epochs(
-        problem, void_table(), adjacency, [(start, start)] * epochs, rate, n_steps, paid=1.7, relative_noise=0.6,
+        problem, ignored_table(), adjacency, [(start, start)] * epochs, rate, n_steps, noise=1.7, relative_noise=0.6,
         step_size=0.5, seed=12,
     )  # fmt: skip
     sigma = 1.7 * 0.6 * 2 * adjacency.records_moved / (rate * N)  # G = 1
@@ -263,7 +263,7 @@ def test_printed_epochs_over_nothing_show_the_planned_noise(chunk, adjacency, mo
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("rate", [0.03, 1.0])
 @pytest.mark.parametrize("share", [0.2, 1 / 3, 0.9])
-def test_a_printed_epoch_is_priced_as_a_gaussian_and_a_sampled_gaussian_a_step(share, rate, adjacency):
+def test_a_printed_epoch_costs_a_gaussian_and_a_sampled_gaussian_per_step(share, rate, adjacency):
     problem = Problem(Logistic(), row_norm=2.0)
     query = PrintedEpochQuery(setting_of(problem, adjacency), rate, 7, share)
     sigma = 5.0 * query.sensitivity
@@ -284,7 +284,7 @@ def test_a_printed_epoch_is_priced_as_a_gaussian_and_a_sampled_gaussian_a_step(s
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_a_difference_is_priced_as_a_sampled_gaussian_relative_to_one_record(adjacency):
+def test_a_difference_is_accounted_as_a_sampled_gaussian_relative_to_one_record(adjacency):
     query = DifferenceQuery(setting_of(logistic_problem(), adjacency), 0.03)
     ((leaf, count),) = PlannedQuery(query, 11, 0.5).event(4.0).leaves()
     assert count == 11
@@ -346,9 +346,9 @@ def test_noise_that_hides_nothing_of_the_samples_goes_to_the_anchors():
     plan = PrintedSVRG(n_epochs=1, n_inner=100, sampling_rate=1e-3).plan(
         setting_of(logistic_problem(), Adjacency.REPLACE_ONE), Guarantee(1.0, 1e-3)
     )
-    paid = calibrate_as_printed(plan, 1e-3 * plan.planned[0].query.sensitivity, 1.0)
-    assert paid.plan.planned[0].query.anchor_share == 0.99
-    assert paid.noise_multiplier == pytest.approx(1e-3)
+    calibrated = calibrate_as_printed(plan, 1e-3 * plan.planned[0].query.sensitivity, 1.0)
+    assert calibrated.plan.planned[0].query.anchor_share == 0.99
+    assert calibrated.noise_multiplier == pytest.approx(1e-3)
 
 
 # --- The paper's noise ---
@@ -381,36 +381,38 @@ def test_the_papers_noise_is_that_of_equations_3_and_6(constant, adjacency):
     problem = Problem(Logistic(), L2(0.02), row_norm=3.0)  # G = 3
     setting = setting_of(problem, adjacency, n=5000)
     guarantee = Guarantee(0.3, 1e-4)
-    paid = published_plan(PrintedSVRG(n_epochs=4, n_inner=70, paper_constant=constant), setting, guarantee).calibrated
-    assert [item.query.n_steps for item in paid.plan.planned] == [70] * 4
+    calibrated = published_plan(
+        PrintedSVRG(n_epochs=4, n_inner=70, paper_constant=constant), setting, guarantee
+    ).calibrated
+    assert [item.query.n_steps for item in calibrated.plan.planned] == [70] * 4
     expected = 3.0 * math.sqrt(constant * 4 * 70 * math.log(1e4)) / (5000 * 0.3)
-    assert [paid.sigma(item) for item in paid.plan.planned] == pytest.approx([expected] * 4)
-    paid = published_plan(
+    assert [calibrated.sigma(item) for item in calibrated.plan.planned] == pytest.approx([expected] * 4)
+    calibrated = published_plan(
         PrintedSVRGPlusPlus(n_epochs=4, n_inner=9, paper_constant=constant), setting, guarantee
     ).calibrated
-    assert [item.query.n_steps for item in paid.plan.planned] == [18, 36, 72, 144]
+    assert [item.query.n_steps for item in calibrated.plan.planned] == [18, 36, 72, 144]
     expected = 3.0 * math.sqrt(constant * 2**4 * 9 * math.log(2e4)) / (5000 * 0.3)
-    assert [paid.sigma(item) for item in paid.plan.planned] == pytest.approx([expected] * 4)
-    assert {item.query.sampling_rate for item in paid.plan.planned} == {1 / 5000}
+    assert [calibrated.sigma(item) for item in calibrated.plan.planned] == pytest.approx([expected] * 4)
+    assert {item.query.sampling_rate for item in calibrated.plan.planned} == {1 / 5000}
 
 
 def test_the_papers_noise_is_divided_as_the_certified_delta_likes_it_best():
     adjacency = Adjacency.ADD_REMOVE
     setting = setting_of(logistic_problem(), adjacency, n=2000)
     solver = PrintedSVRG(n_epochs=2, n_inner=500, paper_constant=1.0, sampling_rate=0.05)
-    paid = published_plan(solver, setting, Guarantee(1.0, 1e-3)).calibrated
+    calibrated = published_plan(solver, setting, Guarantee(1.0, 1e-3)).calibrated
 
     def delta(share):
-        query = paid.plan.planned[0].query
+        query = calibrated.plan.planned[0].query
         other = PlannedQuery(replace(query, anchor_share=share), 2)
-        return delta_of(CalibratedPlan(Plan("test", (other,), {}), paid.noise_multiplier).event(), 1.0, adjacency)
+        return delta_of(CalibratedPlan(Plan("test", (other,), {}), calibrated.noise_multiplier).event(), 1.0, adjacency)
 
-    chosen = delta(paid.plan.planned[0].query.anchor_share)
+    chosen = delta(calibrated.plan.planned[0].query.anchor_share)
     assert 1e-6 < chosen < 0.9
     assert chosen <= 1.001 * min(delta(share) for share in (0.02, 0.1, 0.2, 1 / 3, 0.5, 0.8, 0.95))
 
 
-# --- What is asked is what was paid for ---
+# --- What is asked is what was accounted for ---
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -444,19 +446,19 @@ def test_plans_count_every_step_and_every_gradient(solver):
 
 
 def run_counted(solver, oracle_type=RecordingOracle, table=None, multiplier=1.0):
-    """Run a solver on the first of three problems that it takes; the price does not matter here, so it is not found."""
+    """Run a solver on the first of three problems that it takes; its noise does not matter here."""
     table = table or base_table()
     ball = Problem(Squared(), domain=L2Ball(2.0))
     problems = (logistic_problem(), Problem(Logistic(), domain=L1Ball(3.0)), ball)
     problem = next(problem for problem in problems if solver.refusal(problem) is None)
     setting = setting_of(problem, Adjacency.REPLACE_ONE, n=len(table.y))
-    paid = CalibratedPlan(solver.plan(setting, GUARANTEE), multiplier)
+    calibrated = CalibratedPlan(solver.plan(setting, GUARANTEE), multiplier)
     rows = ArraySource(table.X, table.y)
     done = []
     with oracle_type(
-        rows, problem, setting, paid, Randomness.from_random_state(0), lambda *pair: done.append(pair)
+        rows, problem, setting, calibrated, Randomness.from_random_state(0), lambda *pair: done.append(pair)
     ) as oracle:  # fmt: skip
-        return solver.run(oracle, problem, paid.plan, problem.start(P)), oracle, done
+        return solver.run(oracle, problem, calibrated.plan, problem.start(P)), oracle, done
 
 
 @pytest.mark.parametrize("solver", STEADY_EXAMPLES, ids=repr)
@@ -498,8 +500,8 @@ def test_the_progress_of_a_printed_epoch_does_not_tell_how_many_rows_there_are(a
     def reported(table):
         done = []
         rows = ArraySource(table.X, table.y)
-        paid, randomness = CalibratedPlan(Plan("test", (item,), {}), 1.0), Randomness.from_random_state(0)
-        with Oracle(rows, problem, setting, paid, randomness, lambda *pair: done.append(pair)) as oracle:
+        calibrated, randomness = CalibratedPlan(Plan("test", (item,), {}), 1.0), Randomness.from_random_state(0)
+        with Oracle(rows, problem, setting, calibrated, randomness, lambda *pair: done.append(pair)) as oracle:
             oracle.ask(item, np.zeros(P), np.zeros(P), step_size=1.0)
         return done
 
@@ -591,9 +593,9 @@ def test_a_printed_epoch_without_a_step_size_is_refused_and_charged(step_size):
     problem = logistic_problem()
     table = base_table()
     item = PlannedQuery(PrintedEpochQuery(setting_of(problem, Adjacency.REPLACE_ONE), 0.1, 5, 0.3))
-    paid = CalibratedPlan(Plan("test", (item,), {}), 1.0)
+    calibrated = CalibratedPlan(Plan("test", (item,), {}), 1.0)
     rows = ArraySource(table.X, table.y)
-    with Oracle(rows, problem, item.query.setting, paid, Randomness.from_random_state(0)) as oracle:
+    with Oracle(rows, problem, item.query.setting, calibrated, Randomness.from_random_state(0)) as oracle:
         with pytest.raises(InvalidParameter, match="step_size"):
             oracle.ask(item, np.zeros(P), np.zeros(P), step_size=step_size)
         assert oracle._left[item] == 0
@@ -607,9 +609,9 @@ def test_a_difference_is_asked_at_two_points(kind, points):
     query = kind(setting, 0.1) if kind is DifferenceQuery else kind(setting, 0.1, 5, 0.3)
     item = PlannedQuery(query)
     rows = ArraySource(table.X, table.y)
-    paid = CalibratedPlan(Plan("test", (item,), {}), 1.0)
+    calibrated = CalibratedPlan(Plan("test", (item,), {}), 1.0)
     with (
-        Oracle(rows, problem, setting, paid, Randomness.from_random_state(0)) as oracle,
+        Oracle(rows, problem, setting, calibrated, Randomness.from_random_state(0)) as oracle,
         pytest.raises(InvalidParameter, match=f"asked at 2 .* got {len(points)}"),
     ):
         oracle.ask(item, *points)

@@ -46,7 +46,7 @@ class Unwritable:
         raise RuntimeError("secret")
 
 
-NOTHING = "the row counts as nothing"
+IGNORED = "the row is ignored"
 
 
 def dense(rows):
@@ -131,14 +131,14 @@ def test_the_bound_is_met_so_that_it_cannot_be_smaller():
         (Number((0, 10), missing="column"), 0, [-1, 0]),
         (Number((0, 10), missing="column", outside="missing"), 11, [0, 1]),
         (Number((-1000, 1000)), -999, [0]),  # stands for no value
-        (Number((0, 10), missing="row"), None, NOTHING),
+        (Number((0, 10), missing="row"), None, IGNORED),
         (Bins((1, 5)), 0.99, [1, 0, 0]),
         (Bins((1, 5)), 1, [0, 1, 0]),
         (Bins((1, 5)), 5, [0, 0, 1]),
         (Bins((1, 5)), "x", [0, 0, 0]),
         (Bins((1, 5), missing="column"), None, [0, 0, 0, 1]),
         (Bins((1, 5), missing=7), None, [0, 0, 1]),
-        (Bins((1, 5), missing="row"), None, NOTHING),
+        (Bins((1, 5), missing="row"), None, IGNORED),
         (Category(["a", "b"]), "b", [0, 1]),
         (Category(["a", "b"]), " b\t", [0, 1]),
         (Category(["a", "b"]), "c", [0, 0]),
@@ -153,8 +153,8 @@ def test_the_bound_is_met_so_that_it_cannot_be_smaller():
         (Category(["a", "b"], missing="column", unseen="column"), None, [0, 0, 1, 0]),
         (Category(["a", "b"], missing={"value": "b"}), None, [0, 1]),
         (Category(["a", "b"], missing="none", unseen={"value": "a"}), "z", [1, 0]),
-        (Category(["a", "b"], missing="row"), "", NOTHING),
-        (Category(["a", "b"], unseen="row"), "z", NOTHING),
+        (Category(["a", "b"], missing="row"), "", IGNORED),
+        (Category(["a", "b"], unseen="row"), "z", IGNORED),
         (Category(["?", "b"]), "?", [1, 0]),  # declared, so it is a value
         (Category([1, 2]), 2, [0, 1]),
         (Category([1, 2]), 2.0, [0, 1]),
@@ -176,7 +176,7 @@ def test_every_value_goes_where_the_schema_says(column, value, row):
     schema = Schema({"x": column}, Classes("y", [0, 1]), missing=("?", "-999"))
     table = pd.DataFrame({"x": pd.Series([value], dtype=object)})
     encoded = dense(encode_rows(table, schema, fitting=True))[0]
-    if row is NOTHING:  # counts as nothing in a fit, and can still be predicted
+    if row is IGNORED:  # ignored in a fit, and can still be predicted
         assert np.isnan(encoded).any()
         assert not dense(encode_rows(table, schema, fitting=False)).any()
     else:

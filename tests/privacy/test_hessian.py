@@ -37,7 +37,7 @@ from dperm.trusted.noise import Randomness
 from dperm.trusted.objectives import objective_of
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.sources import ArraySource
-from privacy.harness import Liar, N, P, Table, base_table, neighbours, only_row, replay, setting_of, void_table
+from privacy.harness import Liar, N, P, Table, base_table, ignored_table, neighbours, only_row, replay, setting_of
 from privacy.test_trusted_boundary import check_solver
 
 ADJACENCIES = list(Adjacency)
@@ -127,7 +127,7 @@ def test_rows_exist_that_reach_the_declared_sensitivity_of_the_hessian(loss, int
         w[-1 if intercept else slice(0, 2)] = 0.9 / 1.5
     tables = [only_row(1.5 * x, 0.0 if loss.clipped_range else 1.0, 2.0) for x in (first, second)]
     if adjacency is Adjacency.ADD_REMOVE:
-        tables[1] = void_table()
+        tables[1] = ignored_table()
     one, two = (exact(query, problem, table, [w])[0] for table in tables)
     assert 0.95 * query.sensitivity < np.linalg.norm(one - two) <= query.sensitivity
 
@@ -136,7 +136,7 @@ def test_rows_exist_that_reach_the_declared_sensitivity_of_the_hessian(loss, int
 def test_a_random_search_for_worse_rows_finds_none_and_comes_close(adjacency):
     problem, rng = Problem(Squared(), domain=L2Ball(3.0), row_norm=2.0), np.random.default_rng(1)
     query, largest = HessianQuery(setting_of(problem, adjacency)), 0.0
-    before = exact(query, problem, void_table(), [np.zeros(P)])[0]
+    before = exact(query, problem, ignored_table(), [np.zeros(P)])[0]
     for _ in range(30):
         x, z = rng.normal(size=(2, P))
         z -= (z @ x) / (x @ x) * x * rng.integers(2)  # half of them orthogonal
@@ -180,7 +180,7 @@ def test_rows_exist_that_reach_the_sensitivity_of_a_gradient_at_a_point(loss, no
 def test_noise_has_the_declared_scale_on_and_off_the_diagonal():
     problem = problem_for(Squared())
     query = HessianQuery(setting_of(problem, Adjacency.REPLACE_ONE))
-    oracle = replay(problem, void_table(), query.setting.adjacency, query, [(np.zeros(P),)] * 200, paid=1.7)
+    oracle = replay(problem, ignored_table(), query.setting.adjacency, query, [(np.zeros(P),)] * 200, noise=1.7)
     answers, sigma = np.stack(oracle.answers), 1.7 * query.sensitivity
     assert np.array_equal(answers, answers.transpose(0, 2, 1))
     above = np.triu_indices(P, 1)
@@ -248,21 +248,21 @@ def test_published_adassp_stays_on_its_side():
 
     problem, table = Problem(Squared(), L2(0.1), L2Ball(3.0)), base_table()
     setting = setting_of(problem, Adjacency.ADD_REMOVE)
-    solver, paid = published_plan(AdaSSP(), setting, Guarantee(1.0, 1e-6))
+    solver, calibrated = published_plan(AdaSSP(), setting, Guarantee(1.0, 1e-6))
     rows = ArraySource(table.X, table.y)
-    with TaintedOracle(rows, problem, setting, paid, Randomness.from_random_state(0)) as oracle:
-        w = solver.run(oracle, problem, paid.plan, np.zeros(P))
+    with TaintedOracle(rows, problem, setting, calibrated, Randomness.from_random_state(0)) as oracle:
+        w = solver.run(oracle, problem, calibrated.plan, np.zeros(P))
     assert oracle.asked == 3
     assert np.linalg.norm(w) <= 3.0 * (1.0 + 1e-12)
 
 
-def test_an_eigenvalue_cannot_be_had_for_a_hessians_price():
+def test_an_eigenvalue_is_not_answered_in_place_of_a_hessian():
     """A plan that contains one query does not answer the other."""
     problem, table = problem_for(Squared()), base_table()
     setting = setting_of(problem, Adjacency.ADD_REMOVE)
-    paid = CalibratedPlan(Plan("test", (PlannedQuery(HessianQuery(setting)),), {}), 1.0)
+    calibrated = CalibratedPlan(Plan("test", (PlannedQuery(HessianQuery(setting)),), {}), 1.0)
     rows = ArraySource(table.X, table.y)
-    oracle = Oracle(rows, problem, setting, paid, Randomness.from_random_state(0))
+    oracle = Oracle(rows, problem, setting, calibrated, Randomness.from_random_state(0))
     with oracle, pytest.raises(PlanExceeded, match="does not contain this query"):
         oracle.ask(PlannedQuery(SmallestEigenvalueQuery(setting)), np.zeros(P))
 
@@ -272,8 +272,8 @@ def test_parts_do_not_depend_on_how_a_table_is_stored_or_on_ignored_rows():
     rng = np.random.default_rng(0)
     X, w = rng.normal(size=(300, 40)), 3.0 * rng.normal(size=40)
     problem = Problem(Logistic(), L2(0.1))
-    void = np.vstack([np.full(40, np.nan), X])
-    tables = X, np.asfortranarray(X), void, np.asfortranarray(void)
+    ignored = np.vstack([np.full(40, np.nan), X])
+    tables = X, np.asfortranarray(X), ignored, np.asfortranarray(ignored)
     blocks = [Block.from_table(table, np.ones(len(table)), problem) for table in tables]
     sums = [objective_of(problem).hessian_sum(block, w, 1, np.inf) for block in blocks]
     for other in sums[1:]:

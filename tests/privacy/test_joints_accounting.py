@@ -1,4 +1,4 @@
-"""Prices against what is computed from their definition: the last iterate, the determinant's tangents, shrinkage."""
+"""Privacy costs against their definitions: the last iterate, the determinant's tangents, shrinkage."""
 
 import math
 
@@ -30,7 +30,7 @@ def distinguished(n_steps, contraction, distance):
     return gap / math.sqrt(variance)
 
 
-def least_price(n_steps, contraction, diameter):
+def least_cost(n_steps, contraction, diameter):
     """The least over where the past is forgotten: t steps before the end, or never, both runs having one start."""
     forgotten = (distinguished(t, contraction, diameter) for t in range(1, n_steps))
     return min([distinguished(n_steps, contraction, 0.0), *forgotten])
@@ -39,20 +39,22 @@ def least_price(n_steps, contraction, diameter):
 @pytest.mark.parametrize("contraction", [0.3, 0.8, 0.97, 1.0])
 @pytest.mark.parametrize("diameter", [0.5, 3.0, 40.0])
 @pytest.mark.parametrize("n_steps", [2, 3, 30, 300])
-def test_the_last_iterate_s_price_is_that_of_gaussians_a_diameter_apart(n_steps, diameter, contraction):
-    priced = last_iterate_amplification(n_steps, contraction, diameter)
-    wanted = min(least_price(n_steps, contraction, diameter), math.sqrt(n_steps))
-    assert priced == pytest.approx(wanted, rel=1e-9)
-    assert priced >= wanted * (1.0 - 1e-15)
+def test_the_last_iterate_costs_as_much_as_gaussians_a_diameter_apart(n_steps, diameter, contraction):
+    bound = last_iterate_amplification(n_steps, contraction, diameter)
+    wanted = min(least_cost(n_steps, contraction, diameter), math.sqrt(n_steps))
+    assert bound == pytest.approx(wanted, rel=1e-9)
+    assert bound >= wanted * (1.0 - 1e-15)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("radius", "strength", "step_size"), [(0.5, 0.001, 4.0), (0.05, 0.02, 4.0), (2.0, 0.5, 1.0)])
-def test_a_descent_s_price_counts_the_diameter_in_steps_of_what_one_row_moves(radius, strength, step_size, adjacency):
+def test_the_cost_of_a_descent_counts_the_diameter_in_steps_of_what_one_row_moves(
+    radius, strength, step_size, adjacency
+):
     problem = Problem(Logistic(), L2(strength), L2Ball(radius))
     query = LastIterateQuery(setting_of(problem, adjacency), 400, step_size)
     moved = step_size * query.setting.domain_sensitivity / N
-    wanted = least_price(400, 1.0 / (1.0 + step_size * strength), 2.0 * radius / moved)
+    wanted = least_cost(400, 1.0 / (1.0 + step_size * strength), 2.0 * radius / moved)
     assert query.amplification == pytest.approx(wanted, rel=1e-9)
     assert query.event(3.0).noise_multiplier == pytest.approx(3.0 * adjacency.records_moved / wanted, rel=1e-9)
 

@@ -44,7 +44,7 @@ def test_one_row_of_a_lying_loss_does_not_outvote_three_others_about_a_vertex(lo
     query = VertexQuery(setting_of(problem, Adjacency.REPLACE_ONE), noise)
     start = (np.zeros(problem.dimension(P)),)
     oracle = replay(
-        problem, table, Adjacency.REPLACE_ONE, query, [start], paid=None, oracle_type=Oracle, as_rows=STORAGE[storage]
+        problem, table, Adjacency.REPLACE_ONE, query, [start], noise=None, oracle_type=Oracle, as_rows=STORAGE[storage]
     )
     chosen = oracle.answers[0].reshape(loss.n_outputs, P)
     assert np.abs(chosen).sum() == 1.0

@@ -1,4 +1,4 @@
-"""Minimisers and Hessians: what is solved for is what the noise is for, down to the public n and the cut slopes."""
+"""Minimisers and Hessians: what is solved for is what the noise is for, down to the public n and the clipped slopes."""
 
 import math
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ ADJACENCIES = list(Adjacency)
 
 def ask(problem, table, query, w, **more):
     """The answer without noise."""
-    return replay(problem, table, None, query, [(w,)], paid=None, oracle_type=Oracle, **more).answers[0]
+    return replay(problem, table, None, query, [(w,)], noise=None, oracle_type=Oracle, **more).answers[0]
 
 
 def random_table(n=ROWS, p=P, seed=0):
@@ -48,7 +48,7 @@ def cut_risk(table, n, share, ridge, centre, w):
 @pytest.mark.parametrize("storage", STORAGE)
 @pytest.mark.parametrize("n", [ROWS, DECLARED])
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.7, 1.0])
-def test_objective_perturbation_minimises_the_loss_whose_slopes_are_cut(share, n, storage):
+def test_objective_perturbation_minimises_the_loss_whose_slopes_are_clipped(share, n, storage):
     problem, table = Problem(Logistic()), random_table()
     query = ObjectivePerturbationQuery(
         setting_of(problem, Adjacency.ADD_REMOVE, n=n), 0.02, 1e-9, 0.1, "Gaussian", share
@@ -78,8 +78,8 @@ def test_output_perturbation_minimises_the_risk_over_the_public_number_of_rows(s
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_the_steepest_row_moves_the_minimiser_by_the_share_that_the_noise_is_for(share, adjacency):
-    """A row that is predicted badly has slope 1; cut, it moves the minimiser by its share of that, and no further."""
+def test_the_row_with_the_largest_slope_moves_the_minimiser_by_the_share_that_the_noise_is_for(share, adjacency):
+    """A row predicted badly has slope 1; clipped, it moves the minimiser by its share of that, and no further."""
     problem, centre = Problem(Logistic()), 25.0 * np.eye(P)[0]
     query = ObjectivePerturbationQuery(setting_of(problem, adjacency, n=ROWS), 0.5, 1e-9, 0.1, "Gaussian", share)
     tables = [Table(np.full((ROWS, P), np.nan), -np.ones(ROWS)) for _ in range(2)]
@@ -97,19 +97,19 @@ def test_the_steepest_row_moves_the_minimiser_by_the_share_that_the_noise_is_for
 def test_auto_cuts_slopes_and_the_minimiser_that_it_asks_for_has_them_cut(adjacency):
     n = 1000
     model = PrivateLogisticRegression(1.0, 1e-6, penalty=None, adjacency=adjacency.value, fit_intercept=False)
-    priced = model.plan(n, P)
-    (item,) = priced.calibrated.plan.planned
+    fit = model.plan(n, P)
+    (item,) = fit.calibrated.plan.planned
     query = item.query
     assert isinstance(query, ObjectivePerturbationQuery)
     assert query.slope_share < 0.9
     centre, tables = 25.0 * np.eye(P)[0], []
-    for y in (np.nan, -1.0):  # a row that counts as nothing, and the steepest
+    for y in (np.nan, -1.0):  # a row that is ignored, and one with the largest slope
         X, target = np.full((n, P), np.nan), np.ones(n)
         X[0], target[0] = np.eye(P)[0], y
         tables.append(Table(X, target))
-    one, two = (ask(priced.options.problem, table, query, centre) for table in tables)
+    one, two = (ask(fit.options.problem, table, query, centre) for table in tables)
     moved = np.linalg.norm(one - two) * n * query.strong_convexity
-    one_row = priced.options.problem.constants(P).lipschitz * query.slope_share
+    one_row = fit.options.problem.constants(P).lipschitz * query.slope_share
     assert query.sensitivity == pytest.approx(adjacency.records_moved * one_row, rel=1e-12)
     assert moved == pytest.approx(one_row, rel=1e-4)
 
@@ -117,7 +117,7 @@ def test_auto_cuts_slopes_and_the_minimiser_that_it_asks_for_has_them_cut(adjace
 @pytest.mark.parametrize("share", [0.3, 1.0])
 @pytest.mark.parametrize("n_rows", [1, ROWS, DECLARED])
 def test_the_random_linear_term_is_divided_by_the_public_n_and_has_the_scale_that_was_accounted_for(n_rows, share):
-    """Of rows that count as nothing the minimiser is the centre, moved by b/(n(μ + ridge)): b can be read off.
+    """Of ignored rows the minimiser is the centre, moved by b/(n(μ + ridge)): b can be read off.
 
     ‖b‖²/σ² has a χ² distribution with 400 degrees of freedom: 400 ± 170 is left once in 1e7 seeds.
     """
@@ -125,7 +125,7 @@ def test_the_random_linear_term_is_divided_by_the_public_n_and_has_the_scale_tha
     setting = setting_of(problem, Adjacency.ADD_REMOVE, n=DECLARED, n_features=p)
     query = ObjectivePerturbationQuery(setting, 0.5, 1e-9, 0.1, "Gaussian", share)
     table = Table(np.full((n_rows, p), np.nan), np.ones(n_rows))
-    oracle = replay(problem, table, None, query, [(np.zeros(p),)], paid=multiplier, oracle_type=Oracle)
+    oracle = replay(problem, table, None, query, [(np.zeros(p),)], noise=multiplier, oracle_type=Oracle)
     linear = -DECLARED * query.strong_convexity * oracle.answers[0]
     assert 230.0 < ((linear / (multiplier * query.sensitivity)) ** 2).sum() < 570.0
 

@@ -35,7 +35,7 @@ def gradient_of(problem, table, w=None, **more):
     query = GradientQuery(setting_of(problem, Adjacency.ADD_REMOVE))
     point = np.zeros(problem.dimension(P)) if w is None else w
     oracle = replay(
-        problem, table, Adjacency.ADD_REMOVE, query, [(point,)], paid=None, oracle_type=Oracle, **more
+        problem, table, Adjacency.ADD_REMOVE, query, [(point,)], noise=None, oracle_type=Oracle, **more
     )  # fmt: skip
     return oracle.answers[0], query.sensitivity_at(point)
 
@@ -67,7 +67,7 @@ def test_norms_of_rows_in_single_precision_have_the_digits_of_double_precision(s
     for row in X:
         table = Table(row[None, :].astype(np.float64), np.ones(1))
         oracle = replay(
-            problem, table, Adjacency.ADD_REMOVE, query, [(np.zeros(3000),)], paid=None, oracle_type=Oracle,
+            problem, table, Adjacency.ADD_REMOVE, query, [(np.zeros(3000),)], noise=None, oracle_type=Oracle,
             as_rows=SINGLE[storage],
         )  # fmt: skip
         assert np.linalg.norm(oracle.answers[0]) == pytest.approx(0.5, rel=1e-11)  # the bound has room for 3e-12
@@ -86,7 +86,7 @@ def test_a_weight_below_zero_counts_as_nothing(weight):
     table.weights = np.where(np.arange(N) < 5, weight, 0.0)
     assert not gradient_of(problem, table)[0].any()
     query = HessianQuery(setting_of(problem, Adjacency.ADD_REMOVE))
-    oracle = replay(problem, table, None, query, [(np.zeros(P),)], paid=None, oracle_type=Oracle)
+    oracle = replay(problem, table, None, query, [(np.zeros(P),)], noise=None, oracle_type=Oracle)
     assert not oracle.answers[0].any()
 
 

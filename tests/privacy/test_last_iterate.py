@@ -1,4 +1,4 @@
-"""The price of the last iterate: its closed form, its conditions, and what it must equal on quadratics."""
+"""The privacy cost of the last iterate: its closed form, its conditions, and what it must equal on quadratics."""
 
 import math
 
@@ -28,7 +28,7 @@ from privacy.harness import N, P, RecordingOracle, base_table, logistic_problem,
 
 @pytest.mark.parametrize("contraction", [0.0, 0.3, 0.9, 0.999, 1.0])
 @pytest.mark.parametrize("n_steps", [1, 2, 17, 400])
-def test_the_price_is_attained_on_a_quadratic(contraction, n_steps):
+def test_the_bound_is_attained_on_a_quadratic(contraction, n_steps):
     """On w ← c w + shift + noise the last iterate is Gaussian: its mean moves by s Σcⁱ, its variance is s²/ν² Σc²ⁱ.
 
     So the true μ is known exactly there, and a bound smaller by any constant would be wrong.
@@ -36,13 +36,13 @@ def test_the_price_is_attained_on_a_quadratic(contraction, n_steps):
     means = sum(contraction**i for i in range(n_steps))
     variance = sum(contraction ** (2 * i) for i in range(n_steps))
     true = means / math.sqrt(variance)
-    priced = last_iterate_amplification(n_steps, contraction, math.inf)
-    assert true <= priced * (1 + 1e-15)
-    assert priced <= true * (1 + 1e-9)
+    bound = last_iterate_amplification(n_steps, contraction, math.inf)
+    assert true <= bound * (1 + 1e-15)
+    assert bound <= true * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("contraction", [0.5, 0.96, 0.9999])
-def test_the_price_follows_the_published_formula_and_saturates(contraction):
+def test_the_bound_follows_the_published_formula_and_saturates(contraction):
     for n_steps in (1, 5, 100, 5000):
         power = contraction**n_steps
         formula = math.sqrt((1 - power) / (1 + power) * (1 + contraction) / (1 - contraction))
@@ -51,21 +51,21 @@ def test_the_price_follows_the_published_formula_and_saturates(contraction):
     assert last_iterate_amplification(10**6, contraction, math.inf) == pytest.approx(limit, rel=1e-6)
 
 
-def test_a_bounded_domain_caps_the_price_without_strong_convexity():
+def test_a_bounded_domain_caps_the_cost_without_strong_convexity():
     diameter = 50.0
-    prices = [last_iterate_amplification(t, 1.0, diameter) for t in (10, 50, 51, 500, 5000)]
-    assert prices[0] == pytest.approx(math.sqrt(10))
+    costs = [last_iterate_amplification(t, 1.0, diameter) for t in (10, 50, 51, 500, 5000)]
+    assert costs[0] == pytest.approx(math.sqrt(10))
     # t = D/s steps before the end: (D + t)/√t = 2√D.
-    assert prices[-1] == pytest.approx(2 * math.sqrt(diameter), rel=1e-6)
-    assert prices == sorted(prices)
+    assert costs[-1] == pytest.approx(2 * math.sqrt(diameter), rel=1e-6)
+    assert costs == sorted(costs)
 
 
-def test_the_price_never_exceeds_composition():
+def test_the_cost_never_exceeds_composition():
     rng = np.random.default_rng(0)
     for _ in range(300):
         n_steps = int(10 ** rng.uniform(0, 4))
-        price = last_iterate_amplification(n_steps, rng.uniform(), 10 ** rng.uniform(-1, 4))
-        assert price <= math.sqrt(n_steps)
+        cost = last_iterate_amplification(n_steps, rng.uniform(), 10 ** rng.uniform(-1, 4))
+        assert cost <= math.sqrt(n_steps)
 
 
 @pytest.mark.parametrize(("contraction", "start"), [(0.9, 0.0), (0.9, 30.0), (1.0, 30.0), (0.5, 3.0)])
@@ -120,15 +120,15 @@ def test_one_step_contracts_as_declared_and_moves_between_tables_as_declared(adj
 
 @pytest.mark.parametrize("strength", [0.01, 0.3, 5.0])
 def test_the_declared_contraction_is_attained_where_the_data_are_flat(strength):
-    """Rows that count as nothing leave only the proximal step, so a smaller contraction would be wrong."""
+    """Ignored rows leave only the proximal step, so a smaller contraction would be wrong."""
     problem = Problem(Logistic(), L2(strength))
     setting = setting_of(problem, Adjacency.REPLACE_ONE)
     query = LastIterateQuery(setting, 1, 2.0 / setting.smoothness)
     rows = ArraySource(np.full((N, P), np.nan), np.ones(N))
-    paid = CalibratedPlan(Plan("test", (PlannedQuery(query, 2),), {}), None)
-    with RecordingOracle(rows, problem, setting, paid, Randomness.from_random_state(0)) as oracle:
+    calibrated = CalibratedPlan(Plan("test", (PlannedQuery(query, 2),), {}), None)
+    with RecordingOracle(rows, problem, setting, calibrated, Randomness.from_random_state(0)) as oracle:
         a, b = np.random.default_rng(0).normal(size=(2, P))
-        gap = np.linalg.norm(oracle.ask(paid.plan.planned[0], a) - oracle.ask(paid.plan.planned[0], b))
+        gap = np.linalg.norm(oracle.ask(calibrated.plan.planned[0], a) - oracle.ask(calibrated.plan.planned[0], b))
     assert gap == pytest.approx(query.contraction * np.linalg.norm(a - b), rel=1e-12)
 
 
@@ -173,11 +173,11 @@ def test_under_add_remove_the_step_allows_for_the_rows_that_may_be_added():
         )
 
 
-def test_the_empirical_privacy_loss_of_the_last_iterate_stays_within_its_price():
+def test_the_empirical_privacy_loss_of_the_last_iterate_stays_within_its_bound():
     """Run the real descent on two tables of one column; the likelihood ratio of the outputs is that of two Gaussians.
 
     The released values are Gaussian up to curvature; their mean gap over their spread estimates μ. It must not exceed
-    the price by more than four standard errors (false alarm below 1e-4), and comes near it: the price is not slack.
+    the bound by more than four standard errors (false alarm below 1e-4), and comes near it: the bound is tight.
     """
     problem = Problem(Logistic(), L2(0.05))
     n_steps, runs = 60, 600
@@ -192,9 +192,9 @@ def test_the_empirical_privacy_loss_of_the_last_iterate_stays_within_its_price()
         [run_descent(problem, other, y, n_steps, Adjacency.REPLACE_ONE, 10_000 + s)[0][0] for s in range(runs)]
     )
     query = run_descent(problem, X, y, n_steps, Adjacency.REPLACE_ONE, 0)[1]
-    priced = query.amplification / 2.0  # noise multiplier 2
+    bound = query.amplification / 2.0  # noise multiplier 2
     estimate = abs(one.mean() - two.mean()) / math.sqrt((one.var() + two.var()) / 2)
     standard_error = math.sqrt(2 / runs + estimate**2 / (4 * runs))
     # The logistic slope at 0 is ½, so this pair moves the gradient by half the declared sensitivity.
-    assert estimate <= priced / 2 + 4 * standard_error
-    assert estimate >= 0.8 * priced / 2 - 4 * standard_error
+    assert estimate <= bound / 2 + 4 * standard_error
+    assert estimate >= 0.8 * bound / 2 - 4 * standard_error

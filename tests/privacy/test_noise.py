@@ -22,7 +22,7 @@ ONE_STEP = DPGD(n_steps=1, accounting="composition")
 
 
 def released_noise(random_state=None):
-    """What a fit on rows that count as nothing releases: noise and nothing else."""
+    """What a fit on ignored rows releases: noise and nothing else."""
     X = np.full((N, P), np.nan)
     guarantee = Guarantee(1.0, 1e-6)
     return minimize(
@@ -34,9 +34,9 @@ def released_noise(random_state=None):
 @pytest.mark.parametrize("rate", [1 / N, 10 / N, 100 / N, 1.0])
 def test_zero_gradients_show_the_planned_noise(rate, adjacency):
     problem = logistic_problem()
-    void = Table(np.full((N, P), np.nan), np.ones(N))
+    ignored = Table(np.full((N, P), np.nan), np.ones(N))
     draws = 4000
-    oracle, query = record(problem, void, adjacency, [np.zeros(P)] * draws, rate, seed=11)
+    oracle, query = record(problem, ignored, adjacency, [np.zeros(P)] * draws, rate, seed=11)
     answers = np.array(oracle.answers)
     planned = oracle._calibrated.noise_multiplier * query.sensitivity_at(np.zeros(P))
     assert set(oracle.sigmas) == {planned}

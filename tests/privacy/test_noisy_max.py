@@ -1,4 +1,4 @@
-"""Pitfalls 7, 8, 17, 33: the sensitivity of vertices' scores, both prices against exact laws, and what leaves."""
+"""Pitfalls 7, 8, 17, 33: the sensitivity of scores, both privacy curves against exact laws, and what is released."""
 
 import itertools
 import math
@@ -44,11 +44,11 @@ from privacy.harness import (
     TaintedOracle,
     base_table,
     hostile_rows,
+    ignored_table,
     neighbours,
     record,
     replay,
     setting_of,
-    void_table,
 )
 from privacy.test_trusted_boundary import run_watched
 
@@ -108,7 +108,7 @@ def test_a_sensitivity_smaller_by_five_percent_would_be_exceeded(adjacency):
     corner = 20.0 * np.eye(P)[0]
     scores = []
     for carried in (0.5, -0.5):
-        table = void_table()
+        table = ignored_table()
         table.X[0] = [-0.5, carried, *np.zeros(P - 2)]
         scores.append(replay(problem, table, adjacency, query, [(corner,)]).exact[0])
     moved = scores[0] - scores[1] if adjacency is Adjacency.REPLACE_ONE else scores[0]
@@ -349,9 +349,9 @@ def test_the_published_noise_is_stated_with_what_can_be_certified_for_it():
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_renyi_accounting_by_other_code_agrees(adjacency):
-    paid = calibrate(planned("gumbel", 300, adjacency), GUARANTEE)
-    check = rdp_epsilon(paid.event(), GUARANTEE.delta, adjacency)
-    assert 1.0 <= check / epsilon_of(paid.event(), GUARANTEE.delta, adjacency) <= 1.01
+    calibrated = calibrate(planned("gumbel", 300, adjacency), GUARANTEE)
+    check = rdp_epsilon(calibrated.event(), GUARANTEE.delta, adjacency)
+    assert 1.0 <= check / epsilon_of(calibrated.event(), GUARANTEE.delta, adjacency) <= 1.01
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
@@ -371,13 +371,13 @@ def test_a_vertex_cannot_be_asked_for_where_there_are_none():
 # What leaves
 
 
-@pytest.mark.parametrize("paid", [0.5, 50.0, None])
-def test_nothing_but_a_vertex_leaves(paid):
+@pytest.mark.parametrize("noise", [0.5, 50.0, None])
+def test_nothing_but_a_vertex_leaves(noise):
     for problem in (problem_with(), problem_with(Simplex(3.0)), problem_with(loss=Softmax(3))):
         query = VertexQuery(setting_of(problem, Adjacency.REPLACE_ONE))
         size = problem.dimension(P)
         vertices = {tuple(problem.domain.coefficients(one)) for one in np.eye(problem.domain.n_vertices(size))}
-        answers = replay(problem, base_table(), None, query, points_for(problem) * 20, paid).answers
+        answers = replay(problem, base_table(), None, query, points_for(problem) * 20, noise).answers
         assert {tuple(answer) for answer in answers} <= vertices
 
 

@@ -40,7 +40,7 @@ from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import DescentOutputQuery, OutputPerturbationQuery
 from dperm.trusted.noise import Randomness
-from privacy.harness import N, P, Table, base_table, neighbours, replay, setting_of, void_table
+from privacy.harness import N, P, Table, base_table, ignored_table, neighbours, replay, setting_of
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 ADJACENCIES = [ADD, REPLACE]
@@ -104,7 +104,7 @@ def directions(rng, n):
 
 def constant_pull(adjacency, n=N, weight=1.0):
     """Rows of Huber's loss whose slope stays at its bound: one against none, or two that are opposed."""
-    one, two = void_table(n), void_table(n)
+    one, two = ignored_table(n), ignored_table(n)
     one.X[0], one.y[0] = np.eye(P)[0], 10.0
     if adjacency is REPLACE:
         two.X[0], two.y[0] = -np.eye(P)[0], 10.0
@@ -335,11 +335,11 @@ def test_rows_that_count_as_nothing_show_the_planned_noise(adjacency):
     problem, m = Problem(Logistic(), L2(0.1)), 500
     setting = setting_of(problem, adjacency)
     output, descent = OutputPerturbationQuery(setting, 1e-8), DescentOutputQuery(setting, 2, 1.0)
-    void, questions = void_table(), [(np.zeros(P),)] * m
-    lengths = np.linalg.norm(replay(problem, void, adjacency, output, questions, paid=2.5).answers, axis=1)
+    ignored, questions = ignored_table(), [(np.zeros(P),)] * m
+    lengths = np.linalg.norm(replay(problem, ignored, adjacency, output, questions, noise=2.5).answers, axis=1)
     planned = 2.5 * (MOVED[adjacency] / N + 2e-8) / 0.1
     assert abs(lengths.mean() - P * planned) <= 3 * planned * math.sqrt(P / m)
-    answers = np.array(replay(problem, void, adjacency, descent, questions, paid=2.5).answers)
+    answers = np.array(replay(problem, ignored, adjacency, descent, questions, noise=2.5).answers)
     planned = 2.5 * MOVED[adjacency] / N * (1 / 1.1 + 1 / 1.1**2)
     assert abs(answers.std() - planned) <= 3 * planned / math.sqrt(2 * answers.size)
 

@@ -94,10 +94,12 @@ def test_a_sensitivity_smaller_by_five_percent_would_be_exceeded(loss, intercept
         for signs in itertools.product((1, -1), repeat=loss.n_outputs)
         for size in sizes
     ]
-    void = np.full(N - 1, np.nan)  # rows that count as nothing
+    ignored = np.full(N - 1, np.nan)  # targets of ignored rows
     parts = [
         np.array(
-            record(problem, Table(np.vstack([x, np.zeros((N - 1, P))]), np.append(y, void)), adjacency, points)[0].exact
+            record(problem, Table(np.vstack([x, np.zeros((N - 1, P))]), np.append(y, ignored)), adjacency, points)[
+                0
+            ].exact
         )
         for x in shapes
         for y in targets

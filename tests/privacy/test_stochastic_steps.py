@@ -1,4 +1,4 @@
-"""Pitfalls 7, 8, 9, 18, 19, 20, 23, 33: stochastic steps move, and are noised, counted and priced, as declared."""
+"""Pitfalls 7, 8, 9, 18, 19, 20, 23, 33: stochastic steps move, and are noised, counted and charged as declared."""
 
 import math
 
@@ -42,12 +42,12 @@ from privacy.harness import (
     RecordingOracle,
     VectorLiar,
     base_table,
+    ignored_table,
     logistic_problem,
     neighbours,
     only_row,
     record_steps,
     setting_of,
-    void_table,
 )
 from privacy.test_sensitivity import ADJACENCIES, STORAGE, problem_for
 
@@ -120,7 +120,7 @@ def test_a_loss_that_lies_moves_a_step_by_all_that_is_declared_and_no_further(lo
     """The real sampler; a bound smaller by 5 % would be exceeded."""
     problem = Problem(loss, weight_bound=3.0, intercept=True)
     start = np.tile(np.append(STEER, 1.0), loss.n_outputs)
-    opposite = only_row(STEER, -1.0, 3.0) if adjacency is Adjacency.REPLACE_ONE else void_table()
+    opposite = only_row(STEER, -1.0, 3.0) if adjacency is Adjacency.REPLACE_ONE else ignored_table()
     fixed = {"rate": rate, "step_sizes": STANDSTILL}
     one, query = record_steps(problem, only_row(STEER, 1.0, 3.0), adjacency, [start] * 10, **fixed)
     two, _ = record_steps(problem, opposite, adjacency, [start] * 10, **fixed)
@@ -136,8 +136,8 @@ def test_at_rate_one_a_step_takes_every_row_once_and_draws_nothing():
     oracle, query = record_steps(problem, base_table(), Adjacency.ADD_REMOVE, [start], 1.0, STANDSTILL)
     item = PlannedQuery(GradientQuery(query.setting))
     rows = ArraySource(base_table().X, base_table().y)
-    paid = CalibratedPlan(Plan("test", (item,), {}), None)
-    with Oracle(rows, problem, query.setting, paid, Randomness.from_random_state(0)) as whole:
+    calibrated = CalibratedPlan(Plan("test", (item,), {}), None)
+    with Oracle(rows, problem, query.setting, calibrated, Randomness.from_random_state(0)) as whole:
         gradient = whole.ask(item, start)
     for exact in oracle.exact:
         np.testing.assert_allclose(exact, gradient, rtol=1e-12, atol=1e-14)
@@ -155,7 +155,7 @@ def test_steps_over_nothing_show_the_planned_noise(batch, adjacency):
     draws = 2000
     start = np.ones(P)
     oracle, _ = record_steps(
-        problem, void_table(), adjacency, [start] * draws, batch / N, (0.5,), paid=1.7, relative_noise=0.6, seed=13
+        problem, ignored_table(), adjacency, [start] * draws, batch / N, (0.5,), noise=1.7, relative_noise=0.6, seed=13
     )  # fmt: skip
     last, mean = np.moveaxis(np.array(oracle.answers), 1, 0)
     np.testing.assert_array_equal(last, mean)
@@ -177,7 +177,7 @@ def test_every_step_has_noise_of_its_own_and_its_own_step_size(chunk, domain, mo
     step_sizes = 1.0 / np.arange(1.0, 26.0)
     start = np.ones(P)
     oracle, _ = record_steps(
-        problem, void_table(), Adjacency.ADD_REMOVE, [start] * walks, rate, step_sizes, paid=1.7, seed=12
+        problem, ignored_table(), Adjacency.ADD_REMOVE, [start] * walks, rate, step_sizes, noise=1.7, seed=12
     )  # fmt: skip
     sigma = 1.7 / (rate * N)
     last, mean = np.moveaxis(np.array(oracle.answers), 1, 0)
@@ -207,10 +207,10 @@ def open_steps(n_steps=5, count=1, multiplier=1.0, progress=None, rate=0.1, tabl
     problem = logistic_problem()
     setting = setting_of(problem, adjacency or Adjacency.REPLACE_ONE)
     item = PlannedQuery(StochasticStepsQuery(setting, rate, n_steps), count)
-    paid = CalibratedPlan(Plan("test", (item,), {}), multiplier)
+    calibrated = CalibratedPlan(Plan("test", (item,), {}), multiplier)
     table = table or base_table()
     rows = ArraySource(table.X, table.y)
-    return Oracle(rows, problem, setting, paid, Randomness.from_random_state(0), progress), item
+    return Oracle(rows, problem, setting, calibrated, Randomness.from_random_state(0), progress), item
 
 
 def test_fewer_steps_than_paid_are_allowed_and_cost_the_same():
@@ -260,7 +260,7 @@ def test_the_progress_of_stochastic_steps_does_not_tell_how_many_rows_there_are(
         assert reported(table) == [(10, 30), (20, 30), (30, 30)]
 
 
-# --- Price ---
+# --- Privacy cost ---
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -280,7 +280,7 @@ def test_every_step_is_priced_as_a_sampled_gaussian_relative_to_one_record(rate,
 
 
 def test_the_price_does_not_depend_on_how_many_steps_turn_out_to_be_run():
-    """The random round is drawn by a public coin, after everything was paid for."""
+    """The random round is drawn by a public coin, after everything was accounted for."""
     fit = FitOptions(Problem(Sigmoid()), guarantee=Guarantee(1.0, 1e-6), solver=RRPSGD(n_steps=50)).plan(N, P)
     ((_, count),) = fit.event.leaves()
     assert count == 50
@@ -307,16 +307,16 @@ def test_degenerate_sampling_is_refused(rate):
 def test_the_published_noise_is_that_of_bassily_smith_and_thakurta(solver, adjacency):
     problem = Problem(Logistic(), L2(0.02), row_norm=3.0)  # G = 3
     setting = setting_of(problem, adjacency, n=50)
-    paid = published_plan(solver(), setting, Guarantee(0.3, 1e-4)).calibrated
-    (item,) = paid.plan.planned
+    calibrated = published_plan(solver(), setting, Guarantee(0.3, 1e-4)).calibrated
+    (item,) = calibrated.plan.planned
     assert item.query.n_steps == 50**2
     assert item.query.sampling_rate == 1 / 50
     on_the_sum = math.sqrt(32 * 3.0**2 * 50**2 * math.log(50 / 1e-4) * math.log(1e4)) / 0.3
-    assert paid.sigma(item) == pytest.approx(on_the_sum / 50)
+    assert calibrated.sigma(item) == pytest.approx(on_the_sum / 50)
     # T steps at rate q in place of n² at rate 1/n: n² becomes T, and n = n² · (1/n) becomes qT.
-    paid = published_plan(solver(n_steps=400, sampling_rate=0.1), setting, Guarantee(0.3, 1e-4)).calibrated
+    calibrated = published_plan(solver(n_steps=400, sampling_rate=0.1), setting, Guarantee(0.3, 1e-4)).calibrated
     on_the_sum = math.sqrt(32 * 3.0**2 * 400 * math.log(40 / 1e-4) * math.log(1e4)) / 0.3
-    assert paid.sigma(paid.plan.planned[0]) == pytest.approx(on_the_sum / 50)
+    assert calibrated.sigma(calibrated.plan.planned[0]) == pytest.approx(on_the_sum / 50)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

@@ -40,10 +40,10 @@ def run_watched(solver, table, problem=None, oracle_type=TaintedOracle, seed=0):
     """Run a solver against a watched oracle; return its answer and how often it asked."""
     problem = problem or logistic_problem()
     setting = setting_of(problem, Adjacency.REPLACE_ONE, n=len(table.y))
-    paid = calibrate(solver.plan(setting, GUARANTEE), GUARANTEE)
+    calibrated = calibrate(solver.plan(setting, GUARANTEE), GUARANTEE)
     source = ArraySource(table.X, table.y)
-    with oracle_type(source, problem, setting, paid, Randomness.from_random_state(seed)) as oracle:
-        return solver.run(oracle, problem, paid.plan, problem.start(P)), oracle.asked
+    with oracle_type(source, problem, setting, calibrated, Randomness.from_random_state(seed)) as oracle:
+        return solver.run(oracle, problem, calibrated.plan, problem.start(P)), oracle.asked
 
 
 def check_solver(solver, problem=None, capsys=None, caplog=None):
@@ -179,11 +179,11 @@ def test_a_query_on_understated_bounds_is_refused():
     honest = setting_of(problem, Adjacency.REPLACE_ONE)
     values = {name: getattr(honest.constants, name) for name in Constants.__dataclass_fields__}
     lying = Setting(Constants(**{**values, "lipschitz": 0.1}), N, Adjacency.REPLACE_ONE)
-    paid = CalibratedPlan(Plan("test", (PlannedQuery(GradientQuery(lying)),), {}), 5.0)
+    calibrated = CalibratedPlan(Plan("test", (PlannedQuery(GradientQuery(lying)),), {}), 5.0)
     table = base_table()
     source = ArraySource(table.X, table.y)
     with pytest.raises(PlanExceeded, match="bounds"):
-        Oracle(source, problem, honest, paid, Randomness.from_random_state(0))
+        Oracle(source, problem, honest, calibrated, Randomness.from_random_state(0))
 
 
 def test_a_question_that_fails_is_charged_all_the_same():
@@ -229,10 +229,10 @@ def test_points_of_every_kind_of_number_get_the_answer_of_their_float64_values(w
     problem, table = logistic_problem(), base_table()
     source = ArraySource(table.X, table.y)
     item = PlannedQuery(DifferenceQuery(setting_of(problem, Adjacency.REPLACE_ONE), 0.5))
-    paid = CalibratedPlan(Plan("test", (item,), {}), 5.0)
+    calibrated = CalibratedPlan(Plan("test", (item,), {}), 5.0)
 
     def answer(*points):
-        with Oracle(source, problem, item.query.setting, paid, Randomness.from_random_state(0)) as oracle:
+        with Oracle(source, problem, item.query.setting, calibrated, Randomness.from_random_state(0)) as oracle:
             return oracle.ask(item, *points)
 
     np.testing.assert_array_equal(answer(w, anchor), answer(np.float64(w), np.float64(anchor)))

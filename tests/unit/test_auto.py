@@ -157,7 +157,7 @@ def test_slopes_are_cut_the_more_the_more_noise_there_is():
     assert shares == sorted(shares)
     assert 0.5 <= shares[0] < 0.7
     assert 0.8 < shares[-1] < 1.0
-    assert settings_of(PROBLEMS[6], 30_000, 0.05).slope_share == 1.0  # a hinge is as steep in all active rows
+    assert settings_of(PROBLEMS[6], 30_000, 0.05).slope_share == 1.0  # a hinge has the same slope in all active rows
 
 
 def test_a_second_stage_comes_where_the_determinant_asks_for_more_ridge_than_the_balance():

@@ -192,10 +192,10 @@ def run_epoch(n_steps=23, rate=1.0, chunk=None, monkeypatch=None):
     X, y, _ = table()
     setting = Setting(problem.constants(P), 60, Adjacency.REPLACE_ONE)
     item = PlannedQuery(PrintedEpochQuery(setting, rate, n_steps, 0.5))
-    paid = CalibratedPlan(Plan("test", (item,), {}), None)
+    calibrated = CalibratedPlan(Plan("test", (item,), {}), None)
     done = []
     with Oracle(
-        ArraySource(X, y), problem, setting, paid, Randomness.from_random_state(0),
+        ArraySource(X, y), problem, setting, calibrated, Randomness.from_random_state(0),
         lambda *pair: done.append(pair),
     ) as oracle:  # fmt: skip
         answer = oracle.ask(item, np.full(P, 0.2), np.full(P, -0.3), step_size=0.8)

@@ -21,7 +21,7 @@ def setting_for(n=20_000, adjacency="replace_one"):
 
 
 class WavyOracle:
-    """F(w) = Σ_j (1 − cos(√L w_j)), smooth with L and not convex; answers carry the noise that the plan pays for."""
+    """F(w) = Σ_j (1 − cos(√L w_j)), smooth with L and not convex; answers carry the noise of the plan."""
 
     def __init__(self, setting, seed):
         self.setting, self.rng = setting, np.random.default_rng(seed)
@@ -76,11 +76,11 @@ def test_differences_are_as_quiet_as_the_descent_makes_up_for_and_no_quieter(adj
 
 @pytest.mark.parametrize("n_steps", [1, 7, 50])
 def test_the_shares_add_up_to_the_whole_budget(n_steps):
-    paid = (
+    calibrated = (
         FitOptions(PROBLEM, guarantee=GUARANTEE, solver=DPSpider(n_steps=n_steps, period=5)).plan(20_000, P).calibrated
     )
-    assert paid.noise_multiplier == pytest.approx(1.0, rel=1e-9)
-    assert paid.plan.n_steps == n_steps
+    assert calibrated.noise_multiplier == pytest.approx(1.0, rel=1e-9)
+    assert calibrated.plan.n_steps == n_steps
 
 
 def test_the_default_has_a_bound_no_worse_than_that_of_gradient_descent_and_falls_faster_with_n():

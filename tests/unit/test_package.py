@@ -1,4 +1,4 @@
-"""The package's surface: exported names, documented examples, and the words it must not contain."""
+"""The package's surface: exported names, documented examples, the version, and what an import loads."""
 
 import doctest
 import importlib

@@ -99,7 +99,7 @@ def test_without_noise_small_penalties_do_not_make_a_run_endless(solver, strengt
 
 
 def test_without_noise_well_conditioned_problems_get_all_their_steps():
-    """κ = 25: 2κ and 6√κ steps an epoch."""
+    """κ = 25: 2κ and 6√κ steps per epoch."""
     assert DPSVRG().plan(SETTING, None).settings.n_inner == 50
     assert DPKatyusha().plan(SETTING, None).settings.n_inner == 30
 

@@ -77,11 +77,11 @@ def test_convex_steps_are_the_diameter_over_the_root_of_t_and_the_second_moment(
 
 @pytest.mark.parametrize("problem", [Problem(Logistic(), domain=L2Ball(2.0), row_norm=3.0)])
 def test_convex_steps_count_the_noise_and_the_sample_in_the_second_moment(problem):
-    paid = published_plan(BassilySGD(n_steps=500, sampling_rate=0.02), setting_for(problem), GUARANTEE).calibrated
-    sigma = paid.sigma(paid.plan.planned[0])
+    calibrated = published_plan(BassilySGD(n_steps=500, sampling_rate=0.02), setting_for(problem), GUARANTEE).calibrated
+    sigma = calibrated.sigma(calibrated.plan.planned[0])
     second_moment = 9.0 + 9.0 * 0.98 / (0.02 * N) + P * sigma**2  # G = 3
-    assert paid.plan.settings.step_size == pytest.approx(4.0 / math.sqrt(second_moment))
-    assert paid.plan.settings.decay == 0.5
+    assert calibrated.plan.settings.step_size == pytest.approx(4.0 / math.sqrt(second_moment))
+    assert calibrated.plan.settings.decay == 0.5
 
 
 def test_where_no_domain_bounds_the_distance_a_public_guess_does():

@@ -50,7 +50,7 @@ def plan_for(problem, n, p, guarantee=GUARANTEE, **settings):
 
 @pytest.mark.parametrize("adjacency", ["replace_one", "add_remove"])
 def test_the_threshold_lets_as_many_false_alarms_pass_as_declared(adjacency):
-    """Void rows have no gradient, so all that stands out is noise; a threshold 5 % off gives 12 % more or fewer."""
+    """Ignored rows have no gradient, so all that stands out is noise; a threshold 5 % off gives 12 % more or fewer."""
     n, p, alarms = 100, 2000, 100.0
     X, y = np.full((n, p), np.nan), np.ones(n)
     # A ball so wide that its projection drops nothing.
@@ -61,18 +61,20 @@ def test_the_threshold_lets_as_many_false_alarms_pass_as_declared(adjacency):
     assert np.mean(found) == pytest.approx(alarms, rel=0.06)
 
 
-def test_with_a_gradient_the_shares_add_up_to_the_exact_gaussian_price():
-    paid = plan_for(SHORT_ROWS, 4000, 500)
-    assert paid.plan.settings.selection == "gradient"
-    assert paid.noise_multiplier == pytest.approx(1.0, rel=1e-9)
-    total = sum(item.count / item.relative_noise**2 for item in paid.plan.planned)
+def test_with_a_gradient_the_shares_add_up_to_the_exact_gaussian_cost():
+    calibrated = plan_for(SHORT_ROWS, 4000, 500)
+    assert calibrated.plan.settings.selection == "gradient"
+    assert calibrated.noise_multiplier == pytest.approx(1.0, rel=1e-9)
+    total = sum(item.count / item.relative_noise**2 for item in calibrated.plan.planned)
     assert math.sqrt(total) == pytest.approx(gaussian_mu(GUARANTEE), rel=1e-9)
 
 
 def test_with_vertices_both_kinds_of_noise_are_priced_as_one_sum_of_zcdp():
-    paid = plan_for(LONG_ROWS, 1_000_000, 500, selection="vertices", n_vertices=7, n_steps=5, selection_share=0.3)
-    assert [type(item.query) for item in paid.plan.planned] == [VertexQuery, GradientQuery]
-    rho = sum(0.5 * item.count / (paid.noise_multiplier * item.relative_noise) ** 2 for item in paid.plan.planned)
+    calibrated = plan_for(LONG_ROWS, 1_000_000, 500, selection="vertices", n_vertices=7, n_steps=5, selection_share=0.3)
+    assert [type(item.query) for item in calibrated.plan.planned] == [VertexQuery, GradientQuery]
+    rho = sum(
+        0.5 * item.count / (calibrated.noise_multiplier * item.relative_noise) ** 2 for item in calibrated.plan.planned
+    )
     assert zcdp_delta(rho, 1.0) <= 1e-6 < zcdp_delta(1.001 * rho, 1.0)
     # What the conversion from zCDP loses against the exact curve of a Gaussian, here 7 % of noise.
     assert 1.0 < gaussian_mu(GUARANTEE) / math.sqrt(2.0 * rho) < 1.08

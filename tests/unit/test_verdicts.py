@@ -13,8 +13,8 @@ from dperm.problem.domains import L1Ball
 from dperm.studies.reference import least_risk, logistic_optimum
 from dperm.studies.reproduce import STUDIES, comparison, figures, lab, privacy
 from dperm.studies.reproduce.comparison import DELTA, Place
+from dperm.studies.reproduce.costs import Cost, LiteralAccMD, literal_accmd
 from dperm.studies.reproduce.lab import Fit, Lab
-from dperm.studies.reproduce.prices import LiteralAccMD, Price, literal_accmd
 from dperm.studies.reproduce.rows import CovertypeRows, HardRows, SparseRows, SphereRows, draw
 from dperm.studies.reproduce.verdicts import Outcome, all_of, fit_exponent, is_smaller
 
@@ -293,11 +293,11 @@ def test_a_method_that_takes_no_penalty_leaves_the_last_column_undecided(unpaint
     assert outcome(study.section(results), "non-smooth") is OPEN
 
 
-def invented_prices(study, delta, *, steps=10**12, sigma=1e9, apart=1.0, spread=1.0):
+def invented_costs(study, delta, *, steps=10**12, sigma=1e9, apart=1.0, spread=1.0):
     results = {
         one: {"steps": steps, "certified_delta": delta, "sigma": sigma, "constant": 0.5}
         for one in study.measurements()
-        if isinstance(one, Price)
+        if isinstance(one, Cost)
     }
     return results | {LiteralAccMD(): {"apart": apart, "spread": spread}}
 
@@ -307,7 +307,7 @@ def test_wrong_prices_flip_the_verdicts_on_privacy(unpainted):
     condition = "satisfy the condition"
 
     def outcomes(**changed):
-        section = study.section(invented_prices(study, **{"delta": 1e-4} | changed))
+        section = study.section(invented_costs(study, **{"delta": 1e-4} | changed))
         return {verdict.claim: verdict.outcome for verdict in section.verdicts if condition not in verdict.claim}
 
     assert set(outcomes().values()) == {HOLDS}
@@ -322,7 +322,7 @@ def test_wrong_prices_flip_the_verdicts_on_privacy(unpainted):
 
 def test_the_condition_of_theorem_4_1_is_checked_with_its_own_count_of_steps(unpainted):
     study = STUDIES["privacy"](True)
-    section = study.section(invented_prices(study, 1e-4, steps=10**12))
+    section = study.section(invented_costs(study, 1e-4, steps=10**12))
     assert outcome(section, "satisfy the condition") is FAILS  # DP-SVRG++ still takes 2ᵀ m = 327 680 steps
     assert "to 1.2e+05." in next(verdict.because for verdict in section.verdicts if "satisfy" in verdict.claim)
 
@@ -332,11 +332,11 @@ def test_the_lower_bound_on_delta_is_the_exact_one_of_gaussians_and_below_the_ce
         (DPGD(n_steps=20, accounting="composition"), True),
         (DPAccMD(n_steps=20, y_step="argmin"), True),
     ):
-        one = Price(privacy.BALL, solver, 1_000, 1.0)
+        one = Cost(privacy.BALL, solver, 1_000, 1.0)
         found = one.run()
         assert privacy.least_delta(one, found) == pytest.approx(found["certified_delta"], rel=1e-3), exact
     for rate in (1e-3, 0.03, 1.0):
-        one = Price(privacy.RIDGE, PrintedSVRG(n_epochs=3, n_inner=100, sampling_rate=rate), 1_000, 1.0)
+        one = Cost(privacy.RIDGE, PrintedSVRG(n_epochs=3, n_inner=100, sampling_rate=rate), 1_000, 1.0)
         found = one.run()
         assert 1e-3 < privacy.least_delta(one, found) <= found["certified_delta"] * (1.0 + 1e-6)
 

@@ -97,10 +97,10 @@ def advanced_composition_noise(plan: "Calibratable[object]", guarantee: Guarante
             high = middle
     worst = max(_with_noise(unit, high), key=lambda kind: kind.base_epsilon)
     if worst.base_epsilon > LARGEST_BASE_EPSILON:
-        # The target fixes 2γε', so ε' falls as 1/γ until at γ = 1/2 sampling stops to help.
+        # The target fixes 2γε', so ε' falls as 1/γ until at γ = 1/2 sampling no longer helps.
         rate = worst.sampling_rate * worst.base_epsilon
         rows = plan.n
-        remedy = f"sample at a rate of about {rate:.3g} or more ({math.ceil(rate * rows)} of {rows} rows a step)"
+        remedy = f"sample at a rate of about {rate:.3g} or more ({math.ceil(rate * rows)} of {rows} rows per step)"
         raise UnsupportedProblem(
             f"advanced composition (Appendix B.1) cannot give ε = {guarantee.epsilon:g} here: its Lemma B.1 needs "
             f"ε' ≤ 1 on the rows of a step, and its noise gives ε' = {worst.base_epsilon:.4g} at sampling rate "

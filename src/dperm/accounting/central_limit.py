@@ -1,4 +1,4 @@
-"""What many sampled Gaussians are about worth together: for dividing a budget and for first guesses, never a bound."""
+"""About what many sampled Gaussians cost together: for dividing a budget and for first guesses, never a bound."""
 
 import math
 

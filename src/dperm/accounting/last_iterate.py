@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def last_iterate_amplification(n_steps: int, contraction: float, diameter: float) -> float:
-    """Privacy cost of T noisy steps of which only the last iterate leaves, in single releases.
+    """Privacy cost of T noisy steps of which only the last iterate is released, in single releases.
 
     For w_{t+1} = φ(w_t) + N(0, s²/ν² I) with c-Lipschitz φ that moves by at most s between adjacent
     tables, w_T is (A/ν)-Gaussian-DP with

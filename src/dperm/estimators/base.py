@@ -250,7 +250,7 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
         return estimator
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse rows are welcome, missing values are bounded, and noise may spoil any score."""
+        """Sparse rows are accepted, missing values are bounded, and noise may lower any score."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True

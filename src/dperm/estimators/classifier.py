@@ -124,7 +124,7 @@ class PrivateClassifier(ClassifierMixin, PrivateGLM):  # type: ignore[misc]
         return np.asarray(self.classes_[best])
 
     def __sklearn_tags__(self) -> Any:
-        """Noise may spoil the score on a small table."""
+        """Noise may lower the score on a small table."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags

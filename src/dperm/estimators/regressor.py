@@ -89,7 +89,7 @@ class PrivateRegressor(RegressorMixin, PrivateGLM):  # type: ignore[misc]
         return float(measure(truth[known], self.predict(X)[known], sample_weight=weights))
 
     def __sklearn_tags__(self) -> Any:
-        """Noise may spoil the score on a small table."""
+        """Noise may lower the score on a small table."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags

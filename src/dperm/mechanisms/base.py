@@ -81,7 +81,7 @@ class Query(ABC):
 
 
 def check_sampling_rate(rate: float) -> None:
-    """Refuse degenerate sampling: q = 0 would look free."""
+    """Refuse degenerate sampling: q = 0 would look like no privacy cost."""
     if not 0.0 < finite("sampling_rate", rate) <= 1.0:
         raise InvalidParameter(f"sampling_rate must lie in (0, 1], got {rate!r}.")
 

@@ -49,7 +49,7 @@ class DescentOutputQuery(Query):
 
     @property
     def gradients_per_row(self) -> float:
-        """One a step."""
+        """One per step."""
         return float(self.n_steps)
 
     def coefficient_variance(self, scale: float, before: float) -> float | None:

@@ -55,7 +55,7 @@ class HessianQuery(_OfTheHessian):
 class SmallestEigenvalueQuery(_OfTheHessian):
     """The smallest eigenvalue of the mean Hessian at a released point, plus N(0, σ²).
 
-    A released Hessian has one as well, free of charge; this is for the published form of AdaSSP.
+    A released Hessian has one as well, at no further cost; this is for the published form of AdaSSP.
     Proof: docs/proofs/hessian.md.
 
     Guarantees

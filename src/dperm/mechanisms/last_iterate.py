@@ -1,4 +1,4 @@
-"""Noisy gradient descent of which only the last iterate leaves."""
+"""Noisy gradient descent of which only the last iterate is released."""
 
 import math
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ from dperm.validation import count, positive
 
 @dataclass(frozen=True)
 class LastIterateQuery(Query):
-    """T noisy proximal gradient steps from a released point, of which only the last iterate leaves.
+    """T noisy proximal gradient steps from a released point, of which only the last iterate is released.
 
-    The whole path runs on the trusted side. Proof: docs/proofs/last_iterate.md.
+    The whole path runs inside the trusted boundary. Proof: docs/proofs/last_iterate.md.
 
     Guarantees
     ----------
@@ -60,7 +60,7 @@ class LastIterateQuery(Query):
 
     @property
     def gradients_per_row(self) -> float:
-        """One a step."""
+        """One per step."""
         return float(self.n_steps)
 
     def event(self, noise_multiplier: float) -> Event:

@@ -18,8 +18,8 @@ class ObjectivePerturbationQuery(Query):
     the answer hides the rest, and costs `remainder` of ε. Proof: docs/proofs/objective_perturbation.md.
 
     A `slope_share` below 1 clips every row's slope ℓ' to that share of its bound. That is objective perturbation of
-    another convex loss, which continues ℓ by straight lines where it is steep: less noise, and a bias where many rows
-    are steep.
+    another convex loss, which is linear where |ℓ'| would exceed that share: less noise, and a bias where many rows
+    have larger slopes.
 
     Guarantees
     ----------

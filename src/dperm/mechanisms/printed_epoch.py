@@ -31,7 +31,7 @@ class PrintedEpochQuery(Query):
     takes_step_size = True
 
     def __post_init__(self) -> None:
-        """Refuse degenerate numbers: none of them may mean "free"."""
+        """Refuse degenerate numbers: none of them may look like no privacy cost."""
         check_sampling_rate(self.sampling_rate)
         count("n_steps", self.n_steps)
         if not 0.0 < finite("anchor_share", self.anchor_share) < 1.0:

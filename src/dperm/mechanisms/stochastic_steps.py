@@ -11,9 +11,9 @@ from dperm.validation import count
 class StochasticStepsQuery(Query):
     """Up to k noisy proximal SGD steps: w ← prox_{ηr, C}(w − η(g + N(0, σ² I))), g = (1/(qn)) Σ_{i∈B} ∇f(w, z_i).
 
-    Every row is in a step's batch B independently with probability q. The steps run on the trusted side and all k of
-    them are accounted for, so what leaves (the last iterate and the mean iterate) is post-processing, whatever the step
-    sizes. Proof: docs/proofs/stochastic_gradient.md.
+    Every row is in a step's batch B independently with probability q. The steps run inside the trusted boundary and all
+    k of them are accounted for, so what is released (the last iterate and the mean iterate) is post-processing,
+    whatever the step sizes. Proof: docs/proofs/stochastic_gradient.md.
 
     Guarantees
     ----------
@@ -27,7 +27,7 @@ class StochasticStepsQuery(Query):
     takes_step_size = True
 
     def __post_init__(self) -> None:
-        """Refuse degenerate numbers: none of them may mean "free"."""
+        """Refuse degenerate numbers: none of them may look like no privacy cost."""
         check_sampling_rate(self.sampling_rate)
         count("n_steps", self.n_steps)
 

@@ -14,7 +14,7 @@ class VertexQuery(Query):
     """The vertex v of C with the largest −⟨v, ∇F(w)⟩ + noise, F the mean over all rows.
 
     Noise of its own goes to every vertex; its scale is g for `noise="gumbel"` and b for `noise="laplace"`. Only the
-    vertex leaves, never what it scored. Proofs: docs/proofs/noisy_max.md.
+    vertex is released, never its score. Proofs: docs/proofs/noisy_max.md.
 
     Guarantees
     ----------

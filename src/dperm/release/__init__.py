@@ -1,1 +1,1 @@
-"""What leaves: the statement, the assumptions, the model file, its verification and its report."""
+"""What is released: the statement, the assumptions, the model file, its verification and its report."""

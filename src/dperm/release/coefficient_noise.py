@@ -5,21 +5,21 @@ import math
 from dperm.mechanisms.plan import CalibratedPlan
 
 
-def coefficient_noise(paid: CalibratedPlan) -> float | None:
+def coefficient_noise(calibrated: CalibratedPlan) -> float | None:
     """A bound on the standard deviation that noise gives one coefficient, or None where none is known.
 
     Every mechanism says how (`coefficient_variance`). Shrinking and projecting come after and are not counted.
 
     Parameters
     ----------
-    paid : CalibratedPlan
+    calibrated : CalibratedPlan
         What runs.
     """
-    if paid.noise_multiplier is None:
+    if calibrated.noise_multiplier is None:
         return None
     variance = 0.0
-    for item in paid.plan.planned:
-        after = item.query.coefficient_variance(paid.sigma(item), variance)
+    for item in calibrated.plan.planned:
+        after = item.query.coefficient_variance(calibrated.sigma(item), variance)
         if after is None:
             return None
         variance = after

@@ -133,10 +133,10 @@ def _entry(content: dict[str, Any], ledger: str) -> Finding:
     try:
         budget.confirm(entry["number"], entry["digest"], content["fingerprint"])
         account = budget.account()
-        paid = next(release for release in account.releases if release.number == entry["number"])
+        reserved = next(release for release in account.releases if release.number == entry["number"])
     except DpermError as error:
         return Finding(False, str(error))
-    if event_to_list(paid.event) != content["events"] or account.adjacency != content["privacy"]["adjacency"]:
+    if event_to_list(reserved.event) != content["events"] or account.adjacency != content["privacy"]["adjacency"]:
         return Finding(False, f"entry {entry['number']} of {entry['dataset']!r} in the ledger is for other events")
     return Finding(True, f"entry {entry['number']} of {entry['dataset']!r} in the ledger is this release")
 

@@ -64,7 +64,7 @@ class Number:
 
     @property
     def private(self) -> bool:
-        """Whether a fit must pay for the range."""
+        """Whether a fit finds the range itself, with a share of its privacy budget."""
         return isinstance(self.range, str)
 
     @property

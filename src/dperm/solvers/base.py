@@ -102,7 +102,7 @@ class Solver(ABC):
         """Follow the plan and return the released coefficients."""
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
-        """About E[F^r(w) − min F^r] from public numbers; infinite where no prediction is made, and "auto" passes by.
+        """About E[F^r(w) − min F^r] from public numbers; infinite without a prediction, and never chosen by "auto".
 
         It is asked only where `refusal` and `refusal_at` have nothing to say.
         """

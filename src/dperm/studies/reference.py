@@ -1,4 +1,4 @@
-"""Yardsticks for excess risk. They look at the rows without noise: for studies only."""
+"""References for excess risk, computed from the rows without noise: for studies only."""
 
 import math
 from typing import Any

@@ -70,7 +70,7 @@ class Block:
 
     def __reduce__(self) -> Any:
         """Blocks are not to be written anywhere."""
-        raise TypeError("rows cannot be pickled or copied: they never leave the trusted side.")
+        raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
 
     def take(self, chosen: NDArray[np.intp]) -> "Block":
         """The chosen rows."""

@@ -1,4 +1,4 @@
-"""Exact minimisation on the trusted side: (1/n) Σ f(w, z_i) + r(w) + (ridge/2)‖w − start‖² + ⟨b, w⟩/n over C.
+"""Exact minimisation inside the trusted boundary: (1/n) Σ f(w, z_i) + r(w) + (ridge/2)‖w − start‖² + ⟨b, w⟩/n over C.
 
 The guarantee of what uses it rests on two things: the length of a subgradient at the point that is returned, and that
 such a point is found on every table. How it was found does not matter.
@@ -132,7 +132,7 @@ def _newton(
 ) -> tuple[Array, Array]:
     """Damped Newton steps while they make the gradient shorter: the last point and its gradient.
 
-    The Hessian is taken on every stride-th row: ten cheap steps are faster than four dear ones. Where that does not
+    The Hessian is taken on every stride-th row: ten such steps are faster than four on all rows. Where that does not
     bring the gradient down quickly, on more rows.
     """
     slope = gradient(w)

@@ -1,4 +1,4 @@
-"""The one gate: noise is drawn here, and nothing computed from rows leaves `trusted/` by any other way.
+"""Noise: drawn and added here. Nothing computed from rows leaves `trusted/` by any other way.
 
 Randomness comes from a cryptographic generator, keyed by the operating system unless a seed is given.
 """
@@ -19,9 +19,6 @@ from dperm.trusted.compiling import compile_kernel
 
 Array = NDArray[np.float64]
 
-# What `Randomness` draws from, for the privacy statement.
-GENERATOR = "ChaCha20"
-
 
 @compile_kernel
 def _add(exact, drawn):  # type: ignore[no-untyped-def]
@@ -30,7 +27,7 @@ def _add(exact, drawn):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """The noise of one planned query: what it is, what it costs, and the gate through which its answers leave.
+    """The noise of one planned query: its distribution, its privacy cost, and the only way to release an answer.
 
     Parameters
     ----------
@@ -46,7 +43,7 @@ class Noise:
     calibrated: CalibratedPlan
     randomness: "Randomness"
 
-    # Makes what leaves of an exact number and of drawn noise, in compiled loops and elsewhere.
+    # Turns an exact number and drawn noise into what may be released, in compiled loops and elsewhere.
     join: ClassVar[Any] = staticmethod(_add)
 
     @property
@@ -67,7 +64,7 @@ class Noise:
         return NotPrivate() if multiplier is None else self.item.event(multiplier)
 
     def release(self, exact: Array, sensitivity: float) -> Array:
-        """What may leave: the exact answer plus noise for this sensitivity."""
+        """What may be released: the exact answer plus noise for this sensitivity."""
         return self._pass(exact, self.distribution, self.calibrated.sigma(self.item, sensitivity))
 
     def release_hidden(self, exact: Array, distribution: str, scale: float) -> Array:

@@ -60,7 +60,7 @@ class RowSums:
         return add_up(self.objective.risk_sum(block, w) for block in self._blocks())
 
     def steps(self, steps: Steps, rate: float, noise: Noise, sensitivity: float) -> tuple[Array, Array]:
-        """Noisy proximal steps: iterates and directions, all of which went through the gate.
+        """Noisy proximal steps: iterates and directions, all of them noisy.
 
         Rows in one block are stepped over in one compiled loop where there is one, others step by step.
         """

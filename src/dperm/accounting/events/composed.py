@@ -64,7 +64,7 @@ class Repeated(Event):
     count: int
 
     def __post_init__(self) -> None:
-        """Zero times would look free."""
+        """Refuse a count of zero, which would look like no privacy cost."""
         check_event(self.event)
         whole("count", self.count)
 

@@ -39,9 +39,9 @@ class ObjectivePerturbation(SingleEvent):
     remainder : float
         ε of the output noise that hides how far the minimisation was from done.
     sigmoidal : bool
-        Whether a row's ℓ''‖x‖² is at most 4β t(1 − t) where its gradient is t times the largest, before slopes are cut.
+        Whether a row's ℓ''‖x‖² is at most 4β t(1 − t) where its gradient is t times the largest, before clipping.
     slope_share : float
-        The share of their bound that slopes are cut to; the noise multiplier is relative to what is left.
+        The share of their bound that slopes are clipped at; the noise multiplier is relative to what is left.
     """
 
     noise_multiplier: float

@@ -331,7 +331,7 @@ _SQLSTATE_REASONS = {
     "55P03": "is held by another process; try again when that has ended",
     "42501": "may not be used by this user; grant SELECT on its two tables, and INSERT and UPDATE to whoever spends",
 }
-# SQLSTATE's classes for: no connection, who is there, no such database, the server goes down.
+# SQLSTATE's classes for: no connection, invalid authorization, no such database, the server goes down.
 _NO_CONNECTION = {"08", "28", "3D", "57"}
 
 

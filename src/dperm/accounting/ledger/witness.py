@@ -1,6 +1,7 @@
 """What this machine has seen of every ledger, so that an older copy of a database is noticed.
 
-One file a budget, and its name says it all: `ledger-<id of the budget>-<number of an entry>-<digest of that entry>`.
+There is one file per budget. Its name is the whole note:
+`ledger-<id of the budget>-<number of an entry>-<digest of that entry>`.
 A file is never written over, so two processes cannot set each other back.
 """
 

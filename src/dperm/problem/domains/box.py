@@ -99,7 +99,7 @@ class Box(MirrorDomain):
         return self.project(z - self._half_widths(z.size) ** 2 * slope)
 
     def descent_step(self, x: Array, slope: Array, curvature: float, v: Array) -> Array:
-        """Move all coordinates downhill by t half-widths, or to their bounds, for the t that pays most."""
+        """Move all coordinates downhill by t half-widths, or to their bounds, for the best such t."""
         half = self._half_widths(x.size)
         room = np.abs(np.where(slope > 0, x - self.low, np.subtract(self.high, x)))
         order = np.argsort(room / half)

@@ -113,7 +113,7 @@ class EntropicDomain(MirrorDomain):
         return np.asarray(np.maximum(weights / weights.sum(), np.finfo(np.float64).tiny))
 
     def descent_step(self, x: Array, slope: Array, curvature: float, v: Array) -> Array:
-        """Move weight from the largest slopes to the smallest one, as much as pays."""
+        """Move weight from the largest slopes to the smallest one, as much as lowers the value."""
         order = np.argsort(-slope)
         lowest = order[-1]
         emptied = np.cumsum(x[order])

@@ -31,7 +31,7 @@ class Loss(ABC):
     # perturbation then needs less noise.
     monotone: ClassVar[bool] = False
     # Whether ∂ℓ/∂margin is a sigmoid: monotone, with a curvature of at most 4 · curvature bound · t(1 − t) where the
-    # slope is t times its bound. A row is then steep or curved, never both, and steep only if it is predicted badly.
+    # slope is t times its bound. So near that bound, where rows are predicted badly, the curvature is near 0.
     sigmoidal: ClassVar[bool] = False
 
     @property
@@ -125,7 +125,9 @@ class Loss(ABC):
             if self.convex and not rises.min() >= -rounding:
                 raise InvalidParameter(f"the {self.name} loss declares itself convex, but its derivative falls.")
             if self.sigmoidal and not self._is_sigmoid(slopes, width, rounding):
-                raise InvalidParameter(f"the {self.name} loss declares its slope a sigmoid, but it bends where steep.")
+                raise InvalidParameter(
+                    f"the {self.name} loss declares its slope a sigmoid, but it curves where the slope is large."
+                )
             if self.monotone and slopes.min() < 0.0 < slopes.max():
                 raise InvalidParameter(f"the {self.name} loss declares itself monotone, but its derivative turns.")
 

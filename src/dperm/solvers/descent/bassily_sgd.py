@@ -49,8 +49,8 @@ class BassilySGD(Solver):
     n_steps : int, optional
         T. By default the T with the smallest bound within `max_passes`; with noise="paper" it is n², as published.
     sampling_rate : float, optional
-        q. By default so that the noise multiplier is about 1 or above; with noise="paper" it is 1/n, one row a step on
-        average. (The authors draw exactly one.)
+        q. By default so that the noise multiplier is about 1 or above; with noise="paper" it is 1/n, one row per step
+        on average. (The authors draw exactly one.)
     nominal_distance : float
         A public guess at ‖w* − start‖ · R where no domain bounds it. It steers η and T, not privacy.
     max_steps : int

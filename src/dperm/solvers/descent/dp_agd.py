@@ -117,7 +117,7 @@ class DPAGD(Solver):
         return mean
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
-        """What the steps do on the worst quadratic: far less than the bound, which does not see that a mean quiets."""
+        """What the steps do on the worst quadratic: far less than the bound, which ignores averaging."""
         plan = self.plan(setting, guarantee)
         n_steps, step_size = plan.settings.n_steps, plan.settings.step_size
         constants = setting.constants

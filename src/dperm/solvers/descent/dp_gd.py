@@ -119,7 +119,7 @@ class DPGD(Solver):
         if accounting == "last-iterate":
             query = LastIterateQuery(setting, n_steps, step_size)
             planned = PlannedQuery(query)
-            text = "noisy full-gradient steps, only the last iterate leaves"
+            text = "noisy full-gradient steps, only the last iterate is released"
         else:
             query = GradientQuery(setting)
             planned = PlannedQuery(query, count=n_steps)

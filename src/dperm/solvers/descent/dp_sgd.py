@@ -144,7 +144,7 @@ class DPSGD(Solver):
         """ηT: long enough for the start to be forgotten, short enough for the noise."""
         constants, mu = setting.constants, setting.constants.strong_convexity
         if guarantee is None:
-            # The gap falls by 1/(1 + ημ) a step, over the steps that are not averaged.
+            # The gap falls by 1/(1 + ημ) per step, over the steps that are not averaged.
             rate = math.log1p(mu / setting.smoothness)
             ratio = max(constants.initial_gap / _NOISELESS_GAP, 2.0)
             steps = 2.0 * math.log(ratio) / rate if rate > 0.0 else math.inf

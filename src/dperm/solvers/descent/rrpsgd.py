@@ -52,8 +52,8 @@ class RRPSGD(Solver):
     n_steps : int, optional
         T. By default what the bound asks for at η = 1/(4L); with noise="paper" it is n², as published.
     sampling_rate : float, optional
-        q. By default so that the noise multiplier is about 1 or above; with noise="paper" it is 1/n, one row a step on
-        average.
+        q. By default so that the noise multiplier is about 1 or above; with noise="paper" it is 1/n, one row per step
+        on average.
     step_size : float, optional
         η, below 2/L. By default √(2(F(w_0) − F*)/(LTV)) for a variance V of the steps, and at most 1/L.
     decay : float

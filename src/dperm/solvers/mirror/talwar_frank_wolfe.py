@@ -1,4 +1,4 @@
-"""The private Frank–Wolfe method of Talwar, Thakurta and Zhang 2015: a vertex a step, chosen by noisy max."""
+"""The private Frank–Wolfe method of Talwar, Thakurta and Zhang 2015: one vertex per step, chosen by noisy max."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Objective perturbation at its best: exact accounting, clipped gradients, a ridge by rule, shrinkage."""
+"""Objective perturbation with exact accounting, clipped gradients, a ridge by rule, shrinkage."""
 
 import math
 from dataclasses import dataclass, replace
@@ -19,9 +19,9 @@ from dperm.solvers.perturbation.tolerance import check_lengths
 from dperm.validation import finite
 
 # Measured on four data sets (docs/choosing_a_solver.md): clipping logistic slopes at the sigmoid of t moved the risk of
-# the minimiser by about e^−(5 + 4t) or less. The cut is where that is a tenth of the noise's own part in the risk.
+# the minimiser by about e^−(5 + 4t) or less. Slopes are clipped where that is a tenth of the noise's own part.
 # Longer minimisers have larger margins, and the rate falls with their root.
-_CUT_OFFSET, _CUT_RATE, _CUT_MARGIN, _CUT_SHARE = 5.0, 4.0, 8.0, 0.1
+_CLIPPING_OFFSET, _CLIPPING_RATE, _CLIPPING_MARGIN, _CLIPPED_SHARE = 5.0, 4.0, 8.0, 0.1
 
 # Two minimisations: the budget of the second, in μ², and what their ridges are, over one at which the determinant costs
 # nothing. One alone does best with less. Under replace_one each takes more. All four are best within a few per cent on
@@ -31,8 +31,8 @@ _LAST_BUDGET, _FIRST_STAGE, _ONLY_STAGE, _FREE_FOR_TWO_ROWS = 0.75, 1.6, 0.6, 5.
 # The grid that two stages are accounted for on does not see smaller δ.
 _SMALLEST_COMPOSED = 1e-15
 
-# What the cut was found to add to the noise's part, and what a first stage was found to leave of the bias of a ridge.
-_FOUND_CUT, _LEFT_BY_A_STAGE = 0.05, 0.25
+# What clipping was found to add to the noise's part, and what a first stage was found to leave of the bias of a ridge.
+_FOUND_CLIPPING, _LEFT_BY_A_STAGE = 0.05, 0.25
 
 
 class _Stage(NamedTuple):
@@ -55,7 +55,7 @@ class DPObjectiveSettings(ObjectiveSettings):
 class DPObjective(ObjectiveSolver):
     """argmin over C of F_c^r(w) + (ridge/2)‖w‖² + ⟨b, w⟩/n, then shrunk towards 0 by the known length of the noise.
 
-    F_c is F with every row's slope cut to a share of its bound, which divides the noise by as much.
+    F_c is F with every row's slope clipped at a share of its bound, which divides the noise by as much.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ class DPObjective(ObjectiveSolver):
         A public guess at ‖w*‖ · R for few rows; D grows from it as √(nμ/(300√p)) for a guarantee of μ-Gaussian DP, up
         to what the domain or the regularizer make likely. It steers the ridge, not privacy.
     slope_share : float, optional
-        The share of their bound that slopes are cut to. By default 1, except for the logistic loss: there so that the
-        bias is expected to be a tenth of the noise's part in the risk.
+        The share of their bound that slopes are clipped at. By default 1, except for the logistic loss: there so that
+        the bias is expected to be a tenth of the noise's part in the risk.
     n_stages : {1, 2}, optional
         Whether a second minimisation follows with its ridge around the first one's result, which squares what is left
         of the ridge's bias. By default 2 for the logistic loss where the change of variables asks for more ridge than
@@ -108,7 +108,7 @@ class DPObjective(ObjectiveSolver):
             raise InvalidParameter(f"n_stages must be 1 or 2, got {self.n_stages!r}.")
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[DPObjectiveSettings]:
-        """One minimisation or two. Without noise no ridge is added and no slope is cut."""
+        """One minimisation or two. Without noise no ridge is added and no slope is clipped."""
         if guarantee is None:
             exact = self.plan_with(setting, None, self.ridge or 0.0)
             return Plan(exact.mechanism, exact.planned, DPObjectiveSettings(**vars(exact.settings)))
@@ -126,8 +126,10 @@ class DPObjective(ObjectiveSolver):
             **vars(plans[-1].settings), n_stages=len(stages), slope_share=share, noise_length=length
         )
         steps = "the minimiser" if len(stages) == 1 else "the minimiser, twice, the second time around the first,"
-        cut = "" if share == 1.0 else f", gradients clipped at {share:.0%} of their bound"
-        mechanism = f"dp-objective, {steps} with a random linear term, a further ridge of {stages[-1].ridge:.3g}{cut}"
+        clipped = "" if share == 1.0 else f", gradients clipped at {share:.0%} of their bound"
+        mechanism = (
+            f"dp-objective, {steps} with a random linear term, a further ridge of {stages[-1].ridge:.3g}{clipped}"
+        )
         plan = Plan(mechanism, planned, settings)
         if self.ridge is not None:
             check_lengths(calibrate(plan, guarantee))
@@ -144,7 +146,7 @@ class DPObjective(ObjectiveSolver):
         return w * max(0.0, 1.0 - (noise / length) ** 2) if length > 0.0 else w
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
-        """Noise of the last stage, a little more for what was cut, and the bias of the ridge that the stages leave.
+        """Noise of the last stage, a little more for what was clipped, and the bias of the ridge that the stages leave.
 
         Shrinkage makes N·P/(N + P) of noise N that stands against what w = 0 costs, P.
         """
@@ -152,14 +154,14 @@ class DPObjective(ObjectiveSolver):
         share, stages = self._choose(setting, guarantee, noise)
         square = (share * noise) ** 2 / stages[-1].budget
         total = setting.constants.strong_convexity + stages[-1].ridge
-        from_noise = (1.0 + _FOUND_CUT * (share < 1.0)) * noise_risk(setting, square, total)
+        from_noise = (1.0 + _FOUND_CLIPPING * (share < 1.0)) * noise_risk(setting, square, total)
         bias = ridge_bias(setting, stages[-1].ridge, typical_length(setting, guarantee, self.nominal_distance))
         bias *= _LEFT_BY_A_STAGE ** (len(stages) - 1)
         at_zero = risk_at_zero(setting, guarantee)
         return bias + (from_noise * at_zero / (from_noise + at_zero) if at_zero > 0.0 else 0.0)
 
     def _choose(self, setting: Setting, guarantee: Guarantee, noise: float) -> tuple[float, list[_Stage]]:
-        """How far slopes are cut, and the minimisations: two where the determinant asks for more than the balance."""
+        """The share that slopes are clipped at, and the minimisations: two where the determinant needs more ridge."""
         joint = setting.constants.sigmoidal and self._is_gaussian(guarantee)
         least = self.jacobian_ridge(setting, JACOBIAN_SHARE * guarantee.epsilon)
         if joint:  # from here on the determinant costs nothing (theorem 4)
@@ -171,7 +173,7 @@ class DPObjective(ObjectiveSolver):
         n_stages = self.n_stages or (2 if two else 1)
         if self.slope_share is not None:
             share = self.slope_share
-        else:  # in two stages the determinant counts where slopes end, so that cutting them gains nothing
+        else:  # in two stages the determinant counts where slopes end, so that clipping them gains nothing
             share = self._default_share(setting, guarantee, noise) if joint and n_stages == 1 else 1.0
         totals = [_ONLY_STAGE * least] if joint else [least]
         if n_stages == 2:
@@ -197,6 +199,6 @@ class DPObjective(ObjectiveSolver):
         from_noise = 0.25 * noise**2 / self._balanced_total(setting, guarantee, noise)
         if from_noise == 0.0:
             return 1.0  # less than a float can hold
-        rate = _CUT_RATE * min(1.0, math.sqrt(_CUT_MARGIN / margin))
-        steepness = (math.log(1.0 / (_CUT_SHARE * from_noise)) - _CUT_OFFSET) / rate
+        rate = _CLIPPING_RATE * min(1.0, math.sqrt(_CLIPPING_MARGIN / margin))
+        steepness = (math.log(1.0 / (_CLIPPED_SHARE * from_noise)) - _CLIPPING_OFFSET) / rate
         return 1.0 / (1.0 + math.exp(-max(0.0, steepness)))

@@ -34,7 +34,7 @@ class PrintedSVRG(PrintedSolver):
     n_inner : int, optional
         m, by default as for DPSVRG; with noise="paper" that of Theorem 4.2.
     sampling_rate : float, optional
-        q, by default so that noise abounds; with noise="paper" 1/n, one row a step on average.
+        q, by default so that there is much noise; with noise="paper" 1/n, one row per step on average.
     step_size : float, optional
         η, by default as for DPSVRG; with noise="paper" 1/(40L).
     paper_constant : float
@@ -110,7 +110,7 @@ def as_printed(solver: DPSVRG) -> PrintedSVRG:
 def equation_3(solver: PrintedSVRG, setting: Setting, guarantee: Guarantee) -> CalibratedPlan:
     """σ = G sqrt(c T m ln(1/δ))/(nε) on every step, with batches of one row on average."""
     constants = setting.constants
-    # Theorem 4.2's T, with the gap halved an epoch.
+    # Theorem 4.2's T, with the gap halved per epoch.
     variance = paper_sigma(setting, guarantee, 1.0) ** 2
     ratio = constants.initial_gap * constants.strong_convexity / (constants.dimension * variance)
     n_inner = solver.n_inner or _PAPER_INNER * setting.smoothness / constants.strong_convexity

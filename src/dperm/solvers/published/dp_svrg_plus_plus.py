@@ -39,7 +39,7 @@ class PrintedSVRGPlusPlus(PrintedSolver):
     n_inner : int, optional
         m, by default as for DPSVRGPlusPlus.
     sampling_rate : float, optional
-        q, by default so that noise abounds; with noise="paper" 1/n, one row a step on average.
+        q, by default so that there is much noise; with noise="paper" 1/n, one row per step on average.
     step_size : float, optional
         η, by default as for DPSVRGPlusPlus; with noise="paper" 1/(13L).
     paper_constant : float

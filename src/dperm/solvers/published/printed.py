@@ -1,7 +1,7 @@
 """The printed forms of Algorithms 1 and 2: noise on the sum of a sampled difference and the anchor's gradient.
 
-A share s of a step's noise variance counts for the anchor's gradient, the rest for the difference. Where noise abounds
-the anchor costs Δ²/s and the difference (2Δ)²/(1 − s), smallest at s = 1/3; below, the difference costs more.
+A share s of a step's noise variance counts for the anchor's gradient, the rest for the difference. With much noise the
+anchor costs Δ²/s and the difference (2Δ)²/(1 − s), smallest at s = 1/3; below, the difference costs more.
 """
 
 import math
@@ -66,7 +66,7 @@ def printed_queries(
 
 
 def printed_rate(setting: Setting, guarantee: Guarantee | None, steps: int, smallest: float) -> float:
-    """The sampling rate from which on noise abounds.
+    """The sampling rate from which on there is much noise.
 
     Its standard deviation is then 3√K Δ/(nμ) in K steps, and from this rate on its multiplier is at least 1.
     """

@@ -17,7 +17,8 @@ class AdaSSP(SecondOrderSolver):
 
     The first gradient, at w = 0, is −Xᵀy/n. The later ones are asked nearer to the answer, where the noise of XᵀX
     matters less, with a larger part of the budget; all are pooled by their noise. Eigenvalues of XᵀX are kept above its
-    noise, and what is found is shrunk by empirical Bayes; both are free. noise="paper" is AdaSSP as published.
+    noise, and what is found is shrunk by empirical Bayes; both are
+    post-processing. noise="paper" is AdaSSP as published.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ class DPNewton(SecondOrderSolver):
 
     The model's Hessian is released a few times, and cleaned of its noise by what is public about it; its gradient is
     pooled from all that were released so far. Every step is limited in length, and shrunk by as much as its noise
-    explains (empirical Bayes). All of that is free.
+    explains (empirical Bayes). All of that is post-processing.
 
     Parameters
     ----------

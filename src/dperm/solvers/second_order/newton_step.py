@@ -27,7 +27,7 @@ from dperm.solvers.expected import noise_risk, ridge_bias, typical_length
 from dperm.solvers.refusals import needs_convexity, needs_one_margin
 from dperm.validation import count, finite, positive
 
-# Directions flatter than this share of the steepest are not told apart from it without noise.
+# Eigenvalues are kept above this share of the largest one, also without noise.
 _FLATTEST = 1e-10
 
 # Of later Hessians: how much more of the budget each gets than the one before it.

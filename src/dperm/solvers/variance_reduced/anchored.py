@@ -226,12 +226,12 @@ def pace_for(
     condition = setting.smoothness / constants.strong_convexity
     if guarantee is None:
         n_epochs = n_epochs or _NOISELESS_EPOCHS
-        # Worse conditioned problems are stopped early: without a limit the smallest penalties would take for ever.
+        # Worse conditioned problems are stopped early: without a limit the smallest penalties would take forever.
         condition = min(condition, condition_fitted_in(_NOISELESS_MAX_STEPS / n_epochs))
         return Pace(n_epochs, condition, step_size or 1.0 / setting.smoothness)
     mu, gap = gaussian_mu(guarantee), constants.initial_gap
     release = constants.dimension * (setting.sum_sensitivity / (setting.n * mu)) ** 2  # pv: one release's noise
-    # From the initial gap to the bound pv/(2μ) of one release at the optimum, 20-fold an epoch.
+    # From the initial gap to the bound pv/(2μ) of one release at the optimum, 20-fold per epoch.
     ratio = max(2.0 * constants.strong_convexity * gap / release, 1.0)
     by_default = n_epochs is None
     n_epochs = n_epochs or max(3, math.ceil(math.log(ratio) / math.log(_REDUCTION_PER_EPOCH)))
@@ -257,7 +257,7 @@ def equal_epochs(n_epochs: int, n_inner: float) -> tuple[int, ...]:
 
 def anchored_text(rate: float) -> str:
     """What an epoch asks, for the privacy statement."""
-    return f"one noisy anchor an epoch, then noisy gradient differences at sampling rate {rate:.3g}"
+    return f"one noisy anchor per epoch, then noisy gradient differences at sampling rate {rate:.3g}"
 
 
 def anchored_epoch(

@@ -46,7 +46,7 @@ class DPKatyusha(AnchoredSolver):
     Parameters
     ----------
     n_epochs : int, optional
-        T. By default what takes the initial gap to that of one release, 20-fold an epoch, unless noise forbids.
+        T. By default what takes the initial gap to that of one release, 20-fold per epoch, unless noise forbids.
     n_inner : int, optional
         m, by default 6√κ, or fewer where the differences' noise would undo them.
     sampling_rate : float, optional

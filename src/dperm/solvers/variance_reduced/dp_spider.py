@@ -211,7 +211,7 @@ def pace_of(setting: Setting, mu: float, n_steps: int, period: int, step_size: f
     step = step_size * setting.smoothness
     if step > 1.0 + 1e-12 or (step > 1.0 - 1e-12 and n_steps > n_anchors):
         return None
-    # Differences are so quiet that what they add over a period is made up for by the way that the steps go downhill.
+    # Differences have so little noise that the descent of the steps outweighs what they add over a period.
     longest = constants.lipschitz / constants.smoothness  # so far the sensitivity is proportional to the distance
     relative = DifferenceQuery(setting, 1.0).sensitivity_at_distance(longest) / longest
     needed = (period - 1) * constants.dimension * (relative * step_size) ** 2 / max(1.0 - step, 1e-12)

@@ -1,4 +1,4 @@
-"""DP-SVRG, Algorithm 1 of the paper, anchored: so corrected its guarantee is true."""
+"""DP-SVRG, Algorithm 1 of the paper, anchored: corrected so that its guarantee holds."""
 
 import math
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class DPSVRG(AnchoredSolver):
     Parameters
     ----------
     n_epochs : int, optional
-        T. By default what takes the initial gap to that of one release, 20-fold an epoch, unless noise forbids.
+        T. By default what takes the initial gap to that of one release, 20-fold per epoch, unless noise forbids.
     n_inner : int, optional
         m, by default 2κ, or fewer where the differences' noise would undo them.
     sampling_rate : float, optional
@@ -112,7 +112,7 @@ class DPSVRG(AnchoredSolver):
         return rate_risk(setting, guarantee, 1.1 + 1e-3 * condition, math.inf)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[SVRGSettings], start: Array) -> Array:
-        """Algorithm 1, around anchors that are released once an epoch."""
+        """Algorithm 1, around anchors that are released once per epoch."""
         *anchors, difference = plan.planned
         n_inner, step_size = plan.settings.n_inner, plan.settings.step_size
         anchor = start

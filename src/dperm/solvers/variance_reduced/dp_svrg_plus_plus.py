@@ -99,7 +99,7 @@ class DPSVRGPlusPlus(AnchoredSolver):
         return rate_risk(setting, guarantee, 3.0, 1.5)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[SVRGSettings], start: Array) -> Array:
-        """Algorithm 2, around anchors that are released once an epoch."""
+        """Algorithm 2, around anchors that are released once per epoch."""
         *anchors, difference = plan.planned
         step_size = plan.settings.step_size
         w = anchor = start  # line 1

@@ -90,8 +90,8 @@ class Figure:
                 "and more epochs or steps; the last one is judged.",
                 "As printed means the paper's step and noise (c = 1, which the paper leaves open), on Poisson samples "
                 "of one row on average; SVRG-BB steps come from released values and are kept within [1/(mL), 1/(mμ)]. "
-                "Algorithm 4 takes steps of 1/L and every one is paid for; if only its last iterate is, DP-GD needs "
-                "less noise than that.",
+                "Algorithm 4 takes steps of 1/L and every one is accounted for; DP-GD needs less noise if only its "
+                "last iterate is released.",
             ),
             verdicts=self._verdicts(points),
             summary=(self._summary(points),),
@@ -124,7 +124,7 @@ class Figure:
         return Verdict(
             f"{ours} has a smaller gap than {other}, with {noise} noise.",
             all_of(is_smaller(a, b, len(pairs)) for a, b in pairs),
-            f"The other gap over this one at ε = {self._at()}: {_ratios(pairs)}.",
+            f"At ε = {self._at()} the gap of {_short(other)} is {_ratios(pairs)} times as large.",
         )
 
     def _cost(self, noise: str, ends: Ends, ours: str, other: str) -> Verdict:
@@ -136,7 +136,8 @@ class Figure:
         return Verdict(
             f"{ours} needs less time and fewer gradients than {other}, with {noise} noise.",
             all_of([faster, fewer]),
-            f"The other's over its own at ε = {self._at()}: time {_ratios(times)}, gradients {_ratios(counts)}.",
+            f"At ε = {self._at()} {_short(other)} takes {_ratios(times)} times the time and "
+            f"{_ratios(counts)} times the gradients.",
         )
 
     def _at(self) -> str:
@@ -188,7 +189,7 @@ class Figure:
 
 
 def _of(runs: Sequence[dict[str, Any]], quantity: str) -> list[float]:
-    """A quantity over seeds; that of a fit which came to nothing is infinite."""
+    """A quantity over seeds; infinite for a fit that failed."""
     return [math.inf if run.get(quantity) is None else float(run[quantity]) for run in runs]
 
 
@@ -199,6 +200,11 @@ def _fastest(runs: Sequence[dict[str, Any]]) -> list[float]:
 def _ratios(pairs: Sequence[tuple[list[float], list[float]]]) -> str:
     """Geometric means of the second over those of the first."""
     return " / ".join(f"{math.exp(float(np.mean(np.log(b)) - np.mean(np.log(a)))):.3g}" for a, b in pairs)
+
+
+def _short(label: str) -> str:
+    """The name of the method alone: DP-GD of DP-GD of Zhang et al."""
+    return label.partition(" of ")[0]
 
 
 def _gradient_descents(

@@ -1,4 +1,4 @@
-"""What the printed noise is worth: certified δ(ε) over n, T, m and the batch, and where Theorem 4.1 applies."""
+"""The privacy of the printed noise: certified δ(ε) over n, T, m and the batch, and where Theorem 4.1 applies."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ from dperm.solvers.mirror.talwar_mirror import TalwarMirror
 from dperm.solvers.perturbation.kifer_objective import KiferObjective
 from dperm.solvers.perturbation.zhang_output import ZhangOutput
 from dperm.solvers.published import PrintedSVRG, PrintedSVRGPlusPlus
+from dperm.studies.reproduce.costs import DELTA, Cost, LiteralAccMD
 from dperm.studies.reproduce.lab import Measurement
 from dperm.studies.reproduce.pictures import draw_scatter
-from dperm.studies.reproduce.prices import DELTA, LiteralAccMD, Price
 from dperm.studies.reproduce.section import Cell, Section, Sheet
 from dperm.studies.reproduce.verdicts import Outcome, Verdict, all_of, is_true
 
@@ -42,7 +42,7 @@ class Study:
     name: str = "privacy"
 
     def measurements(self) -> list[Measurement]:
-        """Everything that is priced, and the literal Algorithm 3."""
+        """Everything that is accounted for, and the literal Algorithm 3."""
         return [*self._sampled(), *self._experiments(), *self._others(), LiteralAccMD()]
 
     def section(self, results: Mapping[Measurement, dict[str, Any]]) -> Section:
@@ -85,7 +85,7 @@ class Study:
             picture=draw_scatter(title, groups, DELTA),
         )
 
-    def _sampled(self) -> list[Price]:
+    def _sampled(self) -> list[Cost]:
         solvers: list[tuple[Problem, Solver, int]] = []
         for n in self.ns:
             for batch in self.batches:
@@ -94,16 +94,16 @@ class Study:
                             for t, m in self.svrg]  # fmt: skip
                 solvers += [(PLAIN, PrintedSVRGPlusPlus(n_epochs=t, n_inner=m, sampling_rate=rate), n)
                             for t, m in self.doubling]  # fmt: skip
-        return [Price(problem, solver, n, epsilon) for problem, solver, n in solvers for epsilon in self.epsilons]
+        return [Cost(problem, solver, n, epsilon) for problem, solver, n in solvers for epsilon in self.epsilons]
 
-    def _experiments(self) -> list[Price]:
+    def _experiments(self) -> list[Cost]:
         rate = 1.0 / PAPER_N
         svrg = PrintedSVRG(n_epochs=15, n_inner=5000, sampling_rate=rate)
         doubling = PrintedSVRGPlusPlus(n_epochs=15, n_inner=10, sampling_rate=rate)
         pairs = ((RIDGE, svrg), (PLAIN, doubling))
-        return [Price(problem, solver, PAPER_N, epsilon) for problem, solver in pairs for epsilon in self.shown]
+        return [Cost(problem, solver, PAPER_N, epsilon) for problem, solver in pairs for epsilon in self.shown]
 
-    def _others(self) -> list[Price]:
+    def _others(self) -> list[Cost]:
         pairs: list[tuple[Problem, Solver]] = [
             (RIDGE, DPGD(n_steps=1500, accounting="composition")),
             (RIDGE, DPGD(n_steps=1500, accounting="last-iterate")),
@@ -112,7 +112,7 @@ class Study:
             (RIDGE, KiferObjective()),
             (BALL, TalwarMirror(n_steps=100)),
         ]
-        return [Price(problem, solver, PAPER_N, epsilon) for problem, solver in pairs for epsilon in self.shown]
+        return [Cost(problem, solver, PAPER_N, epsilon) for problem, solver in pairs for epsilon in self.shown]
 
     def _verdicts(self, results: Mapping[Measurement, dict[str, Any]]) -> list[Verdict]:
         experiments, sampled = self._experiments(), self._sampled()
@@ -151,23 +151,21 @@ class Study:
         ]  # fmt: skip
 
     def _keeps(
-        self, claim: str, prices: Sequence[Price], results: Mapping[Measurement, dict[str, Any]], more: str = ""
+        self, claim: str, costs: Sequence[Cost], results: Mapping[Measurement, dict[str, Any]], more: str = ""
     ) -> Verdict:
         """δ is kept if that is certified, and not kept if a lower bound on δ says so."""
-        upper = [results[one]["certified_delta"] for one in prices]
-        lower = [least_delta(one, results[one]) for one in prices]
+        upper = [results[one]["certified_delta"] for one in costs]
+        lower = [least_delta(one, results[one]) for one in costs]
         outcomes = [
             Outcome.HOLDS if high <= DELTA else Outcome.FAILS if low > DELTA else Outcome.OPEN
             for low, high in zip(lower, upper, strict=True)
         ]
-        text = (
-            f"Over {len(prices)} settings δ is at least {_range(lower)}, and {_range(upper)} can be certified. {more}"
-        )
+        text = f"Over {len(costs)} settings δ is at least {_range(lower)}, and {_range(upper)} can be certified. {more}"
         return Verdict(claim, all_of(outcomes), text.strip())
 
-    def _sheet(self, caption: str, prices: Sequence[Price], results: Mapping[Measurement, dict[str, Any]]) -> Sheet:
+    def _sheet(self, caption: str, costs: Sequence[Cost], results: Mapping[Measurement, dict[str, Any]]) -> Sheet:
         rows: list[tuple[Cell, ...]] = []
-        for one in prices:
+        for one in costs:
             found, solver = results[one], one.solver
             sampled: tuple[Cell, ...] = (None, None, None)
             condition: tuple[Cell, ...] = (None, "none needed")
@@ -187,12 +185,12 @@ class Study:
         return Sheet(caption, columns, rows)
 
 
-def _batch(one: Price) -> int:
+def _batch(one: Cost) -> int:
     rate = one.solver.sampling_rate if isinstance(one.solver, PrintedSVRG | PrintedSVRGPlusPlus) else None
     return round((rate or 1.0) * one.n)
 
 
-def _needed(one: Price, results: Mapping[Measurement, dict[str, Any]]) -> float:
+def _needed(one: Cost, results: Mapping[Measurement, dict[str, Any]]) -> float:
     """c₁ = ε n²/(steps · batch²); the theorems count T m steps, and 2ᵀ m for DP-SVRG++."""
     steps = float(results[one]["steps"])
     if isinstance(one.solver, PrintedSVRGPlusPlus):
@@ -200,7 +198,7 @@ def _needed(one: Price, results: Mapping[Measurement, dict[str, Any]]) -> float:
     return one.epsilon * one.n**2 / (steps * _batch(one) ** 2)
 
 
-def least_delta(one: Price, found: dict[str, Any]) -> float:
+def least_delta(one: Cost, found: dict[str, Any]) -> float:
     """A lower bound on δ(ε) of the printed steps when every one of them may be seen; 0 for other mechanisms.
 
     In the worst case a record's gradients at the iterate and at the anchor agree: then its steps are Gaussian releases
@@ -225,8 +223,8 @@ def _range(values: Sequence[float]) -> str:
     return f"{low:.3g}" if low == high else f"{low:.3g} … {high:.3g}"
 
 
-def _span(prices: Sequence[Price], results: Mapping[Measurement, dict[str, Any]]) -> str:
-    constants = [results[one]["constant"] for one in prices]
+def _span(costs: Sequence[Cost], results: Mapping[Measurement, dict[str, Any]]) -> str:
+    constants = [results[one]["constant"] for one in costs]
     return f"{min(constants):.3g} to {max(constants):.3g}" if constants else "nothing to say"
 
 

@@ -1,4 +1,4 @@
-"""One answer per mechanism, one file each; they are found here by being here."""
+"""One answer per mechanism, one file each; every file in this package is imported."""
 
 import importlib
 import pkgutil

@@ -22,7 +22,7 @@ _ANSWERS: dict[type[Query], Callable[..., Array]] = {}
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What an answer is computed from, and the one way for it to leave.
+    """What an answer is computed from, and the noise through which alone it is released.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from dperm.trusted.answers.base import Array, Asked, answers
 
 @answers(LastIterateQuery)
 def noisy_path(query: LastIterateQuery, asked: Asked, w: Array) -> Array:
-    """Algorithm 4 with a proximal step: only the last iterate leaves."""
+    """Algorithm 4 with a proximal step: only the last iterate is released."""
     if float(np.linalg.norm(w)) > asked.setting.constants.norm_bound * (1.0 + 1e-9):
         raise InvalidParameter("a path of which only the end leaves must start in the domain.")
     for _ in range(query.n_steps):

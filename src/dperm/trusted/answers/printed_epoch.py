@@ -12,7 +12,7 @@ from dperm.validation import positive
 
 @answers(PrintedEpochQuery)
 def noisy_epoch(query: PrintedEpochQuery, asked: Asked, start: Array, anchor: Array) -> Array:
-    """Lines 3 to 10 of Algorithm 1 as printed. Leaves: the last iterate, the mean iterate and the mean direction."""
+    """Lines 3 to 10 of Algorithm 1 as printed. Released: the last iterate, the mean iterate and the mean direction."""
     step_size, n = positive("step_size", asked.step_size), asked.setting.n
     anchor_gradient = asked.sums.gradient(anchor) / n
     w, total, direction = start, np.zeros(start.size), np.zeros(start.size)

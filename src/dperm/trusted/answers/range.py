@@ -1,4 +1,4 @@
-"""The answer to `RangeQuery`: the ends that a noisy bisection finds leave, and nothing else."""
+"""The answer to `RangeQuery`: the ends that a noisy bisection finds are released, and nothing else."""
 
 import numpy as np
 

@@ -12,7 +12,7 @@ from dperm.trusted.sampling import steps_at_once
 
 @answers(StochasticStepsQuery)
 def noisy_steps(query: StochasticStepsQuery, asked: Asked, w: Array) -> Array:
-    """As many noisy SGD steps as there are step sizes. Leaves: the last iterate and the mean iterate."""
+    """As many noisy SGD steps as there are step sizes. Released: the last iterate and the mean iterate."""
     step_sizes = np.asarray(asked.step_size, dtype=np.float64)
     if step_sizes.ndim != 1 or not step_sizes.size or not (np.isfinite(step_sizes) & (step_sizes > 0.0)).all():
         raise InvalidParameter("step_size must be one finite number above 0 for every stochastic step.")

@@ -105,6 +105,6 @@ class Objective(ABC):
     ) -> tuple[Array, Array]:  # fmt: skip
         """All steps in one compiled loop: iterates and directions, one row of noise `drawn` for each.
 
-        `join` is the gate's compiled function: it makes what may leave of an exact number and of drawn noise.
+        `join` is the compiled function of `Noise` that turns an exact number and drawn noise into what may be released.
         """
         raise UnsupportedProblem(f"there is no compiled loop for {self.problem.loss.name}.")

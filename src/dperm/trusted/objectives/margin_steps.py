@@ -1,4 +1,4 @@
-"""Compiled loops of noisy steps for margin losses: every step passes through the gate inside the loop."""
+"""Compiled loops of noisy steps for margin losses: noise is added to every step inside the loop."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def take_steps(
     intercept : float
         Value of the constant column, 0 for none.
     join : compiled function of two numbers
-        The gate: makes what may leave of an exact number and of drawn noise.
+        Of `Noise`: turns an exact number and drawn noise into what may be released.
     drawn : array of shape (m, p)
         Noise for every step.
     """
@@ -72,7 +72,7 @@ def _direction(  # type: ignore[no-untyped-def]
     part, dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
     bound, divisor, rows, edges, block, anchor, offset, join, w, t, direction,
 ):  # fmt: skip
-    # v_t: the drawn noise is there already; the gate joins it with the batch's mean and the offset.
+    # v_t: the drawn noise is there already; `join` adds the batch's mean and the offset.
     total = np.zeros(w.shape)
     batch_sum(
         part, dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,

@@ -48,7 +48,7 @@ class Source(ABC):
 
     def __reduce__(self) -> Any:
         """Rows are not to be written anywhere."""
-        raise TypeError("rows cannot be pickled or copied: they never leave the trusted side.")
+        raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
 
 
 class InMemorySource(Source):

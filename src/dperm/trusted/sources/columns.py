@@ -1,4 +1,4 @@
-"""Columns of any table as numbers or as words. No value of theirs decides what happens, or shows in a message."""
+"""Columns of any table as numbers or as words. No value changes the control flow or appears in a message."""
 
 import math
 from collections import Counter

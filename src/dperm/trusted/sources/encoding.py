@@ -60,7 +60,7 @@ def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:
     schema : Schema
         All ranges must be known.
     fitting : bool
-        Whether the policy "row" turns a whole row into NaN, which counts as nothing. A row that is to be predicted is
+        Whether the policy "row" turns a whole row into NaN, which is ignored. A row that is to be predicted is
         encoded without the value instead.
     """
     columns = Columns(table)
@@ -113,7 +113,7 @@ def _label_numbers(column: Any, target: Classes) -> Array:
 
 
 def _encode_column(column: Any, name: str, rule: Column, missing: tuple[str, ...]) -> tuple[Places, Array, Any]:
-    """Place and value of the block's one entry, and whether the row counts as nothing."""
+    """Place and value of the block's one entry, and whether the row is ignored."""
     match rule:
         case Number():
             return _encode_number(as_numbers(column, name, missing), rule)

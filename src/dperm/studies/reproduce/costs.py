@@ -1,4 +1,4 @@
-"""What the printed noise is worth, by accounting; and Algorithm 3 as printed, run."""
+"""The privacy that the printed noise gives, by accounting, and a run of Algorithm 3 as printed."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +18,8 @@ DELTA, P = 1e-3, 54
 
 
 @dataclass(frozen=True)
-class Price:
-    """What the printed noise of a method is worth, and how much more it would need: the c of its formula."""
+class Cost:
+    """The privacy that the printed noise of a method gives, and how much more it needs: the c of its formula."""
 
     problem: Problem
     solver: Solver
