@@ -57,9 +57,7 @@ class PrivatePoissonRegression(PrivateRegressor):
 
     kind = "poisson"
     title = "Poisson regression"
-    prediction = (
-        "The prediction is e to the power of the sum of the entries times their coefficients, and the intercept."
-    )
+    prediction = "The prediction is e to the power of: the intercept plus every entry times its coefficient."
 
     def _check_schema(self, schema: Schema) -> None:
         super()._check_schema(schema)

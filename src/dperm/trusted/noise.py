@@ -19,6 +19,9 @@ from dperm.trusted.compiling import compile_kernel
 
 Array = NDArray[np.float64]
 
+# What `Randomness` draws from, for the privacy statement.
+GENERATOR = "ChaCha20"
+
 
 @compile_kernel
 def _add(exact, drawn):  # type: ignore[no-untyped-def]
