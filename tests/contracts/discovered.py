@@ -4,14 +4,17 @@ import importlib
 import inspect
 import pkgutil
 
+import dperm.mechanisms
 import dperm.problem
+import dperm.trusted
 from dperm.problem.domains import Box, Domain, GroupBall, L1Ball, L2Ball, Simplex
 from dperm.problem.losses import Huber, Loss, OneVsRestHinge, Poisson, SmoothedHinge, Softmax, Squared, Welsch
 from dperm.problem.regularizers import L1, L2, ElasticNet, GroupL2, Regularizer
 
 # A file that nobody imports is found as well.
-for _module in pkgutil.walk_packages(dperm.problem.__path__, "dperm.problem."):
-    importlib.import_module(_module.name)
+for _package in (dperm.problem, dperm.mechanisms, dperm.trusted):
+    for _module in pkgutil.walk_packages(_package.__path__, f"{_package.__name__}."):
+        importlib.import_module(_module.name)
 
 
 def concrete(base: type) -> list[type]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from contracts.discovered import concrete
 from dperm import L2, L1Ball, Logistic, Problem
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import (
@@ -14,6 +15,7 @@ from dperm.mechanisms import (
     ObjectivePerturbationQuery,
     OutputPerturbationQuery,
     PrintedEpochQuery,
+    Query,
     RangeQuery,
     SmallestEigenvalueQuery,
     StochasticStepsQuery,
@@ -27,7 +29,7 @@ PROBLEM = Problem(Logistic(), L2(0.1), L1Ball(2.0))
 SETTING = Setting(PROBLEM.constants(P), N, Adjacency.REPLACE_ONE)
 CANDIDATES = tuple(np.linspace(-60.0, 60.0, 400).tolist())
 
-MECHANISMS = [
+LISTED = [
     GradientQuery(SETTING),
     GradientQuery(SETTING, 0.3),
     LocalGradientQuery(SETTING),
@@ -46,6 +48,8 @@ MECHANISMS = [
     RangeQuery(SETTING, "x0", CANDIDATES, 3.0),
     RangeQuery(SETTING, "x0", CANDIDATES, 3.0, "Laplace"),
 ]
+# One that needs no settings of its own is tested unasked.
+MECHANISMS = [*(cls(SETTING) for cls in concrete(Query) if cls not in {type(query) for query in LISTED}), *LISTED]
 
 
 def name(query):

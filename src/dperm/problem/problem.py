@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dperm.errors import InvalidParameter
 from dperm.problem.domains import Domain, WholeSpace
 from dperm.problem.domains.mirror import EntropicDomain, MirrorDomain
-from dperm.problem.losses import Loss
+from dperm.problem.losses.base import RowLoss
 from dperm.problem.prox import composite_prox, prox_is_exact
 from dperm.problem.regularizers import NoRegularizer, Regularizer
 from dperm.validation import positive
@@ -118,7 +118,7 @@ class Problem:
     0.25
     """
 
-    loss: Loss
+    loss: RowLoss
     regularizer: Regularizer = field(default_factory=NoRegularizer)
     domain: Domain = field(default_factory=WholeSpace)
     row_norm: float = 1.0
@@ -128,9 +128,9 @@ class Problem:
 
     def __post_init__(self) -> None:
         """Check types and bounds; nothing here has seen a row."""
-        for name, kind in (("loss", Loss), ("regularizer", Regularizer), ("domain", Domain)):
+        for name, kind in (("loss", RowLoss), ("regularizer", Regularizer), ("domain", Domain)):
             if not isinstance(getattr(self, name), kind):
-                raise InvalidParameter(f"{name} must be a dperm {kind.__name__}, got {getattr(self, name)!r}.")
+                raise InvalidParameter(f"{name} must be a dperm {name.capitalize()}, got {getattr(self, name)!r}.")
         for name in ("row_norm", "weight_bound", *(("entry_bound",) if self.entry_bound is not None else ())):
             # Beyond these sizes squares leave the range of a float64.
             if not 1e-100 <= positive(name, getattr(self, name)) <= 1e100:
@@ -153,12 +153,22 @@ class Problem:
 
     def dimension(self, n_features: int) -> int:
         """Number of coefficients for rows of `n_features` columns."""
-        return self.loss.n_outputs * (n_features + int(self.intercept))
+        return self.loss.dimension(n_features + int(self.intercept))
+
+    @property
+    def row_scale(self) -> float:
+        """What a slope is multiplied by in a gradient: the row's norm, or 1 where the slope is the gradient itself."""
+        return self.full_row_norm if self.loss.n_outputs else 1.0
 
     def margin_bound(self, n_features: int) -> float:
-        """The largest |⟨w, x⟩| over C and the clipped rows: ‖w‖₂‖x‖₂ or ‖w‖₁‖x‖_∞, whichever is less."""
+        """The largest |⟨w, x⟩| over C and the clipped rows: ‖w‖₂‖x‖₂ or ‖w‖₁‖x‖_∞, whichever is less.
+
+        Without margins the largest ‖w‖₂.
+        """
         dimension = self.dimension(n_features)
-        in_l2 = self.full_row_norm * self.domain.norm_bound(dimension)
+        in_l2 = self.row_scale * self.domain.norm_bound(dimension)
+        if not self.loss.n_outputs:
+            return in_l2
         return min(in_l2, self.largest_entry * self.domain.l1_bound(dimension))
 
     def slope_bound(self, n_features: int) -> float:
@@ -172,7 +182,7 @@ class Problem:
     @property
     def slope_scale(self) -> float:
         """The largest gradient that a slope of 1 can give one row: weight times norm."""
-        return self.weight_bound * self.full_row_norm
+        return self.weight_bound * self.row_scale
 
     def start(self, n_features: int) -> Array:
         """The starting point: the point of C nearest to 0."""
@@ -198,7 +208,7 @@ class Problem:
         strong_convexity = self.regularizer.strong_convexity
         mirror = self.domain if isinstance(self.domain, MirrorDomain) else None
         diameter = self.domain.diameter(dimension)
-        span = min(self.full_row_norm * diameter, 2.0 * margin_bound)  # how far a margin moves between points of C
+        span = min(self.row_scale * diameter, 2.0 * margin_bound)  # how far a margin moves between points of C
         start = self.start(n_features)
         gaps = [self.regularizer.value(start) + self.weight_bound * self._value_bound(start)]
         if strong_convexity > 0 and not start.any():
@@ -207,7 +217,7 @@ class Problem:
         return Constants(
             lipschitz=lipschitz,
             lipschitz_at_zero=self.slope_scale * self.loss.slope_bound(0.0),
-            smoothness=self.weight_bound * self.full_row_norm**2 * curvature,
+            smoothness=self.weight_bound * self.row_scale**2 * curvature,
             strong_convexity=strong_convexity if self.loss.convex else 0.0,
             diameter=diameter,
             initial_gap=min(gaps),
@@ -237,6 +247,6 @@ class Problem:
     def _value_bound(self, start: Array) -> float:
         # Losses are at least 0, so the loss at the start bounds its excess over the minimum.
         if start.any():
-            margin = self.full_row_norm * float(np.linalg.norm(start))
+            margin = self.row_scale * float(np.linalg.norm(start))
             return self.loss.value_at_zero + margin * self.loss.slope_bound(margin)
         return self.loss.value_at_zero

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from dperm.errors import DpermError
 from dperm.problem import Problem
 from dperm.problem.domains import WholeSpace
-from dperm.problem.losses import Logistic
+from dperm.problem.losses import Logistic, Loss
 from dperm.problem.regularizers import L2, NoRegularizer
 from dperm.trusted.block import Block
 from dperm.unsafe import empirical_risk
@@ -74,12 +74,15 @@ def least_risk(problem: Problem, X: Any, y: Array) -> float:
     if plain and isinstance(problem.loss, Logistic):
         optimum = logistic_optimum(X, y, problem.regularizer.strong_convexity)
         return empirical_risk(problem, X, y, optimum)
+    loss = problem.loss
+    if not isinstance(loss, Loss):
+        raise DpermError(f"{loss.name} is not a loss of margins.")
     rows, constants = Block.from_table(X, y, problem), problem.constants(X.shape[1])
     columns = rows.table.T.tocsr() if hasattr(rows.table, "tocsr") else rows.table.T
     step = 1.0 / constants.smoothness
 
     def descended(w: Array) -> Array:
-        slope = problem.loss.derivative(rows.scale * (rows.table @ w), rows.target, *problem.loss.parameters)
+        slope = loss.derivative(rows.scale * (rows.table @ w), rows.target, *loss.parameters)
         return problem.prox(w - step * np.asarray(columns @ (rows.scale * slope)) / len(rows), step)
 
     w = ahead = problem.start(X.shape[1])

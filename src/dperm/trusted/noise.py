@@ -121,7 +121,7 @@ class Randomness:
     seeded: bool
 
     def unit_noise(self, distribution: str, shape: tuple[int, ...]) -> Array:
-        """Noise of scale 1.
+        """Noise of scale 1; of shape (m, p) the same numbers as m draws of shape (p,), one after the other.
 
         "Gaussian", "Laplace" and "Gumbel" are independent numbers. "Gamma" is one vector of density ∝ exp(−‖b‖₂), which
         has a uniformly random direction and a Gamma-distributed length.

@@ -14,15 +14,10 @@ from dperm.validation import positive
 Array = NDArray[np.float64]
 
 
-class Loss(ABC):
-    """A generalized linear loss ℓ(margin, target, *parameters).
+class RowLoss(ABC):
+    """What a problem must know of the loss of one row, whatever its form.
 
-    A new loss is a frozen dataclass whose fields are its numeric parameters. `value` and
-    `derivative` are static and written with numpy functions: the same text serves arrays and, compiled,
-    the gradient kernel. See docs/extending.md for a loss in ten lines.
-
-    A loss with `n_outputs` > 1 sees a vector of margins; its `derivative` takes a third argument, the
-    array that receives the derivative, and its bounds are on the l2 norm and the spectral norm.
+    A loss without margins has `n_outputs` 0. Its slope and curvature bounds are on ‖∇f‖₂ and the smoothness of f.
     """
 
     name: ClassVar[str]
@@ -36,18 +31,74 @@ class Loss(ABC):
 
     @property
     def slope_is_the_sigmoid(self) -> bool:
+        """Whether ∂ℓ/∂margin is the logistic function of the margin itself."""
+        return False
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of margins per row."""
+        return 0
+
+    @abstractmethod
+    def dimension(self, width: int) -> int:
+        """Number of coefficients for rows of this many entries, the constant one included."""
+
+    @abstractmethod
+    def slope_bound(self, margin_bound: float) -> float:
+        """A bound on the gradient of one row."""
+
+    @abstractmethod
+    def curvature_bound(self, margin_bound: float) -> float:
+        """A bound on its smoothness."""
+
+    @property
+    @abstractmethod
+    def clipped_range(self) -> tuple[float, float] | None:
+        """The range that targets are clipped to, or None where they are classes."""
+
+    @property
+    @abstractmethod
+    def value_at_zero(self) -> float:
+        """A public bound on the risk of w = 0."""
+
+    @abstractmethod
+    def encode(self, target: Array) -> Array:
+        """Bring targets into the allowed set, row by row; NaN marks a row that is ignored."""
+
+    @abstractmethod
+    def check_bounds(self, margin_bound: float) -> None:
+        """Raise if the declared bounds are visibly wrong."""
+
+
+class Loss(RowLoss):
+    """A generalized linear loss ℓ(margin, target, *parameters).
+
+    A new loss is a frozen dataclass whose fields are its numeric parameters. `value` and
+    `derivative` are static and written with numpy functions: the same text serves arrays and, compiled,
+    the gradient kernel. See docs/extending.md for a loss in ten lines.
+
+    A loss with `n_outputs` > 1 sees a vector of margins; its `derivative` takes a third argument, the
+    array that receives the derivative, and its bounds are on the l2 norm and the spectral norm.
+    """
+
+    @property
+    def slope_is_the_sigmoid(self) -> bool:
         """Whether ∂ℓ/∂margin is the logistic function of the margin itself, so that the gradient moves less at small w.
 
         No kernel enforces the form of a slope, only its size. So it is believed of a class of this package that says it
         of itself (`its_slope_is_the_sigmoid = True`), and of no subclass and nobody else's loss.
         """
         kind = type(self)
-        return kind.__module__.startswith(__package__) and bool(vars(kind).get("its_slope_is_the_sigmoid", False))
+        return kind.__module__.startswith(f"{__package__}.") and bool(vars(kind).get("its_slope_is_the_sigmoid", False))
 
     @property
     def n_outputs(self) -> int:
         """Number of margins per row: 1, or the number of classes."""
         return 1
+
+    def dimension(self, width: int) -> int:
+        """One coefficient per output and entry."""
+        return self.n_outputs * width
 
     @property
     def parameters(self) -> tuple[float, ...]:

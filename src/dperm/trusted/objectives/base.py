@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dperm.errors import UnsupportedProblem
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
+from dperm.problem.losses.base import RowLoss
 from dperm.problem.prox import CoordinateProx
 from dperm.trusted.block import Block
 from dperm.trusted.sampling import Batches
@@ -61,9 +62,12 @@ class Objective(ABC):
 
     Guarantees
     ----------
-    No row's part is longer than the bound, whatever the row holds and whatever the loss says about itself.
+    No row's part is longer than the bound, whatever the row holds and whatever the loss says about itself. No part goes
+    through a chain of additions longer than `summation_block` and a few more: the padding of sensitivities rests on it.
     """
 
+    # The losses that it sums.
+    takes: ClassVar[type[RowLoss]]
     # Whether `steps` is there, and faster than one step after another.
     has_compiled_steps: ClassVar[bool] = False
 

@@ -5,7 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from dperm.errors import UnsupportedProblem
 from dperm.mechanisms.setting import Setting, margin_rounding
+from dperm.problem import Problem
+from dperm.problem.losses import Loss
 from dperm.trusted.block import Block
 from dperm.trusted.objectives.base import Array, Indices, Objective, Steps
 from dperm.trusted.objectives.margin_differences import difference_sum
@@ -21,26 +24,31 @@ class MarginObjective(Objective):
     The kernels clip slopes: a slope's bound is the bound on the gradient over the longest row that may come.
     """
 
+    takes = Loss
     has_compiled_steps = True
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        if not isinstance(problem.loss, Loss):
+            raise UnsupportedProblem(f"{problem.loss.name} is not a loss of margins.")
+        self.loss = problem.loss
 
     @property
     def has_hessian(self) -> bool:
         """For one margin: a row's part then has rank one."""
-        return self.problem.loss.n_outputs == 1
+        return self.loss.n_outputs == 1
 
     def gradient_sum(self, block: Block, w: Array, bound: float | None, pool: Executor) -> Array:
         """Σ ℓ'(⟨w, x_i⟩, y_i) x_i."""
         problem = self.problem
-        return gradient_sum(problem.loss, self._slope_bound(block, bound), block, w, problem.intercept_value, pool)
+        return gradient_sum(self.loss, self._slope_bound(block, bound), block, w, problem.intercept_value, pool)
 
     def difference_sum(
         self, block: Block, chosen: Indices, w: Array, anchor: Array, bound: float, pool: Executor
     ) -> Array:
         """Σ over the chosen rows of [ℓ'(⟨w, x_i⟩, y_i) − ℓ'(⟨anchor, x_i⟩, y_i)] x_i."""
         slope_bound = bound / self.problem.slope_scale
-        return difference_sum(
-            self.problem.loss, slope_bound, block, chosen, w, anchor, self.problem.intercept_value, pool
-        )
+        return difference_sum(self.loss, slope_bound, block, chosen, w, anchor, self.problem.intercept_value, pool)
 
     def hessian_sum(self, block: Block, w: Array, stride: int, bound: float) -> Array:
         """Σ ℓ''(⟨w, x_i⟩, y_i) x_i x_iᵀ over every stride-th row; for one margin only."""
@@ -48,13 +56,13 @@ class MarginObjective(Objective):
             return super().hessian_sum(block, w, stride, bound)
         problem = self.problem
         return hessian_sum(
-            problem.loss, bound / problem.slope_scale, problem.curvature_bound(block.table.shape[1]), block, w,
+            self.loss, bound / problem.slope_scale, problem.curvature_bound(block.table.shape[1]), block, w,
             problem.intercept_value, stride,
         )  # fmt: skip
 
     def risk_sum(self, block: Block, w: Array) -> float:
         """Σ ℓ(⟨w, x_i⟩, y_i)."""
-        loss, width = self.problem.loss, block.table.shape[1]
+        loss, width = self.loss, block.table.shape[1]
         matrix = w.reshape(loss.n_outputs, -1)
         with np.errstate(invalid="ignore"):
             margins = block.scale[:, None] * np.asarray(block.table @ matrix[:, :width].T)
@@ -75,7 +83,7 @@ class MarginObjective(Objective):
         """All steps in one compiled loop, coordinate-wise proximal steps included."""
         bound = self._slope_bound(block, steps.bound)
         return take_steps(
-            self.problem.loss, bound, block, batches, steps, self.problem.intercept_value, join, drawn
+            self.loss, bound, block, batches, steps, self.problem.intercept_value, join, drawn
         )  # fmt: skip
 
     def _slope_bound(self, block: Block, bound: float | None) -> float:
