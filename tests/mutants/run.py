@@ -66,13 +66,13 @@ CURVES = (
 TESTS = {
     "accounting/advanced_composition": ("tests/privacy/test_advanced_composition.py",),
     "accounting/calibration": ("tests/privacy/test_calibration.py", "tests/privacy/test_composition.py", ANSWERS[0]),
-    "accounting/central_limit": (ANSWERS[0], "tests/privacy/test_calibration.py"),
+    "accounting/central_limit": ("tests/unit/test_stochastic_solvers.py", ANSWERS[0]),
     "accounting/guarantee": ("tests/privacy/test_calibration.py", *CURVES),
     "accounting/last_iterate": ("tests/privacy/test_joints_accounting.py", "tests/privacy/test_last_iterate.py"),
     "accounting/": CURVES,
     "mechanisms/range": ("tests/privacy/test_ranges.py", *ANSWERS),
     "mechanisms/last_iterate": ("tests/privacy/test_joints_accounting.py", "tests/privacy/test_last_iterate.py"),
-    "mechanisms/": (*ANSWERS, "tests/privacy/test_joints_accounting.py", "tests/privacy/test_sensitivity.py"),
+    "mechanisms/": (*ANSWERS, "tests/privacy/test_joints_accounting.py", "tests/privacy/test_coefficient_noise.py"),
     "trusted/objectives/margin_hessians": ("tests/privacy/test_joints_minimiser.py", "tests/privacy/test_hessian.py"),
     "trusted/objectives/": (
         "tests/unit/test_kernels.py",
