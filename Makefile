@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+MUTANTS ?= 100
 PEERS := .venv-peers
 PEERS_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib opacus jax-privacy)
 
-.PHONY: help setup demo reproduce check test test-slow bench bench-auto peers bench-peers clean
+.PHONY: help setup demo reproduce check test test-slow test-mutants bench bench-auto peers bench-peers clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +38,9 @@ test: check ## All checks and tests, on all cores
 
 test-slow: $(READY) ## Every solver on every problem: what `make test` takes a sample of
 	$(BIN)/python -m pytest -n auto -m slow
+
+test-mutants: $(READY) ## Does a test notice a wrong operator or number in trusted code? A sample of MUTANTS=100 (half an hour); 0: all
+	$(BIN)/python tests/mutants/run.py $(MUTANTS)
 
 bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/gradient.py

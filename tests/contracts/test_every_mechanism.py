@@ -101,6 +101,14 @@ def test_its_settings_are_what_the_interface_says(query):
         query.setting = None
 
 
+def test_nobody_can_change_a_plan_or_its_noise_once_they_are_made():
+    calibrated = CalibratedPlan(Plan("test", (PlannedQuery(GradientQuery(SETTING)),), {}), 2.0)
+    for made in (calibrated, calibrated.plan, *calibrated.plan.planned):
+        for field in made.__dataclass_fields__:
+            with pytest.raises(FrozenInstanceError):
+                setattr(made, field, None)
+
+
 @pytest.mark.parametrize("query", MECHANISMS, ids=name)
 def test_behind_a_blind_gate_its_answer_is_the_same_on_any_table(query):
     answers_given = [asked(query, source_for(query, seed), BlindOracle)[0] for seed in (0, 1)]

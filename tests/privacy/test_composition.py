@@ -354,6 +354,11 @@ def test_samples_with_hardly_any_noise_are_lost_when_drawn_and_free_when_not(adj
     assert epsilon_of(event, 1e-5, adjacency) == math.inf
 
 
+@BOTH
+def test_a_delta_is_a_probability_even_where_every_record_is_drawn(adjacency):
+    assert delta_of(together(sampled(0.9, 1e-3, 1000), Pure(0.1)), 0.05, adjacency) == 1.0
+
+
 def test_without_leaves_out_what_is_named_and_nothing_else():
     event = together(Pure(1.0), repeated(together(gaussian(1.0), Pure(2.0)), 3))
     left = event.without(lambda leaf: isinstance(leaf, Pure))

@@ -214,6 +214,14 @@ def test_a_malformed_sparse_table_is_refused():
             Block.from_table(broken, np.ones(broken.shape[0]), Problem(Logistic()))
 
 
+@pytest.mark.parametrize("ends", [[0, 2, 1, 3], [0, 1, 2, 9], [0, 9, 2, 3], [-1, 1, 2, 3], [0, 1, -2, 3]], ids=str)
+def test_rows_that_share_entries_or_leave_the_stored_ones_are_refused(ends):
+    broken = sparse.csr_array(np.eye(3))
+    broken.indptr = np.array(ends, dtype=broken.indptr.dtype)
+    with pytest.raises(InvalidParameter, match="malformed"):
+        Block.from_table(broken, np.ones(3), Problem(Logistic()))
+
+
 def test_unusual_number_types_are_read_as_the_usual_ones():
     problem, X = Problem(Logistic()), base_table().X
     expected = Block.from_table(X, base_table().y, problem).scale

@@ -1,14 +1,19 @@
 """Compiled kernels are found again by another process, and only those of this package."""
 
+import inspect
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from numba.core.registry import CPUDispatcher
 
 import dperm
+import dperm.trusted.objectives
+from dperm.trusted.compiling import _COMPILED_SOURCES
 
 FIT = """
 import sys
@@ -83,3 +88,26 @@ def test_files_that_cannot_be_read_cost_time_and_nothing_else(copied_package):
         path.write_bytes(b"not a pickle")
     assert compiled_in_a_new_process(copied_package)[0] > 1
     assert compiled_in_a_new_process(copied_package)[0] <= 1
+
+
+def test_everything_that_is_compiled_comes_from_the_sources_that_its_names_follow():
+    package = Path(dperm.__file__).parent
+    followed = [package / source for source in _COMPILED_SOURCES]
+    for path in package.rglob("*.py"):
+        if re.search(r"\bcompile_kernel\b|\bcompiled\(|\bnjit\b", path.read_text()):
+            assert any(path.is_relative_to(source) for source in followed), path
+
+    def check(function):
+        path = Path(function.__code__.co_filename)
+        assert any(path.is_relative_to(source) for source in followed), path
+        for name in function.__code__.co_names:
+            called = function.__globals__.get(name)
+            called = getattr(called, "py_func", called)
+            if inspect.isfunction(called) and called.__module__.startswith("dperm."):
+                check(called)
+
+    modules = [sys.modules[name] for name in sorted(sys.modules) if name.startswith("dperm.")]
+    kernels = {value for module in modules for value in vars(module).values() if isinstance(value, CPUDispatcher)}
+    assert len(kernels) > 10
+    for kernel in kernels:
+        check(kernel.py_func)

@@ -20,7 +20,7 @@ from dperm import (
     empirical_risk,
     minimize,
 )
-from dperm.accounting.central_limit import central_limit_precision
+from dperm.accounting.central_limit import central_limit_multiplier, central_limit_precision, central_limit_rate
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import UnsupportedProblem
@@ -221,6 +221,19 @@ def test_the_noise_that_step_sizes_rest_on_is_about_that_of_the_calibration(n, r
     fit = FitOptions(RIDGE, guarantee=GUARANTEE, solver=solver, adjacency=adjacency).plan(n, P)
     expected = expected_sigma(fit.setting, GUARANTEE, rate, steps)
     assert fit.statement.sigma == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize("rate", [0.003, 0.4, 1.0])
+@pytest.mark.parametrize("multiplier", [0.6, 2.0, 50.0])
+def test_what_many_samples_are_worth_is_turned_into_noise_and_rates_and_back(rate, multiplier, adjacency):
+    precision = central_limit_precision(rate, multiplier, adjacency)
+    # It is (q/ν)² where there is much noise, and above it where there is little.
+    assert precision >= (rate / multiplier) ** 2 * (1.0 - 1e-12)
+    assert precision <= (rate / multiplier) ** 2 * math.exp(1.0 / multiplier**2)
+    assert central_limit_multiplier(rate, precision, adjacency) == pytest.approx(multiplier, rel=1e-9)
+    if rate < 1.0:
+        assert central_limit_rate(multiplier, precision, adjacency) == pytest.approx(rate, rel=1e-9)
 
 
 @pytest.mark.parametrize("averaging", [0.5, 0.8])

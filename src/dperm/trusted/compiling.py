@@ -25,8 +25,15 @@ _KERNEL = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "nsz",
 # A loss's derivative is compiled as it is written: no reordering inherited from the kernels.
 _AS_WRITTEN = {"nogil": True, "error_model": "numpy", "fastmath": False}
 
-# Folders of the package whose functions are compiled, or called by what is.
-_COMPILED_FOLDERS = ("trusted", "problem")
+# What is compiled, or called by what is, comes from these files and folders; this file says how it is compiled. The rest
+# of `trusted/` only calls kernels: numba takes nothing from it into machine code, so it may change without a new name.
+_COMPILED_SOURCES = (
+    "problem",
+    "trusted/objectives",
+    "trusted/row_norms.py",
+    "trusted/noise.py",
+    "trusted/compiling.py",
+)
 
 
 def compile_kernel(function: Callable[..., Any]) -> Any:
@@ -80,15 +87,15 @@ def _named(dispatcher: Any) -> Any:
 def _sources_digest() -> str:
     """Of all source files that compiled code comes from: numba itself looks at one of them only."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for folder in _COMPILED_FOLDERS:
-        for content in _python_files(files("dperm") / folder):
+    for source in _COMPILED_SOURCES:
+        for content in _python_files(files("dperm") / source):
             digest.update(content)
     return digest.hexdigest()
 
 
-def _python_files(folder: Traversable) -> Iterator[bytes]:
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if entry.is_dir():
+def _python_files(source: Traversable) -> Iterator[bytes]:
+    if source.is_dir():
+        for entry in sorted(source.iterdir(), key=lambda entry: entry.name):
             yield from _python_files(entry)
-        elif entry.name.endswith(".py"):
-            yield entry.read_bytes()
+    elif source.name.endswith(".py"):
+        yield source.read_bytes()
