@@ -70,7 +70,7 @@ TESTS = {
     "trusted/objectives/": KERNELS,
     "trusted/row_norms": "privacy/joints_rows privacy/sensitivity",
     "trusted/sources/files": "privacy/chunked_tables contracts/every_source privacy/encoding integration/cli_tables",
-    "trusted/sources/": "privacy/joints_rows privacy/chunked_tables contracts/every_source privacy/encoding",
+    "trusted/sources/": "privacy/encoding privacy/joints_rows privacy/chunked_tables contracts/every_source",
     "trusted/": f"{ANSWERS} privacy/noise privacy/trusted_boundary",
 }
 

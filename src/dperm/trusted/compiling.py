@@ -25,8 +25,8 @@ _KERNEL = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "nsz",
 # A loss's derivative is compiled as it is written: no reordering inherited from the kernels.
 _AS_WRITTEN = {"nogil": True, "error_model": "numpy", "fastmath": False}
 
-# What is compiled, or called by what is, comes from these files and folders; this file says how it is compiled. The rest
-# of `trusted/` only calls kernels: numba takes nothing from it into machine code, so it may change without a new name.
+# What is compiled, or called by what is, comes from these files and folders; this file says how it is compiled. The
+# rest of `trusted/` only calls kernels: nothing of it becomes machine code, so it may change and names stay.
 _COMPILED_SOURCES = (
     "problem",
     "trusted/objectives",
