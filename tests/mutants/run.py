@@ -58,7 +58,7 @@ TESTS = {
     "accounting/advanced_composition": "privacy/advanced_composition",
     "accounting/calibration": "privacy/calibration privacy/composition integration/golden",
     "accounting/central_limit": "unit/stochastic_solvers integration/golden",
-    "accounting/guarantee": f"privacy/calibration {CURVES}",
+    "accounting/guarantee": f"privacy/bad_input privacy/calibration {CURVES}",
     "accounting/last_iterate": "privacy/joints_accounting privacy/last_iterate",
     "accounting/": CURVES,
     "mechanisms/last_iterate": "privacy/joints_accounting privacy/last_iterate",
@@ -70,7 +70,7 @@ TESTS = {
     "trusted/objectives/": KERNELS,
     "trusted/row_norms": "privacy/joints_rows privacy/sensitivity",
     "trusted/sources/files": "privacy/chunked_tables contracts/every_source privacy/encoding integration/cli_tables",
-    "trusted/sources/": "privacy/joints_rows privacy/chunked_tables contracts/every_source privacy/encoding",
+    "trusted/sources/": "privacy/encoding privacy/joints_rows privacy/chunked_tables contracts/every_source",
     "trusted/": f"{ANSWERS} privacy/noise privacy/trusted_boundary",
 }
 

@@ -164,3 +164,15 @@ def test_the_default_accountant_is_the_tight_one():
     assert calibrate(plan, guarantee) == calibrate(plan, guarantee, "pld")
     with pytest.raises(InvalidParameter, match="accountant"):
         calibrate(plan, guarantee, "moments")
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_the_classical_formula_is_used_for_no_delta_above_one_half_however_rare_a_sample_is(adjacency):
+    # Half of δ goes to the answer, so that δ' = δ/(2q): 1/2 at q = δ, and 50 at the smallest rate.
+    delta = 1e-5
+    costs = [
+        advanced_composition_epsilon(PoissonSampledGaussian(rate, 4.0), delta, adjacency)
+        for rate in (delta, 0.5 * delta, 0.01 * delta)
+    ]
+    assert costs[1] == pytest.approx(0.5 * costs[0], rel=1e-3)
+    assert costs[2] == pytest.approx(0.01 * costs[0], rel=1e-3)

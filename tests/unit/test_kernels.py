@@ -10,7 +10,7 @@ from contracts.discovered import LOSSES
 from dperm import L2Ball, Logistic, Problem, Softmax
 from dperm.trusted.block import Block
 from dperm.trusted.objectives import objective_of
-from dperm.trusted.objectives.margin_gradients import gradient_sum
+from dperm.trusted.objectives.margin_gradients import clip_vector, gradient_sum
 from dperm.trusted.row_norms import row_norms
 
 
@@ -33,6 +33,20 @@ def plain_gradient(problem, X, y, w):
             loss.derivative(margin, target, slope, *loss.parameters)
         total += np.outer(slope, row)
     return total.ravel()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e200])
+def test_a_vector_without_a_finite_norm_is_clipped_to_zero(bad):
+    values = np.array([0.5, bad, -0.5])
+    clip_vector(values, 1.0)
+    np.testing.assert_array_equal(values, 0.0)
+
+
+def test_a_longer_vector_is_clipped_to_the_bound_and_a_shorter_one_is_left():
+    for values, clipped in ([[3.0, -4.0], [0.3, -0.4]], [[0.3, -0.4], [0.3, -0.4]], [[0.1, 0.2], [0.1, 0.2]]):
+        vector = np.array(values)
+        clip_vector(vector, 0.5)
+        np.testing.assert_allclose(vector, clipped, rtol=1e-15)
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix, lambda X: X.astype(np.float32), np.asfortranarray])
