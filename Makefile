@@ -39,7 +39,7 @@ test: check ## All checks and tests, on all cores
 test-slow: $(READY) ## Every solver on every problem: what `make test` takes a sample of
 	$(BIN)/python -m pytest -n auto -m slow
 
-test-mutants: $(READY) ## Does a test notice a wrong operator or number in trusted code? A sample of MUTANTS=100 (half an hour); 0: all
+test-mutants: $(READY) ## Does a test notice a wrong operator or number in trusted code? A sample of MUTANTS=100 (about an hour); 0: all
 	$(BIN)/python tests/mutants/run.py $(MUTANTS)
 
 bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
