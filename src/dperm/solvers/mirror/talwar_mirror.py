@@ -1,6 +1,7 @@
 """Noisy mirror descent, Talwar, Thakurta and Zhang 2014."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -76,6 +77,11 @@ class TalwarMirror(Solver):
         if self.step_size is not None:
             positive("step_size", self.step_size)
         count("max_steps", self.max_steps)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Few steps, for the sake of time."""
+        return cls(max_steps=1_000)
 
     def refusal(self, problem: Problem) -> str | None:
         """Convex losses, no regularizer, domains with a mirror map."""

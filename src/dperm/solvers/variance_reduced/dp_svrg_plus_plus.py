@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
@@ -77,6 +78,11 @@ class DPSVRGPlusPlus(AnchoredSolver):
         super().__post_init__()
         positive("nominal_distance", self.nominal_distance)
         count("max_steps", self.max_steps)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Few steps, for the sake of time."""
+        return cls(max_steps=2_000)
 
     def refusal(self, problem: Problem) -> str | None:
         """Algorithm 2 needs convexity."""
