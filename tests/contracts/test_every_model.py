@@ -133,3 +133,11 @@ def test_an_option_of_other_models_is_refused_and_names_them(name, capsys):
     arguments = ["plan", "--n", "100", "--p", "2", "--epsilon", "1", "--delta", "1e-6", "--model", unable]
     assert run_with([*arguments, f"--{name.replace('_', '-')}", value]) == 2
     assert "goes with --model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", [0, "", (), 1.0])
+@pytest.mark.parametrize(("kind", "model"), MODELS)
+def test_what_is_no_domain_is_refused_whatever_its_truth_value(kind, model, wrong):
+    asked = with_classes(model, domain=wrong)
+    with pytest.raises(InvalidParameter, match="domain must be a dperm Domain"):
+        asked.options()

@@ -104,12 +104,19 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
     def _keep_coefficients(self, matrix: Array, intercepts: Array, release: Release) -> None:
         """Store released coefficients, one row per output, in scikit-learn's shapes and the target's own units."""
 
+    @property
+    def _bounded_norm(self) -> float:
+        """The norm that rows are clipped to: the schema's, or the declared one."""
+        return positive("row_norm", self.row_norm) if self.schema is None else self.schema.bound
+
     def _problem_with(self, loss: Loss, domain: Domain | None = None, weight_bound: float = 1.0) -> Problem:
+        """The problem of this loss; `domain` is the model's own default."""
+        default = WholeSpace() if domain is None else domain
         return Problem(
             loss=loss,
             regularizer=NoRegularizer() if self.penalty is None else self.penalty,
-            domain=self.domain or domain or WholeSpace(),
-            row_norm=positive("row_norm", self.row_norm) if self.schema is None else self.schema.bound,
+            domain=default if self.domain is None else self.domain,
+            row_norm=self._bounded_norm,
             intercept=bool(self.fit_intercept),
             weight_bound=weight_bound,
             entry_bound=self.entry_bound if self.schema is None else 1.0,

@@ -53,8 +53,7 @@ class PrivateLinearRegression(PrivateRegressor):
 
     def _problem(self) -> Problem:
         loss = Squared(target_bound=positive("target_bound", self._bound))
-        row_norm = self.row_norm if self.schema is None else self.schema.bound
-        return self._problem_with(loss, L2Ball(2.0 * loss.target_bound / positive("row_norm", row_norm)))
+        return self._problem_with(loss, L2Ball(2.0 * loss.target_bound / self._bounded_norm))
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn `LinearRegression` with the same coefficients, for rows as `encode` returns them."""

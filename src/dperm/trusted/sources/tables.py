@@ -17,7 +17,7 @@ from dperm.trusted.sources.encoding import (
     encode_rows,
     encode_target,
     label_numbers,
-    target_column,
+    target_numbers,
 )
 from dperm.trusted.sources.labels import weights_by_class
 
@@ -63,10 +63,9 @@ class TableSource(InMemorySource):
     def numbers(self, column: str) -> Iterator[Array]:
         """One column, the target among them, as numbers."""
         if column == self._schema.target.column:
-            values = target_column(self._table, self._y, self._schema)
+            yield target_numbers(self._table, self._y, self._schema)
         else:
-            values = Columns(self._table).arrow(column)
-        yield as_numbers(values, column, self._schema.missing)
+            yield as_numbers(Columns(self._table).arrow(column), column, self._schema.missing)
 
     def with_ranges(self, ranges: Mapping[str, Range]) -> "TableSource":
         """The same table under the schema with these ranges."""
