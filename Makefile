@@ -3,23 +3,33 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade --no-annotate --quiet \
+  --custom-compile-command 'make lock'
 MUTANTS ?= 100
 PEERS := .venv-peers
 PEERS_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib opacus jax-privacy)
 
-.PHONY: help setup demo reproduce check test test-slow test-mutants bench bench-auto peers bench-peers clean
+.PHONY: help setup lock demo reproduce check test test-slow test-mutants bench bench-auto peers bench-peers clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml requirements-build.lock requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "dperm needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) --require-hashes --only-binary :all: --requirement requirements-build.lock
+	$(INSTALL) --require-hashes --no-build-isolation --requirement requirements-dev.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-setup: $(READY) ## Make the virtual environment
+setup: $(READY) ## Make the virtual environment: the versions in requirements-*.lock, each file checked against its hash
+
+# What builds packages is installed first: pip would fetch it without a hash.
+lock: $(READY) ## Renew requirements-*.lock: the newest versions that pyproject.toml allows
+	echo 'setuptools>=77' | $(COMPILE) - --output-file requirements-build.lock
+	$(COMPILE) pyproject.toml --extra dev --output-file requirements-dev.lock
 
 demo: $(READY) ## Private logistic regression on Covertype against the optimum
 	$(BIN)/dperm demo --output demo-output
@@ -50,6 +60,8 @@ bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/svrg.py
 	$(BIN)/python benchmarks/accmd.py
 	$(BIN)/python benchmarks/frank_wolfe.py
+	$(BIN)/python benchmarks/selections.py
+	$(BIN)/python benchmarks/filter.py
 	$(BIN)/python benchmarks/sgd.py
 	$(BIN)/python benchmarks/nonconvex.py
 	$(BIN)/python benchmarks/support.py
@@ -57,6 +69,7 @@ bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/auto.py cells
 	$(BIN)/python benchmarks/auto.py speed
 	$(BIN)/python benchmarks/adult.py
+	$(BIN)/python benchmarks/audit.py
 
 bench-auto: $(READY) ## auto against every other solver in 144 cells (hours); DPERM_DATA names a folder with a9a.npz
 	$(BIN)/python benchmarks/auto.py grid --seeds 3

@@ -41,6 +41,22 @@ class LedgerDamaged(DpermError, RuntimeError):
     """A ledger that was edited, truncated or replaced by an older copy; nothing was spent."""
 
 
+class NotSettled(DpermError, RuntimeError):
+    """A release was made and accounted for, and the ledger could not note what it was; the reservation counts as spent.
+
+    Attributes
+    ----------
+    release : Release or None
+        What `minimize` would have returned. A fitted estimator keeps its coefficients itself.
+    """
+
+    release: object = None
+
+
+class Consequence(str):
+    """A note on an exception, whatever raised it, to be shown: what counts as spent, and where a model is."""
+
+
 class NotForReleaseWarning(UserWarning):
     """The result is usable for study but does not carry the guarantee that a release needs."""
 

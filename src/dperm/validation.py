@@ -9,6 +9,9 @@ import numpy as np
 
 from dperm.errors import Diverged, InvalidParameter
 
+# Whole numbers up to here are floats as well.
+LARGEST_COUNT = 2**53
+
 
 def positive(name: str, value: object) -> float:
     """Return `value` as a float if it is a finite number above zero, else raise."""
@@ -39,16 +42,28 @@ def finite(name: str, value: object) -> float:
     # Narrow numpy numbers are refused: sensitivities computed from them would be rounded.
     if isinstance(value, bool) or not isinstance(value, (int, float, np.int64)):
         raise InvalidParameter(f"{name} must be a plain number, got {value!r}.")
-    if not math.isfinite(value):
-        raise InvalidParameter(f"{name} must be finite, got {value!r}.")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond all floats
+        number = math.inf
+    if not math.isfinite(number):
+        raise InvalidParameter(f"{name} must be finite, got {_shown(value)}.")
+    return number
 
 
 def count(name: str, value: object) -> int:
     """Return `value` as an int if it is a whole number of at least one, else raise."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise InvalidParameter(f"{name} must be a whole number of at least 1, got {value!r}.")
-    return int(value)
+        raise InvalidParameter(f"{name} must be a whole number of at least 1, got {_shown(value)}.")
+    whole = int(value)
+    if whole > LARGEST_COUNT:
+        raise InvalidParameter(f"{name} must be at most {LARGEST_COUNT}, got {_shown(whole)}.")
+    return whole
+
+
+def _shown(value: object) -> str:
+    """How a value is named; a number of a thousand digits is not written out."""
+    return repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a number of more than 30 digits"
 
 
 def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:

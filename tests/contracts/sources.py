@@ -7,6 +7,8 @@ from contracts.discovered import concrete
 from dperm import L2, Classes, Logistic, Number, Problem, Schema
 from dperm.trusted.block import Block
 from dperm.trusted.sources import ArraySource, Source, TableSource
+from dperm.trusted.sources.canaries import WithCanaries
+from dperm.trusted.watched import _MadeUpSource
 
 N, P = 1200, 4
 PROBLEM = Problem(Logistic(), L2(0.05), row_norm=2.0, intercept=True)
@@ -59,6 +61,8 @@ class CutSource(Source):
 MAKE = {
     ArraySource: lambda X, y: ArraySource(X, y),
     TableSource: lambda X, y: TableSource(frame(X, y), None, SCHEMA),
+    _MadeUpSource: lambda X, y: _MadeUpSource(X, y),
+    WithCanaries: lambda X, y: WithCanaries(ArraySource(X[:700], y[:700]), X[700:], y[700:]),
 }
 SOURCES = [*concrete(Source), CutSource]
 

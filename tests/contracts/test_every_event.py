@@ -16,6 +16,7 @@ from dperm.accounting.composition import composed_loss, curve_of, delta_of, epsi
 from dperm.accounting.curve import FINE_GRID, Curve, gaussian_delta
 from dperm.accounting.events import (
     ZCDP,
+    BoundedRange,
     Composed,
     Gaussian,
     NotPrivate,
@@ -40,6 +41,8 @@ EVENTS = [
     Gaussian(200.0),
     Pure(3.0),
     Pure(0.001),
+    BoundedRange(3.0),
+    BoundedRange(0.01),
     ZCDP(1.5),
     ZCDP(1e-5),
     PoissonSampledGaussian(0.001, 0.7),
@@ -165,6 +168,19 @@ def test_its_renyi_bound_is_looser(event, adjacency):
 
 @every_private_event
 @both
+def test_its_renyi_divergence_bounds_its_curve(event, adjacency):
+    """δ(ε) ≤ e^{(α − 1)(D − ε)} (1 − 1/α)^α/(α − 1) for every mechanism whose divergence of order α is D."""
+    epsilons = np.linspace(0.0, event.curve(adjacency).epsilon(1e-12), 150)
+    reached = least_possible(event.curve(adjacency), epsilons)
+    for order in (2, 7, 40):
+        divergence = event.renyi_divergence(order, adjacency)
+        assert divergence > 0.0
+        log_bound = (order - 1) * (divergence - epsilons) + order * math.log1p(-1 / order) - math.log(order - 1)
+        assert (reached <= np.exp(np.minimum(log_bound, 700.0)) * (1 + 1e-3) + 1e-15).all()
+
+
+@every_private_event
+@both
 def test_many_are_worth_about_their_precision(event, adjacency):
     """By the central limit theorem: within a factor, which is what a first guess needs; never used as a bound."""
     count = math.ceil(0.25 / event.precision(adjacency))
@@ -212,7 +228,7 @@ def test_other_accountants_agree_about_it_and_never_say_less(event, adjacency, c
     width = event.grid_width(count, adjacency, FINE_GRID) or 0.01 * min(1.0, event.scale(adjacency))
     accountant = pld.PLDAccountant(relation(adjacency), value_discretization_interval=width)
     theirs, tight = Repeated(event, count).to_dp_event(), True
-    if isinstance(event, ZCDP | Pure):
+    if isinstance(event, ZCDP | Pure | BoundedRange):
         assert not accountant.supports(theirs)
         orders, tight = 1.0 + np.geomspace(1e-3, 1e6, 2000), isinstance(event, ZCDP)
         accountant = rdp.RdpAccountant(orders, relation(adjacency))

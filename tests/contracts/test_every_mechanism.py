@@ -154,7 +154,8 @@ PROBLEMS = (
 
 @pytest.fixture
 def blind(monkeypatch):
-    monkeypatch.setattr(Noise, "join", BlindNoise.join)
+    monkeypatch.setattr(Noise, "adders", BlindNoise.adders)
+    monkeypatch.setattr(Noise, "choosers", BlindNoise.choosers)
 
 
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)

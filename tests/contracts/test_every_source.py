@@ -49,7 +49,7 @@ def pool():
 
 
 def sums(source, pool, problem=PROBLEM, seed=0):
-    return RowSums(source, problem, pool, np.random.default_rng(seed))
+    return RowSums(source, problem, pool, Randomness.from_random_state(seed).sampling)
 
 
 def points(problem=PROBLEM):

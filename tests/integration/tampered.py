@@ -30,6 +30,7 @@ def retold(content, **privacy):
     """The contents with other facts in the statement, and every word and certified number made to fit them."""
     content = copy.deepcopy(content)
     content["privacy"] |= privacy
+    content["privacy"]["for_release"] = not content["privacy"]["caveats"]
     event, adjacency = event_from_list(content["events"]), Adjacency.parse(content["privacy"]["adjacency"])
     for name, value in (
         ("certified_epsilon", epsilon_of(event, content["privacy"]["delta"], adjacency)),
@@ -38,9 +39,8 @@ def retold(content, **privacy):
         content["privacy"][name] = privacy.get(name, value)
     statement = PrivacyStatement.from_dict(content["privacy"])
     schema = None if content["schema"] is None else schema_from_dict(content["schema"])
-    dataset = None if content["ledger"] is None else content["ledger"]["dataset"]
     content["statement"] = str(statement).splitlines()
-    content["assumptions"] = assumptions(statement, schema, dataset)
+    content["assumptions"] = assumptions(statement, schema, content["ledger"])
     return resealed(content)
 
 

@@ -26,7 +26,19 @@ def table(tmp_path):
 
 def fit(table, *more, epsilon="2", delta="1e-6", target="kind"):
     model = table.parent / "model.json"
-    arguments = ["fit", str(table), "--target", target, "--epsilon", epsilon, "--delta", delta, "-o", str(model)]
+    arguments = [
+        "fit",
+        str(table),
+        "--target",
+        target,
+        "--epsilon",
+        epsilon,
+        "--delta",
+        delta,
+        "-o",
+        str(model),
+        "--force",
+    ]
     return run_with([*arguments, *more]), model
 
 
@@ -244,7 +256,11 @@ def test_frank_wolfe_is_planned_checked_and_written_with_its_events(table, capsy
     assert code == 0
     content = json.loads(path.read_text())
     assert content["events"] == [
-        {"mechanism": "zcdp", "rho": content["events"][0]["rho"], "count": content["privacy"]["n_steps"]}
+        {
+            "mechanism": "bounded range",
+            "epsilon": content["events"][0]["epsilon"],
+            "count": content["privacy"]["n_steps"],
+        }
     ]
     assert content["privacy"]["entry_bound"] == 0.5
     code, path = fit(table, *GOOD, *options, "--noise", "paper")

@@ -18,8 +18,9 @@ def test_a_budget_is_created_shown_and_listed(capsys):
     assert run_with(["budget", "show", "adult"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[1] == "[--------------------] ε = 0 of 3 spent, at least 3 left (δ = 1e-05, replace_one)"
-    assert out[2] == "a further release of up to ε = 3 at this δ fits"
-    assert len(out) == 3
+    assert out[2] == "this holds if each release may be chosen in view of earlier results"
+    assert out[3] == "a further release of up to ε = 3 at this δ fits"
+    assert len(out) == 4
     assert run_with(["budget", "list"]) == 0
     assert capsys.readouterr().out.endswith("] adult: ε = 0 of 3 spent, at least 3 left (δ = 1e-05, replace_one)\n")
 
@@ -33,11 +34,26 @@ def test_every_release_has_a_line_with_its_state(capsys):
     assert run_with(["budget", "show", "adult"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[1].startswith("[#########-----------] ε = 0.49")
-    assert out[3].split()[0] == "1"
-    assert "ε = 0.3407 alone" in out[3]
-    assert out[3].endswith("released  0123456789ab")
-    assert out[4].split()[0] == "3"
-    assert out[4].endswith("reserved, not settled: counts as spent")
+    looks, fixed = "each release may be chosen in view of earlier results", "all releases are fixed before the first"
+    assert out[2] == f"this holds if {looks}; if {fixed}, ε = 0.497 is spent"
+    assert out[4].split()[0] == "1"
+    assert "ε = 0.3407 alone" in out[4]
+    assert out[4].endswith("released  0123456789ab")
+    assert out[5].split()[0] == "3"
+    assert out[5].endswith("reserved, not settled: counts as spent")
+
+
+def test_a_budget_for_releases_that_are_fixed_in_advance_says_so(capsys):
+    create = ["budget", "create", "adult", "--epsilon", "1", "--delta", "1e-5", "--fixed-in-advance"]
+    assert run_with(create) == 0
+    for _ in range(2):
+        Budget("adult").reserve(GAUSSIAN, REPLACE_ONE)
+    capsys.readouterr()
+    assert run_with(["budget", "show", "adult"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert "ε = 0.497 of 1 spent" in out[1]
+    looks, fixed = "each release may be chosen in view of earlier results", "all releases are fixed before the first"
+    assert out[2] == f"this holds if {fixed}; if {looks}, ε = 0.4989 is spent"
 
 
 def test_an_exhausted_budget_says_that_nothing_fits(capsys):
@@ -79,7 +95,7 @@ def test_every_error_is_one_line(arguments, words, capsys):
     assert "secret" not in captured.err + captured.out
 
 
-@pytest.mark.parametrize("command", [[], ["create"], ["show"], ["list"]])
+@pytest.mark.parametrize("command", [[], ["create"], ["show"], ["list"], ["settle"]])
 def test_every_help_text_has_an_example(command, capsys):
     assert run_with(["budget", *command, "--help"]) == 0
     assert "Example: dperm budget" in capsys.readouterr().out

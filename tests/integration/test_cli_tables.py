@@ -56,7 +56,19 @@ def write(folder, lines, header=HEADER, schema=SCHEMA, **facts):
 
 
 def fit(table, public, output, *more, epsilon="1"):
-    arguments = ["fit", str(table), "--schema", str(public), "--epsilon", epsilon, "--delta", "1e-6", "-o", str(output)]
+    arguments = [
+        "fit",
+        str(table),
+        "--schema",
+        str(public),
+        "--epsilon",
+        epsilon,
+        "--delta",
+        "1e-6",
+        "-o",
+        str(output),
+        "--force",
+    ]
     return run_with([*arguments, *more])
 
 
@@ -244,7 +256,7 @@ def test_a_hostile_table_is_fitted_or_refused_in_one_line_without_a_value_of_it(
             ["fit", str(table), "--schema", str(public), "--epsilon", "1", "--delta", "1e-6", "-o", str(model)]
         )
         if code == 0:
-            assert run_with(["predict", str(model), str(table), "-o", str(tmp_path / "p.csv")]) == 0
+            assert run_with(["predict", str(model), str(table), "-o", str(tmp_path / "p.csv"), "--force"]) == 0
     printed = out.getvalue() + err.getvalue() + (model.read_text() if code == 0 else "")
     assert SECRET not in printed
     assert "Traceback" not in printed

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dperm import PrivateLogisticRegression
-from dperm.cli.main import run, run_with
+from dperm.cli.entry import run
+from dperm.cli.main import run_with
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 

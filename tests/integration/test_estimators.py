@@ -45,7 +45,14 @@ def unit(X):
     return X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
 
 
-@pytest.mark.parametrize("estimator", [PrivateLogisticRegression(), PrivateLinearSVC(), PrivateLinearRegression()])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        PrivateLogisticRegression(),
+        pytest.param(PrivateLinearSVC(), marks=pytest.mark.slow),  # the same base, the same checks
+        pytest.param(PrivateLinearRegression(), marks=pytest.mark.slow),
+    ],
+)
 def test_scikit_learns_own_checks_pass_but_for_the_explained_ones(estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -74,7 +74,7 @@ def test_the_command_line_plans_once_and_refuses_before_the_table_is_opened(call
     assert run_with(["fit", str(table), *options, "-o", str(tmp_path / "m.json")]) == 0
     assert calls == ONCE
     calls.clear()
-    assert run_with(["fit", str(tmp_path / "absent.csv"), *options, "-o", str(tmp_path / "m.json")]) == 2
+    assert run_with(["fit", str(tmp_path / "absent.csv"), *options, "-o", str(tmp_path / "other.json")]) == 2
     assert calls == ONCE
 
 

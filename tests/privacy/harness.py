@@ -1,6 +1,7 @@
 """Record and replay: the same questions on a table and on its adversarial neighbours, seen before noise is added."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numba
 import numpy as np
@@ -11,6 +12,9 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import DifferenceQuery, GradientQuery, PrintedEpochQuery, StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.trusted.exact.radial import add_radial
+from dperm.trusted.exact.rounding import add_gaussian, add_laplace
+from dperm.trusted.exact.selection import exponential_choice, laplace_choice
 from dperm.trusted.noise import Noise, Randomness
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.sources import ArraySource
@@ -24,21 +28,30 @@ class RecordingNoise(Noise):
 
     tape: "RecordingOracle"
 
-    def _pass(self, exact, distribution, scale):
+    def _add(self, exact, distribution, scale):
         self.tape.exact.append(exact)
         self.tape.sigmas.append(scale)
-        released = super()._pass(exact, distribution, scale)
+        released = super()._add(exact, distribution, scale)
         self.tape.left_the_gate.append((released, scale, distribution))
         return released
 
-    def release_steps(self, loop, shape, sensitivity):
-        def recorded(join, drawn):
-            iterates, directions = loop(join, drawn)
-            self.tape.exact.extend(directions - drawn)
+    def choose(self, scores, sensitivity):
+        self.tape.exact.append(scores)
+        self.tape.sigmas.append(self._scale(sensitivity))
+        return super().choose(scores, sensitivity)
+
+    def release_steps(self, loop, sensitivity):
+        def recorded(add_noise, scale, words):
+            same_words = words.copy()
+            iterates, directions = loop(add_noise, scale, words)
+            for direction in directions:
+                drawn = np.zeros(direction.size)  # the noise that it got, rounded
+                add_gaussian(drawn, scale, same_words)
+                self.tape.exact.append(direction - drawn)
             return iterates, directions
 
-        self.tape.sigmas.append(self.calibrated.sigma(self.item, sensitivity))
-        return super().release_steps(recorded, shape, sensitivity)
+        self.tape.sigmas.append(self._scale(sensitivity))
+        return super().release_steps(recorded, sensitivity)
 
 
 class RecordingOracle(Oracle):
@@ -108,10 +121,35 @@ class TaintedOracle(Oracle):
             self._sums = tainted
 
 
+def _blind(add):
+    @numba.njit
+    def blind(values, scale, words):
+        values[:] = 0.0
+        add(values, scale, words)
+
+    return blind
+
+
+def _blind_interpreted(function):
+    def blind(values, *rest):
+        values[:] = 0.0
+        return function(values, *rest)
+
+    return blind
+
+
 class BlindNoise(Noise):
     """A gate that lets nothing but noise out, whatever comes to it."""
 
-    join = staticmethod(numba.njit(lambda exact, drawn: drawn))
+    adders: ClassVar = {
+        "Gaussian": _blind(add_gaussian),
+        "Laplace": _blind(add_laplace),
+        "Gamma": _blind_interpreted(add_radial),
+    }
+    choosers: ClassVar = {
+        "Gumbel": _blind_interpreted(exponential_choice),
+        "Laplace": _blind_interpreted(laplace_choice),
+    }
 
 
 class BlindOracle(TaintedOracle):
@@ -119,6 +157,18 @@ class BlindOracle(TaintedOracle):
 
     def _noise_of(self, item):
         return BlindNoise(item, self._calibrated, self._randomness)
+
+
+@numba.njit
+def _add_given(values, scale, given):
+    first = int(given[0])
+    values += given[first : first + values.size]
+    given[0] = first + values.size
+
+
+def gate_with(noise):
+    """What a compiled loop gets of the gate, with noise that is given instead of drawn."""
+    return _add_given, 1.0, np.concatenate([[1.0], np.ravel(noise)])
 
 
 @dataclass

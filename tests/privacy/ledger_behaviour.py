@@ -14,6 +14,7 @@ from dperm import Budget, BudgetExceeded, Guarantee, InvalidParameter, LedgerDam
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Composed, Gaussian, NotPrivate, PoissonSampledGaussian, Pure, Repeated
+from dperm.accounting.filter import Filter
 from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.ledger import budgets
 from dperm.accounting.ledger.tables import Entry, Ledger, canonical
@@ -55,8 +56,13 @@ def put_back(ledger, saved):
 
 
 def multiplier_of(guarantee, releases=1):
-    """The noise with which so many Gaussian releases spend this guarantee, and hardly less."""
-    return REPLACE_ONE.records_moved * releases**0.5 / gaussian_mu(guarantee) * (1.0 + 1e-9)
+    """The noise with which so many Gaussian releases spend this guarantee, and hardly less.
+
+    If there are several, others might follow, and a share of δ is kept for them.
+    """
+    share = 1.0 if releases == 1 else Filter.of(guarantee).gaussian_share
+    mu = gaussian_mu(Guarantee(guarantee.epsilon, share * guarantee.delta))
+    return REPLACE_ONE.records_moved * releases**0.5 / mu * (1.0 + 1e-9)
 
 
 def filled(ledger):
@@ -76,17 +82,51 @@ class LedgerBehaviour:
         account = budget.account()
         alone = epsilon_of(GAUSSIAN, 1e-5, REPLACE_ONE)
         assert [release.epsilon for release in account.releases] == [alone] * 10
-        assert account.spent == epsilon_of(Repeated(GAUSSIAN, 10), 1e-5, REPLACE_ONE)
-        assert account.spent < 0.5 * 10 * alone
+        assert account.composed == epsilon_of(Repeated(GAUSSIAN, 10), 1e-5, REPLACE_ONE)
+        assert account.spent == account.filtered
+        assert account.composed < account.spent < 1.01 * account.composed < 0.5 * 10 * alone
         assert account.left == GUARANTEE.epsilon - account.spent
 
     def test_sampled_releases_are_composed_too(self, ledger):
         budget = Budget.create("adult", GUARANTEE, ledger=ledger)
         budget.reserve(SAMPLED, REPLACE_ONE)
-        one = budget.account().spent
-        assert one == epsilon_of(SAMPLED, 1e-5, REPLACE_ONE)
+        one = budget.account()
+        assert one.spent == one.composed == epsilon_of(SAMPLED, 1e-5, REPLACE_ONE)
         budget.reserve(Composed([SAMPLED, GAUSSIAN]), REPLACE_ONE)
-        assert one < budget.account().spent < 2 * one + epsilon_of(GAUSSIAN, 1e-5, REPLACE_ONE)
+        two = budget.account()
+        assert one.composed < two.composed < 2 * one.composed + epsilon_of(GAUSSIAN, 1e-5, REPLACE_ONE)
+        assert two.composed < two.spent == two.filtered < GUARANTEE.epsilon
+
+    def test_more_fits_if_all_releases_are_fixed_in_advance(self, ledger):
+        looks = Budget.create("looks", GUARANTEE, ledger=ledger)
+        fixed = Budget.create("fixed", GUARANTEE, ledger=ledger, fixed_in_advance=True)
+        first, second = Composed([SAMPLED, Gaussian(4.0)]), Gaussian(4.5)
+        for budget in (looks, fixed):
+            assert budget.reserve(first, REPLACE_ONE).fixed_in_advance == (budget is fixed)
+        fixed.reserve(second, REPLACE_ONE)
+        with pytest.raises(BudgetExceeded, match="would make it"):
+            looks.reserve(second, REPLACE_ONE)
+        for budget in (looks, fixed):
+            account = budget.account()
+            assert account.spent == (account.composed if budget is fixed else account.filtered) <= GUARANTEE.epsilon
+        assert fixed.account().filtered > GUARANTEE.epsilon
+
+    def test_a_budget_that_was_made_before_there_were_filters_is_for_releases_fixed_in_advance(self, ledger):
+        old = {"id": "0" * 32, "epsilon": 3.0, "delta": 1e-5, "adjacency": "replace_one"}
+        Ledger(ledger).create("old", old)
+        budget = Budget("old", ledger)
+        for _ in range(20):
+            assert budget.reserve(GAUSSIAN, REPLACE_ONE).fixed_in_advance
+        account = budget.account()
+        assert account.rule.fixed_in_advance
+        assert account.spent == account.composed
+        assert account.composed == pytest.approx(epsilon_of(Repeated(GAUSSIAN, 20), 1e-5, REPLACE_ONE), rel=1e-12)
+
+    def test_the_numbers_of_the_filter_are_kept_with_the_budget(self, ledger):
+        budget = Budget.create("adult", GUARANTEE, ledger=ledger)
+        first = json.loads(rows(ledger)["dperm_entries"][0]["content"])
+        assert first["filter"] == Filter.of(GUARANTEE).numbers()
+        assert budget.account().rule.filter == Filter.of(GUARANTEE)
 
     def test_the_whole_budget_fits_and_then_nothing_does(self, ledger):
         budget = Budget.create("adult", GUARANTEE, ledger=ledger)
@@ -174,22 +214,22 @@ class LedgerBehaviour:
         assert {budget.dataset for budget in budgets(ledger)} == {"adult", other.dataset}
 
     def test_a_missing_budget_says_how_to_make_one(self, ledger):
-        for _ in range(2):
+        for others in (False, True):
+            if others:
+                filled(ledger)
             with pytest.raises(
                 InvalidParameter, match=r"there is no budget 'my rows' in .*create 'my rows' --epsilon 3"
             ):
                 Budget("my rows", ledger).account()
             with pytest.raises(InvalidParameter, match="there is no budget"):
                 Budget("my rows", ledger).reserve(GAUSSIAN, REPLACE_ONE)
-            if not budgets(ledger):
-                filled(ledger)
 
     def test_states_are_kept_and_a_reservation_without_settlement_counts(self, ledger):
         budget = filled(ledger)
         account = budget.account()
         assert [release.fingerprint for release in account.releases] == ["first", "second", None]
         assert [release.settled_at is None for release in account.releases] == [False, False, True]
-        assert account.spent == epsilon_of(Repeated(GAUSSIAN, 3), 1e-5, REPLACE_ONE)
+        assert account.composed == epsilon_of(Repeated(GAUSSIAN, 3), 1e-5, REPLACE_ONE)
         assert account.created.endswith("+00:00")
         assert account.adjacency is REPLACE_ONE
 
@@ -292,7 +332,17 @@ class LedgerBehaviour:
                 budget.confirm(last.number, last.digest, "mine")
         self.is_damaged(budget, "older copy was restored")
 
-    @pytest.mark.parametrize("change", [{"id": "../../x"}, {"id": None}, {"epsilon": -1.0}, {"adjacency": "none"}])
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"id": "../../x"},
+            {"id": None},
+            {"epsilon": -1.0},
+            {"adjacency": "none"},
+            {"filter": None},
+            {"filter": {"order": 1}},
+        ],
+    )
     def test_a_creation_that_makes_no_sense_is_noticed_though_its_digest_is_right(self, ledger, change):
         budget = Budget.create("adult", GUARANTEE, ledger=ledger)
         first = rows(ledger)["dperm_entries"][0]

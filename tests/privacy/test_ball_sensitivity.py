@@ -124,13 +124,13 @@ def test_other_losses_and_samples_do_not_get_it(problem):
 def test_published_noise_stays_as_published(monkeypatch):
     """At 0 certified noise is half of what the largest sensitivity asks for; the paper's formula does not know that."""
     problem, scales = Problem(Logistic(), domain=L2Ball(1.0)), []
-    to_pass = Noise._pass
+    to_pass = Noise._add
 
     def recorded(self, exact, distribution, scale):
         scales.append(scale)
         return to_pass(self, exact, distribution, scale)
 
-    monkeypatch.setattr(Noise, "_pass", recorded)
+    monkeypatch.setattr(Noise, "_add", recorded)
     solver, table = DPGD(accounting="composition", n_steps=1), base_table()
     for noise, share in (("paper", 1.0), ("certified", 0.5)):
         arguments = {"guarantee": GUARANTEE, "solver": solver, "noise": noise}

@@ -30,7 +30,7 @@ from dperm.accounting.events import (
 )
 from dperm.accounting.events.objective_perturbation import TailCurve
 from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.accounting.privacy_loss import convolution_rounding, loss_of_curve, relation
+from dperm.accounting.privacy_loss import loss_of_curve, mass_rounding, relation
 from dperm.errors import InvalidParameter, NoiseTooLarge, UnsupportedProblem
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
@@ -64,7 +64,7 @@ def objective(noise, jacobian=0.1, sigmoidal=True):
 def on_the_grid(event, epsilon, adjacency=ADD):
     """δ of the composition alone, without the other bounds that may be smaller."""
     atoms = atoms_of(event, adjacency)
-    return composed_loss(atoms, adjacency, FINE_GRID).get_delta_for_epsilon(epsilon) + convolution_rounding(
+    return composed_loss(atoms, adjacency, FINE_GRID).get_delta_for_epsilon(epsilon) + mass_rounding(
         sum(count for _, count in atoms)
     )
 

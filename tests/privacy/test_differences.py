@@ -28,7 +28,7 @@ from dperm import (
     Squared,
 )
 from dperm.accounting.composition import delta_of, epsilon_of
-from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
+from dperm.accounting.curve import gaussian_delta, gaussian_epsilon, gaussian_mu
 from dperm.accounting.events import Gaussian, PoissonSampledGaussian
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import UnsupportedProblem
@@ -137,13 +137,74 @@ def test_a_loss_that_lies_is_held_to_the_declared_difference(loss, distance, int
     """Near, a row is held to L·distance, far to 2G; a bound smaller by 5 % would be exceeded."""
     problem = Problem(loss, intercept=intercept, weight_bound=3.0)
     step = np.zeros((loss.n_outputs, P + intercept))
-    step[:, 0] = distance / math.sqrt(loss.n_outputs)
+    step[:, [0, -1] if intercept else 0] = distance / math.sqrt(loss.n_outputs * (1 + intercept))  # along the row
     step = step.ravel()
     one, query = record_differences(problem, only_row(STEER, 1.0, 3.0), adjacency, [(step, 0 * step)])
     opposite = only_row(STEER, -1.0, 3.0) if adjacency is Adjacency.REPLACE_ONE else ignored_table()
     two, _ = record_differences(problem, opposite, adjacency, [(step, 0 * step)])
     moved = np.linalg.norm(one.exact[0] - two.exact[0])
+    if adjacency is Adjacency.REPLACE_ONE and distance == 50.0:
+        assert moved == pytest.approx(query.record_bound(distance) / N)  # the furthest have other rows, below
+        return
     assert 0.95 * query.sensitivity_at_distance(distance) <= moved <= query.sensitivity_at_distance(distance)
+
+
+@pytest.mark.parametrize("distance", [0.3, 8.0, 11.4, 13.0, 20.0, 200.0])
+@pytest.mark.parametrize("loss", [Liar(), Logistic()], ids=repr)
+def test_two_rows_of_a_convex_loss_share_a_ball_and_reach_its_width(loss, distance):
+    """Full batch, one row replaced: L·distance at most and not twice that; far apart the corners of a lens."""
+    problem = Problem(loss)
+    query = DifferenceQuery(setting_of(problem, Adjacency.REPLACE_ONE), 1.0)
+    lipschitz, smoothness = query.setting.constants.lipschitz, query.setting.constants.smoothness
+    assert query.sensitivity_at_distance(distance) * N <= smoothness * distance * (1 + 1e-9)
+    assert query.sensitivity_at_distance(distance) * N <= 4 * lipschitz * (1 + 1e-9)
+    slant = min(1.0, 2 * lipschitz / (smoothness * distance))
+    worst = 0.0
+    for cosine in (slant, 1.0, 0.999, 0.8, 0.5, 0.2):
+        sine = math.sqrt(1.0 - cosine**2)
+        rows = [only_row(cosine * STEER + side * sine * np.eye(P)[1], 1.0) for side in (1.0, -1.0)]
+        rows.append(only_row(cosine * STEER, -1.0))
+        answers = [
+            record_differences(problem, row, Adjacency.REPLACE_ONE, [(distance * STEER, 0 * STEER)])[0].exact[0]
+            for row in rows
+        ]
+        worst = max(worst, *(np.linalg.norm(a - b) for a, b in itertools.combinations(answers, 2)))
+    assert worst <= query.sensitivity_at_distance(distance)
+    if isinstance(loss, Liar):  # so that a sensitivity five per cent smaller would be exceeded
+        assert worst >= 0.95 * query.sensitivity_at_distance(distance)
+
+
+def test_only_full_batches_of_convex_losses_gain_by_the_ball():
+    convex, other = Problem(Logistic()), Problem(Sigmoid())
+    for problem, adjacency, rate in (
+        (other, Adjacency.REPLACE_ONE, 1.0),
+        (convex, Adjacency.ADD_REMOVE, 1.0),
+        (convex, Adjacency.REPLACE_ONE, 0.5),
+    ):
+        query = DifferenceQuery(setting_of(problem, adjacency), rate)
+        assert query.ball_smoothness is None
+        moved = adjacency.records_moved * query.setting.constants.smoothness * 1e-3 / (rate * N)
+        assert query.sensitivity_at_distance(1e-3) == pytest.approx(moved, rel=1e-6)
+    query = DifferenceQuery(setting_of(convex, Adjacency.REPLACE_ONE), 1.0)
+    assert query.ball_smoothness == query.setting.constants.smoothness
+
+
+@pytest.mark.parametrize(("rate", "noise"), [(0.1, 1.0), (0.5, 0.5), (0.02, 2.0)])
+def test_the_curve_that_samples_of_rows_in_one_ball_would_have_is_a_bound(rate, noise):
+    """Mixtures of N(0), N(a) and N(a') with a, a' and a − a' at most 1 long, by integration in the plane."""
+    x = np.linspace(-7.0 * noise - 1, 7.0 * noise + 1, 1001)
+    first, second = np.meshgrid(x, x)
+
+    def density(point):
+        return np.exp(-0.5 * ((first - point[0]) ** 2 + (second - point[1]) ** 2) / noise**2)
+
+    scale = (x[1] - x[0]) ** 2 / (2 * math.pi * noise**2)
+    for a, b in (((1, 0), (0, 0)), ((0.5, 0.5), (0.5, -0.5)), ((0.5, math.sqrt(0.75)), (1, 0))):
+        one, two = ((1 - rate) * density((0, 0)) + rate * density(point) for point in (a, b))
+        for epsilon in (0.0, 0.05, 0.3, 1.0):
+            exact = max(np.maximum(p - math.exp(epsilon) * q, 0.0).sum() * scale for p, q in ((one, two), (two, one)))
+            bound = rate * gaussian_delta(1.0 / noise, math.log1p(math.expm1(epsilon) / rate))
+            assert exact <= bound * (1 + 1e-3) + 1e-9  # the first pair reaches it, up to the integration
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -158,7 +219,9 @@ def test_a_sampled_difference_moves_by_its_sensitivity_and_no_further(distance, 
     two, _ = record_differences(problem, opposite, adjacency, pairs, rate)
     moves = [np.linalg.norm(a - b) for a, b in zip(one.exact, two.exact, strict=True)]
     assert 0.95 * query.sensitivity_at_distance(distance) <= max(moves) <= query.sensitivity_at_distance(distance)
-    assert query.sensitivity == pytest.approx(DifferenceQuery(query.setting, 1.0).sensitivity / rate)
+    assert query.sensitivity == pytest.approx(
+        adjacency.records_moved * query.record_bound(math.inf) / (rate * N), rel=1e-6
+    )
 
 
 # --- Differences: noise ---
@@ -175,8 +238,11 @@ def test_differences_of_nothing_show_the_planned_noise(distance, rate, adjacency
         problem, ignored_table(), adjacency, pairs, rate, noise=1.7, relative_noise=0.6, seed=11
     )  # fmt: skip
     answers = np.array(oracle.answers)
-    bound = min(2.0, 0.25 * float(np.linalg.norm(pairs[0][0] - pairs[0][1]))) or 1e-12  # G = 1, L = ¼
-    planned = 1.7 * 0.6 * adjacency.records_moved * bound / (rate * N)
+    reach = 0.25 * float(np.linalg.norm(pairs[0][0] - pairs[0][1])) or 1e-12  # G = 1, L = ¼
+    moved = adjacency.records_moved * min(2.0, reach)
+    if rate == 1.0 and adjacency is Adjacency.REPLACE_ONE:  # logistic loss is convex
+        moved = reach if reach < 2.0 else 4.0 * math.sqrt(1.0 - (2.0 / reach) ** 2)
+    planned = 1.7 * 0.6 * moved / (rate * N)
     assert planned == pytest.approx(1.7 * 0.6 * query.sensitivity_at_distance(distance), rel=1e-6)
     # The standard error of an estimated standard deviation is σ/√(2k); four of them: false alarm 6e-5, fixed seed.
     assert abs(answers.std() - planned) <= 4 * planned / math.sqrt(2 * answers.size)

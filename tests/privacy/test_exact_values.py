@@ -37,8 +37,15 @@ IMPORTS = {
     "estimators.regressor": {
         "sources": {"ArraySource", "TableSource"},
         "sources.encoding": {"check_table", "target_numbers"},
-        "sources.labels": {"read_table", "read_target"},
+        "sources.labels": {"numeric_target", "read_table", "read_target"},
     },
+    # Attacks: exact answers about tables that were made up, and one private fit on the owner's rows.
+    "audit.black_box": {"watched": {"ExactOracle", "Question"}},
+    "audit.exact_answers": {"watched": {"ExactOracle"}},
+    "audit.low_bits": {"watched": {"ExactOracle", "Question"}},
+    "audit.one_run": {"sources.base": {"Source"}, "sources.canaries": {"WithCanaries"}},
+    "audit.replay": {"watched": {"ExactOracle", "Passed", "Question"}},
+    "audit.subject": {"watched": {"ExactOracle", "PlaybackOracle", "Question", "WatchedOracle"}},
     # Exact on purpose, and named so.
     "unsafe": {
         "objectives": {"objective_of"},
@@ -46,6 +53,7 @@ IMPORTS = {
         "sources.columns": {"Columns", "as_numbers", "as_words"},
     },
     # Files are read for `fit` and `predict`; nothing of them is printed.
+    "cli.audit": {"sources.files": {"TableFile"}},
     "cli.fit": {"sources.files": {"TableFile"}},
     "cli.predict": {"sources.files": {"TableFile"}},
     "cli.schema": {"sources.files": {"TableFile"}},
@@ -70,6 +78,8 @@ EXACT = {
 }
 # Public functions and methods that take rows and return what was released, or nothing of them.
 PRIVATE = {
+    "dperm.audit.one_run.audit_table",
+    "dperm.audit.one_run.one_run",
     "dperm.planning.minimize.minimize",
     "FitPlan.run",
     "PrivateGLM.fit",
@@ -114,7 +124,14 @@ def test_the_functions_that_let_something_exact_out_are_these():
     import importlib
 
     found = set()
-    for name in ("planning.minimize", "planning.options", "planning.fit_plan", "planning.auto", "unsafe"):
+    for name in (
+        "audit.one_run",
+        "planning.minimize",
+        "planning.options",
+        "planning.fit_plan",
+        "planning.auto",
+        "unsafe",
+    ):
         module = importlib.import_module(f"dperm.{name}")
         for key, value in vars(module).items():
             own = inspect.isfunction(value) and value.__module__ == module.__name__

@@ -55,7 +55,7 @@ def test_the_cost_of_a_descent_counts_the_diameter_in_steps_of_what_one_row_move
     query = LastIterateQuery(setting_of(problem, adjacency), 400, step_size)
     moved = step_size * query.setting.domain_sensitivity / N
     wanted = least_cost(400, 1.0 / (1.0 + step_size * strength), 2.0 * radius / moved)
-    assert query.amplification == pytest.approx(wanted, rel=1e-9)
+    assert query.amplification(3.0) == pytest.approx(wanted, rel=1e-9)
     assert query.event(3.0).noise_multiplier == pytest.approx(3.0 * adjacency.records_moved / wanted, rel=1e-9)
 
 

@@ -192,7 +192,7 @@ def test_the_empirical_privacy_loss_of_the_last_iterate_stays_within_its_bound()
         [run_descent(problem, other, y, n_steps, Adjacency.REPLACE_ONE, 10_000 + s)[0][0] for s in range(runs)]
     )
     query = run_descent(problem, X, y, n_steps, Adjacency.REPLACE_ONE, 0)[1]
-    bound = query.amplification / 2.0  # noise multiplier 2
+    bound = query.amplification(2.0) / 2.0  # noise multiplier 2
     estimate = abs(one.mean() - two.mean()) / math.sqrt((one.var() + two.var()) / 2)
     standard_error = math.sqrt(2 / runs + estimate**2 / (4 * runs))
     # The logistic slope at 0 is ½, so this pair moves the gradient by half the declared sensitivity.

@@ -5,6 +5,7 @@ import re
 import shutil
 import sqlite3
 import sys
+import unicodedata
 from contextlib import closing
 from pathlib import Path
 
@@ -20,8 +21,9 @@ from dperm import (
     NoWitnessWarning,
     PrivateLogisticRegression,
 )
-from dperm.accounting.ledger import Reservation, default_ledger, places, witness
+from dperm.accounting.ledger import Reservation, budgets, default_ledger, places, witness
 from dperm.accounting.ledger.tables import Ledger, _reason
+from dperm.cli.main import run_with
 from privacy.ledger_behaviour import GAUSSIAN, GUARANTEE, REPLACE_ONE, LedgerBehaviour, filled
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -231,3 +233,94 @@ def test_entries_are_only_ever_added():
     assert re.findall(r"update\((\w+)\)", code) == ["_BUDGETS"]
     for name in ("budget.py", "accounts.py", "witness.py"):  # and nothing else speaks to a database
         assert "import sqlalchemy" not in (Path(places.__file__).parent / name).read_text()
+
+
+LOOK_ALIKES = {
+    "a space before": " adult",
+    "a space after": "adult ",
+    "two spaces": "the  adult",
+    "a space that does not break": "the\u00a0adult",
+    "a thin space": "the\u2009adult",
+    "zero width space": "ad\u200bult",
+    "zero width joiner": "ad\u200dult",
+    "byte order mark": "\ufeffadult",
+    "soft hyphen": "ad\u00adult",
+    "right to left": "\u202etluda",
+    "isolate": "\u2066adult\u2069",
+    "variation selector": "adult\ufe0f",
+    "filler": "adult\u3164",
+    "invisible letter": "adult\u1160",
+    "blank braille": "adult\u2800",
+    "private use": "adult\ue000",
+    "full width": "\uff41dult",
+    "ligature": "\ufb01le",
+    "superscript": "adult\u00b2",
+    "Cyrillic a": "\u0430dult",
+    "Greek o": "p\u03bfor",
+}
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_a_name_that_looks_like_another_is_refused(name, ledger):
+    with pytest.raises(InvalidParameter, match="dataset must be a name") as error:
+        Budget.create(LOOK_ALIKES[name], GUARANTEE, ledger=ledger)
+    assert str(error.value).isascii()
+    assert not os.path.exists(ledger)
+
+
+@pytest.mark.parametrize("name", ["Adult", "ADULT", "ad ult"])
+def test_a_name_that_differs_by_case_or_spaces_only_is_refused_beside_the_other(name, ledger):
+    Budget.create("adult", GUARANTEE, ledger=ledger)
+    with pytest.raises(InvalidParameter, match="there is a budget 'adult' already, which looks like"):
+        Budget.create(name, GUARANTEE, ledger=ledger)
+    assert [budget.dataset for budget in budgets(ledger)] == ["adult"]
+
+
+@pytest.mark.parametrize(
+    "name", ["café", "Ελλάδα 2024", "исследование", "調査", "ε-study", "naïve_v2.1 (final)", "عينة", "हिन्दी"]
+)
+def test_names_of_every_language_are_taken_in_either_form(name, ledger):
+    for form in ("NFC", "NFD"):
+        spelled = unicodedata.normalize(form, name)
+        if form == "NFC":
+            budget = Budget.create(spelled, GUARANTEE, ledger=ledger)
+        else:
+            with pytest.raises(InvalidParameter, match="already"):
+                Budget.create(spelled, GUARANTEE, ledger=ledger)
+        reservation = Budget(spelled, ledger).reserve(GAUSSIAN, REPLACE_ONE)
+        assert reservation.budget == budget
+        reservation.settle(form)
+        Budget(spelled, ledger).confirm(reservation.number, reservation.digest, form)
+    assert len(budget.account().releases) == 2
+    assert unicodedata.is_normalized("NFC", budget.dataset)
+
+
+@pytest.mark.parametrize("name", ["cafe\u0301", "adult\u200b", " adult", "\u0430dult", "the  adult"])
+def test_budgets_from_before_names_were_checked_are_found_by_the_characters_they_have(name, ledger, capsys):
+    Budget.create("adult", GUARANTEE, ledger=ledger)
+    content = {"id": "0" * 32, "epsilon": 1.0, "delta": 1e-5, "adjacency": "replace_one"}
+    Ledger(ledger).create(name, content)
+    old = Budget(name, ledger)
+    reservation = old.reserve(GAUSSIAN, REPLACE_ONE)
+    reservation.settle("old")
+    old.confirm(reservation.number, reservation.digest, "old")
+    assert old.account().dataset == name
+    assert {budget.dataset for budget in budgets(ledger)} == {"adult", name}
+    assert run_with(["budget", "show", name, "--ledger", ledger]) == 0
+    assert run_with(["budget", "list", "--ledger", ledger]) == 0
+    assert len(Budget("adult", ledger).account().releases) == 0
+    capsys.readouterr()
+
+
+def test_a_list_of_a_mistyped_path_says_that_there_is_no_such_file(tmp_path, monkeypatch, capsys):
+    wrong = str(tmp_path / "no such ledger.db")
+    for arguments, variable in ((["--ledger", wrong], None), ([], wrong), (["--ledger", f"sqlite:///{wrong}"], None)):
+        if variable:
+            monkeypatch.setenv("DPERM_LEDGER", variable)
+        assert run_with(["budget", "list", *arguments]) == 2
+        assert "there is no file" in capsys.readouterr().err
+        assert run_with(["budget", "show", "adult", *arguments]) == 2
+        assert "and no such file" in capsys.readouterr().err
+        assert not os.path.exists(wrong)
+    with pytest.raises(InvalidParameter, match="there is no file"):
+        budgets(wrong)

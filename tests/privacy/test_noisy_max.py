@@ -2,15 +2,14 @@
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.integrate import quad
 from scipy.optimize import nnls
-from scipy.special import logsumexp, softmax
-from scipy.stats import kstest
+from scipy.special import log_softmax, softmax
 
 from dperm import (
     FitOptions,
@@ -35,7 +34,6 @@ from dperm.mechanisms import VertexQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.problem.domains.mirror import EntropicDomain
 from dperm.trusted.block import Block
-from dperm.trusted.noise import Randomness
 from privacy.harness import (
     BoundaryBreach,
     N,
@@ -207,28 +205,6 @@ def test_gumbel_noise_wins_with_the_probabilities_of_the_exponential_mechanism()
     assert (np.abs(found - expected) <= 5 * np.sqrt(expected * (1 - expected) / draws)).all()
 
 
-def test_gumbel_noise_is_gumbel_noise_far_into_its_tail():
-    assert kstest(Randomness.from_random_state(1).unit_noise("Gumbel", (20_000,)), "gumbel_r").pvalue > 1e-3
-
-    class Extreme:
-        """A stream that gives the same number for ever."""
-
-        def __init__(self, *numbers):
-            self.numbers = itertools.cycle(numbers)
-
-        def random(self, shape):
-            return np.full(shape, next(self.numbers))
-
-    top = 1.0 - 2.0**-53
-    for first, second, low, high in ((0.0, 0.0, 36, 37), (0.0, top, 73, 74), (top, 0.0, -4, -3), (top, top, -4, -3)):
-        randomness = replace(Randomness.from_random_state(0), noise=Extreme(first, second))
-        assert low < randomness.unit_noise("Gumbel", (1,))[0] < high
-
-
-def renyi(p, q, alpha):
-    return float(logsumexp(alpha * np.log(p) + (1.0 - alpha) * np.log(q))) / (alpha - 1.0)
-
-
 def neighbouring_scores(sensitivity, rng):
     """Score vectors that adjacent tables could have: near and far apart, moved by Δ and by less."""
     for size in (2, 3, 6):
@@ -242,17 +218,14 @@ def neighbouring_scores(sensitivity, rng):
 
 
 @pytest.mark.parametrize("multiplier", [0.3, 1.0, 5.0, 50.0])
-def test_the_price_of_gumbel_noise_holds_and_five_percent_less_would_not(multiplier):
-    """Exact Rényi divergences of the exponential mechanism on small score vectors against αρ."""
+def test_the_privacy_loss_of_gumbel_noise_has_its_range_and_five_percent_less_would_be_exceeded(multiplier):
+    """The exact losses of the exponential mechanism on small score vectors."""
     query = VertexQuery(setting_of(problem_with(), Adjacency.REPLACE_ONE))
-    rho, worst = query.event(multiplier).rho, 0.0
+    length, worst = query.event(multiplier).epsilon, 0.0
     for pair in neighbouring_scores(query.sensitivity, np.random.default_rng(0)):
-        p, q = (softmax(scores / (multiplier * query.sensitivity)) for scores in pair)
-        for alpha in (1.001, 1.1, 1.5, 2.0, 4.0, 16.0, 64.0):
-            worst = max(worst, renyi(p, q, alpha) / (alpha * rho), renyi(q, p, alpha) / (alpha * rho))
-    assert worst <= 1.0 + 1e-9
-    if multiplier >= 5.0:  # with little noise ρ is an upper bound that is not reached
-        assert worst > 0.95
+        p, q = (log_softmax(scores / (multiplier * query.sensitivity)) for scores in pair)
+        worst = max(worst, np.ptp(p - q) / length)
+    assert 0.95 < worst <= 1.0 + 1e-9
 
 
 # Laplace noise, the published form
@@ -351,7 +324,7 @@ def test_the_published_noise_is_stated_with_what_can_be_certified_for_it():
 def test_renyi_accounting_by_other_code_agrees(adjacency):
     calibrated = calibrate(planned("gumbel", 300, adjacency), GUARANTEE)
     check = rdp_epsilon(calibrated.event(), GUARANTEE.delta, adjacency)
-    assert 1.0 <= check / epsilon_of(calibrated.event(), GUARANTEE.delta, adjacency) <= 1.01
+    assert 1.0 <= check / epsilon_of(calibrated.event(), GUARANTEE.delta, adjacency) <= 1.08
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])

@@ -39,6 +39,7 @@ from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import DescentOutputQuery, OutputPerturbationQuery
+from dperm.trusted.exact.radial import add_radial
 from dperm.trusted.noise import Randomness
 from privacy.harness import N, P, Table, base_table, ignored_table, neighbours, replay, setting_of
 
@@ -278,7 +279,9 @@ def test_softmax_is_taken_with_its_own_constants():
 def test_gamma_noise_has_its_length_and_its_direction(dimension):
     """Kolmogorov–Smirnov on 4000 draws: P[D > c/√m] ≤ 2 exp(−2c²), 1.2e-4 for c = 2.2; fixed seed."""
     randomness, m = Randomness.from_random_state(8), 4000
-    draws = np.array([randomness.unit_noise("Gamma", (dimension,)) for _ in range(m)])
+    draws = np.zeros((m, dimension))
+    for draw in draws:
+        add_radial(draw, 1.0, randomness.noise)
     lengths = np.linalg.norm(draws, axis=1)
     threshold = 2.2 / math.sqrt(m)
     # A density ∝ exp(−t) t^(p−1) of the length: the sphere of radius t has an area ∝ t^(p−1).
@@ -298,13 +301,11 @@ def test_gamma_noise_has_its_length_and_its_direction(dimension):
 def test_gamma_noise_of_one_dimension_is_laplace_noise():
     """The density itself and not only its length: 1.2e-4 as above."""
     randomness, m = Randomness.from_random_state(9), 20_000
-    draws = np.concatenate([randomness.unit_noise("Gamma", (1,)) for _ in range(m)])
+    draws = np.zeros((m, 1))
+    for draw in draws:
+        add_radial(draw, 1.0, randomness.noise)
+    draws = draws.ravel()
     assert stats.kstest(draws, stats.laplace.cdf).statistic <= 2.2 / math.sqrt(m)
-
-
-def test_noise_that_does_not_exist_is_refused():
-    with pytest.raises(InvalidParameter, match="no noise of the distribution"):
-        Randomness.from_random_state(0).unit_noise("Cauchy", (3,))
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 5])
@@ -353,7 +354,8 @@ def test_replacing_takes_twice_the_noise_of_adding():
             .privacy.sigma
             for name in ("replace_one", "add_remove")
         )
-        assert replaced == pytest.approx(2 * added, rel=1e-9)
+        # The rounding of steps that stay inside is not doubled.
+        assert replaced == pytest.approx(2 * added, rel=1e-7)
 
 
 def test_the_descents_noise_is_that_of_one_exact_gaussian_release():
@@ -445,9 +447,11 @@ def test_zhangs_published_sensitivities_are_never_below_the_tight_ones(adjacency
                 published = (
                     5 * (1 / strength + 1 / setting.smoothness) / 1000 if strength else 3 * steps * step_size / 1000
                 )
-                tight = DescentOutputQuery(setting, steps, step_size).sensitivity
+                query = DescentOutputQuery(setting, steps, step_size)
                 # At most 2G/(nμ), and 2GTη/n for a convex problem; the last digits are slack for rounding.
-                assert tight <= 2.0 / 3.0 * published * (1 + 1e-6)
+                rounding = query.path.rounding / (setting.sum_sensitivity / 1000)
+                assert rounding < 1e-2  # ten thousand times less at the usual number of steps
+                assert query.sensitivity <= 2.0 / 3.0 * published * (1 + 1e-6 + rounding)
 
 
 def test_the_classical_gaussian_formula_is_not_private_for_large_epsilon():

@@ -66,26 +66,18 @@ def test_the_price_is_that_of_every_count_with_sensitivity_one_under_either_adja
     assert epsilon_of(pure.event(pure.scale), 0.0, adjacency) >= counts / 50.0
 
 
-class Tape:
-    """Noise that is written down: how often it was drawn, and of which kind."""
-
-    sampling = None
-
-    def __init__(self):
-        self.drawn = []
-
-    def unit_noise(self, distribution, shape):
-        self.drawn.append(distribution)
-        return np.zeros(shape)
-
-
 @pytest.mark.parametrize("distribution", ["Gaussian", "Laplace"])
 @pytest.mark.parametrize("rows", [[1.0] * 100, [np.nan] * 100, list(range(100))])
-def test_as_many_counts_get_noise_as_are_paid_for_whatever_the_rows_hold(distribution, rows):
-    query = RangeQuery(setting(100), "x", CANDIDATES, 1.0, distribution)
-    tape, schema = Tape(), Schema({"x": Number("private")}, Classes("y", [0, 1]))
-    release_ranges(pd.DataFrame({"x": rows}), schema, (query,), tape)
-    assert tape.drawn == [distribution] * query.event(query.scale).count
+def test_as_many_counts_get_noise_as_are_paid_for_whatever_the_rows_hold(distribution, rows, monkeypatch):
+    query, drawn = RangeQuery(setting(100), "x", CANDIDATES, 1.0, distribution), []
+
+    def write_down(kind):
+        return lambda values, scale, words: drawn.extend([(kind, scale)] * values.size)
+
+    monkeypatch.setattr(Noise, "adders", {kind: write_down(kind) for kind in Noise.adders})
+    schema = Schema({"x": Number("private")}, Classes("y", [0, 1]))
+    release_ranges(pd.DataFrame({"x": rows}), schema, (query,), Randomness.from_random_state(0))
+    assert drawn == [(distribution, query.scale * query.sensitivity)] * query.event(query.scale).count
 
 
 def test_the_noise_on_a_count_has_the_scale_that_is_paid_for():

@@ -68,7 +68,7 @@ def every_text_of(error):
         lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit(
             np.where(X == SENTINEL, SENTINEL_TEXT, X.astype(str)), y
         ),
-        lambda X, y: PrivateLinearRegression().fit(X, np.where(y == 1, SENTINEL_TEXT, "2")),
+        lambda X, y: PrivateLinearRegression().fit(X, np.full(N, SENTINEL_TEXT)),
         lambda X, y: minimize(Problem(Squared()), X, y, guarantee=Guarantee(1.0, 1e-6)),
         lambda X, y: minimize(Problem(Logistic()), X, np.full(N, SENTINEL_TEXT), guarantee=Guarantee(1.0, 1e-6)),
         lambda X, y: minimize(Problem(Logistic()), X.tolist(), y, guarantee=Guarantee(1.0, 1e-6), solver="newton"),
@@ -120,7 +120,7 @@ def test_the_command_line_shows_no_value_and_no_row_decides_its_course(place, tm
         table = tmp_path / "table.csv"
         table.write_bytes(text.encode("utf-8", errors="surrogateescape"))
         arguments = ["fit", str(table), "--target", "kind", "--classes", "no,yes", "--epsilon", "1", "--delta", "1e-6"]
-        assert run_with([*arguments, "-o", str(tmp_path / "model.json")]) == 0
+        assert run_with([*arguments, "-o", str(tmp_path / "model.json"), "--force"]) == 0
         printed = capfd.readouterr()
         content = json.loads((tmp_path / "model.json").read_text())
         assert len(content.pop("fingerprint")) == 64  # of the noisy coefficients too

@@ -16,15 +16,16 @@ from dperm.mechanisms.setting import Setting
 from dperm.problem.prox import coordinate_prox
 from dperm.trusted import sampling
 from dperm.trusted.block import Block
-from dperm.trusted.noise import Noise, Randomness
+from dperm.trusted.noise import Randomness
 from dperm.trusted.objectives import Steps, objective_of
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.sampling import Batches
 from dperm.trusted.sources import ArraySource
-from privacy.harness import VectorLiar
+from privacy.harness import VectorLiar, gate_with
 
 P = 4
 NEVER = 1e9  # a bound that clips nothing
+UNBOUNDED_CURVATURE = {"poisson"}  # outside its margins
 STORAGE = {
     "dense": np.asarray,
     "sparse": sparse.csr_matrix,
@@ -59,6 +60,11 @@ def check_difference(problem, rows, n, tolerance):
             computed = objective.difference_sum(rows, chosen, w, anchor, NEVER, pool)
             np.testing.assert_allclose(computed, expected, rtol=tolerance, atol=tolerance)
             assert computed.any() == bool(chosen.size)
+            if problem.loss.convex and problem.loss.name not in UNBOUNDED_CURVATURE:
+                # The parts of a convex loss are in their ball by themselves.
+                smoothness = problem.constants(P).smoothness
+                in_ball = objective.difference_sum(rows, chosen, w, anchor, NEVER, pool, smoothness)
+                np.testing.assert_allclose(in_ball, expected, rtol=10 * tolerance, atol=10 * tolerance)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -111,9 +117,9 @@ def test_the_pieces_and_blocks_of_a_difference_add_up_whatever_the_threads():
 def printed_steps(
     problem, rows, bound, divisor, batches, start, anchor, anchor_gradient, noise, step_size, prox
 ):  # fmt: skip
-    """The compiled loop, with the real gate in it."""
+    """The compiled loop, with given noise."""
     steps = Steps(start, np.full(len(noise), step_size), divisor, bound, anchor, anchor_gradient, prox)
-    return objective_of(problem).steps(rows, batches, steps, Noise.join, noise)
+    return objective_of(problem).steps(rows, batches, steps, *gate_with(noise))
 
 
 def plain_epoch(problem, rows, bound, divisor, batches, start, anchor, anchor_gradient, noise, step_size):

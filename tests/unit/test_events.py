@@ -7,6 +7,7 @@ from dp_accounting import dp_event
 
 from dperm.accounting.events import (
     ZCDP,
+    BoundedRange,
     Composed,
     Gaussian,
     NotPrivate,
@@ -27,6 +28,7 @@ EVERY = Composed(
         Pure(0.5),
         ObjectivePerturbation(4.25, 0.1, True, 1e-6, True, 0.9),
         NotPrivate(),
+        BoundedRange(0.25),
     ]
 )
 

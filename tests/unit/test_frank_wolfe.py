@@ -135,7 +135,7 @@ def test_the_default_number_of_steps_grows_with_the_budget_and_falls_with_the_ve
 @pytest.mark.parametrize(
     ("n", "radius"),
     [
-        (5000, 3.0),
+        pytest.param(5000, 3.0, marks=pytest.mark.slow),
         pytest.param(10_000, 1.0, marks=pytest.mark.slow),
         pytest.param(10_000, 10.0, marks=pytest.mark.slow),
     ],

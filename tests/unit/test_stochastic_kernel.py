@@ -7,9 +7,9 @@ from scipy import sparse
 from dperm import L1, L2, Box, ElasticNet, L1Ball, L2Ball, Logistic, NoRegularizer, Problem, Softmax, WholeSpace
 from dperm.problem.prox import coordinate_prox
 from dperm.trusted.block import Block
-from dperm.trusted.noise import Noise
 from dperm.trusted.objectives import Steps, objective_of
 from dperm.trusted.sampling import Batches
+from privacy.harness import gate_with
 
 N, P, STEPS, DIVISOR = 60, 4, 12, 6.0
 ROW_NORM = 0.8
@@ -66,9 +66,9 @@ def plain_steps(problem, X, y, weights, chosen, start, noise, step_sizes):
 
 
 def stochastic_steps(problem, rows, divisor, batches, start, noise, step_sizes, prox):
-    """The compiled loop, with the real gate in it."""
+    """The compiled loop, with given noise."""
     steps = Steps(start, step_sizes, divisor, None, None, np.zeros(start.size), prox)
-    return objective_of(problem).steps(rows, batches, steps, Noise.join, noise)
+    return objective_of(problem).steps(rows, batches, steps, *gate_with(noise))
 
 
 def check(problem, storage, tolerance, prox):

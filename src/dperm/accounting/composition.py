@@ -17,14 +17,11 @@ from dperm.accounting.events.base import Parts, concentrated_curve, counted
 from dperm.accounting.events.composed import check_event
 from dperm.accounting.events.sampled_curve import draw_probability
 from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.privacy_loss import LARGEST_GRID, NO_GRID, LossDistribution, convolution_rounding
+from dperm.accounting.loss_sum import LossSum
+from dperm.accounting.privacy_loss import LARGEST_GRID, NO_GRID, mass_rounding
 
-# Relative padding of sums, and what a sum over a grid of 1e5 points may be off by.
+# Relative padding of sums.
 _ROUNDING = 1e-12
-_SUM_PADDING = 1.0 + 1e-11
-
-# What is cut off at every convolution, and counts as lost.
-_CUT = 1e-16
 
 # A grid of width h adds up to h²/4, about h²/6, to the variance of each loss. This width, relative to the root mean
 # square of the losses, adds less than 1e-4 of it.
@@ -100,8 +97,8 @@ class MixtureCurve(Curve):
             return min(1.0, (drawn + (1.0 - drawn) * rest) * (1.0 + 1e-15))
         atoms, delta = atoms_of(self.event, self.adjacency), 1.0
         with contextlib.suppress(*NO_GRID):
-            on_grid = float(composed_loss(atoms, self.adjacency, FINE_GRID).get_delta_for_epsilon(epsilon))
-            delta = min(1.0, max(0.0, on_grid) + convolution_rounding(_total(atoms)))
+            on_grid = composed_loss(atoms, self.adjacency, FINE_GRID).get_delta_for_epsilon(epsilon)
+            delta = min(1.0, max(0.0, on_grid) + mass_rounding(_total(atoms)))
         closed = self._without_grid()
         if closed is not None and delta < closed.beats_grid_below:
             delta = min(delta, closed.delta(epsilon))
@@ -121,11 +118,11 @@ class MixtureCurve(Curve):
             rest = self.event.without(lambda leaf: leaf.drawn_bare > 0.0)
             return epsilon_of(rest, left, self.adjacency, points) if left > 0.0 else math.inf
         atoms = atoms_of(self.event, self.adjacency)
-        left, epsilon = delta - convolution_rounding(_total(atoms)), math.inf
+        left, epsilon = delta - mass_rounding(_total(atoms)), math.inf
         if left > 0.0:
             with contextlib.suppress(*NO_GRID):
                 loss = composed_loss(atoms, self.adjacency, points)
-                epsilon = float(loss.get_epsilon_for_delta(left)) * _SUM_PADDING
+                epsilon = loss.get_epsilon_for_delta(left)
         if closed is not None and delta < closed.beats_grid_below:
             epsilon = min(epsilon, closed.epsilon(delta))
         shift, rest_curve = self._pure_and_rest()
@@ -159,16 +156,17 @@ def atoms_of(event: Event, adjacency: Adjacency) -> tuple[tuple[SingleEvent, int
     """The events that are composed on the grid, equal ones counted together.
 
     All Gaussians are one, exactly. A release, that is a top-level part which is itself a composition, runs from its
-    start to its end without looking at what others release meanwhile: if it is concentrated, its ρ is added up. All
-    else is taken event by event, which is right whatever they depend on.
+    start to its end without looking at what others release meanwhile: if it is concentrated, its ρ is added up, and its
+    selections of bounded range are one block. All else is taken event by event, which is right whatever they depend on.
     """
-    by_kind: dict[type[SingleEvent], list[tuple[SingleEvent, int]]] = {}
-    for release in event.releases():
-        parts = list(release.leaves())
-        rho = _rho_of_release(parts, adjacency) if isinstance(release, Composed) else None
+    together: dict[tuple[type[SingleEvent], int | None], list[tuple[SingleEvent, int]]] = {}
+    for number, release in enumerate(event.releases()):
+        parts, is_block = list(release.leaves()), isinstance(release, Composed)
+        rho = _rho_of_release(parts, adjacency) if is_block else None
         for leaf, count in parts if rho is None else [(ZCDP(rho), 1)]:
-            by_kind.setdefault(type(leaf), []).append((leaf, count))
-    atoms = [atom for kind, parts in by_kind.items() for atom in kind.merged(parts)]
+            block = number if is_block and leaf.in_blocks else None
+            together.setdefault((type(leaf), block), []).append((leaf, count))
+    atoms = [atom for (kind, _), parts in together.items() for atom in kind.merged(parts)]
     return tuple(sorted(atoms, key=repr))  # in one order, so that the order of releases does not matter
 
 
@@ -183,8 +181,8 @@ def _rho_of_release(parts: Parts, adjacency: Adjacency) -> float | None:
 
 # Kept, because a ledger is asked for its ε and its δ, again and again.
 @functools.lru_cache(maxsize=32)
-def composed_loss(atoms: tuple[tuple[SingleEvent, int], ...], adjacency: Adjacency, points: int) -> LossDistribution:
-    """The privacy loss of all together: an upper bound in both directions, but for rounding in the convolutions.
+def composed_loss(atoms: tuple[tuple[SingleEvent, int], ...], adjacency: Adjacency, points: int) -> LossSum:
+    """The privacy loss of all together: an upper bound in both directions, given the masses of each.
 
     Parameters
     ----------
@@ -196,17 +194,8 @@ def composed_loss(atoms: tuple[tuple[SingleEvent, int], ...], adjacency: Adjacen
         As of `epsilon_of`, for what is sampled.
     """
     width = _width(atoms, adjacency, points)
-    # Powers of a discretised loss may overflow where it is repeated millions of times: an error, never a nan.
-    with np.errstate(over="raise", invalid="raise"):
-        losses = [leaf.loss(adjacency, width) for leaf, _ in atoms]
-        losses = [
-            loss if count == 1 else loss.self_compose(count, _CUT)
-            for loss, (_, count) in zip(losses, atoms, strict=True)
-        ]
-        while len(losses) > 1:  # in pairs: the shorter the arrays, the faster
-            pairs = [first.compose(second, _CUT) for first, second in zip(losses[::2], losses[1::2], strict=False)]
-            losses = pairs + (losses[-1:] if len(losses) % 2 else [])
-    return losses[0]
+    with np.errstate(over="raise", invalid="raise"):  # an error, never a nan that compares as it likes
+        return LossSum([loss for leaf, count in atoms for loss in leaf.losses(count, adjacency, width)], width)
 
 
 def _width(atoms: Parts, adjacency: Adjacency, points: int) -> float:

@@ -21,6 +21,9 @@ NO_GRID = (ArithmeticError, ValueError, TypeError)
 # The most points that a grid may have.
 LARGEST_GRID = 300_000
 
+# What is cut off at every convolution, and counts as lost.
+CUT = 1e-16
+
 # Where a curve is below this, its mechanism counts as lost.
 _FAINT = 1e-17
 
@@ -40,8 +43,8 @@ def relation(adjacency: Adjacency) -> Any:
     return NeighboringRelation.ADD_OR_REMOVE_ONE
 
 
-def convolution_rounding(count: int) -> float:
-    """What rounding may take off δ when so many losses are convolved: measured as count · 2⁻⁵³, padded eightfold."""
+def mass_rounding(count: int) -> float:
+    """What rounding may take off δ when so many curves become masses: measured as count · 2⁻⁵³, padded eightfold."""
     return 8.0 * 2.0**-53 * (1000 + count)
 
 
@@ -105,7 +108,7 @@ def loss_of_curve(cells: NDArray[np.int64], deltas: Array, width: float) -> Loss
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     epsilons, deltas = cells * width, np.minimum.accumulate(np.minimum(deltas, 1.0))
-    corners = _convex_corners(epsilons.tolist(), deltas.tolist())
+    corners = convex_corners(epsilons.tolist(), deltas.tolist())
     cells, epsilons, heights = cells[corners], epsilons[corners], deltas[corners]
     if corners[0] != 0:  # the line from (−1, 1) passes above δ(0): what it has at e^ε = 1
         shrunk = math.exp(-epsilons[0])
@@ -124,7 +127,7 @@ def loss_of_curve(cells: NDArray[np.int64], deltas: Array, width: float) -> Loss
     return PrivacyLossDistribution(DensePLDPmf(width, -furthest, probabilities, min(lost, 1.0), True))
 
 
-def _convex_corners(epsilons: list[float], deltas: list[float]) -> list[int]:
+def convex_corners(epsilons: list[float], deltas: list[float]) -> list[int]:
     """Which points are corners of the greatest convex minorant in e^ε, together with the point (−1, 1) on the left."""
     kept: list[int] = []
 

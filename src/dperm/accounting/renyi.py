@@ -1,5 +1,9 @@
-"""Rényi accounting: looser than the rest and computed by other code, so that a mistake in either shows."""
+"""Rényi accounting: looser than the rest and computed by other code, so that a mistake in either shows.
 
+And the Rényi divergence that follows from a privacy curve (docs/proofs/filter.md).
+"""
+
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +11,7 @@ import numpy as np
 
 from dperm.accounting.curve import Array
 from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.privacy_loss import convex_corners
 
 if TYPE_CHECKING:
     from dperm.accounting.events import Event, SingleEvent
@@ -47,3 +52,33 @@ def renyi_divergences(dp_event: Any, count: int, orders: Array) -> Array:
 
     accountant = rdp.RdpAccountant(orders, NeighboringRelation.ADD_OR_REMOVE_ONE)
     return np.asarray(accountant.compose(dp_event, count).rdp)
+
+
+def divergence_of_curve(epsilons: Array, deltas: Array, beyond: float, order: int) -> float:
+    """The largest Rényi divergence of a mechanism whose curve lies below these points, in both directions.
+
+    Parameters
+    ----------
+    epsilons : array
+        0 = ε_0 < ε_1 < ….
+    deltas : array
+        Upper bounds on δ there, falling.
+    beyond : float
+        A bound on the integral of e^{(α − 1)ε} δ(ε) beyond the last point.
+    order : int
+        α, at least 2.
+    """
+    corners = convex_corners(epsilons.tolist(), deltas.tolist())
+    where, heights = epsilons[corners], deltas[corners]
+    if corners[0] != 0:  # the line from (−1, 1) passes above δ(0): what it has at e^ε = 1
+        shrunk = math.exp(-where[0])
+        first = 1.0 - 2.0 * (1.0 - heights[0]) * shrunk / (1.0 + shrunk)
+        where, heights = np.append(0.0, where), np.append(first, heights)
+    gaps, total = np.diff(where), 2.0 * beyond
+    for power in (order - 1.0, -float(order)):
+        # Between two corners δ is below the chord in e^ε.
+        flat = np.expm1(power * gaps) / power
+        sloped = (np.expm1((power + 1.0) * gaps) / (power + 1.0) - flat) / np.expm1(gaps)
+        chords = heights[:-1] * flat + np.diff(heights) * np.clip(sloped, 0.0, flat)
+        total += float(np.exp(power * where[:-1]) @ chords)
+    return math.log1p(order * (order - 1.0) * total * (1.0 + 1e-9)) / (order - 1.0)

@@ -1,15 +1,19 @@
-"""The commands of `dperm budget`: create, show, list."""
+"""The commands of `dperm budget`: create, show, list, settle."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
+from dperm.accounting.events import event_to_list
 from dperm.accounting.guarantee import Guarantee
-from dperm.accounting.ledger import Budget, budgets
+from dperm.accounting.ledger import Budget, Reservation, budgets
 from dperm.accounting.ledger.accounts import Account, Spending, rounded_down, rounded_up
 from dperm.cli.context import CONTEXT
-from dperm.errors import LedgerDamaged
+from dperm.cli.output import FILE
+from dperm.errors import InvalidParameter, LedgerDamaged
+from dperm.printable import one_line
 
 _BAR = 20
 
@@ -36,14 +40,19 @@ def budget() -> None:
 @click.option("--epsilon", type=float, required=True, help="ε of all releases together.")
 @click.option("--delta", type=float, required=True, help="δ of all releases together, well below 1/n.")
 @click.option("--adjacency", type=click.Choice(["replace_one", "add_remove"]), default="replace_one", show_default=True)
+@click.option(
+    "--fixed-in-advance",
+    is_flag=True,
+    help="Declare that every release is fixed before the first; else each may be chosen in view of earlier results.",
+)
 @_ledger_option
-def create(name: str, epsilon: float, delta: float, adjacency: str, ledger: str | None) -> None:
+def create(name: str, epsilon: float, delta: float, adjacency: str, fixed_in_advance: bool, ledger: str | None) -> None:
     """Set what all releases from the dataset NAME together may spend, for good.
 
     Example: dperm budget create adult --epsilon 3 --delta 1e-5
     """
-    account = Budget.create(name, Guarantee(epsilon, delta), adjacency, ledger).account()
-    click.echo(f"{name}: {account.summary}")
+    made = Budget.create(name, Guarantee(epsilon, delta), adjacency, ledger, fixed_in_advance)
+    click.echo(f"{one_line(made.dataset)}: {made.account().summary}")
 
 
 @budget.command(context_settings=CONTEXT)
@@ -55,8 +64,9 @@ def show(name: str, ledger: str | None) -> None:
     Example: dperm budget show adult
     """
     account = Budget(name, ledger).account()
-    click.echo(f"{name}, since {_date(account.created)}")
+    click.echo(f"{one_line(account.dataset)}, since {_date(account.created)}")
     click.echo(f"{_bar(account)} {account.summary}")
+    click.echo(account.explanation)
     largest = account.largest(account.guarantee.delta)
     click.echo(
         f"a further release of up to ε = {rounded_down(largest)} at this δ fits"
@@ -78,11 +88,36 @@ def list_budgets(ledger: str | None) -> None:
     for one in found:
         try:
             account = one.account()
-            click.echo(f"{_bar(account)} {one.dataset}: {account.summary}")
+            click.echo(f"{_bar(account)} {one_line(one.dataset)}: {account.summary}")
         except LedgerDamaged as error:  # the others are still worth seeing
-            click.echo(f"[{'?' * _BAR}] {error}")
+            click.echo(f"[{'?' * _BAR}] {one_line(error)}")
     if not found:
         click.echo("no budget yet; make one: dperm budget create adult --epsilon 3 --delta 1e-5")
+
+
+@budget.command(context_settings=CONTEXT)
+@click.argument("model_path", metavar="MODEL", type=FILE)
+@_ledger_option
+def settle(model_path: Path, ledger: str | None) -> None:
+    """Tell the ledger of a MODEL file that was written and not noted as released, as the ledger could not be reached.
+
+    Example: dperm budget settle model.json
+    """
+    from dperm.release.model_file import load_model, read_content  # the other commands need no estimator
+
+    entry, content = load_model(model_path).ledger_entry_, read_content(model_path)
+    if entry is None:
+        raise InvalidParameter(f"{one_line(model_path)} was charged to no budget.")
+    charged = Budget(entry["dataset"], ledger)
+    events = [event_to_list(release.event) for release in charged.account().releases if _is(release, entry)]
+    if events != [content["events"]]:
+        raise InvalidParameter(f"entry {entry['number']} of {entry['dataset']!r} in the ledger is for other events.")
+    Reservation(charged, entry["number"], entry["digest"]).settle(content["fingerprint"])
+    click.echo(f"entry {entry['number']} of {entry['dataset']!r} in the ledger is this release")
+
+
+def _is(release: Spending, entry: dict[str, Any]) -> bool:
+    return (release.number, release.digest) == (entry["number"], entry["digest"])
 
 
 def _bar(account: Account) -> str:

@@ -1,35 +1,43 @@
 """`dperm fit`: from a table on disk to a model file."""
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dperm.accounting.ledger import Budget
+from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.options import build_estimator, fit_options, schema_option
-from dperm.errors import InvalidParameter
+from dperm.cli.output import FILE, output_option
+from dperm.errors import Consequence, DpermError, InvalidParameter
 from dperm.estimators.base import PrivateGLM
-from dperm.release.model_file import save_model
+from dperm.files import WholeFile
+from dperm.printable import one_line
+from dperm.release.model_file import model_text
 from dperm.schema import Amount, load_schema
 from dperm.trusted.sources.files import TableFile
 
+# Bytes that are written before anything is spent, so that a full disk is noticed then; most model files are smaller.
+_ROOM = 2**20
+
 
 @click.command(context_settings=CONTEXT)
-@click.argument("table", type=click.Path(path_type=Path))
+@click.argument("table", type=FILE)
 @schema_option
 @click.option("--target", help="Column to predict; with a schema it is declared there.")
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where the model file goes.")
+@output_option("Where the model file goes.", required=True)
 @click.option("--n", type=int, help="Public number of rows [default: the schema's, or that of the table].")
 @click.option("--dataset", help="Charge the fit to this dataset's budget; see `dperm budget`.")
 @click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
 @click.option("--seed", type=int, help="Make the fit repeatable; the result is then not for release.")
 @fit_options
 def fit(
-    table: Path, schema: Path | None, target: str | None, features: str | None, output: Path, n: int | None,
-    dataset: str | None, ledger: str | None, seed: int | None, **options: Any,
+    table: Path, schema: Path | None, target: str | None, features: str | None, output: Path, force: bool,
+    n: int | None, dataset: str | None, ledger: str | None, seed: int | None, **options: Any,
 ) -> None:  # fmt: skip
     """Fit a model on the sensitive TABLE (CSV or Parquet) and write what may be released.
 
@@ -39,33 +47,85 @@ def fit(
     """
     if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
         raise InvalidParameter("--ledger goes with --dataset: whose budget is it?")
+    outputs.check(output, force=force, inputs=[table, schema], ledger=ledger)
     budget = None if dataset is None else Budget(dataset, ledger)
     public = None if schema is None else load_schema(schema)
     model = build_estimator(**options, schema=public, n=n, budget=budget, random_state=seed, verbose=True)
     asked = model.options()  # raises what is wrong with the parameters before the table is opened
-    if not output.parent.is_dir() or output.is_dir() or not os.access(output.parent, os.W_OK):
-        raise InvalidParameter(f"{output} cannot be written.")
-    if public is None:
-        model.fit(*_numbers_and_target(table, target, features, model))
-    elif target is not None or features is not None:
+    if public is not None and (target is not None or features is not None):
         raise InvalidParameter("with a schema leave --target and --features out: it declares them.")
+    plan = None
+    if public is not None and asked.declared_n is not None:
+        plan = asked.plan()
+        plan.check_budget(budget)  # before the table is opened
+    rows: tuple[Any, Any]
+    if public is not None:
+        rows = (TableFile(table, public.header, public.separator, n_rows=asked.declared_n).table, None)
+    elif target is not None:
+        rows = numbers_and_target(TableFile(table, n_rows=n), target, features, model)
     else:
-        plan = None if asked.declared_n is None else asked.plan()
-        if plan is not None:
-            plan.check_budget(budget)  # before the table is opened
-        model.fit(TableFile(table, public.header, public.separator).table, plan=plan)
-    save_model(model, output)
+        raise InvalidParameter("name the column to predict: --target, or a --schema.")
+    # The file is made before anything is spent, and complete before the ledger is told.
+    with WholeFile(output, replace=force, room=_ROOM) as file:
+        written = _Writing(file, output)
+        try:
+            model.fit(*rows, plan=plan, save=written)
+        except BaseException as error:
+            if written.where is not None:
+                error.add_note(Consequence(f"the model is {written.where}"))
+                if budget is not None:
+                    error.add_note(Consequence("tell the ledger of it with: dperm budget settle MODEL"))
+            raise
+    if written.failure is not None:
+        raise DpermError(f"{one_line(output)} cannot be written: {written.failure}; the model is {written.where}.")
     click.echo(str(model.privacy_))
     if budget is not None:
-        click.echo(f"budget:     {dataset}: {budget.account().summary}")
-    click.echo(f"wrote {output}")
+        click.echo(f"budget:     {one_line(dataset)}: {budget.account().summary}")
+    click.echo(f"wrote {one_line(output)}")
 
 
-def _numbers_and_target(table: Path, target: str | None, features: str | None, model: PrivateGLM) -> tuple[Any, Any]:
+class _Writing:
+    """Writes a fitted model, and if that fails somewhere else: it was accounted for and must not be lost.
+
+    Attributes
+    ----------
+    where : str or None
+        Where the model is, in words, as soon as it is there.
+    failure : str or None
+        Why it is not where it should be.
+    """
+
+    def __init__(self, file: WholeFile, output: Path) -> None:
+        self._file, self._output = file, output
+        self.where: str | None = None
+        self.failure: str | None = None
+
+    def __call__(self, model: PrivateGLM) -> None:
+        text = model_text(model)
+        try:
+            self._file.write(text)
+            self.where = f"in {one_line(self._output)}"
+        except OSError as error:
+            self.failure = error.strerror or "it cannot be used"
+            self.where = _rescued(text)
+
+
+def _rescued(text: str) -> str:
+    """Where a model is that cannot be written where it should be."""
+    try:
+        handle, name = tempfile.mkstemp(prefix="dperm-model-", suffix=".json")
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        return f"in {one_line(name)}"
+    except OSError:
+        click.echo(text, nl=False)
+        return "what was printed"
+
+
+def numbers_and_target(source: TableFile, target: str, features: str | None, model: PrivateGLM) -> tuple[Any, Any]:
     """Columns of numbers and the target of a table without a schema."""
-    if target is None:
-        raise InvalidParameter("name the column to predict: --target, or a --schema.")
-    source = TableFile(table)
     source.require([target])
     columns = (
         [name.strip() for name in features.split(",")]
@@ -75,7 +135,7 @@ def _numbers_and_target(table: Path, target: str | None, features: str | None, m
     if target in columns:
         raise InvalidParameter(f"the target {target!r} cannot be a feature as well.")
     if not columns:
-        raise InvalidParameter(f"{table} has no column besides the target.")
+        raise InvalidParameter("the table has no column besides the target.")
     is_number = model.target_kind is Amount
     labels = source.numbers([target]).column(0).to_numpy() if is_number else source.labels(target)
     return source.numbers(columns), labels

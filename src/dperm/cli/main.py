@@ -1,14 +1,15 @@
 """The command line. Every command is a module of its own, imported when it is called."""
 
 import importlib
-import sys
 import warnings
 from typing import Any
 
 import click
 
 from dperm.cli.context import CONTEXT
-from dperm.errors import DpermError
+from dperm.cli.entry import ended_by_an_interrupt
+from dperm.errors import Consequence, DpermError
+from dperm.printable import one_line
 from dperm.version import __version__
 
 # Where every command is, and its line in `dperm --help`.
@@ -19,6 +20,7 @@ COMMANDS = {
     "budget": ("budget:budget", "What may be spent on a dataset, and what has been."),
     "schema": ("schema:schema", "The public facts about a table: ranges, categories, classes."),
     "verify": ("release:verify", "Derive the guarantee of a model file again and check its statement."),
+    "audit": ("audit:audit", "Attack a fit: lower bounds on ε beside the promise."),
     "report": ("release:report", "Write one HTML page about a model file, to read, print and sign."),
     "solvers": ("solvers:solvers", "List the solvers, each with its row of the paper's comparison tables."),
     "demo": ("studies:demo", "Private logistic regression on the bundled Covertype data."),
@@ -36,7 +38,8 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, name = COMMANDS[cmd_name][0].split(":")
-        command: click.Command = getattr(importlib.import_module(f"dperm.cli.{module}"), name)
+        with ended_by_an_interrupt():
+            command: click.Command = getattr(importlib.import_module(f"dperm.cli.{module}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -53,11 +56,6 @@ def app() -> None:
     """
 
 
-def run() -> None:
-    """Entry point: every error is one line and exit code 2."""
-    sys.exit(run_with(sys.argv[1:]))
-
-
 def run_with(arguments: list[str]) -> int:
     """Run the command line and return its exit code."""
     try:
@@ -68,22 +66,34 @@ def run_with(arguments: list[str]) -> int:
         click.echo(error.format_message())
         return 0
     except click.ClickException as error:
-        return _fail(error.format_message())
+        return _fail(error.format_message(), error)
     except DpermError as error:
-        return _fail(str(error))
+        return _fail(str(error), error)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        return 2
     except OSError as error:
-        return _fail(f"{error.filename or 'the file'}: {error.strerror or 'cannot be used'}.")
-    except (click.Abort, KeyboardInterrupt):
-        return _fail("interrupted; nothing was written.")
+        return _fail(f"{error.filename or 'the file'}: {error.strerror or 'cannot be used'}.", error)
+    except (click.Abort, KeyboardInterrupt) as error:
+        interrupted = error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
+        return _fail("interrupted." if _consequences(interrupted) else "interrupted; nothing was written.", interrupted)
+    except MemoryError as error:
+        return _fail("this takes more memory than there is.", error)
     except Exception as error:  # its message or traceback could show a value of the table
-        return _fail(f"internal error ({type(error).__name__}); please report how you called dperm, without the data.")
+        kind = type(error).__name__
+        return _fail(f"internal error ({kind}); please report how you called dperm, without the data.", error)
     return ended if isinstance(ended, int) else 0  # `verify` ends with 1 where a statement is not true
 
 
-def _fail(message: str) -> int:
-    click.echo(f"dperm: {' '.join(message.split())}", err=True)
+def _fail(message: str, error: BaseException) -> int:
+    sentences = "; ".join([message.rstrip().removesuffix("."), *_consequences(error)])
+    click.echo(f"dperm: {one_line(' '.join(sentences.split()))}.", err=True)
     return 2
 
 
+def _consequences(error: BaseException) -> list[str]:
+    """What was spent and where a model is; other notes could show a value of the table."""
+    return [note for note in getattr(error, "__notes__", ()) if isinstance(note, Consequence)]
+
+
 def _show_warning(message: Warning | str, *_details: Any, **_more: Any) -> None:
-    click.echo(f"dperm: warning: {message}", err=True)
+    click.echo(f"dperm: warning: {one_line(message)}", err=True)

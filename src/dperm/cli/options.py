@@ -1,12 +1,12 @@
 """Options that `fit` and `plan` share, and how they become an estimator."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
 from dperm.accounting.calibration import ACCOUNTANTS
+from dperm.cli.output import FILE
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import PrivateGLM
 from dperm.estimators.registry import models
@@ -74,7 +74,7 @@ _OPTIONS = (
 
 schema_option = click.option(
     "--schema",
-    type=click.Path(path_type=Path),
+    type=FILE,
     help="TOML file with the table's public facts; see `dperm schema draft`.",
 )
 

@@ -12,9 +12,11 @@ from dperm.accounting.renyi import has_renyi_bound, rdp_epsilon
 from dperm.cli.context import CONTEXT
 from dperm.cli.options import build_estimator, fit_options, schema_option
 from dperm.errors import InvalidParameter
+from dperm.mechanisms.setting import Setting
 from dperm.planning.auto import predictions
 from dperm.planning.fit_plan import FitPlan
 from dperm.schema import load_schema
+from dperm.solvers import Solver
 
 
 @click.command(context_settings=CONTEXT)
@@ -55,11 +57,19 @@ def _explain(planned: FitPlan) -> None:
     guarantee = Guarantee(planned.statement.epsilon, planned.statement.delta)
     click.echo("\nexpected excess risk of every solver that takes this problem, and its passes over the rows:")
     for solver, risk in predictions(planned.options.problem, planned.setting, guarantee):
-        passes = solver.plan(planned.setting, guarantee).passes
+        passes = _passes_of(solver, planned.setting, guarantee)
         expected = f"{risk:.1e}" if math.isfinite(risk) else "unknown"
-        cost = f"{passes:.3g}" if math.isfinite(passes) else "until solved"
+        cost = "unknown" if passes is None else f"{passes:.3g}" if math.isfinite(passes) else "until solved"
         click.echo(f"  {solver.name:<22}{expected:>9}  {cost:>12}")
     click.echo("These are estimates from public numbers: they rank the solvers and may be off by a factor of several.")
+
+
+def _passes_of(solver: Solver, setting: Setting, guarantee: Guarantee) -> float | None:
+    """How often a solver would read the rows; None if it cannot plan with numbers of these sizes."""
+    try:
+        return solver.plan(setting, guarantee).passes
+    except (ArithmeticError, ValueError):
+        return None
 
 
 def _passes(passes: float) -> str:

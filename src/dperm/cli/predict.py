@@ -6,24 +6,29 @@ from typing import Any
 import click
 import numpy as np
 
+from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.output import FILE, output_option
 from dperm.files import write_whole
+from dperm.printable import one_line
 from dperm.release.model_file import load_model
 from dperm.schema import Schema
 from dperm.trusted.sources.files import TableFile
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("model_path", metavar="MODEL", type=click.Path(path_type=Path))
-@click.argument("table", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="CSV file [default: standard output].")
-def predict(model_path: Path, table: Path, output: Path | None) -> None:
+@click.argument("model_path", metavar="MODEL", type=FILE)
+@click.argument("table", type=FILE)
+@output_option("CSV file [default: standard output].")
+def predict(model_path: Path, table: Path, output: Path | None, force: bool) -> None:
     """Predict for every row of TABLE with a MODEL file: one column, `prediction`.
 
     A missing value means what the model's schema says; without a schema it is 0.
 
     Example: dperm predict model.json people.csv -o predictions.csv
     """
+    if output is not None:
+        outputs.check(output, force=force, inputs=[model_path, table])
     model = load_model(model_path)
     if model.schema_ is not None:
         rows = _rows_to_predict(table, model.schema_)
@@ -36,7 +41,7 @@ def predict(model_path: Path, table: Path, output: Path | None) -> None:
         click.echo(lines, nl=False)
     else:
         write_whole(output, lines)
-        click.echo(f"wrote {output}")
+        click.echo(f"wrote {one_line(output)}")
 
 
 def _rows_to_predict(table: Path, schema: Schema) -> Any:

@@ -4,28 +4,37 @@ from pathlib import Path
 
 import click
 
+from dperm.audit.result import read_audit
+from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.output import FILE, output_option
+from dperm.printable import one_line
 from dperm.release.model_file import read_content
-from dperm.release.report import write_report
+from dperm.release.report import page_beside, write_report
 from dperm.release.verify import ledger_of
 from dperm.release.verify import verify as findings_of
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("model_path", metavar="MODEL", type=click.Path(path_type=Path))
-@click.option("--ledger", help="Ledger that must know the release [default: DPERM_LEDGER or your own, if it does].")
+@click.argument("model_path", metavar="MODEL", type=FILE)
+@click.option("--ledger", help="Ledger that must know it [default: DPERM_LEDGER or your own, if it knows the dataset].")
 @click.pass_context
 def verify(context: click.Context, model_path: Path, ledger: str | None) -> None:
     """Derive ε again from the accounting events of a MODEL file and say whether its statement is true to them.
+
+    A ledger that is at hand and knows the dataset must know the release as well.
 
     Exit code 0 if it is, 1 if it is not, 2 if the file cannot be read.
 
     Example: dperm verify model.json
     """
     content = read_content(model_path)
-    findings = findings_of(content, ledger or ledger_of(content))
+    ledger = ledger or ledger_of(content)
+    findings = findings_of(content, ledger)
     for finding in findings:
-        click.echo(f"{'ok ' if finding.holds else 'NO '} {finding.text}")
+        click.echo(f"{'ok ' if finding.holds else 'NO '} {one_line(finding.text)}")
+    if ledger is None:
+        click.echo("--  not confirmed by any ledger")
     true = all(finding.holds for finding in findings)
     click.echo("verified: what is promised follows from the events in the file" if true else "NOT verified")
     if not true:
@@ -33,12 +42,18 @@ def verify(context: click.Context, model_path: Path, ledger: str | None) -> None
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("model_path", metavar="MODEL", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="HTML file [default: the model's name, .html].")
+@click.argument("model_path", metavar="MODEL", type=FILE)
+@output_option("HTML file [default: the model's name, .html].")
 @click.option("--ledger", help="Ledger with the budget's history [default: DPERM_LEDGER or your own, if it knows it].")
-def report(model_path: Path, output: Path | None, ledger: str | None) -> None:
+@click.option("--audit", type=FILE, help="What `dperm audit --json` wrote about the same plan.")
+def report(model_path: Path, output: Path | None, force: bool, ledger: str | None, audit: Path | None) -> None:
     """Write one HTML page about a MODEL file, to read, print and sign: what is promised, and on which assumptions.
 
     Example: dperm report model.json -o report.html
     """
-    click.echo(f"wrote {write_report(model_path, output, ledger or ledger_of(read_content(model_path)))}")
+    output = page_beside(model_path) if output is None else output
+    inputs = [model_path] if audit is None else [model_path, audit]
+    outputs.check(output, force=force, inputs=inputs, ledger=ledger)
+    found = None if audit is None else read_audit(audit)
+    write_report(model_path, output, ledger or ledger_of(read_content(model_path)), found)
+    click.echo(f"wrote {one_line(output)}")

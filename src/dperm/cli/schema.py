@@ -5,8 +5,11 @@ from pathlib import Path
 
 import click
 
+from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.output import FILE, output_option
 from dperm.files import write_whole
+from dperm.printable import one_line
 from dperm.schema.plain import schema_to_toml
 from dperm.schema.table import SEPARATORS
 from dperm.trusted.sources.files import TableFile
@@ -23,12 +26,12 @@ def schema() -> None:
 
 
 @schema.command(context_settings=CONTEXT)
-@click.argument("table", type=click.Path(path_type=Path))
+@click.argument("table", type=FILE)
 @click.option("--target", required=True, help="Column to predict.")
 @click.option("--header", help="Names of the columns, separated by commas, if the file does not name them.")
 @click.option("--separator", default=",", show_default=True, help="What stands between fields: , ; | or tab.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="TOML file [default: standard output].")
-def draft(table: Path, target: str, header: str | None, separator: str, output: Path | None) -> None:
+@output_option("TOML file [default: standard output].")
+def draft(table: Path, target: str, header: str | None, separator: str, output: Path | None, force: bool) -> None:
     """Write a first schema for TABLE, for a person to correct.
 
     A draft is read from the data, so it shows something of it and is marked as such: `dperm fit` refuses it until every
@@ -36,6 +39,8 @@ def draft(table: Path, target: str, header: str | None, separator: str, output: 
 
     Example: dperm schema draft people.csv --target income -o people.toml
     """
+    if output is not None:
+        outputs.check(output, force=force, inputs=[table])
     names = None if header is None else tuple(name.strip() for name in header.split(","))
     between = one_of("--separator", "\t" if separator == "tab" else separator, SEPARATORS)
     drafted, left_out = draft_schema(TableFile(table, names, between).table, target)
@@ -46,4 +51,4 @@ def draft(table: Path, target: str, header: str | None, separator: str, output: 
         click.echo(text, nl=False)
     else:
         write_whole(output, text)
-        click.echo(f"wrote {output}; correct it to what is public, then remove the line derived_from_data")
+        click.echo(f"wrote {one_line(output)}; correct it to what is public, then remove the line derived_from_data")

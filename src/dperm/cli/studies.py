@@ -6,13 +6,14 @@ import click
 from rich.console import Console
 
 from dperm.cli.context import CONTEXT
+from dperm.cli.output import FILE
 from dperm.errors import DpermError, InvalidParameter
 
 
 @click.command(context_settings=CONTEXT)
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=FILE,
     default=Path("demo-output"),
     show_default=True,
     help="Folder for the picture.",
@@ -32,7 +33,7 @@ def demo(output: Path, rows: int) -> None:
 @click.argument("study")
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=FILE,
     default=Path("reproduction"),
     show_default=True,
     help="Folder for what is measured and written.",

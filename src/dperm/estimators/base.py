@@ -1,6 +1,7 @@
 """A generalized linear model in scikit-learn's shape: parameters, plan, fit, released coefficients."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
@@ -21,6 +22,7 @@ from dperm.problem.losses import Loss
 from dperm.problem.regularizers import L2, NoRegularizer, Regularizer
 from dperm.progress import ProgressBar
 from dperm.release.content import content_of
+from dperm.release.parameters import parameters_to_dict
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Amount, Classes, Schema
 from dperm.solvers import Solver
@@ -79,6 +81,7 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
     intercept_: Any = field(init=False)
     privacy_: PrivacyStatement = field(init=False)
     event_: Any = field(init=False)
+    parameters_: dict[str, Any] | None = field(init=False)
     schema_: Schema | None = field(init=False)
     ledger_entry_: dict[str, Any] | None = field(init=False)
     feature_names_in_: NDArray[Any] = field(init=False)
@@ -166,7 +169,9 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
             )
         return options.plan(n, n_features)
 
-    def fit(self, X: Any, y: Any = None, *, plan: FitPlan | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, plan: FitPlan | None = None, save: Callable[[Self], object] | None = None
+    ) -> Self:
         """Fit on sensitive rows and keep only what may be released.
 
         Parameters
@@ -179,6 +184,8 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
             clipped. With a schema by default the table's own target column.
         plan : FitPlan, optional
             What `plan` returned for these parameters, so that it is not made again.
+        save : callable, optional
+            Called with the fitted model before the ledger is told of it: what was accounted for is on disk first.
 
         Returns
         -------
@@ -194,11 +201,16 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
         source, options, facts = self._read(X, y, options)
         if plan is None or plan.options != options:
             plan = options.plan(source.n_rows, source.n_features)
+        self.parameters_ = parameters_to_dict(self, plan.solver)
         with ProgressBar(type(self).__name__) if self.verbose else nullcontext() as progress:
             release = plan.run(source, budget=self.budget, random_state=self.random_state, progress=progress)
-        self._keep(release, plan.options.problem, facts)
-        if release.reservation is not None:
-            release.reservation.settle(content_of(self)["fingerprint"])
+        entry = release.reservation
+        with nullcontext() if entry is None else entry.noted():
+            self._keep(release, plan.options.problem, facts)
+            if save is not None:
+                save(self)
+            if entry is not None:
+                entry.settle(content_of(self)["fingerprint"])
         return self
 
     def _plan_by_shape(self, options: FitOptions, X: Any) -> FitPlan | None:
@@ -223,7 +235,14 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.asarray(list(self.schema_.columns), dtype=object)
             self.n_features_in_ = len(self.schema_.columns)
         self.ledger_entry_ = (
-            None if entry is None else {"dataset": entry.budget.dataset, "number": entry.number, "digest": entry.digest}
+            None
+            if entry is None
+            else {
+                "dataset": entry.budget.dataset,
+                "number": entry.number,
+                "digest": entry.digest,
+                "fixed_in_advance": entry.fixed_in_advance,
+            }
         )
         self._keep_coefficients(columns.copy(), intercepts, release)
 

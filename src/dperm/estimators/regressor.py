@@ -14,7 +14,7 @@ from dperm.planning.options import FitOptions
 from dperm.schema import Amount, Schema
 from dperm.trusted.sources import ArraySource, TableSource
 from dperm.trusted.sources.encoding import check_table, target_numbers
-from dperm.trusted.sources.labels import read_table, read_target
+from dperm.trusted.sources.labels import numeric_target, read_table, read_target
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -50,7 +50,8 @@ class PrivateRegressor(RegressorMixin, PrivateGLM):  # type: ignore[misc]
         if self.schema is not None:
             return Reading(TableSource(X, y, self.schema), options, {})
         table = read_table(self, X, fitting=True)
-        return Reading(ArraySource(table, read_target(self, y, table.shape[0])), options, {})
+        target = numeric_target(read_target(self, y, table.shape[0]))
+        return Reading(ArraySource(table, target), options, {})
 
     def _keep_coefficients(self, matrix: Array, intercepts: Array, release: Release) -> None:
         self.coef_, self.intercept_ = matrix[0], float(intercepts[0])

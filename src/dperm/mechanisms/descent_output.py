@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from dperm.accounting.events import Event
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.base import Query, check_minimiser, sampled_gaussian
+from dperm.mechanisms.setting import HiddenPath
 from dperm.validation import count, positive
 
 
@@ -40,9 +41,14 @@ class DescentOutputQuery(Query):
         return 1.0 / (1.0 + self.step_size * self.setting.constants.strong_convexity)
 
     @property
+    def path(self) -> HiddenPath:
+        """The steps before the noise."""
+        return HiddenPath(self.setting, self.n_steps, self.step_size)
+
+    @property
     def sensitivity(self) -> float:
-        """(η s/n) c (1 − c^T)/(1 − c), s the sum's sensitivity: what T steps add up to; at most the diameter."""
-        shift = self.step_size * self.setting.sum_sensitivity / self.setting.n
+        """(η s/n) c (1 − c^T)/(1 − c), s the sum's sensitivity, rounding included; at most the diameter."""
+        shift = self.step_size * (self.setting.sum_sensitivity / self.setting.n + self.path.rounding)
         rate = math.log1p(self.step_size * self.setting.constants.strong_convexity)  # −ln c
         steps = -math.expm1(-self.n_steps * rate) / math.expm1(rate) if rate > 0.0 else float(self.n_steps)
         return min(shift * steps * (1.0 + 1e-12), self.setting.constants.diameter or math.inf)

@@ -7,6 +7,7 @@ from dperm.accounting.events import Event, Gaussian
 from dperm.accounting.last_iterate import last_iterate_amplification
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.base import Query
+from dperm.mechanisms.setting import HiddenPath
 from dperm.validation import count, positive
 
 
@@ -47,11 +48,17 @@ class LastIterateQuery(Query):
         """Lipschitz constant of one noiseless step: the gradient step's 1 times the prox's 1/(1 + ημ)."""
         return 1.0 / (1.0 + self.step_size * self.setting.constants.strong_convexity)
 
-    @property
-    def amplification(self) -> float:
-        """Privacy cost in single gradient releases of the same noise multiplier."""
-        shift = self.step_size * self.sensitivity
-        return last_iterate_amplification(self.n_steps, self.contraction, self.setting.constants.diameter / shift)
+    def path(self, noise_multiplier: float) -> HiddenPath:
+        """The steps, and how long their noise is: a Gaussian vector exceeds σ(√p + 20) with probability e^−200."""
+        noise = noise_multiplier * self.sensitivity * (math.sqrt(self.setting.constants.dimension) + 20.0)
+        return HiddenPath(self.setting, self.n_steps, self.step_size, noise)
+
+    def amplification(self, noise_multiplier: float) -> float:
+        """Privacy cost in single gradient releases of the same noise multiplier, every step's rounding included."""
+        rounded = 1.0 + self.path(noise_multiplier).rounding / self.sensitivity
+        shift = self.step_size * self.sensitivity * rounded
+        diameter = self.setting.constants.diameter / shift
+        return last_iterate_amplification(self.n_steps, self.contraction, diameter) * rounded
 
     @property
     def sensitivity(self) -> float:
@@ -66,4 +73,4 @@ class LastIterateQuery(Query):
     def event(self, noise_multiplier: float) -> Event:
         """The last iterate costs as much as one Gaussian release with the noise divided by the amplification."""
         per_record = positive("noise multiplier", noise_multiplier) * self.setting.adjacency.records_moved
-        return Gaussian(math.nextafter(per_record / self.amplification, 0.0))
+        return Gaussian(math.nextafter(per_record / self.amplification(noise_multiplier), 0.0))

@@ -40,6 +40,53 @@ def pull_rounding(pull: float) -> float:
 
 
 @dataclass(frozen=True)
+class HiddenPath:
+    """Proximal steps w → prox(w − ηv) inside the trusted boundary, of which only the end is released.
+
+    Rounding is then part of what moves between adjacent tables, and not only that of sums: margins, the step and the
+    proximal map are rounded at points that differ. Proof: docs/proofs/exact.md.
+
+    Attributes
+    ----------
+    setting : Setting
+        The public facts.
+    n_steps : int
+        T.
+    step_size : float
+        η.
+    noise : float
+        A length that the noise on one v exceeds with a probability of at most e^−200.
+    """
+
+    setting: "Setting"
+    n_steps: int
+    step_size: float
+    noise: float = 0.0
+
+    @property
+    def longest_direction(self) -> float:
+        """A bound on ‖v‖."""
+        return self.setting.constants.lipschitz * (ROWS_ALLOWED_PER_DECLARED + 1.0 / self.setting.n) + self.noise
+
+    @property
+    def longest_start(self) -> float:
+        """Where the path may begin: in C; if that is unbounded, no further from 0 than it can go in 1000 steps."""
+        bound = self.setting.constants.norm_bound
+        walked = max(self.n_steps, 1000) * self.step_size * self.longest_direction
+        return bound * (1.0 + 1e-9) if bound < math.inf else walked
+
+    @property
+    def rounding(self) -> float:
+        """How far rounding moves a step between two tables, over η: as if the mean gradient moved by so much."""
+        constants, reach = self.setting.constants, 2.0 * self.longest_start
+        lengths = reach / self.step_size + self.longest_direction
+        step = 4.0 * (constants.dimension + 16.0) * 2.0**-53 * lengths
+        # A projection rounds after distances were shrunk by 1/(1 + ημ); without one all errors are shrunk as well.
+        shrunk = 1.0 + self.step_size * constants.strong_convexity if constants.norm_bound < math.inf else 1.0
+        return 2.0 * (margin_rounding(self.setting, reach) + step) * shrunk
+
+
+@dataclass(frozen=True)
 class Setting:
     """A problem's constants, the public number of rows and the adjacency.
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dperm.accounting.events import ZCDP, Event, Pure
+from dperm.accounting.events import BoundedRange, Event, Pure
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.base import Query
 from dperm.mechanisms.setting import summation_slack
@@ -19,7 +19,8 @@ class VertexQuery(Query):
     Guarantees
     ----------
     Moving to an adjacent table moves no score by more than Δ = `sensitivity`, whatever the rows hold. With Gumbel noise
-    an answer is Δ²/(2g²)-zCDP; with Laplace noise, the published form, it is 2Δ/b-DP.
+    the privacy loss of an answer lies in an interval of length 2Δ/g (docs/proofs/bounded_range.md); with Laplace noise,
+    the published form, an answer is 2Δ/b-DP.
     """
 
     noise: str = "gumbel"
@@ -46,5 +47,5 @@ class VertexQuery(Query):
         """What one answer costs; the multiplier is g/Δ or b/Δ."""
         multiplier = positive("noise multiplier", noise_multiplier)
         if self.noise == "gumbel":
-            return ZCDP(0.5 / multiplier**2 * (1.0 + 1e-15))
+            return BoundedRange(2.0 / multiplier * (1.0 + 1e-15))
         return Pure(2.0 / multiplier * (1.0 + 1e-15))

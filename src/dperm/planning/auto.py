@@ -1,6 +1,7 @@
 """Which solver: one that was asked for and takes the problem, or the one with the smallest expected risk."""
 
 import math
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +46,8 @@ def predictions(problem: Problem, setting: Setting, guarantee: Guarantee) -> lis
     for kind in SOLVERS.values():
         solver = kind()
         if solver.refusal(problem) is None and (kind.pure or guarantee.delta > 0.0):
-            with np.errstate(all="ignore"):  # what a float cannot hold is no prediction
+            # What a float cannot hold is no prediction.
+            with np.errstate(all="ignore"), suppress(ArithmeticError, ValueError):
                 if solver.refusal_at(setting, guarantee) is None:
                     risk = solver.expected_risk(setting, guarantee)
                     found.append(Prediction(solver, math.inf if math.isnan(risk) else risk))

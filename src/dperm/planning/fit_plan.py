@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from dperm.accounting.events import Event, event_to_list
 from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.ledger import Budget, Reservation
-from dperm.errors import InvalidParameter, LargeDeltaWarning
+from dperm.errors import InvalidParameter, LargeDeltaWarning, NotSettled
 from dperm.files import fingerprint
 from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
@@ -62,7 +63,12 @@ class Release:
                 "privacy": self.privacy.to_dict(),
                 "events": event_to_list(self.event),
             }
-            self.reservation.settle(fingerprint(content))
+            with self.reservation.noted():
+                try:
+                    self.reservation.settle(fingerprint(content))
+                except NotSettled as error:
+                    error.release = self  # it was accounted for, so it is not to be lost
+                    raise
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,13 @@ class FitPlan:
         check_releasable(budget, random_state)
         self._check_source(source)
         reservation = None if budget is None else budget.reserve(self.event, self.setting.adjacency)
+        with nullcontext() if reservation is None else reservation.noted():
+            return self._release(source, reservation, random_state, progress)
+
+    def _release(
+        self, source: Source, reservation: Reservation | None, random_state: Any, progress: Progress | None
+    ) -> Release:
+        """Read the rows, whose cost is reserved."""
         randomness = Randomness.from_random_state(random_state)
         problem = self.options.problem
         # A run that diverges overflows on its way; one sentence says so instead of numpy's warnings.

@@ -1,11 +1,12 @@
 """What a fit is asked to do, checked once, before any row is read."""
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
 from dperm.accounting.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import DpermError, InvalidParameter, UnsupportedProblem
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.range import RangeQuery, left_for_the_solver, range_queries
 from dperm.mechanisms.setting import Setting
@@ -17,6 +18,9 @@ from dperm.schema import Schema
 from dperm.solvers import Solver
 from dperm.solvers.published import published_plan
 from dperm.validation import count, one_of
+
+# A plan holds vectors of as many numbers, and compiled code counts columns in 32 bits.
+MOST_COLUMNS = 10**8
 
 
 @dataclass(frozen=True)
@@ -100,9 +104,15 @@ class FitOptions:
         n_rows, n_features : int, optional
             Shape of the table. A declared n comes first, and a schema knows the number of columns.
         """
-        width = count("n_features", n_features if self.schema is None else self.schema.n_features)
-        n = count("n", n_rows if self.declared_n is None else self.declared_n)
-        setting = Setting(self.problem.constants(width), n, Adjacency.parse(self.adjacency))
+        width, setting = self._setting(n_rows, n_features)
+        try:
+            return self._plan(width, setting)
+        except (ArithmeticError, ValueError) as error:
+            if isinstance(error, DpermError):
+                raise
+            raise _no_plan() from error  # public numbers alone: nothing of a row is in it
+
+    def _plan(self, width: int, setting: Setting) -> FitPlan:
         ranges, left = self._ranges(setting)
         solver = self.solver
         if solver == "auto" and (self.noise == "paper" or self.accountant != "pld"):
@@ -115,6 +125,39 @@ class FitOptions:
             calibrated = self._calibrated(chosen, setting, ranges, left)
         statement = statement_of(self, width, setting, chosen, calibrated)
         return FitPlan(self, setting, chosen, calibrated, statement, width)
+
+    def plans_with_noise(self, noise_multiplier: float, n_rows: int, n_features: int) -> Iterator[FitPlan]:
+        """The plans that there can be if the noise of the first query has this multiplier; nothing is calibrated.
+
+        There is one, or with private ranges several. The solver must be an object or a name, and the noise certified.
+
+        Parameters
+        ----------
+        noise_multiplier : float
+            As a statement has it: the scale of the noise over the sensitivity, for the first planned query.
+        n_rows, n_features : int
+            As of `plan`.
+        """
+        width, setting = self._setting(n_rows, n_features)
+        ranges, left = self._ranges(setting)
+        if left is None or self.guarantee is None:
+            raise InvalidParameter("a run without noise has no noise multiplier.")
+        solver = choose_solver(self.solver, self.problem, setting, left)
+        for plan in self._plans(solver, setting, ranges, left):
+            calibrated = plan.with_noise(noise_multiplier / plan.planned[0].relative_noise)
+            yield FitPlan(
+                self, setting, solver, calibrated, statement_of(self, width, setting, solver, calibrated), width
+            )
+
+    def _setting(self, n_rows: int | None, n_features: int | None) -> tuple[int, Setting]:
+        width = count("n_features", n_features if self.schema is None else self.schema.n_features)
+        n = count("n", n_rows if self.declared_n is None else self.declared_n)
+        if width > MOST_COLUMNS:
+            raise InvalidParameter(f"n_features must be at most {MOST_COLUMNS}, got {width}.")
+        try:
+            return width, Setting(self.problem.constants(width), n, Adjacency.parse(self.adjacency))
+        except ArithmeticError as error:
+            raise _no_plan() from error
 
     def _ranges(self, setting: Setting) -> tuple[tuple[RangeQuery, ...], Guarantee | None]:
         """What finds private ranges, and about what they leave of the guarantee for the solver."""
@@ -133,16 +176,24 @@ class FitOptions:
             return CalibratedPlan(_after(ranges, solver.plan(setting, None)), None)
         if not ranges:
             return calibrate(solver.plan(setting, self.guarantee), self.guarantee, self.accountant)
-        # The solver plans with about what the ranges leave; all together keeps the whole guarantee. What costs the same
-        # whatever the noise may add up with the ranges to more than was thought: then plan for less.
-        plan = _after(ranges, solver.plan(setting, left))
-        while left.epsilon >= 0.05 * self.guarantee.epsilon:
+        for plan in self._plans(solver, setting, ranges, left):
             multiplier = find_noise_multiplier(plan, self.guarantee)
             if multiplier is not None:
                 return plan.with_noise(multiplier)
-            left = Guarantee(0.5 * left.epsilon, left.delta)
-            plan = _after(ranges, solver.plan(setting, left))
         return calibrate(plan, self.guarantee)
+
+    def _plans(
+        self, solver: Solver, setting: Setting, ranges: tuple[RangeQuery, ...], left: Guarantee
+    ) -> Iterator[Plan[Any]]:
+        """What the solver plans for the guarantee; after private ranges, with about what they leave.
+
+        All together keeps the whole guarantee. What costs the same whatever the noise may add up with the ranges to
+        more than was thought: then it plans for less.
+        """
+        yield _after(ranges, solver.plan(setting, left if ranges else self.guarantee))
+        while ranges and self.guarantee is not None and left.epsilon >= 0.05 * self.guarantee.epsilon:
+            left = Guarantee(0.5 * left.epsilon, left.delta)
+            yield _after(ranges, solver.plan(setting, left))
 
 
 def _after(ranges: tuple[RangeQuery, ...], plan: Plan[Any]) -> Plan[Any]:
@@ -166,3 +217,10 @@ def check_schema(schema: object) -> Schema:
             "knowledge, then remove the line derived_from_data."
         )
     return schema
+
+
+def _no_plan() -> UnsupportedProblem:
+    return UnsupportedProblem(
+        "no plan can be made: some of n, the number of columns, ε, δ, penalty, domain and bounds are too large or too "
+        "small beside the others for floating-point numbers."
+    )

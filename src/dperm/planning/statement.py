@@ -69,4 +69,5 @@ def statement_of(
         private_ranges=plan.private_ranges,
         coefficient_noise=coefficient_noise(calibrated),
         generator=GENERATOR,
+        exact=options.noise is not None,
     )

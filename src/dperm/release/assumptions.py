@@ -1,11 +1,13 @@
 """What a release rests on, in sentences that a person can sign."""
 
+from typing import Any
+
 from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Schema
 
 
-def assumptions(statement: PrivacyStatement, schema: Schema | None, dataset: str | None) -> list[str]:
+def assumptions(statement: PrivacyStatement, schema: Schema | None, entry: dict[str, Any] | None) -> list[str]:
     """The assumptions of one release.
 
     Parameters
@@ -14,8 +16,9 @@ def assumptions(statement: PrivacyStatement, schema: Schema | None, dataset: str
         What is promised.
     schema : Schema or None
         What was declared about the table.
-    dataset : str or None
-        Whose budget was charged, if one was.
+    entry : dict or None
+        What the ledger holds for it, if a budget was charged: "dataset", and whether it is for releases that are
+        "fixed_in_advance", as all budgets once were.
     """
     signed = ["One person is one row. A person with several rows is protected row by row only."]
     if statement.adjacency == Adjacency.REPLACE_ONE:
@@ -41,13 +44,15 @@ def assumptions(statement: PrivacyStatement, schema: Schema | None, dataset: str
             "The noise was keyed by the operating system of the machine that ran the fit. Nobody could read its "
             "memory, and how long the fit took is not published."
         )
-    if dataset is None:
+    if entry is None:
         signed.append("No ledger was charged. Any other release from the same rows adds to what an attacker can learn.")
     else:
-        signed.append(
-            f"Every release from these rows is charged to the budget of {dataset!r}, and so was this one. How much "
-            "each may spend was not decided by looking at what earlier ones had found."
+        charged = (
+            f"Every release from these rows is charged to the budget of {entry['dataset']!r}, and so was this one."
         )
+        if entry.get("fixed_in_advance", True):
+            charged += " How much each may spend was not decided by looking at what earlier ones had found."
+        signed.append(charged)
     return signed
 
 

@@ -17,7 +17,7 @@ FORMAT, VERSION = "dperm-model", 2
 KEYS = frozenset(
     (
         "format", "version", "library", "kind", "columns", "coef", "intercept", "classes", "schema", "statement",
-        "privacy", "assumptions", "events", "ledger", "fingerprint",
+        "privacy", "assumptions", "events", "fit", "ledger", "fingerprint",
     )
 )  # fmt: skip
 
@@ -49,8 +49,9 @@ def content_of(model: Any) -> dict[str, Any]:
         "schema": None if schema is None else schema_to_dict(schema),
         "statement": str(model.privacy_).splitlines(),
         "privacy": model.privacy_.to_dict(),
-        "assumptions": assumptions(model.privacy_, schema, None if entry is None else entry["dataset"]),
+        "assumptions": assumptions(model.privacy_, schema, entry),
         "events": event_to_list(model.event_),
+        "fit": model.parameters_,
         "ledger": entry,
     }
     return content | {"fingerprint": fingerprint(content)}

@@ -10,10 +10,14 @@ from dperm.accounting.events import event_from_list
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import PrivateGLM
 from dperm.estimators.registry import models
-from dperm.files import fingerprint, write_whole
+from dperm.files import as_path, fingerprint, read_json, read_text, write_whole
+from dperm.printable import one_line
 from dperm.release.content import FORMAT, VERSION, column_names, content_of
-from dperm.release.statement import PrivacyStatement
+from dperm.release.statement import PrivacyStatement, check_classes
 from dperm.schema import schema_from_dict
+
+# More than five million coefficients need.
+_MOST_BYTES = 2**28
 
 
 def save_model(model: PrivateGLM, path: str | Path) -> None:
@@ -26,21 +30,31 @@ def save_model(model: PrivateGLM, path: str | Path) -> None:
     path : str or Path
         Where to.
     """
-    write_whole(Path(path), json.dumps(content_of(model), indent=2, ensure_ascii=False) + "\n")
+    write_whole(as_path(path), model_text(model))
+
+
+def model_text(model: PrivateGLM) -> str:
+    """The text of a fitted model's file."""
+    return json.dumps(content_of(model), indent=2, ensure_ascii=False) + "\n"
 
 
 def read_content(path: str | Path) -> dict[str, Any]:
     """Read a model file's contents as they stand, or raise if it is none; `verify` says whether they are true."""
-    path = Path(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidParameter(f"{path} cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError):
+        content = read_json(read_text(path, _MOST_BYTES))
+    except InvalidParameter:
+        raise
+    except ValueError:
         content = None
-    if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
-        raise InvalidParameter(f"{path} is not a dperm model file of version {VERSION}.")
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise _no_model(path)
+    if type(content.get("version")) is not int or content["version"] != VERSION:
+        raise _no_model(path)
     return content
+
+
+def _no_model(path: str | Path) -> InvalidParameter:
+    return InvalidParameter(f"{one_line(path)} is not a dperm model file of version {VERSION}.")
 
 
 def load_model(path: str | Path) -> PrivateGLM:
@@ -58,22 +72,27 @@ def load_model(path: str | Path) -> PrivateGLM:
     """
     content = read_content(path)
     if not is_unchanged(content):
-        raise InvalidParameter(f"{path} was changed after it was written: its fingerprint is another.")
+        raise InvalidParameter(f"{one_line(path)} was changed after it was written: its fingerprint is another.")
     model = model_from(content)
     if model is None:
-        raise InvalidParameter(f"{path} is not a dperm model file of version {VERSION}.")
+        raise _no_model(path)
     return model
 
 
 def is_unchanged(content: dict[str, Any]) -> bool:
     """Whether the fingerprint is that of the rest."""
-    rest = {key: value for key, value in content.items() if key != "fingerprint"}
-    return bool(content.get("fingerprint") == fingerprint(rest))
+    return bool(content.get("fingerprint") == fingerprint_of(content))
+
+
+def fingerprint_of(content: dict[str, Any]) -> str:
+    """The fingerprint that the contents have, whatever they say it is."""
+    return fingerprint({key: value for key, value in content.items() if key != "fingerprint"})
 
 
 def model_from(content: dict[str, Any]) -> PrivateGLM | None:
     """The estimator of a model file's contents, None if they do not fit together."""
     try:
+        _check_types(content)
         model = models()[content["kind"]]()
         model.coef_ = np.asarray(content["coef"], dtype=np.float64)
         intercept = np.asarray(content["intercept"], dtype=np.float64)
@@ -86,20 +105,42 @@ def model_from(content: dict[str, Any]) -> PrivateGLM | None:
         else:
             model.feature_names_in_ = np.asarray(list(model.schema_.columns), dtype=object)
         model.n_features_in_ = len(model.feature_names_in_)
-        entry = content["ledger"]
-        if entry is not None and [type(entry[key]) for key in ("dataset", "number", "digest")] != [str, int, str]:
-            raise TypeError("ledger")
-        model.ledger_entry_ = entry
+        model.ledger_entry_ = content["ledger"]
         model.privacy_ = PrivacyStatement.from_dict(content["privacy"])
         model.event_ = event_from_list(content["events"])
+        model.parameters_ = content.get("fit")
         str(model.privacy_)  # its numbers are numbers
-        if not all(isinstance(content[key], list) for key in ("statement", "assumptions")):
-            raise TypeError("words")
         finite = np.isfinite(model.coef_).all() and np.isfinite(intercept).all()
         fits = model.coef_.shape[-1] == len(content["columns"]) and column_names(model) == content["columns"]
         return model if finite and fits and _shapes_agree(model) else None
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError):
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError):
         return None
+
+
+def _check_types(content: dict[str, Any]) -> None:
+    """Raise unless numbers are numbers and texts are texts: neither "1.5" nor true is a coefficient."""
+    _check_numbers(content["coef"])
+    _check_numbers(content["intercept"])
+    for key in ("columns", "statement", "assumptions"):
+        texts = content[key]
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise TypeError(key)
+    check_classes(content["classes"])
+    entry = content["ledger"]
+    if entry is not None:
+        types = {"fixed_in_advance": bool} | {key: type(entry[key]) for key in entry}  # older files lack that one
+        if types != {"dataset": str, "number": int, "digest": str, "fixed_in_advance": bool}:
+            raise TypeError("ledger")
+    if not isinstance(content["library"], str):
+        raise TypeError("library")
+
+
+def _check_numbers(value: Any) -> None:
+    if isinstance(value, list):
+        for entry in value:
+            _check_numbers(entry)
+    elif type(value) not in (int, float):
+        raise TypeError("a number")
 
 
 def _shapes_agree(model: PrivateGLM) -> bool:

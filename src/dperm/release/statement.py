@@ -4,8 +4,9 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from dperm.accounting.guarantee import Adjacency
-from dperm.validation import count, nonnegative, one_of, positive
+from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.printable import one_line
+from dperm.validation import count, finite, nonnegative, one_of, positive
 
 # What drew the noise of every statement that does not say so: files from before the name was written into them.
 _FIRST_GENERATOR = "ChaCha20"
@@ -62,6 +63,8 @@ class PrivacyStatement:
         A bound on the standard deviation that noise gives one coefficient, before shrinking, where one is known.
     generator : str
         What drew the random numbers.
+    exact : bool
+        Whether what left is the correctly rounded value of the ideal mechanism. Older model files do not have it.
     """
 
     epsilon: float
@@ -89,6 +92,7 @@ class PrivacyStatement:
     private_ranges: tuple[str, ...] = ()
     coefficient_noise: float | None = None
     generator: str = _FIRST_GENERATOR
+    exact: bool = False
 
     @property
     def for_release(self) -> bool:
@@ -108,16 +112,18 @@ class PrivacyStatement:
         if self.target_range is not None:
             rows += f", targets to [{self.target_range[0]:g}, {self.target_range[1]:g}]"
         key = "from a seed" if self.seeded else "keyed by the operating system"
+        exact = ", exact to the last bit" if self.exact else ""
         release = "FOR RELEASE" if self.for_release else "NOT FOR RELEASE: " + "; ".join(self.caveats)
         return "\n".join(
-            [
+            one_line(line)
+            for line in (
                 f"promised:   {self._promise()}",
                 f"mechanism:  {self.mechanism}",
                 f"noise:      {self._noise()}",
                 f"public:     {', '.join(public)}, and every parameter of the fit",
                 f"rows:       {rows}; one with a value that is not finite or an unknown label is ignored",
-                f"randomness: {self.generator} {key}; {release}",
-            ]
+                f"randomness: {self.generator} {key}{exact}; {release}",
+            )
         )
 
     def _promise(self) -> str:
@@ -148,19 +154,30 @@ class PrivacyStatement:
         known = {field.name for field in fields(cls)}
         if set(content) - known - {"for_release"}:
             raise ValueError("a statement has a key that is not known")
-        values = {field.name: content[field.name] for field in fields(cls) if field.name != "generator"}
+        values = {field.name: content[field.name] for field in fields(cls) if field.name not in ("generator", "exact")}
         values["generator"] = content.get("generator", _FIRST_GENERATOR)
+        values["exact"] = content.get("exact", False)
         for name in ("epsilon", "delta", "certified_epsilon", "certified_delta"):
-            values[name] = float(values[name])
+            values[name] = _number(values[name])
+        check_classes(values["classes"])
+        for name in ("caveats", "private_ranges"):
+            if not isinstance(values[name], list | tuple) or not all(isinstance(text, str) for text in values[name]):
+                raise TypeError(name)
         for name in ("classes", "target_range", "caveats", "private_ranges"):
             values[name] = None if values[name] is None else tuple(values[name])
         statement = cls(**values)
         statement._check()
+        if content["for_release"] is not statement.for_release:
+            raise ValueError("for_release")
         return statement
 
     def _check(self) -> None:
         """Raise if a number is one that no run has."""
         Adjacency.parse(self.adjacency)
+        if math.isinf(self.epsilon):  # of a run without noise
+            nonnegative("delta", self.delta)
+        else:
+            Guarantee(self.epsilon, self.delta)
         one_of("noise", self.noise, ("certified", "paper", "none"))
         for name in ("n", "n_features", "n_steps", "noise_levels"):
             count(name, getattr(self, name))
@@ -171,8 +188,14 @@ class PrivacyStatement:
             for name in names:
                 if name not in ("entry_bound", "coefficient_noise") or getattr(self, name) is not None:
                     check(name, getattr(self, name))
-        if not isinstance(self.seeded, bool) or not isinstance(self.generator, str):
-            raise ValueError("seeded, generator")
+        texts = (self.mechanism, self.accountant, self.distribution, self.generator)
+        truths = (self.seeded, self.exact)
+        if not all(isinstance(truth, bool) for truth in truths) or not all(isinstance(text, str) for text in texts):
+            raise ValueError("seeded, exact, generator")
+        if self.target_range is not None:
+            low, high = (finite("target_range", end) for end in self.target_range)
+            if not low < high:
+                raise ValueError("target_range")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; infinite numbers become strings."""
@@ -180,3 +203,16 @@ class PrivacyStatement:
             key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
             for key, value in (asdict(self) | {"for_release": self.for_release}).items()
         }
+
+
+def check_classes(classes: object) -> None:
+    """Raise unless it is None or a list of texts, numbers or truth values."""
+    if classes is not None and not (
+        isinstance(classes, list | tuple) and all(isinstance(label, str | int | float) for label in classes)
+    ):
+        raise TypeError("classes")
+
+
+def _number(value: object) -> float:
+    """A number as `to_dict` writes it: what is not finite is a text."""
+    return float(value) if value in ("inf", "nan") else finite("a number", value)  # type: ignore[arg-type]

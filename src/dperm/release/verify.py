@@ -1,33 +1,30 @@
-"""Whether what a model file says is true: ε is derived again from its accounting events."""
+"""Whether what a model file says is true: ε is derived again from its events, twice, and the rest from its plan."""
 
 import math
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from typing import Any
+
+import numpy as np
 
 from dperm.accounting.composition import curve_of
 from dperm.accounting.events import event_to_list
 from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.ledger import Budget, default_ledger
+from dperm.accounting.ledger import Budget, budgets, default_ledger
+from dperm.accounting.ledger.names import spelling
 from dperm.accounting.renyi import has_renyi_bound, rdp_epsilon
-from dperm.errors import DpermError
+from dperm.errors import DpermError, InvalidParameter
 from dperm.release.assumptions import assumptions
 from dperm.release.content import KEYS
-from dperm.release.model_file import is_unchanged, model_from
+from dperm.release.finding import Finding
+from dperm.release.model_file import fingerprint_of, is_unchanged, model_from
+from dperm.release.replanned import derived
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Classes, Schema
 
 # Two machines may round the last digits of an ε differently.
 _LAST_DIGITS = 1e-9
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was checked."""
-
-    holds: bool
-    text: str
 
 
 def verify(content: dict[str, Any], ledger: str | None = None) -> list[Finding]:
@@ -54,8 +51,10 @@ def verify(content: dict[str, Any], ledger: str | None = None) -> list[Finding]:
     if model is None:
         return [*found, Finding(False, "the contents do not fit together")]
     statement, schema = model.privacy_, model.schema_
-    found += [_words(content, statement, schema), *_bound(model.event_, statement), _facts(content, statement, schema)]
-    found.append(_release(statement))
+    checked = [_words(content, statement, schema), *_bound(model.event_, statement), _facts(content, statement, schema)]
+    if all(finding.holds for finding in checked):
+        checked += derived(content, model)
+    found += [*checked, _release(statement)]
     if ledger is not None:
         found.append(_entry(content, ledger))
     return found
@@ -69,9 +68,8 @@ def _release(statement: PrivacyStatement) -> Finding:
 
 
 def _words(content: dict[str, Any], statement: PrivacyStatement, schema: Schema | None) -> Finding:
-    dataset = None if content["ledger"] is None else content["ledger"]["dataset"]
     same = content["statement"] == str(statement).splitlines()
-    same = same and content["assumptions"] == assumptions(statement, schema, dataset)
+    same = same and content["assumptions"] == assumptions(statement, schema, content["ledger"])
     return Finding(same, "the words say what the numbers say" if same else "the words and the numbers differ")
 
 
@@ -93,10 +91,43 @@ def _bound(event: Any, statement: PrivacyStatement) -> list[Finding]:
     if not all(math.isclose(*pair, rel_tol=1e-6, abs_tol=1e-15) for pair in stated):
         found.append(Finding(False, "the ε and δ that the statement says were certified are others"))
     if statement.delta > 0.0 and has_renyi_bound(event):
-        check = rdp_epsilon(event, statement.delta, adjacency)
+        try:
+            check = rdp_epsilon(event, statement.delta, adjacency)
+        except (ArithmeticError, ValueError):
+            return [*found, Finding(False, "Rényi accounting has no bound for the accounting events")]
         agree = check >= epsilon * (1.0 - _LAST_DIGITS)
         found.append(Finding(agree, f"Rényi accounting, other code, gives ε ≤ {check:.6g}: looser, as it must be"))
-    return found
+    return [*found, *_rigorous(event_to_list(event), statement)]
+
+
+def _rigorous(events: list[dict[str, Any]], statement: PrivacyStatement) -> list[Finding]:
+    """ε by other code, with balls instead of floats."""
+    try:
+        from dperm.release.rigorous.bound import rigorous_bound
+    except ModuleNotFoundError:
+        return [Finding(True, "ε was NOT derived a second time: that needs python-flint, pip install 'dperm[verify]'")]
+    try:
+        with np.errstate(all="ignore"):
+            bound = rigorous_bound(events, statement.delta, statement.adjacency, statement.epsilon)
+    except (ArithmeticError, ValueError, IndexError):  # numbers that no run has
+        return [Finding(False, "ball arithmetic, other code: the accounting events have no privacy bound")]
+    if math.isinf(bound.epsilon):
+        return [Finding(False, f"ball arithmetic, other code: no ε at δ = {statement.delta:g}")]
+    place = f"at δ = {statement.delta:g}, adjacency {statement.adjacency}"
+    derived = f"ε ≤ {_rounded_up(bound.epsilon)} (± {bound.radius:.1g}) {place}"
+    if bound.epsilon <= statement.epsilon:
+        return [Finding(True, f"ball arithmetic, other code: {derived}")]
+    if bound.cells is None:
+        return [
+            Finding(False, f"ball arithmetic, other code: {derived}, NOT within the promised {statement.epsilon:g}")
+        ]
+    undecided = f"not decided on a grid of {bound.cells} cells, promised is ε = {statement.epsilon:g}"
+    return [Finding(False, f"ball arithmetic, other code: {derived}: {undecided}")]
+
+
+def _rounded_up(epsilon: float) -> str:
+    """Ten digits, none of them too small."""
+    return f"{Context(prec=10, rounding=ROUND_CEILING).create_decimal(epsilon).normalize():f}"
 
 
 def _facts(content: dict[str, Any], statement: PrivacyStatement, schema: Schema | None) -> Finding:
@@ -129,23 +160,42 @@ def _entry(content: dict[str, Any], ledger: str) -> Finding:
     entry = content["ledger"]
     if entry is None:
         return Finding(False, "no ledger was charged for this release")
-    budget = Budget(entry["dataset"], ledger)
+    place = f"entry {entry['number']} of {entry['dataset']!r} in the ledger"
     try:
-        budget.confirm(entry["number"], entry["digest"], content["fingerprint"])
+        budget = Budget(entry["dataset"], ledger)
+        # The fingerprint of what is there, not the one that the file states.
+        budget.confirm(entry["number"], entry["digest"], fingerprint_of(content))
         account = budget.account()
         reserved = next(release for release in account.releases if release.number == entry["number"])
     except DpermError as error:
         return Finding(False, str(error))
     if event_to_list(reserved.event) != content["events"] or account.adjacency != content["privacy"]["adjacency"]:
-        return Finding(False, f"entry {entry['number']} of {entry['dataset']!r} in the ledger is for other events")
-    return Finding(True, f"entry {entry['number']} of {entry['dataset']!r} in the ledger is this release")
+        return Finding(False, f"{place} is for other events")
+    return Finding(True, f"{place} is this release")
 
 
 def ledger_of(content: dict[str, Any]) -> str | None:
-    """The ledger that is named by DPERM_LEDGER, or else the user's own, if it knows the release; None if not."""
-    for place in (os.environ.get("DPERM_LEDGER"), default_ledger()):
-        if place and isinstance(content.get("ledger"), dict):
-            with suppress(DpermError, KeyError, TypeError):
-                if _entry(content, place).holds:
-                    return place
+    """The ledger at hand that is to be asked: that of DPERM_LEDGER or the user's own, if it knows the dataset.
+
+    Of two that know it the one that confirms the release is asked. None if neither knows the dataset: then nobody
+    confirms the release.
+    """
+    entry = content.get("ledger")
+    if model_from(content) is None or entry is None:
+        return None
+    places = dict.fromkeys(filter(None, (os.environ.get("DPERM_LEDGER"), _own_ledger())))
+    knowing = [place for place in places if _knows(place, entry["dataset"])]
+    return next((place for place in knowing if _entry(content, place).holds), knowing[0] if knowing else None)
+
+
+def _own_ledger() -> str | None:
+    with suppress(InvalidParameter):  # a user without a home folder
+        return default_ledger()
     return None
+
+
+def _knows(place: str, dataset: str) -> bool:
+    with suppress(DpermError):
+        names = [budget.dataset for budget in budgets(place)]
+        return spelling(dataset, names) in names
+    return False

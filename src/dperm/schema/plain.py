@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dperm.errors import InvalidParameter
+from dperm.files import read_text
+from dperm.printable import one_line
 from dperm.schema.columns import Bins, Category, Column, Number
 from dperm.schema.table import Amount, Classes, Schema, Target
+
+_MOST_BYTES = 2**24
 
 
 def load_schema(path: str | Path) -> Schema:
@@ -21,17 +25,19 @@ def load_schema(path: str | Path) -> Schema:
         Where it is.
     """
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidParameter(f"{path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise InvalidParameter(f"{path} is not UTF-8 text.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidParameter(f"{path} is not TOML: {error}.") from None
-    try:
+        content = tomllib.loads(read_text(path, _MOST_BYTES))
         return schema_from_dict(content)
+    except UnicodeDecodeError:
+        raise InvalidParameter(f"{one_line(path)} is not UTF-8 text.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidParameter(f"{one_line(path)} is not TOML: {one_line(error)}.") from None
+    except RecursionError:
+        raise InvalidParameter(f"{one_line(path)} is not a schema: it is nested too deeply.") from None
     except InvalidParameter as error:
-        raise InvalidParameter(f"{path}: {error}") from None
+        message = str(error)
+    except ValueError:  # a whole number of thousands of digits
+        message = "it is not TOML that can be used."
+    raise InvalidParameter(message if message.startswith(one_line(path)) else f"{one_line(path)}: {message}")
 
 
 def schema_from_dict(content: Any) -> Schema:

@@ -1,5 +1,6 @@
 """The demo: private logistic regression on Covertype against the non-private optimum."""
 
+import io
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,10 @@ from rich.table import Table
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.datasets.covertype import Covertype, load_covertype
-from dperm.errors import DpermError
+from dperm.errors import DpermError, InvalidParameter
+from dperm.files import make_folder, write_whole
 from dperm.planning.minimize import minimize
+from dperm.printable import one_line
 from dperm.problem import Problem
 from dperm.problem.losses import Logistic
 from dperm.problem.regularizers import L2
@@ -29,6 +32,8 @@ STRENGTH, DELTA = 0.01, 1e-6
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 SHOWN_EPSILON = 1.0
 FITS_EACH = 3
+# Fewer rows may be of one class; of more, too few are left to test on.
+FEWEST_ROWS, MOST_ROWS = 100, 500_000
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,10 @@ def run_demo(output: Path, console: Console, n_train: int = 200_000) -> Path:
     Path
         The picture.
     """
+    if not FEWEST_ROWS <= n_train <= MOST_ROWS:
+        raise InvalidParameter(f"the demo takes {FEWEST_ROWS} to {MOST_ROWS} training rows, got {n_train}.")
+    make_folder(output)
+    pyplot()  # where it is missing, this fails now and not after a minute
     data = load_covertype(n_train)
     problem = Problem(Logistic(), L2(STRENGTH))
     console.print(f"Covertype: {n_train} rows of {data.X.shape[1]} columns, class 2 against the rest, λ = {STRENGTH}")
@@ -71,7 +80,7 @@ def run_demo(output: Path, console: Console, n_train: int = 200_000) -> Path:
     console.print(_table(lines))
     console.print(f"\nThe statement of a fit at ε = {SHOWN_EPSILON:g}:\n{statement}\n", highlight=False, soft_wrap=True)
     picture = _draw(lines, best_accuracy, output / "covertype.png")
-    console.print(f"picture: {picture}", soft_wrap=True)
+    console.print(f"picture: {one_line(picture)}", soft_wrap=True, markup=False)
     return picture
 
 
@@ -146,7 +155,8 @@ def _draw(lines: list[Line], best_accuracy: float, path: Path) -> Path:
         axes.grid(color="0.9")
         axes.legend(frameon=False)
     figure.suptitle(f"Covertype, λ = {STRENGTH:g}, δ = {DELTA:g}, adjacency replace_one")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=120, format="png")
     plt.close(figure)
+    write_whole(path, drawn.getvalue())
     return path

@@ -31,16 +31,19 @@ _COMPILED_SOURCES = (
     "problem",
     "trusted/objectives",
     "trusted/row_norms.py",
-    "trusted/noise.py",
+    "trusted/exact",
     "trusted/compiling.py",
 )
 
 
 def compile_kernel(function: Callable[..., Any]) -> Any:
     """Compile a kernel of this package when it is first called, or take it from disk."""
-    dispatcher = _named(numba.njit(**_KERNEL)(function))
-    dispatcher._cache = _Cache(function)
-    return dispatcher
+    return _kept(numba.njit(**_KERNEL)(function))
+
+
+def compile_exact(function: Callable[..., Any]) -> Any:
+    """The same without any reordering: rounding is as written."""
+    return _kept(numba.njit(**_AS_WRITTEN)(function))
 
 
 @functools.cache
@@ -49,8 +52,26 @@ def compiled(function: Callable[..., Any]) -> Any:
     return _named(numba.njit(**_AS_WRITTEN)(function))
 
 
+def compile_with_fallback(function: Callable[..., Any]) -> Any:
+    """The same for a function that calls interpreted code in rare cases: it holds Python's lock."""
+    return _kept(numba.njit(**{**_AS_WRITTEN, "nogil": False})(function))
+
+
+def _kept(dispatcher: Any) -> Any:
+    dispatcher._cache = _Cache(dispatcher.py_func)
+    return _named(dispatcher)
+
+
 class _Cache(FunctionCache):  # type: ignore[misc]
-    """numba's own, but for functions of other people, and for files that cannot be read."""
+    """numba's own, but for functions of other people, for files that cannot be read, and for called functions.
+
+    numba compiles a function again when its own file has changed. Here it does when any file has that compiled code
+    comes from.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = _sources_digest()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         with suppress(Exception):  # an unreadable file must cost time and nothing else

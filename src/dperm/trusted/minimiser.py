@@ -93,9 +93,12 @@ def minimiser(
 
     def is_short(w: Array, subgradient: Array) -> bool:
         rounding = sums.objective.gradient_rounding(setting, float(np.linalg.norm(w)))
-        rounding += pull_rounding(decay * float(np.linalg.norm(w)) + ridge * float(np.linalg.norm(w - start)))
+        pulled = decay * float(np.linalg.norm(w)) + ridge * float(np.linalg.norm(w - start))
+        rounding += term_rounding + pull_rounding(pulled)
         return float(np.linalg.norm(subgradient)) + rounding <= 0.5 * tolerance
 
+    # Of b itself, which is a rounded draw of a real vector, and of its mean in the gradient.
+    term_rounding = pull_rounding(float(np.linalg.norm(linear)) / setting.n)
     w = start
     plain = isinstance(problem.regularizer, NoRegularizer | L2) and isinstance(problem.domain, WholeSpace)
     if plain and sums.objective.has_hessian and w.size <= _LARGEST_HESSIAN:

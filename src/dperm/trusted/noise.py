@@ -1,31 +1,28 @@
 """Noise: drawn and added here. Nothing computed from rows leaves `trusted/` by any other way.
 
-Randomness comes from a cryptographic generator, keyed by the operating system unless a seed is given.
+What leaves is the correctly rounded value of the ideal mechanism, to the last bit: docs/proofs/exact.md. Randomness
+comes from ChaCha20, keyed by the operating system unless a seed is given.
 """
 
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from randomgen import ChaCha
 
 from dperm.accounting.events import Event, NotPrivate
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
-from dperm.trusted.compiling import compile_kernel
+from dperm.trusted.exact.radial import add_radial
+from dperm.trusted.exact.rounding import add_gaussian, add_laplace
+from dperm.trusted.exact.selection import exponential_choice, laplace_choice
+from dperm.trusted.exact.words import Stream, fresh_key, stream_of
 
 Array = NDArray[np.float64]
 
 # What `Randomness` draws from, for the privacy statement.
 GENERATOR = "ChaCha20"
-
-
-@compile_kernel
-def _add(exact, drawn):  # type: ignore[no-untyped-def]
-    return exact + drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +43,12 @@ class Noise:
     calibrated: CalibratedPlan
     randomness: "Randomness"
 
-    # Turns an exact number and drawn noise into what may be released, in compiled loops and elsewhere.
-    join: ClassVar[Any] = staticmethod(_add)
+    # Each turns a vector of exact numbers, in place, into what may be released, given a scale and a stream of random
+    # words. A scale of 0 is a run without noise. "Gamma" is one vector of density ∝ exp(−‖b‖₂), the others are
+    # independent numbers.
+    adders: ClassVar[dict[str, Any]] = {"Gaussian": add_gaussian, "Laplace": add_laplace, "Gamma": add_radial}
+    # Each gives the place of the largest of some scores after noise, given a scale, the sensitivity and a stream.
+    choosers: ClassVar[dict[str, Any]] = {"Gumbel": exponential_choice, "Laplace": laplace_choice}
 
     @property
     def distribution(self) -> str:
@@ -68,35 +69,41 @@ class Noise:
 
     def release(self, exact: Array, sensitivity: float) -> Array:
         """What may be released: the exact answer plus noise for this sensitivity."""
-        return self._pass(exact, self.distribution, self.calibrated.sigma(self.item, sensitivity))
+        return self._add(exact, self.distribution, self._scale(sensitivity))
 
     def release_hidden(self, exact: Array, distribution: str, scale: float) -> Array:
         """The same with noise whose scale the mechanism fixes, and whose cost is part of its event."""
-        return self._pass(exact, distribution, scale)
+        return self._add(exact, distribution, 0.0 if self.calibrated.noise_multiplier is None else scale)
 
     def release_steps(
-        self, loop: Callable[[Any, Array], tuple[Array, Array]], shape: tuple[int, int], sensitivity: float
+        self, loop: Callable[[Any, float, Stream], tuple[Array, Array]], sensitivity: float
     ) -> tuple[Array, Array]:
-        """Run a compiled loop of steps in which every direction is joined with its row of drawn noise.
+        """Run a compiled loop of steps that adds noise to every direction.
 
         Parameters
         ----------
         loop : callable
-            Takes `join` and the drawn noise; returns iterates and directions.
-        shape : tuple
-            Number of steps, and of coefficients.
+            Takes the compiled function that adds noise in place, the scale and the stream of random words; returns
+            iterates and directions.
         sensitivity : float
             Of the mean in one step.
         """
-        return loop(self.join, self._draw(shape, self.distribution, self.calibrated.sigma(self.item, sensitivity)))
+        return loop(self.adders[self.distribution], self._scale(sensitivity), self.randomness.noise)
 
-    def _pass(self, exact: Array, distribution: str, scale: float) -> Array:
-        return np.asarray(self.join.py_func(exact, self._draw(exact.shape, distribution, scale)))
+    def choose(self, scores: Array, sensitivity: float) -> int:
+        """The place of the largest score after noise, which alone may be released."""
+        scale = self._scale(sensitivity)
+        if scale == 0.0:
+            return int(scores.argmax())
+        return int(self.choosers[self.distribution](scores, scale, sensitivity, self.randomness.noise))
 
-    def _draw(self, shape: tuple[int, ...], distribution: str, scale: float) -> Array:
-        if self.calibrated.noise_multiplier is None:
-            return np.zeros(shape)
-        return scale * self.randomness.unit_noise(distribution, shape)
+    def _scale(self, sensitivity: float) -> float:
+        return 0.0 if self.calibrated.noise_multiplier is None else self.calibrated.sigma(self.item, sensitivity)
+
+    def _add(self, exact: Array, distribution: str, scale: float) -> Array:
+        released = np.array(exact, dtype=np.float64)
+        self.adders[distribution](released.reshape(-1), scale, self.randomness.noise)
+        return released
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +112,9 @@ class Randomness:
 
     Attributes
     ----------
-    noise : Generator
+    noise : Stream
         Adds noise.
-    sampling : Generator
+    sampling : Stream
         Picks batches.
     public_coin : Generator
         For choices that are public anyway, such as which iterate to return.
@@ -115,41 +122,19 @@ class Randomness:
         Whether somebody who knows the seed could take the noise off again.
     """
 
-    noise: np.random.Generator
-    sampling: np.random.Generator
+    noise: Stream
+    sampling: Stream
     public_coin: np.random.Generator
     seeded: bool
-
-    def unit_noise(self, distribution: str, shape: tuple[int, ...]) -> Array:
-        """Noise of scale 1; of shape (m, p) the same numbers as m draws of shape (p,), one after the other.
-
-        "Gaussian", "Laplace" and "Gumbel" are independent numbers. "Gamma" is one vector of density ∝ exp(−‖b‖₂), which
-        has a uniformly random direction and a Gamma-distributed length.
-        """
-        if distribution == "Gaussian":
-            return self.noise.standard_normal(shape)
-        if distribution == "Gamma":
-            normal = self.noise.standard_normal(shape)
-            return np.asarray(normal * (self.noise.standard_gamma(normal.size) / np.linalg.norm(normal)))
-        if distribution == "Laplace":
-            return self.noise.laplace(size=shape)
-        if distribution == "Gumbel":
-            exponential = -np.log(1.0 - self.noise.random(shape))
-            # Small ones win. 53 random bits end at 2⁻⁵³, where G = 37, which is not rare among 2p draws in T steps.
-            small = exponential < 2.0**-20
-            exponential[small] += 2.0**-53 * (1.0 - self.noise.random(np.count_nonzero(small)))
-            return np.asarray(-np.log(exponential))
-        raise InvalidParameter(f"there is no noise of the distribution {distribution!r}.")
 
     @classmethod
     def from_random_state(cls, random_state: Any) -> "Randomness":
         """Fresh operating-system keys for None, else streams derived from the seed."""
         if random_state is None:
-            bits = [ChaCha(key=secrets.randbits(256)) for _ in range(3)]
-        else:
-            bits = [ChaCha(child) for child in np.random.SeedSequence(seed_from(random_state)).spawn(3)]
-        noise, sampling, public_coin = (np.random.Generator(stream) for stream in bits)
-        return cls(noise, sampling, public_coin, seeded=random_state is not None)
+            return cls(stream_of(fresh_key()), stream_of(fresh_key()), np.random.default_rng(), seeded=False)
+        noise, sampling, public_coin = np.random.SeedSequence(seed_from(random_state)).spawn(3)
+        keys = [child.generate_state(8).astype(np.uint32) for child in (noise, sampling)]
+        return cls(stream_of(keys[0]), stream_of(keys[1]), np.random.default_rng(public_coin), seeded=True)
 
 
 def check_random_state(random_state: Any) -> None:

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dperm.trusted.exact.skips import take_cells
+from dperm.trusted.exact.words import Stream
+
 Indices = NDArray[np.intp]
 
-# Numbers that the batches and the noise of many steps may hold, drawn beforehand.
+# Numbers that the batches and the results of many steps may hold.
 _NUMBERS_AT_ONCE = 1_000_000
 
 
@@ -20,18 +23,12 @@ class Batches:
     edges: Indices
 
 
-def draw_batches(n_rows: int, rate: float, n_steps: int, sampling: np.random.Generator) -> Batches:
-    """Every row of a block in every step's batch independently with probability `rate`.
+def draw_batches(n_rows: int, rate: float, n_steps: int, sampling: Stream) -> Batches:
+    """Every row of a block in every step's batch independently with probability `rate`, exactly.
 
-    Poisson sampling of every row at every step: a binomial number of (step, row) cells, then a uniformly random set of
-    that size. Sorted, so that equal batches are added up in the same order.
+    Rows are in rising order, so that equal batches are added up in the same order.
     """
-    cells = n_steps * n_rows
-    if rate == 1.0:
-        chosen = np.arange(cells)
-    else:
-        size = sampling.binomial(cells, rate)
-        chosen = np.sort(sampling.choice(cells, size, replace=False, shuffle=False))
+    chosen = take_cells(n_steps * n_rows, rate, sampling)
     return Batches(chosen % max(n_rows, 1), np.searchsorted(chosen, n_rows * np.arange(n_steps + 1)))
 
 

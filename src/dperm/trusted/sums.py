@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dperm.problem import Problem
 from dperm.trusted.block import Block
+from dperm.trusted.exact.words import Stream
 from dperm.trusted.noise import Noise
 from dperm.trusted.objectives import Steps, objective_of
 from dperm.trusted.sampling import Batches, draw_batches
@@ -29,11 +30,11 @@ class RowSums:
         What is minimised.
     pool : Executor
         Threads.
-    sampling : Generator
+    sampling : Stream
         Draws batches.
     """
 
-    def __init__(self, source: Source, problem: Problem, pool: Executor, sampling: np.random.Generator) -> None:
+    def __init__(self, source: Source, problem: Problem, pool: Executor, sampling: Stream) -> None:
         self.source = source
         self.objective = objective_of(problem)
         self._problem, self._pool, self._sampling = problem, pool, sampling
@@ -44,10 +45,17 @@ class RowSums:
             self.objective.gradient_sum(self._sample(block, rate), w, bound, self._pool) for block in self._blocks()
         )
 
-    def difference(self, w: Array, anchor: Array, bound: float, rate: float) -> Array:
-        """Σ ∇f(w, z_i) − ∇f(anchor, z_i) over a sample, every row's part at most `bound` long."""
+    def difference(
+        self, w: Array, anchor: Array, bound: float, rate: float, ball_smoothness: float | None = None
+    ) -> Array:  # fmt: skip
+        """Σ ∇f(w, z_i) − ∇f(anchor, z_i) over a sample, every row's part at most `bound` long.
+
+        With an L it also lies in the ball of diameter L‖w − anchor‖ around (L/2)(w − anchor).
+        """
         return add_up(
-            self.objective.difference_sum(block, self._batches(block, rate).rows, w, anchor, bound, self._pool)
+            self.objective.difference_sum(
+                block, self._batches(block, rate).rows, w, anchor, bound, self._pool, ball_smoothness
+            )
             for block in self._blocks()
         )
 
@@ -67,12 +75,11 @@ class RowSums:
         blocks = self._blocks()
         if self.objective.has_compiled_steps and isinstance(blocks, tuple) and len(blocks) == 1:
             batches = self._batches(blocks[0], rate, len(steps.step_sizes))
-            shape = (len(steps.step_sizes), steps.start.size)
 
-            def loop(join: Any, drawn: Array) -> tuple[Array, Array]:
-                return self.objective.steps(blocks[0], batches, steps, join, drawn)
+            def loop(add_noise: Any, scale: float, words: Stream) -> tuple[Array, Array]:
+                return self.objective.steps(blocks[0], batches, steps, add_noise, scale, words)
 
-            return noise.release_steps(loop, shape, sensitivity)
+            return noise.release_steps(loop, sensitivity)
         w, iterates, directions = steps.start, [], []
         for step_size in map(float, steps.step_sizes):
             if steps.anchor is None or steps.bound is None:

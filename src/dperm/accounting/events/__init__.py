@@ -1,6 +1,7 @@
 """Accounting events: what ran, each in a file of its own that owns its privacy curve."""
 
 from dperm.accounting.events.base import Event, SingleEvent
+from dperm.accounting.events.bounded_range import BoundedRange
 from dperm.accounting.events.composed import Composed, Repeated
 from dperm.accounting.events.concentrated import ZCDP
 from dperm.accounting.events.gaussian import Gaussian
@@ -12,6 +13,7 @@ from dperm.accounting.events.sampled import PoissonSampledGaussian
 
 __all__ = [
     "ZCDP",
+    "BoundedRange",
     "Composed",
     "Event",
     "Gaussian",

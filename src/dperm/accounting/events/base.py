@@ -1,5 +1,6 @@
 """What an accounting event is: what ran, with its privacy curve and all that composing it with others needs."""
 
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -57,7 +58,10 @@ class SingleEvent(Event):
     # Whether nothing but its ρ is known, so that turning it into a curve loses something.
     only_concentrated: ClassVar[bool] = False
 
-    # Whether `renyi` gives divergences.
+    # Whether those of one release are one block: their curve is known if they follow each other, beside others or not.
+    in_blocks: ClassVar[bool] = False
+
+    # Whether `renyi` gives divergences, so that it checks the curve.
     has_renyi_bound: ClassVar[bool] = False
 
     def leaves(self, count: int = 1) -> "Iterator[tuple[SingleEvent, int]]":
@@ -105,6 +109,11 @@ class SingleEvent(Event):
         """Rényi divergences of so many answers at these orders, by code that shares nothing with `curve`."""
         raise NotImplementedError(f"{type(self).__name__} has no Rényi bound")
 
+    def renyi_divergence(self, order: int, adjacency: "Adjacency") -> float:
+        """An upper bound on the Rényi divergence of one answer, whatever ran before it; infinite if none is known."""
+        rho = self.zcdp_rho(adjacency)
+        return math.inf if rho is None else order * rho * (1.0 + ROUNDING)
+
     # Many together
 
     @abstractmethod
@@ -118,6 +127,10 @@ class SingleEvent(Event):
     def loss(self, adjacency: "Adjacency", width: float) -> LossDistribution:
         """The privacy loss of one on a grid of this width: an upper bound, and it adds up under composition."""
         return discretised(self.curve(adjacency), self.scale(adjacency), width)
+
+    def losses(self, count: int, adjacency: "Adjacency", width: float) -> list[tuple[LossDistribution, int]]:
+        """The losses that so many of it add up to, with how often each is added."""
+        return [(self.loss(adjacency, width), count)]
 
     def loss_range(self, adjacency: "Adjacency") -> float:
         """About how wide the privacy loss is."""

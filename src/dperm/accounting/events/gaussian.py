@@ -9,6 +9,7 @@ from dperm.accounting.central_limit import central_limit_precision
 from dperm.accounting.curve import ROUNDING, Array, Curve, GaussianCurve
 from dperm.accounting.events.base import Parts, SingleEvent
 from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.privacy_loss import LossDistribution, relation
 from dperm.accounting.renyi import renyi_divergences
 from dperm.validation import size
 
@@ -46,6 +47,14 @@ class Gaussian(SingleEvent):
     def curve(self, adjacency: Adjacency) -> Curve:
         """The exact curve."""
         return GaussianCurve(adjacency.records_moved / self.noise_multiplier * (1.0 + ROUNDING))
+
+    def loss(self, adjacency: Adjacency, width: float) -> LossDistribution:
+        """From the law itself: `discretised` would evaluate its curve at fewer points."""
+        from dp_accounting.pld import privacy_loss_distribution as distributions
+
+        return distributions.from_gaussian_mechanism(
+            self.noise_multiplier, value_discretization_interval=width, neighboring_relation=relation(adjacency)
+        )
 
     def zcdp_rho(self, adjacency: Adjacency) -> float:
         """μ²/2."""

@@ -12,13 +12,13 @@ from dperm.accounting.curve import FINE_GRID, Curve, gaussian_delta, gaussian_ep
 from dperm.accounting.events.base import SingleEvent
 from dperm.accounting.events.gaussian import Gaussian, total_precision
 from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.loss_sum import LossSum
 from dperm.accounting.privacy_loss import (
     LARGEST_GRID,
     NO_GRID,
-    convolution_rounding,
     gaussian_grid_width,
     gaussian_loss_range,
-    relation,
+    mass_rounding,
 )
 from dperm.accounting.renyi import renyi_epsilon
 
@@ -49,7 +49,7 @@ class SampledCurve(Curve):
         if self._has_hardly_any_noise:
             return by_draw
         try:
-            by_pld = max(0.0, float(self.distribution().get_delta(epsilon))) + self._rounding
+            by_pld = self.distribution().get_delta_for_epsilon(epsilon) + self._rounding
         except NO_GRID:
             return by_draw
         return min(by_draw, by_pld)
@@ -73,12 +73,12 @@ class SampledCurve(Curve):
         if left <= 0.0:
             return math.inf
         try:
-            return float(self.distribution(points).get_epsilon(left))
+            return self.distribution(points).get_epsilon_for_delta(left)
         except NO_GRID:  # no bound is known, so none is promised
             return math.inf
 
-    def distribution(self, points: int = FINE_GRID) -> Any:
-        """An accountant of dp-accounting that has composed all of it on one grid."""
+    def distribution(self, points: int = FINE_GRID) -> LossSum:
+        """The privacy loss of all of it on one grid."""
         parts, precision = self._sampled, total_precision(self.parts)
         # All Gaussians together are one Gaussian, exactly; composing them on the grid would only lose.
         if precision:
@@ -96,7 +96,7 @@ class SampledCurve(Curve):
 
     @property
     def _rounding(self) -> float:
-        return convolution_rounding(sum(count for _, count in self._sampled))
+        return mass_rounding(sum(count for _, count in self._sampled))
 
     # By the probability of a draw
 
@@ -141,17 +141,10 @@ def draw_probability(rates: list[tuple[float, int]]) -> float:
 
 # Kept, because a calibrated plan is asked for its ε and its δ again by whoever states them.
 @functools.lru_cache(maxsize=32)
-def composed_distribution(parts: tuple[tuple[Any, int], ...], adjacency: Adjacency, points: int) -> Any:
-    """The accountant of dp-accounting for these events, on one grid that is fine enough for each."""
-    from dp_accounting import pld
-
+def composed_distribution(parts: tuple[tuple[Any, int], ...], adjacency: Adjacency, points: int) -> LossSum:
+    """The privacy loss of these events together, on one grid that is fine enough for each."""
     widest = max(gaussian_loss_range(leaf.noise_multiplier, adjacency) for leaf, _ in parts)
     needed = min(gaussian_grid_width(leaf.noise_multiplier, count, adjacency, points) for leaf, count in parts)
     width = max(needed, widest / LARGEST_GRID)
-    accountant = pld.PLDAccountant(relation(adjacency), value_discretization_interval=width)
-    # Powers of a discretised loss may overflow where it is repeated millions of times: an error, never a nan that
-    # compares as it likes.
-    with np.errstate(over="raise", invalid="raise"):
-        for leaf, count in parts:
-            accountant.compose(leaf.to_dp_event(), count)
-    return accountant
+    with np.errstate(over="raise", invalid="raise"):  # an error, never a nan that compares as it likes
+        return LossSum([(leaf.loss(adjacency, width), count) for leaf, count in parts], width)

@@ -6,17 +6,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Composed, Event, Gaussian, Pure, event_from_list, event_to_list
+from dperm.accounting.filter import Filter
 from dperm.accounting.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON, Adjacency, Guarantee
 from dperm.errors import BudgetExceeded, InvalidParameter
 from dperm.files import canonical
 
 if TYPE_CHECKING:  # SQLAlchemy is an extra
     from dperm.accounting.ledger.tables import Entry, Ledger
+
+
+# The two kinds of analysts.
+_LOOKS = "each release may be chosen in view of earlier results"
+_FIXED = "all releases are fixed before the first"
 
 
 @dataclass(frozen=True)
@@ -56,30 +62,45 @@ class Account:
     ----------
     dataset : str
         Its name.
-    guarantee : Guarantee
-        What all releases together must keep.
     adjacency : Adjacency
         Which two tables it is about.
     created : str
         When, UTC.
-    spent : float
-        ε at the budget's δ of everything reserved, composed.
+    rule : Rule
+        How the budget is checked.
+    filtered : float
+        ε at the budget's δ of everything reserved, for an analyst who may have chosen each release in view of the
+        results before it.
+    composed : float
+        The same, if all releases were fixed before the first.
     releases : tuple of Spending
         One for each reservation, the oldest first.
 
     Examples
     --------
-    >>> account = Account("adult", Guarantee(3.0, 1e-5), Adjacency.REPLACE_ONE, "2026-11-16T12:00:00+00:00", 0.0, ())
+    >>> rule = Rule(Filter.of(Guarantee(3.0, 1e-5)), fixed_in_advance=False)
+    >>> account = Account("adult", Adjacency.REPLACE_ONE, "2026-11-16T12:00:00+00:00", rule, 0.0, 0.0, ())
     >>> account.left, round(account.largest(1e-5), 3)
     (3.0, 3.0)
     """
 
     dataset: str
-    guarantee: Guarantee
     adjacency: Adjacency
     created: str
-    spent: float
+    rule: "Rule"
+    filtered: float
+    composed: float
     releases: tuple[Spending, ...]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all releases together must keep."""
+        return self.rule.filter.guarantee
+
+    @property
+    def spent(self) -> float:
+        """The one of the two ε that the budget is checked by."""
+        return self.composed if self.rule.fixed_in_advance else self.filtered
 
     @property
     def left(self) -> float:
@@ -94,6 +115,15 @@ class Account:
         budget = f"(δ = {self.guarantee.delta:g}, {self.adjacency})"
         return f"ε = {spent} of {self.guarantee.epsilon:g} spent, at least {left} left {budget}"
 
+    @property
+    def explanation(self) -> str:
+        """For whom that holds, and the other of the two numbers; rounded to the safe side."""
+        if rounded_up(self.filtered) == rounded_up(self.composed):
+            return f"this holds if {_FIXED if self.rule.fixed_in_advance else _LOOKS}"
+        if self.rule.fixed_in_advance:
+            return f"this holds if {_FIXED}; if {_LOOKS}, ε = {rounded_up(self.filtered)} is spent"
+        return f"this holds if {_LOOKS}; if {_FIXED}, ε = {rounded_up(self.composed)} is spent"
+
     def largest(self, delta: float) -> float:
         """The largest ε at this δ of one further Gaussian release (pure for δ = 0) that fits; 0 if none does.
 
@@ -103,7 +133,7 @@ class Account:
 
         def fits(epsilon: float) -> bool:
             further = event_text(_one_release(Guarantee(epsilon, delta), self.adjacency))
-            return _epsilon((*before, further), self.guarantee.delta, self.adjacency) <= self.guarantee.epsilon
+            return self.rule.epsilon((*before, further), self.adjacency) <= self.guarantee.epsilon
 
         low, high = 0.0, self.guarantee.epsilon
         while high < LARGEST_EPSILON and fits(high):
@@ -132,28 +162,66 @@ class Settled:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """How a budget is checked: by a filter, or by composition if all releases are fixed in advance."""
+
+    filter: Filter
+    fixed_in_advance: bool
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> "Rule":
+        """Read the first entry of a budget. Without a filter it was made for releases that are fixed in advance."""
+        guarantee = Guarantee(content["epsilon"], content["delta"])
+        if "filter" not in content:
+            return cls(Filter.of(guarantee), fixed_in_advance=True)
+        return cls(Filter.from_numbers(guarantee, **dict(content["filter"])), fixed_in_advance=False)
+
+    def to_content(self) -> dict[str, Any]:
+        """What the first entry of a budget holds of it."""
+        guarantee = {"epsilon": float(self.filter.guarantee.epsilon), "delta": float(self.filter.guarantee.delta)}
+        return guarantee if self.fixed_in_advance else guarantee | {"filter": self.filter.numbers()}
+
+    def epsilon(self, texts: tuple[str, ...], adjacency: Adjacency) -> float:
+        """ε of these releases at the budget's δ."""
+        if self.fixed_in_advance:
+            return _composed(texts, self.filter.guarantee.delta, adjacency)
+        return _filtered(texts, self.filter, adjacency)
+
+
+@dataclass(frozen=True)
 class History:
     """What the entries of a budget say."""
 
     created: "Entry"
-    guarantee: Guarantee
+    rule: Rule
     adjacency: Adjacency
     reserved: list[Reserved]
     settled: dict[int, Settled]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all releases together must keep."""
+        return self.rule.filter.guarantee
 
     def has(self, number: int, digest: str) -> bool:
         """Whether this reservation is among the entries."""
         return any((line.entry.number, line.entry.digest) == (number, digest) for line in self.reserved)
 
     def epsilon(self, *further: str) -> float:
-        """ε of everything reserved and of these further events, at the budget's δ."""
-        return _epsilon((*(line.text for line in self.reserved), *further), self.guarantee.delta, self.adjacency)
+        """ε of everything reserved and of these further events, at the budget's δ and by its rule."""
+        return self.rule.epsilon((*self._texts, *further), self.adjacency)
 
     def account(self) -> Account:
         """The same with what each release costs."""
+        filtered = _filtered(self._texts, self.rule.filter, self.adjacency)
+        composed = _composed(self._texts, self.guarantee.delta, self.adjacency)
         releases = tuple(map(self._spending, self.reserved))
         dataset, created = self.created.dataset, self.created.written_at
-        return Account(dataset, self.guarantee, self.adjacency, created, self.epsilon(), releases)
+        return Account(dataset, self.adjacency, created, self.rule, filtered, composed, releases)
+
+    @property
+    def _texts(self) -> tuple[str, ...]:
+        return tuple(line.text for line in self.reserved)
 
     def _spending(self, line: Reserved) -> Spending:
         entry, settled = line.entry, self.settled.get(line.entry.number)
@@ -162,7 +230,7 @@ class History:
             entry.digest,
             entry.written_at,
             None if settled is None else settled.entry.written_at,
-            _epsilon((line.text,), self.guarantee.delta, self.adjacency),
+            _composed((line.text,), self.guarantee.delta, self.adjacency),
             _event(line.text),
             None if settled is None else settled.fingerprint,
         )
@@ -175,7 +243,7 @@ def read_history(ledger: "Ledger", entries: "Sequence[Entry]") -> History:
     number = 0
     try:
         first = json.loads(entries[0].content)
-        guarantee = Guarantee(first["epsilon"], first["delta"])
+        rule = Rule.from_content(first)
         adjacency = Adjacency.parse(first["adjacency"])
         for entry in entries[1:]:
             number, content = entry.number, json.loads(entry.content)
@@ -189,7 +257,7 @@ def read_history(ledger: "Ledger", entries: "Sequence[Entry]") -> History:
         raise ledger.damaged(
             entries[0].dataset, number, "it says nothing that this version of dperm can read"
         ) from None
-    return History(entries[0], guarantee, adjacency, list(reserved.values()), settled)
+    return History(entries[0], rule, adjacency, list(reserved.values()), settled)
 
 
 def refusal(history: History, text: str) -> BudgetExceeded:
@@ -221,8 +289,14 @@ def rounded_down(epsilon: float) -> str:
 
 # Kept, because every look at a ledger composes the same releases again.
 @functools.lru_cache(maxsize=512)
-def _epsilon(texts: tuple[str, ...], delta: float, adjacency: Adjacency) -> float:
-    """ε of these releases together; of one alone by its own event, as its fit was calibrated."""
+def _filtered(texts: tuple[str, ...], rule: Filter, adjacency: Adjacency) -> float:
+    """ε of these releases, the oldest first, each perhaps chosen in view of the results before it."""
+    return rule.epsilon([_event(text) for text in texts], adjacency)
+
+
+@functools.lru_cache(maxsize=512)
+def _composed(texts: tuple[str, ...], delta: float, adjacency: Adjacency) -> float:
+    """ε of these releases, fixed in advance, together; of one alone by its own event, as its fit was calibrated."""
     events = [_event(text) for text in texts]
     if not events:
         return 0.0

@@ -2,21 +2,29 @@
 
 import json
 import os
-import unicodedata
+import shlex
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dperm.accounting.events import Event
+from dperm.accounting.filter import Filter
 from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.accounting.ledger.accounts import Account, History, event_text, read_history, refusal
+from dperm.accounting.ledger.accounts import Account, History, Rule, event_text, read_history, refusal
+from dperm.accounting.ledger.names import check_text, new_name, spelling
 from dperm.accounting.ledger.places import user_folder, without_password
-from dperm.errors import DpermError, InvalidParameter, LedgerDamaged
+from dperm.errors import Consequence, DpermError, InvalidParameter, LedgerDamaged, NotSettled
+from dperm.files import make_folder
 
 if TYPE_CHECKING:  # SQLAlchemy is an extra
     from dperm.accounting.ledger.tables import Entry, Ledger
+
+# A server that is restarted is back after a while. What is not settled then is settled by hand: dperm budget settle.
+_SECONDS_BEFORE_SETTLING_AGAIN = (1.0, 5.0, 15.0)
 
 
 def default_ledger() -> str:
@@ -46,7 +54,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be a name or a place."""
-        _check_text("dataset", self.dataset)
+        check_text("dataset", self.dataset)
         if isinstance(self.ledger, os.PathLike):
             object.__setattr__(self, "ledger", os.fspath(self.ledger))
         if self.ledger is not None and (not isinstance(self.ledger, str) or not self.ledger or "\0" in self.ledger):
@@ -58,20 +66,30 @@ class Budget:
 
     @classmethod
     def create(
-        cls, dataset: str, guarantee: Guarantee, adjacency: str = "replace_one", ledger: str | None = None
+        cls,
+        dataset: str,
+        guarantee: Guarantee,
+        adjacency: str = "replace_one",
+        ledger: str | None = None,
+        fixed_in_advance: bool = False,
     ) -> "Budget":
         """Set what all releases from a dataset together may spend, for good.
 
         Parameters
         ----------
         dataset : str
-            A name of at most 200 characters; one that has a budget is refused, and nothing is changed.
+            A name of at most 200 visible characters, kept in Unicode's composed form; one that has a budget, or
+            looks like one that has, is refused, and nothing is changed.
         guarantee : Guarantee
             What all releases together must keep.
         adjacency : {"replace_one", "add_remove"}
             Which two tables it is about; every fit must be about the same.
         ledger : str, optional
             A SQLAlchemy URL, or the path of a SQLite file; by default `default_ledger()`.
+        fixed_in_advance : bool
+            Declare that solver, settings, ε and δ of every release are fixed before the first of them. More fits into
+            the budget then, and every page has this declaration to sign. By default each release may be chosen in view
+            of the results before it.
 
         Returns
         -------
@@ -81,21 +99,21 @@ class Budget:
         budget = cls(dataset, ledger)
         if not isinstance(guarantee, Guarantee):
             raise InvalidParameter("guarantee must be a Guarantee, for instance Guarantee(3.0, 1e-5).")
-        content = {
-            "id": uuid.uuid4().hex,
-            "epsilon": float(guarantee.epsilon),
-            "delta": float(guarantee.delta),
-            "adjacency": Adjacency.parse(adjacency).value,
-        }
+        if not isinstance(fixed_in_advance, bool):
+            raise InvalidParameter(f"fixed_in_advance must be True or False, got {fixed_in_advance!r}.")
+        rule = Rule(Filter.of(guarantee), fixed_in_advance)
+        content = {"id": uuid.uuid4().hex, "adjacency": Adjacency.parse(adjacency).value} | rule.to_content()
         if ledger is None:
-            _make_folder(Path(default_ledger()).parent)
-        budget._ledger().create(dataset, content)
+            make_folder(Path(default_ledger()).parent)
+        place = budget._ledger()
+        budget = cls(new_name(dataset, place.datasets()), ledger)
+        place.create(budget.dataset, content)
         return budget
 
     def check(self, event: Event, adjacency: Adjacency) -> None:
         """Raise `BudgetExceeded` if a release would not fit now; the ledger is only read."""
         text = event_text(event)
-        history = self._history(self._ledger().read(self.dataset), adjacency)
+        history = self._history(self._ledger().read(self._name()), adjacency)
         if not history.epsilon(text) <= history.guarantee.epsilon:
             raise refusal(history, text)
 
@@ -121,18 +139,25 @@ class Budget:
         LedgerDamaged
             If the ledger is not what it was; nothing was written.
         """
-        text, entry = event_text(event), None
-        with self._ledger().open(self.dataset) as chain:
-            history = self._history(chain.entries, adjacency)
-            if history.epsilon(text) <= history.guarantee.epsilon:
-                entry = chain.append("reserved", {"events": json.loads(text)})
+        text, name, entry = event_text(event), self._name(), None
+        try:
+            with self._ledger().open(name) as chain:
+                history = self._history(chain.entries, adjacency)
+                if history.epsilon(text) <= history.guarantee.epsilon:
+                    entry = chain.append("reserved", {"events": json.loads(text)})
+        except BaseException as error:
+            if entry is not None:  # the database may have written it all the same
+                look = f"dperm budget show {shlex.quote(name)}"
+                error.add_note(Consequence(f"reservation {entry.number} counts as spent if it is there: {look}"))
+            raise
         if entry is None:  # the sentence takes a search, for which others need not wait
             raise refusal(history, text)
-        return Reservation(self, entry.number, entry.digest)
+        budget = Budget(name, self.ledger)
+        return Reservation(budget, entry.number, entry.digest, history.rule.fixed_in_advance)
 
     def account(self) -> Account:
         """What the budget is and what was spent of it, after the whole ledger was verified."""
-        return self._history(self._ledger().read(self.dataset)).account()
+        return self._history(self._ledger().read(self._name())).account()
 
     def confirm(self, number: int, digest: str, fingerprint: str) -> None:
         """Raise `LedgerDamaged` unless this reservation is in the ledger and was settled with this fingerprint.
@@ -145,10 +170,11 @@ class Budget:
             Of what was released.
         """
         ledger = self._ledger()
-        history = self._history(ledger.read(self.dataset))
+        history = self._history(ledger.read(self._name()))
         settled = history.settled.get(number) if history.has(number, digest) else None
         if settled is None or settled.fingerprint != fingerprint:
-            what = "was settled with another release" if settled else "is not there, or was never settled"
+            absent = "was never settled" if history.has(number, digest) else "is not there"
+            what = "was settled with another release" if settled else absent
             raise LedgerDamaged(
                 f"reservation {number} of the budget {self.dataset!r} in {ledger} {what}, so the release or the ledger "
                 "is not what it was; put the original or the newest intact copy of the ledger back."
@@ -156,6 +182,10 @@ class Budget:
 
     def _ledger(self) -> "Ledger":
         return _open(self.ledger)
+
+    def _name(self) -> str:
+        """The name as the ledger spells it; plain ASCII has one form only."""
+        return self.dataset if self.dataset.isascii() else spelling(self.dataset, self._ledger().datasets())
 
     def _history(self, entries: "Sequence[Entry]", adjacency: Adjacency | None = None) -> History:
         """Read the entries; refuse a release about other tables than the budget."""
@@ -178,32 +208,65 @@ class Reservation:
         What it is charged to.
     number, digest : int, str
         Its entry in the ledger.
+    fixed_in_advance : bool
+        Whether the budget is for releases that are fixed in advance.
     """
 
     budget: Budget
     number: int
     digest: str
+    fixed_in_advance: bool = False
 
     def settle(self, fingerprint: str) -> None:
-        """Note what was released, once.
+        """Note what was released, once; again and again for a while if the ledger cannot be used.
 
         Parameters
         ----------
         fingerprint : str
             Of the release, at most 200 characters.
+
+        Raises
+        ------
+        NotSettled
+            If the ledger could not be used; the reservation counts as spent, and may be settled later.
         """
-        _check_text("fingerprint", fingerprint)
-        ledger, dataset = self.budget._ledger(), self.budget.dataset
+        check_text("fingerprint", fingerprint)
+        for seconds in (*_SECONDS_BEFORE_SETTLING_AGAIN, None):
+            try:
+                return self._settle(fingerprint)
+            except (InvalidParameter, LedgerDamaged):
+                raise
+            except DpermError as error:
+                if seconds is None:
+                    raise NotSettled(f"the ledger does not know what was released: {error}") from None
+                time.sleep(seconds)
+        return None
+
+    def _settle(self, fingerprint: str) -> None:
+        ledger, dataset = self.budget._ledger(), self.budget._name()
         with ledger.open(dataset) as chain:
             history = read_history(ledger, chain.entries)
             if not history.has(self.number, self.digest):
                 raise ledger.damaged(dataset, self.number, "the reservation of this release is not there")
-            if self.number in history.settled:
+            settled = history.settled.get(self.number)
+            if settled is None:
+                chain.append("settled", {"reservation": self.number, "fingerprint": fingerprint})
+            elif settled.fingerprint != fingerprint:  # the same again is an answer that was lost on its way
                 raise InvalidParameter(
                     f"reservation {self.number} of the budget {dataset!r} is settled already; "
                     "every release needs a reservation of its own."
                 )
-            chain.append("settled", {"reservation": self.number, "fingerprint": fingerprint})
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Whatever goes wrong inside says that this reservation counts as spent."""
+        try:
+            yield
+        except BaseException as error:
+            error.add_note(
+                Consequence(f"reservation {self.number} of the budget {self.budget.dataset!r} counts as spent")
+            )
+            raise
 
 
 def budgets(ledger: str | None = None) -> tuple[Budget, ...]:
@@ -212,9 +275,12 @@ def budgets(ledger: str | None = None) -> tuple[Budget, ...]:
     Parameters
     ----------
     ledger : str, optional
-        A SQLAlchemy URL, or the path of a SQLite file; by default `default_ledger()`.
+        A SQLAlchemy URL, or the path of a SQLite file; by default `default_ledger()`, which need not be there yet.
     """
-    return tuple(Budget(dataset, ledger) for dataset in _open(ledger).datasets())
+    place = _open(ledger)
+    if ledger is not None and place.is_missing_file():
+        raise InvalidParameter(f"there is no file {place}.")
+    return tuple(Budget(dataset, ledger) for dataset in place.datasets())
 
 
 def _open(ledger: str | None) -> "Ledger":
@@ -223,17 +289,3 @@ def _open(ledger: str | None) -> "Ledger":
     except ModuleNotFoundError:
         raise DpermError("keeping a budget needs SQLAlchemy: pip install 'dperm[ledger]'.") from None
     return Ledger(default_ledger() if ledger is None else ledger)
-
-
-def _check_text(name: str, value: object) -> None:
-    if not isinstance(value, str) or not value.strip():
-        raise InvalidParameter(f"{name} must be text that is not empty.")
-    if len(value) > 200 or any(unicodedata.category(character) in {"Cc", "Cs"} for character in value):
-        raise InvalidParameter(f"{name} must be at most 200 characters, without control characters.")
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidParameter(f"{folder} cannot be made: {error.strerror}.") from None

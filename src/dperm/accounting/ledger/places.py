@@ -1,4 +1,4 @@
-"""Folders of the user, and how the place of a ledger is shown."""
+"""Folders of the user, the files of a ledger, and how its place is shown."""
 
 import os
 import re
@@ -16,6 +16,26 @@ def user_folder(variable: str, default: str) -> Path:
         return Path("~", default).expanduser() / "dperm"
     except RuntimeError:
         raise InvalidParameter(f"this user has no home folder; set {variable} to a folder that may be used.") from None
+
+
+def files_of(place: str) -> tuple[Path, ...]:
+    """The files that a ledger may consist of: none for a server.
+
+    Examples
+    --------
+    >>> [str(path) for path in files_of("sqlite:///team.db")]
+    ['team.db', 'team.db-journal', 'team.db-wal', 'team.db-shm']
+    """
+    scheme, found, rest = place.partition("://")
+    if found and not scheme.startswith("sqlite"):
+        return ()
+    name = rest.partition("?")[0].removeprefix("/") if found else place
+    return tuple(Path(name + ending) for ending in ("", "-journal", "-wal", "-shm"))
+
+
+def witness_folder() -> Path:
+    """Where this machine keeps notes of every ledger it has seen."""
+    return user_folder("XDG_STATE_HOME", ".local/state")
 
 
 def without_password(place: str) -> str:

@@ -6,13 +6,13 @@ the whole chain. Nothing is held between two calls: no connection, no lock, no s
 
 import hashlib
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
@@ -23,6 +23,7 @@ from dperm.accounting.ledger import witness
 from dperm.accounting.ledger.places import without_password
 from dperm.errors import DpermError, InvalidParameter, LedgerDamaged
 from dperm.files import canonical
+from dperm.printable import one_line
 
 _TABLES = sql.MetaData()
 _BUDGETS = sql.Table(
@@ -107,7 +108,7 @@ class Ledger:
     place: str
 
     def __str__(self) -> str:
-        return without_password(self.place)
+        return one_line(without_password(self.place))
 
     def create(self, dataset: str, content: Mapping[str, Any]) -> None:
         """Write the first entry of a budget, or raise if there is one of this name."""
@@ -127,7 +128,7 @@ class Ledger:
     def read(self, dataset: str) -> tuple[Entry, ...]:
         """All entries of a budget, verified."""
         seen = witness.seen()  # before the entries are read: another process may add some in between
-        if self._is_missing_file():
+        if self.is_missing_file():
             raise self._no_budget(dataset)
         with self._transaction(writes=False) as connection:
             entries = self._verified(dataset, *_rows(connection, dataset), seen)
@@ -138,7 +139,7 @@ class Ledger:
     def open(self, dataset: str) -> Iterator[OpenChain]:
         """Lock a budget and verify it; what is appended is on disk when the block has ended without an error."""
         seen = witness.seen()
-        if self._is_missing_file():
+        if self.is_missing_file():
             raise self._no_budget(dataset)
         with self._transaction(writes=True) as connection:
             chain = OpenChain(connection, self._verified(dataset, *_rows(connection, dataset, lock=True), seen))
@@ -147,7 +148,7 @@ class Ledger:
 
     def datasets(self) -> tuple[str, ...]:
         """The names of all budgets."""
-        if self._is_missing_file():
+        if self.is_missing_file():
             return ()
         with self._transaction(writes=False) as connection:
             if not sql.inspect(connection).has_table(_BUDGETS.name):
@@ -201,14 +202,16 @@ class Ledger:
         )
 
     def _no_budget(self, dataset: str) -> InvalidParameter:
+        missing = ", and no such file" if self.is_missing_file() else ""
         return InvalidParameter(
-            f"there is no budget {dataset!r} in {self}; "
+            f"there is no budget {dataset!r} in {self}{missing}; "
             f"make one there: dperm budget create {shlex.quote(dataset)} --epsilon 3 --delta 1e-5 [--ledger …]"
         )
 
-    def _is_missing_file(self) -> bool:
+    def is_missing_file(self) -> bool:
+        """Whether it is a SQLite file that is not there."""
         url = self._url()
-        return url.get_backend_name() == "sqlite" and not Path(str(url.database)).exists()
+        return url.get_backend_name() == "sqlite" and not os.path.exists(str(url.database))
 
     def _url(self) -> sql.URL:
         try:

@@ -9,9 +9,8 @@ import functools
 import os
 import re
 import warnings
-from pathlib import Path
 
-from dperm.accounting.ledger.places import user_folder
+from dperm.accounting.ledger.places import witness_folder
 from dperm.errors import DpermError, NoWitnessWarning
 from dperm.files import write_whole
 
@@ -24,7 +23,7 @@ def seen() -> dict[str, Seen]:
     """The number and digest of the newest entry that was seen of every budget, by its id."""
     newest: dict[str, Seen] = {}
     try:
-        names = os.listdir(_folder())
+        names = os.listdir(witness_folder())
     except (OSError, DpermError):  # nothing was seen yet; `remember` warns where nothing can be kept
         names = []
     for match in filter(None, map(_NAME.fullmatch, names)):
@@ -36,7 +35,7 @@ def seen() -> dict[str, Seen]:
 def remember(identity: str, number: int, digest: str, dataset: str) -> None:
     """Note that the budget of this id had this entry, or warn once if no note can be written."""
     try:
-        folder = _folder()
+        folder = witness_folder()
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"ledger-{identity}-{number}-{digest}"
         if path.exists():
@@ -48,10 +47,6 @@ def remember(identity: str, number: int, digest: str, dataset: str) -> None:
                 other.unlink(missing_ok=True)
     except (OSError, DpermError):
         _warn_once()
-
-
-def _folder() -> Path:
-    return user_folder("XDG_STATE_HOME", ".local/state")
 
 
 @functools.cache

@@ -79,7 +79,7 @@ class EntropicDomain(MirrorDomain):
         The sensitivity of choosing a vertex rests on that bound. This catches slips and is not a proof.
         """
         count = self.n_vertices(dimension)
-        for index in {0, 1, count // 3, count // 2, count - 2, count - 1} & set(range(count)):
+        for index in {0, min(1, count - 1), count // 3, count // 2, max(count - 2, 0), count - 1}:
             vertex = self.coefficients(np.eye(1, count, index)[0])
             if not float(np.linalg.norm(vertex)) <= self.norm_bound(dimension) * (1.0 + 1e-9):
                 raise InvalidParameter(f"a vertex of {self.name} is longer than its declared norm bound.")

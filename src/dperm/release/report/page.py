@@ -12,8 +12,10 @@ from dperm.accounting.attack import true_positive_rates
 from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.ledger import Budget
 from dperm.accounting.ledger.accounts import Account, rounded_down, rounded_up
+from dperm.audit.result import AuditResult, name_of_plan
 from dperm.errors import DpermError, InvalidParameter
-from dperm.files import write_whole
+from dperm.files import as_path, write_whole
+from dperm.printable import one_line
 from dperm.release.assumptions import assumptions
 from dperm.release.model_file import model_from, read_content
 from dperm.release.report.coefficients import noise_reach, panels
@@ -25,7 +27,12 @@ FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1)
 _CURVE = (0.0, *np.geomspace(1e-3, 0.1, 12).tolist(), *np.linspace(0.125, 1.0, 36).tolist())
 
 
-def write_report(model_path: str | Path, output: str | Path | None = None, ledger: str | None = None) -> Path:
+def write_report(
+    model_path: str | Path,
+    output: str | Path | None = None,
+    ledger: str | None = None,
+    audit: AuditResult | None = None,
+) -> Path:
     """Write the page about a model file; a crash leaves the old page or none.
 
     Parameters
@@ -36,24 +43,39 @@ def write_report(model_path: str | Path, output: str | Path | None = None, ledge
         Where to, by default beside the model file with the ending .html.
     ledger : str, optional
         Where the budget is kept: a URL, or the path of a SQLite file. The page then shows its history.
+    audit : AuditResult, optional
+        What an audit of the same plan found.
 
     Returns
     -------
     Path
         Where the page is.
     """
-    model_path = Path(model_path)
-    output = model_path.with_suffix(".html") if output is None else Path(output)
+    model_path = as_path(model_path)
+    output = page_beside(model_path) if output is None else as_path(output)
     content = read_content(model_path)
     if output.exists() and (not output.is_file() or output.samefile(model_path)):
         raise InvalidParameter(
             f"{output} cannot be written: {'it is the model' if output.is_file() else 'it is no file'}."
         )
-    write_whole(output, render_report(content, ledger, model_path.name))
+    write_whole(output, render_report(content, ledger, model_path.name, audit))
     return output
 
 
-def render_report(content: dict[str, Any], ledger: str | None = None, file_name: str = "model.json") -> str:
+def page_beside(model_path: Path) -> Path:
+    """Where the page goes if nobody says so."""
+    try:
+        return model_path.with_suffix(".html")
+    except ValueError:  # the folder itself
+        raise InvalidParameter(f"{one_line(model_path)} cannot be read: it is no file.") from None
+
+
+def render_report(
+    content: dict[str, Any],
+    ledger: str | None = None,
+    file_name: str = "model.json",
+    audit: AuditResult | None = None,
+) -> str:
     """The page about a model file's contents, as HTML that needs nothing else.
 
     Parameters
@@ -64,16 +86,22 @@ def render_report(content: dict[str, Any], ledger: str | None = None, file_name:
         Also show the history of the budget that was charged.
     file_name : str
         How the page names the model file.
+    audit : AuditResult, optional
+        What an audit of the same plan found.
 
     Raises
     ------
     InvalidParameter
-        If the contents do not fit together, so that there is nothing to show.
+        If the contents do not fit together, so that there is nothing to show, or the audit is of another plan.
     """
     template = _template()
     model = model_from(content)
     if model is None:
         raise InvalidParameter(f"{file_name}: the contents do not fit together, so there is nothing to report.")
+    if audit is not None and audit.plan != name_of_plan(content["privacy"], content["events"]):
+        raise InvalidParameter(
+            f"the audit is of another plan than that of {file_name}; audit with the options of its fit."
+        )
     statement, schema, entry = model.privacy_, model.schema_, model.ledger_entry_
     findings = verify(content, ledger)
     shown, axis = panels(model)
@@ -93,6 +121,7 @@ def render_report(content: dict[str, Any], ledger: str | None = None, file_name:
             lines=str(statement),
             adjacency=statement.adjacency,
             attack=_attack(model.event_, statement),
+            audit=audit,
             panels=shown,
             axis=axis,
             reach=noise_reach(statement.coefficient_noise),
@@ -101,7 +130,7 @@ def render_report(content: dict[str, Any], ledger: str | None = None, file_name:
             entry=entry,
             dataset=dataset,
             history=None if entry is None or ledger is None else _history(entry, ledger),
-            assumptions=assumptions(statement, schema, dataset),
+            assumptions=assumptions(statement, schema, entry),
             library=str(content.get("library")),
             version=__version__,
         )
@@ -120,12 +149,15 @@ def _template() -> Any:
 
 
 def _attack(event: Any, statement: PrivacyStatement) -> dict[str, Any] | None:
-    """What any attacker can do, as rows of a table and as points of a curve; None if nothing is promised."""
+    """What any attacker can do, as rows of a table and as points of a curve; None if nothing is promised or known."""
     if math.isinf(statement.epsilon):
         return None
     adjacency = Adjacency.parse(statement.adjacency)
     wrong = (*FALSE_POSITIVE_RATES, *_CURVE)
-    pairs = list(zip(wrong, true_positive_rates(event, adjacency, wrong), strict=True))
+    try:
+        pairs = list(zip(wrong, true_positive_rates(event, adjacency, wrong), strict=True))
+    except (ArithmeticError, ValueError):  # numbers that no run has
+        return None
     return {
         "rows": pairs[: len(FALSE_POSITIVE_RATES)],
         "points": pairs[len(FALSE_POSITIVE_RATES) :],

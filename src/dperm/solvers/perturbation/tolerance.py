@@ -48,12 +48,13 @@ def check_lengths(calibrated: CalibratedPlan) -> None:
             continue
         setting, total = query.setting, query.strong_convexity
         constants = setting.constants
-        moved = _longest_term(query, calibrated.sigma(item)) / (setting.n * total)
+        term = _longest_term(query, calibrated.sigma(item)) / setting.n
+        moved = term / total
         fall = min(
             constants.lipschitz / total, math.sqrt(2.0 * (constants.initial_gap + constants.lipschitz * length) / total)
         )
         length = min(constants.norm_bound, length + fall + moved)
-        rounding = margin_rounding(setting, length) + pull_rounding(2.0 * total * length)
+        rounding = margin_rounding(setting, length) + pull_rounding(2.0 * total * length + term)
         if rounding > 0.25 * query.tolerance:
             raise NoiseTooLarge(
                 f"with a ridge of {query.ridge:.3g} the random linear term makes the minimiser up to {length:.2g} "

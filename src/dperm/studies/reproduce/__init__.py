@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from rich.console import Console
 
-from dperm.errors import InvalidParameter
-from dperm.files import write_whole
+from dperm.files import make_folder, write_whole
+from dperm.printable import one_line
 from dperm.studies.drawing import pyplot
 from dperm.studies.reproduce import figures, privacy, tables
 from dperm.studies.reproduce.lab import Lab, Measurement
@@ -54,9 +54,7 @@ def reproduce(names: Sequence[str], output: Path, console: Console, quick: bool 
     Path or None
         The page, if all studies were asked for.
     """
-    if output.exists() and not output.is_dir():
-        raise InvalidParameter(f"{output} is a file; name a folder.")
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     pyplot()  # where one of these is missing, this fails now and not after an hour
     if set(names) == set(STUDIES):
         template()
@@ -71,12 +69,13 @@ def reproduce(names: Sequence[str], output: Path, console: Console, quick: bool 
         for verdict in section.verdicts:
             console.print(f"  {verdict.outcome.value.upper()}: {verdict.claim}", highlight=False, soft_wrap=True)
             console.print(f"    {verdict.because}", highlight=False, soft_wrap=True)
-        console.print(f"  wrote {output / name}.md, .csv, .png", highlight=False, soft_wrap=True)
+        wrote = f"  wrote {one_line(output / name)}.md, .csv, .png"
+        console.print(wrote, highlight=False, soft_wrap=True, markup=False)
     if set(names) != set(STUDIES):
         return None
     page = output / "reproduction.html"
     write_page(page, sections, quick)
-    console.print(f"\nthe page: {page}", highlight=False, soft_wrap=True)
+    console.print(f"\nthe page: {one_line(page)}", highlight=False, soft_wrap=True, markup=False)
     return page
 
 

@@ -34,7 +34,7 @@ _WITHOUT_INFLUENCE = (
     *[_HERE + name for name in ("figures.py", "tables.py", "comparison.py", "privacy.py", "verdicts.py", "section.py",
                                 "pictures.py", "page.py")],
 )  # fmt: skip
-_LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "dp-accounting", "randomgen")
+_LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "dp-accounting")
 
 
 class Measurement(Protocol):

@@ -1,12 +1,17 @@
 """The answer to `DescentOutputQuery`."""
 
+import numpy as np
+
+from dperm.errors import InvalidParameter
 from dperm.mechanisms import DescentOutputQuery
 from dperm.trusted.answers.base import Array, Asked, answers
 
 
 @answers(DescentOutputQuery)
 def noisy_end(query: DescentOutputQuery, asked: Asked, w: Array) -> Array:
-    """Exact proximal gradient descent, and noise on its last iterate."""
+    """Proximal gradient descent without noise, and noise on its last iterate."""
+    if float(np.linalg.norm(w)) > query.path.longest_start:
+        raise InvalidParameter("a path of which only the end leaves must start in the domain, and near 0.")
     for _ in range(query.n_steps):
         gradient = asked.sums.gradient(w) / asked.setting.n
         w = asked.problem.prox(w - query.step_size * gradient, query.step_size)

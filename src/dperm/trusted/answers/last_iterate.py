@@ -10,8 +10,8 @@ from dperm.trusted.answers.base import Array, Asked, answers
 @answers(LastIterateQuery)
 def noisy_path(query: LastIterateQuery, asked: Asked, w: Array) -> Array:
     """Algorithm 4 with a proximal step: only the last iterate is released."""
-    if float(np.linalg.norm(w)) > asked.setting.constants.norm_bound * (1.0 + 1e-9):
-        raise InvalidParameter("a path of which only the end leaves must start in the domain.")
+    if float(np.linalg.norm(w)) > query.path(asked.noise.multiplier or 0.0).longest_start:
+        raise InvalidParameter("a path of which only the end leaves must start in the domain, and near 0.")
     for _ in range(query.n_steps):
         exact = asked.sums.gradient(w) / asked.setting.n
         asked.advance(1)

@@ -16,8 +16,7 @@ def noisy_vertex(query: VertexQuery, asked: Asked, w: Array) -> Array:
         raise UnsupportedProblem(f"the domain {domain.name} does not list its vertices.")
     gains = -domain.pull_back(asked.sums.gradient(w) / asked.setting.n)
     asked.advance(1)
-    noisy = asked.noise.release(gains, query.sensitivity)
     # Only the winner leaves. What it and the others scored is not accounted for.
-    chosen = np.zeros(noisy.size)
-    chosen[noisy.argmax()] = 1.0
+    chosen = np.zeros(gains.size)
+    chosen[asked.noise.choose(gains, query.sensitivity)] = 1.0
     return domain.coefficients(chosen)

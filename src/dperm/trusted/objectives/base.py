@@ -15,6 +15,7 @@ from dperm.problem import Problem
 from dperm.problem.losses.base import RowLoss
 from dperm.problem.prox import CoordinateProx
 from dperm.trusted.block import Block
+from dperm.trusted.exact.words import Stream
 from dperm.trusted.sampling import Batches
 
 Array = NDArray[np.float64]
@@ -85,9 +86,13 @@ class Objective(ABC):
 
     @abstractmethod
     def difference_sum(
-        self, block: Block, chosen: Indices, w: Array, anchor: Array, bound: float, pool: Executor
-    ) -> Array:
-        """Σ over the chosen rows of ∇f(w, z_i) − ∇f(anchor, z_i), every row's part at most `bound` long."""
+        self, block: Block, chosen: Indices, w: Array, anchor: Array, bound: float, pool: Executor,
+        ball_smoothness: float | None = None,
+    ) -> Array:  # fmt: skip
+        """Σ over the chosen rows of ∇f(w, z_i) − ∇f(anchor, z_i), every row's part at most `bound` long.
+
+        With an L it also lies in the ball of diameter L‖w − anchor‖ around (L/2)(w − anchor).
+        """
 
     @abstractmethod
     def risk_sum(self, block: Block, w: Array) -> float:
@@ -105,10 +110,11 @@ class Objective(ABC):
         raise UnsupportedProblem(f"sums of Hessians are not available for {self.problem.loss.name}.")
 
     def steps(
-        self, block: Block, batches: Batches, steps: Steps, join: Any, drawn: Array
+        self, block: Block, batches: Batches, steps: Steps, add_noise: Any, scale: float, words: Stream
     ) -> tuple[Array, Array]:  # fmt: skip
-        """All steps in one compiled loop: iterates and directions, one row of noise `drawn` for each.
+        """All steps in one compiled loop: iterates and directions.
 
-        `join` is the compiled function of `Noise` that turns an exact number and drawn noise into what may be released.
+        `add_noise` is the compiled function of `Noise` that turns a vector of exact numbers, in place, into what may be
+        released, with noise of this scale from these random words.
         """
         raise UnsupportedProblem(f"there is no compiled loop for {self.problem.loss.name}.")

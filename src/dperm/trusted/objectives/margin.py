@@ -10,6 +10,7 @@ from dperm.mechanisms.setting import Setting, margin_rounding
 from dperm.problem import Problem
 from dperm.problem.losses import Loss
 from dperm.trusted.block import Block
+from dperm.trusted.exact.words import Stream
 from dperm.trusted.objectives.base import Array, Indices, Objective, Steps
 from dperm.trusted.objectives.margin_differences import difference_sum
 from dperm.trusted.objectives.margin_gradients import gradient_sum
@@ -44,11 +45,16 @@ class MarginObjective(Objective):
         return gradient_sum(self.loss, self._slope_bound(block, bound), block, w, problem.intercept_value, pool)
 
     def difference_sum(
-        self, block: Block, chosen: Indices, w: Array, anchor: Array, bound: float, pool: Executor
-    ) -> Array:
+        self, block: Block, chosen: Indices, w: Array, anchor: Array, bound: float, pool: Executor,
+        ball_smoothness: float | None = None,
+    ) -> Array:  # fmt: skip
         """Σ over the chosen rows of [ℓ'(⟨w, x_i⟩, y_i) − ℓ'(⟨anchor, x_i⟩, y_i)] x_i."""
-        slope_bound = bound / self.problem.slope_scale
-        return difference_sum(self.loss, slope_bound, block, chosen, w, anchor, self.problem.intercept_value, pool)
+        problem = self.problem
+        curvature = None if ball_smoothness is None else ball_smoothness / (problem.slope_scale * problem.row_scale)
+        slope_bound = bound / problem.slope_scale
+        return difference_sum(
+            self.loss, slope_bound, curvature, block, chosen, w, anchor, problem.intercept_value, pool
+        )  # fmt: skip
 
     def hessian_sum(self, block: Block, w: Array, stride: int, bound: float) -> Array:
         """Σ ℓ''(⟨w, x_i⟩, y_i) x_i x_iᵀ over every stride-th row; for one margin only."""
@@ -78,12 +84,12 @@ class MarginObjective(Objective):
         return margin_rounding(setting, norm)
 
     def steps(
-        self, block: Block, batches: Batches, steps: Steps, join: Any, drawn: Array
+        self, block: Block, batches: Batches, steps: Steps, add_noise: Any, scale: float, words: Stream
     ) -> tuple[Array, Array]:  # fmt: skip
         """All steps in one compiled loop, coordinate-wise proximal steps included."""
         bound = self._slope_bound(block, steps.bound)
         return take_steps(
-            self.loss, bound, block, batches, steps, self.problem.intercept_value, join, drawn
+            self.loss, bound, block, batches, steps, self.problem.intercept_value, add_noise, scale, words
         )  # fmt: skip
 
     def _slope_bound(self, block: Block, bound: float | None) -> float:

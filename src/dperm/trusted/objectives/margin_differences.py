@@ -43,7 +43,8 @@ def shaped(loss: Loss, w: Array) -> Array:
 
 
 def difference_sum(
-    loss: Loss, bound: float, block: Block, chosen: Indices, w: Array, anchor: Array, intercept: float, pool: Executor
+    loss: Loss, bound: float, curvature: float | None, block: Block, chosen: Indices, w: Array, anchor: Array,
+    intercept: float, pool: Executor,
 ) -> Array:  # fmt: skip
     """Σ over the chosen rows of weight_i (∇ℓ_i(w) − ∇ℓ_i(anchor)).
 
@@ -53,6 +54,8 @@ def difference_sum(
         Gives the derivative.
     bound : float
         Every row's difference of slopes is clipped to this size (norm, if it is a vector).
+    curvature : float or None
+        With a β it is also moved into the ball whose diameter runs from 0 to β times the difference of the margins.
     block : Block
         Bounded rows.
     chosen : array of int
@@ -64,12 +67,16 @@ def difference_sum(
     pool : Executor
         Threads.
     """
-    fixed, here, there = arguments(loss, intercept, block), shaped(loss, w), shaped(loss, anchor)
+    fixed, there = arguments(loss, intercept, block), shaped(loss, anchor)
+    bounds: Any = bound
+    if curvature is None:
+        part, here = add_difference, shaped(loss, w)
+    else:  # the margins move by the product with w − anchor, whose rounding is small beside ‖w − anchor‖
+        part, bounds, here = add_convex_difference, (bound, curvature), shaped(loss, w - anchor)
 
     def piece(edges: tuple[int, int]) -> Array:
         out = np.zeros(here.shape)
-        rows_at_once = summation_block(chosen.size)
-        batch_sum(add_difference, *fixed, bound, chosen, *edges, rows_at_once, here, there, out)
+        batch_sum(part, *fixed, bounds, chosen, *edges, summation_block(chosen.size), here, there, out)
         return out
 
     edges = pieces_of(chosen.size, chosen.size * w.size)
@@ -164,6 +171,33 @@ def add_difference(  # type: ignore[no-untyped-def]
     _take_slopes(dot, slopes, derivative, parameters, columns, scale, target, intercept, i, anchor, margin, slope_there)
     for c in range(slope.shape[0]):
         slope[c] -= slope_there[c]
+    _add_bounded(add, columns, scale, weight, intercept, bound, i, slope, out)
+
+
+@compile_kernel
+def add_convex_difference(  # type: ignore[no-untyped-def]
+    dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
+    bounds, i, moved, anchor, margin, slope, slope_there, out,
+):  # fmt: skip
+    """The same for a convex loss, with moved = w − anchor: in the ball from 0 to β times how far the margins move."""
+    if weight[i] == 0.0:
+        return
+    bound, curvature = bounds
+    _take_slopes(dot, slopes, derivative, parameters, columns, scale, target, intercept, i, anchor, margin, slope_there)
+    centre, total = np.empty(slope.shape[0]), 0.0
+    for c in range(slope.shape[0]):
+        step = dot(columns, i, moved[c]) * scale[i]
+        if intercept != 0.0:
+            step += intercept * moved[c, moved.shape[1] - 1]
+        margin[c] += step
+        centre[c] = 0.5 * curvature * step
+        total += centre[c] * centre[c]
+    slopes(derivative, parameters, margin, target[i], slope)
+    for c in range(slope.shape[0]):
+        slope[c] -= slope_there[c] + centre[c]
+    clip_vector(slope, np.sqrt(total))
+    for c in range(slope.shape[0]):
+        slope[c] += centre[c]
     _add_bounded(add, columns, scale, weight, intercept, bound, i, slope, out)
 
 

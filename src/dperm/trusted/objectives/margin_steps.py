@@ -10,6 +10,7 @@ from dperm.problem.losses import Loss
 from dperm.problem.prox import CoordinateProx
 from dperm.trusted.block import Block
 from dperm.trusted.compiling import compile_kernel, compiled
+from dperm.trusted.exact.words import Stream
 from dperm.trusted.objectives.base import Steps
 from dperm.trusted.objectives.margin_differences import add_difference, add_gradient, arguments, batch_sum, shaped
 from dperm.trusted.objectives.margin_gradients import clip_vector
@@ -19,7 +20,8 @@ Array = NDArray[np.float64]
 
 
 def take_steps(
-    loss: Loss, bound: float, block: Block, batches: Batches, steps: Steps, intercept: float, join: Any, drawn: Array
+    loss: Loss, bound: float, block: Block, batches: Batches, steps: Steps, intercept: float, add_noise: Any,
+    scale: float, words: Stream,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Proximal steps along noisy means over batches: iterates w_1 … w_m and directions v_1 … v_m.
 
@@ -37,19 +39,21 @@ def take_steps(
         Where to begin, how far to step, and what to add up.
     intercept : float
         Value of the constant column, 0 for none.
-    join : compiled function of two numbers
-        Of `Noise`: turns an exact number and drawn noise into what may be released.
-    drawn : array of shape (m, p)
-        Noise for every step.
+    add_noise : compiled function
+        Of `Noise`: turns a vector of exact numbers, in place, into what may be released.
+    scale : float
+        Of the noise.
+    words : Stream
+        Random words that the noise is drawn from.
     """
     part = add_gradient if steps.anchor is None else add_difference
     there = shaped(loss, np.zeros(steps.start.size) if steps.anchor is None else steps.anchor)
     offset = shaped(loss, steps.offset)
-    shape = (drawn.shape[0], *there.shape)
-    iterates, directions = np.empty(shape), drawn.reshape(shape).copy()
+    shape = (len(steps.step_sizes), *there.shape)
+    iterates, directions = np.empty(shape), np.empty(shape)
     fixed = (
         part, *arguments(loss, intercept, block), bound, steps.divisor, batches.rows, batches.edges,
-        summation_block(len(block)), there, offset, join,
+        summation_block(len(block)), there, offset, add_noise, scale, words,
     )  # fmt: skip
     prox = steps.prox
     if isinstance(prox, CoordinateProx):
@@ -64,15 +68,16 @@ def take_steps(
             _direction(*fixed, shaped(loss, w), t, directions[t])
             w = prox(w - step_size * directions[t].reshape(w.shape), step_size)
             iterates[t] = shaped(loss, w)
-    return iterates.reshape(drawn.shape), directions.reshape(drawn.shape)
+    flat = (len(steps.step_sizes), steps.start.size)
+    return iterates.reshape(flat), directions.reshape(flat)
 
 
 @compile_kernel
 def _direction(  # type: ignore[no-untyped-def]
     part, dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
-    bound, divisor, rows, edges, block, anchor, offset, join, w, t, direction,
+    bound, divisor, rows, edges, block, anchor, offset, add_noise, noise_scale, words, w, t, direction,
 ):  # fmt: skip
-    # v_t: the drawn noise is there already; `join` adds the batch's mean and the offset.
+    # v_t: the batch's mean, the offset, and noise.
     total = np.zeros(w.shape)
     batch_sum(
         part, dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
@@ -80,20 +85,21 @@ def _direction(  # type: ignore[no-untyped-def]
     )  # fmt: skip
     for c in range(w.shape[0]):
         for j in range(w.shape[1]):
-            direction[c, j] = join(total[c, j] / divisor + offset[c, j], direction[c, j])
+            direction[c, j] = total[c, j] / divisor + offset[c, j]
+    add_noise(direction.reshape(-1), noise_scale, words)
 
 
 @compile_kernel
 def _compiled_steps(  # type: ignore[no-untyped-def]
     part, dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
-    bound, divisor, rows, edges, block, anchor, offset, join, start,
+    bound, divisor, rows, edges, block, anchor, offset, add_noise, noise_scale, words, start,
     step_sizes, shrink, shrink_parameters, low, high, radius, iterates, directions,
 ):  # fmt: skip
     w = start
     for t in range(iterates.shape[0]):  # line 5
         _direction(
             part, dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
-            bound, divisor, rows, edges, block, anchor, offset, join, w, t, directions[t],
+            bound, divisor, rows, edges, block, anchor, offset, add_noise, noise_scale, words, w, t, directions[t],
         )  # fmt: skip  # lines 6, 7
         for c in range(w.shape[0]):
             for j in range(w.shape[1]):

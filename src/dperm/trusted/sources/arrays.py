@@ -8,6 +8,7 @@ from dperm.errors import InvalidParameter
 from dperm.problem import Problem
 from dperm.trusted.block import Block
 from dperm.trusted.sources.base import InMemorySource, check_weights
+from dperm.trusted.sources.labels import numeric_target, one_by_one
 
 
 class ArraySource(InMemorySource):
@@ -25,6 +26,7 @@ class ArraySource(InMemorySource):
 
     def __init__(self, X: Any, y: Any, weights: Any = None) -> None:
         super().__init__()
+        y = one_by_one(y)
         self._shape = table_shape(X, y)
         check_weights(weights, self._shape[0])
         self._X, self._y, self._weights = X, y, weights
@@ -40,7 +42,8 @@ class ArraySource(InMemorySource):
         return self._shape[1]
 
     def _read(self, problem: Problem) -> Block:
-        return Block.from_table(self._X, self._y, problem, self._weights)
+        target = np.asarray(self._y)
+        return Block.from_table(self._X, numeric_target(target), problem, self._weights)
 
 
 def table_shape(X: Any, y: Any) -> tuple[int, int]:

@@ -70,10 +70,14 @@ class InMemorySource(Source):
 
 def check_weights(weights: Any, n_rows: int) -> None:
     """Raise unless there is one weight per row, or none."""
-    if weights is not None and np.shape(weights) != (n_rows,):
-        raise InvalidParameter(
-            f"weights must be one number per row: {n_rows} rows, weights of shape {np.shape(weights)}."
-        )
+    if weights is None:
+        return
+    try:
+        shape: tuple[int, ...] | None = np.shape(weights)
+    except ValueError:  # lists of different lengths
+        shape = None
+    if shape != (n_rows,):
+        raise InvalidParameter(f"weights must be one number per row: {n_rows} rows, weights of shape {shape}.")
 
 
 def check_row_count(n_rows: int, n: int, adjacency: Adjacency) -> None:

@@ -1,7 +1,8 @@
 """CSV and Parquet tables. No message holds a value, and no single row decides what happens.
 
 A CSV record is one line. A line with the wrong number of fields or an unclosed quote, and an empty one, hold no value;
-bytes that are not UTF-8 are replaced, wherever they stand. Lines that are empty at the end of a file are no rows.
+bytes that are not UTF-8 are replaced, wherever they stand. Lines that are empty at the end of a file are no rows,
+unless the declared number of rows says that they are: a row that is replaced by an empty line must not end a fit.
 """
 
 import bz2
@@ -43,6 +44,8 @@ class TableFile:
         What stands between its fields.
     shorter_header : sequence of str, optional
         Names to take where no line has as many fields as `header` names.
+    n_rows : int, optional
+        The declared number of rows: as many empty lines at the end are rows as are needed to reach it.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class TableFile:
         separator: str = ",",
         *,
         shorter_header: Sequence[str] | None = None,
+        n_rows: int | None = None,
     ) -> None:
         try:
             import pyarrow  # noqa: F401
@@ -63,9 +67,9 @@ class TableFile:
         if ending in (".parquet", ".pq"):
             self.table = _read_parquet(path)
         elif ending in (".csv", ".tsv") or header is not None:
-            found = _read_csv(path, header, separator)
+            found = _read_csv(path, header, separator, n_rows or 0)
             if found is None and shorter_header is not None:
-                found = _read_csv(path, shorter_header, separator)
+                found = _read_csv(path, shorter_header, separator, n_rows or 0)
             if found is None:
                 fields = "the named fields" if header is None else f"{len(header)} fields"
                 raise InvalidTable(f"no line of {path} has {fields} between {separator!r}.")
@@ -115,20 +119,21 @@ class TableFile:
         return np.asarray(np.array([*words, ""], dtype=object)[codes])
 
 
-def _read_csv(path: Path, header: Sequence[str] | None, separator: str) -> Any | None:
+def _read_csv(path: Path, header: Sequence[str] | None, separator: str, n_rows: int) -> Any | None:
     """The table, None if no line has the right number of fields."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
     lines = _text(path).replace("\r\n", "\n").split("\n")
-    if lines[-1] == "":
-        lines.pop()
     names = list(header) if header is not None else _header(lines.pop(0), separator) if lines else []
     if not names:
         raise InvalidTable(f"{path} is empty; its first line must name the columns.")
-    while lines and len(names) > 1 and lines[-1] == "":  # a record of two fields has a separator at least
+    if len(lines) > n_rows and lines[-1] == "":  # the end of the last line
         lines.pop()
-    if not lines:
+    # A record of two fields has a separator at least.
+    while len(lines) > n_rows and len(names) > 1 and lines[-1] == "":
+        lines.pop()
+    if not any(lines):
         return pa.table({name: pa.nulls(0, pa.binary()) for name in dict.fromkeys(names)})
     # Fields are quoted as a whole, with every quote in them doubled, or have no quote at all.
     field = rf'(?:"(?:""|[^"])*"|[^"{re.escape(separator)}]*)'

@@ -1,6 +1,8 @@
 """Tables and targets as scikit-learn hands them over, and labels as numbers. No message shows a value."""
 
+import numbers
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -32,23 +34,89 @@ def read_table(estimator: Any, X: Any, *, fitting: bool) -> Any:
 
 
 def read_target(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
-    """Check a target the scikit-learn way, but never for the values in it."""
+    """Check a target the scikit-learn way, but never for the values in it.
+
+    Entries of a list are read one by one: what one of them is changes nothing about the others.
+    """
     from sklearn.utils.validation import column_or_1d  # not every user of dperm needs it
 
     if y is None:
         raise InvalidParameter(
             f"requires y to be passed, but the target y is None: {type(estimator).__name__} is supervised."
         )
-    target = np.asarray(column_or_1d(y, warn=True))
+    y = one_by_one(y)
+    _check_kind(y)
+    try:
+        target = np.asarray(column_or_1d(y, warn=True))
+    except (TypeError, ValueError):
+        target = None
+    # Raised here and not above, so that a message that shows values is not kept as the context of ours.
+    if target is None:
+        raise InvalidParameter(f"y should be a 1d array, got an array of shape {np.shape(y)} instead.")
     if target.shape[0] != n_rows:
         raise InvalidParameter(f"the table has {n_rows} rows and the target {target.shape[0]}.")
     return target
 
 
-def distinct_labels(y: Any) -> tuple[Any, ...]:
+def one_by_one(y: Any) -> Any:
+    """A list as an array of objects, or of numbers if it holds nothing else; any array as it is."""
+    if not isinstance(y, list | tuple):
+        return y
+    if len({type(label) for label in y}) == 1 and isinstance(y[0], int | float | np.number | np.bool_):
+        return np.asarray(y)
+    nested = y and all(isinstance(label, list | tuple | np.ndarray) for label in y)
+    if nested and len({np.shape(label) for label in y if not _is_ragged(label)}) == 1:
+        with suppress(ValueError):
+            return np.asarray(y)  # of two dimensions, which is said where that is wrong
+    labels = np.empty(len(y), dtype=object)
+    for place, label in enumerate(y):
+        labels[place] = label
+    return labels
+
+
+def _is_ragged(label: Any) -> bool:
+    try:
+        np.shape(label)
+    except ValueError:
+        return True
+    return False
+
+
+def _check_kind(y: Any) -> None:
+    """Raise for a type that holds neither labels nor numbers; it is public, like the shape."""
+    kind = getattr(y, "dtype", None)
+    if getattr(kind, "kind", "O") in "cMmV":
+        raise InvalidParameter(f"Complex data not supported, nor dates: the target holds {kind}.")
+
+
+def numeric_target(y: NDArray[Any]) -> NDArray[Any]:
+    """A target as numbers: NaN, which makes a row ignored, for what is none.
+
+    Whether the target holds numbers at all is decided by the majority of its entries and counts as public.
+    """
+    if y.dtype.kind not in "OUS":
+        return y
+    found = np.array([_number(value) for value in y.tolist()], dtype=np.float64)
+    if 2 * np.count_nonzero(np.isnan(found)) > found.size:
+        raise InvalidParameter("the target must hold real numbers; encode text first.")
+    return found
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except Exception:  # whatever an object raises that is no number
+        return np.nan
+
+
+def distinct_labels(y: NDArray[Any]) -> tuple[Any, ...]:
     """The labels that occur in y: a fact about the rows, so the caller must mark its result as not for release."""
     from sklearn.utils.multiclass import check_classification_targets  # not every user of dperm needs it
 
+    if y.dtype.kind == "O":
+        kind = str if holds_text(y) else numbers.Real
+        found = {label for label in map(_plain, y.tolist()) if isinstance(label, kind) and label == label}
+        return tuple(sorted(found))
     try:
         check_classification_targets(y)
         return tuple(np.unique(y).tolist())
@@ -59,22 +127,40 @@ def distinct_labels(y: Any) -> tuple[Any, ...]:
     raise InvalidParameter("the classes cannot be read from y; declare them with classes=[...].")
 
 
-def weights_by_class(numbers: Array, class_weights: Sequence[float]) -> Array:
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def holds_text(labels: NDArray[Any]) -> bool:
+    """Whether more labels of a mixture are texts than numbers: no single one decides, and it counts as public."""
+    texts = sum(isinstance(label, str) for label in labels.tolist())
+    return texts > sum(isinstance(label, numbers.Real) for label in labels.tolist())
+
+
+def weights_by_class(places: Array, class_weights: Sequence[float]) -> Array:
     """Weight of every row from the public weight of its class; 0 for a label that is not declared."""
-    known = np.isfinite(numbers)
-    return np.where(known, np.asarray(class_weights)[np.where(known, numbers, 0).astype(np.intp)], 0.0)
+    known = np.isfinite(places)
+    return np.where(known, np.asarray(class_weights)[np.where(known, places, 0).astype(np.intp)], 0.0)
 
 
 def class_numbers(y: Any, classes: Sequence[Any]) -> Array:
     """Position of every label in the declared classes; NaN for a label that is not among them."""
     labels = np.asarray(y)
     declares_text = isinstance(classes[0], str)
-    if (labels.dtype.kind in "iufb" and declares_text) or (labels.dtype.kind == "U" and not declares_text):
+    is_text = holds_text(labels) if labels.dtype.kind == "O" else labels.dtype.kind == "U"
+    if is_text != declares_text and (is_text or labels.dtype.kind in "iufb"):
         raise InvalidParameter("the labels and the declared classes must be of one kind: text or numbers.")
     if labels.dtype.kind == "O":  # looked up one by one: comparing with a missing value may not give a truth value
         positions = {label: float(position) for position, label in enumerate(classes)}
-        return np.array([positions.get(label, np.nan) if label.__hash__ else np.nan for label in labels])
-    numbers = np.full(labels.shape, np.nan)
+        return np.array([_position(label, positions) for label in labels])
+    places = np.full(labels.shape, np.nan)
     for position, label in enumerate(classes):
-        numbers[labels == label] = position
-    return numbers
+        places[labels == label] = position
+    return places
+
+
+def _position(label: Any, positions: dict[Any, float]) -> float:
+    try:
+        return positions.get(label, np.nan)
+    except Exception:  # what cannot be looked up is not among them, whatever it raises
+        return np.nan

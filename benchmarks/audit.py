@@ -1,0 +1,54 @@
+"""Which attack notices which broken mechanism, with how many fits, and how often a right one is accused.
+
+Every broken mechanism of `tests/privacy/broken` (logistic regression on 60 rows of 3 columns, ε = 4, δ = 1e-5) is
+audited by one attack at a time at confidence 95 %, with twice as many fits each time until it is caught with every
+seed. The right mechanisms are audited by all attacks at once.
+
+`python benchmarks/audit.py [seeds] [audits of right mechanisms]`, by default 3 and 60.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from dperm import DPGD, DPSVRG, L2, FitOptions, Guarantee, Logistic, Problem
+from dperm.audit import audit_plan
+from dperm.audit.plan import ATTACKS
+from privacy.broken import BROKEN
+
+FITS = {"replay": (20,), "black-box": (25, 50, 100, 200, 400), "low-bits": (25, 50, 100)}
+
+
+def needed(broken, attack, seeds):
+    """The smallest number of fits with which every seed catches it, as text; a dash if none does."""
+    with broken.change():
+        plan = broken.plan()
+        for fits in FITS[attack]:
+            results = [audit_plan(plan, attacks=[attack], fits=fits, random_state=seed) for seed in range(seeds)]
+            if not any(result.kept for result in results):
+                return str(max(result.fits for result in results))
+            if attack == "low-bits" and results[0].attacks[0].epsilon is None:
+                break
+    return "–"
+
+
+def main(seeds, audits):
+    """Print the table, and the number of false accusations."""
+    width = max(len(broken.name) for broken in BROKEN)
+    print(f"{'broken mechanism':<{width}}  {'solver':<20}" + "".join(f"{attack:>12}" for attack in ATTACKS))
+    for broken in BROKEN:
+        row = [needed(broken, attack, seeds) for attack in ATTACKS]
+        name = broken.plan().solver.name
+        print(f"{broken.name:<{width}}  {name:<20}" + "".join(f"{fits:>12}" for fits in row), flush=True)
+    accused, total = 0, 0
+    for solver in (DPGD(accounting="composition"), DPSVRG()):
+        options = FitOptions(Problem(Logistic(), L2(0.1)), guarantee=Guarantee(4.0, 1e-5), solver=solver)
+        for seed in range(audits // 2):
+            accused += not audit_plan(options.plan(60, 3), fits=100, random_state=seed).kept
+            total += 1
+    print(f"\nright mechanisms accused at confidence 95 %: {accused} of {total} audits")
+
+
+if __name__ == "__main__":
+    main(*(int(number) for number in (*sys.argv[1:], *(3, 60)[len(sys.argv) - 1 :])))

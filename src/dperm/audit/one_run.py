@@ -1,0 +1,186 @@
+"""Attack (c): one fit on the owner's table with made-up rows in it, each put in or left out by a fair coin.
+
+After Steinke, Nasr and Jagielski 2023. What is looked at is released by a private fit, so the result may be released
+with it; the fit costs what any fit costs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.ledger import Budget
+from dperm.audit.bounds import epsilon_from_guesses
+from dperm.audit.result import Attack, AuditResult, result_of
+from dperm.audit.tables import longest, targets_of
+from dperm.errors import InvalidParameter, UnsupportedProblem
+from dperm.estimators.base import PrivateGLM
+from dperm.planning.fit_plan import FitPlan, Progress
+from dperm.planning.options import FitOptions
+from dperm.problem import Problem
+from dperm.problem.losses.base import Loss
+from dperm.trusted.sources.base import Source
+from dperm.trusted.sources.canaries import WithCanaries
+from dperm.validation import count
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Canaries:
+    """Made-up rows at the declared bounds, and the coins that put them in."""
+
+    X: Array
+    y: Array
+    included: NDArray[np.bool_]
+
+    def rows(self, adjacency: Adjacency) -> tuple[Array, Array]:
+        """What goes into the table: an ignored row stands for one that was left out, where n is public."""
+        if adjacency is Adjacency.ADD_REMOVE:
+            return self.X[self.included], self.y[self.included]
+        return np.where(self.included[:, None], self.X, np.nan), self.y
+
+
+def draw_canaries(problem: Problem, n_features: int, m: int, rng: np.random.Generator) -> Canaries:
+    """Rows in random directions, as long as the bounds allow, with targets at the ends of their range.
+
+    As many as there are columns are orthogonal to each other, so that they pull the coefficients into different
+    directions.
+    """
+    blocks = [np.linalg.qr(rng.normal(size=(n_features, n_features)))[0] for _ in range(-(-m // n_features))]
+    X = np.array([longest(problem, direction) for direction in np.concatenate(blocks)[:m]])
+    return Canaries(X, rng.choice(targets_of(problem), size=m), rng.random(m) < 0.5)
+
+
+def scores(problem: Problem, canaries: Canaries, w: Array) -> Array:
+    """How far the released coefficients lie in the direction into which each row pulls them from 0."""
+    loss = problem.loss
+    if not isinstance(loss, Loss):
+        raise UnsupportedProblem("one-run auditing needs a loss of margins.")
+    X = canaries.X
+    if problem.intercept:
+        X = np.column_stack([X, np.full(len(X), problem.intercept_value)])
+    matrix = w.reshape(loss.n_outputs, -1)
+    found = np.empty(len(X))
+    for place, (x, target) in enumerate(zip(X, canaries.y, strict=True)):
+        if loss.n_outputs == 1:
+            slope = np.atleast_1d(loss.derivative(0.0, target, *loss.parameters))
+        else:
+            slope = np.empty(loss.n_outputs)
+            loss.derivative(np.zeros(loss.n_outputs), int(target), slope, *loss.parameters)
+        found[place] = -slope @ matrix @ x
+    return found
+
+
+def right_guesses(found: Array, included: NDArray[np.bool_], k_plus: int, k_minus: int) -> int:
+    """Guess "in" for the k₊ highest scores and "out" for the k₋ lowest, nothing for the others; count what is right."""
+    order = np.argsort(found, kind="stable")
+    return int(included[order[len(order) - k_plus :]].sum() + (~included[order[:k_minus]]).sum())
+
+
+def one_run(
+    fit: Callable[[Source, FitPlan], Array],
+    source: Source,
+    options: FitOptions,
+    m: int,
+    guesses: tuple[int, int],
+    alpha: float,
+    rng: np.random.Generator,
+) -> tuple[FitPlan, Attack]:
+    """Fit once on the rows of a source and m canaries, and guess the coins from what is released.
+
+    Parameters
+    ----------
+    fit : callable
+        Runs the plan on the source with the canaries and returns released coefficients.
+    source : Source
+        The owner's rows; nothing is computed from them but the private fit.
+    options : FitOptions
+        Of the fit; its plan is made for m rows more.
+    m : int
+        How many canaries.
+    guesses : (int, int)
+        k₊ and k₋: how many guesses "in" and "out", fixed beforehand.
+    alpha : float
+        The chance that the bound is wrong.
+    rng : Generator
+        Draws the canaries and the coins, which are public afterwards.
+    """
+    k_plus, k_minus = guesses
+    if not 0 < k_plus + k_minus <= m:
+        raise InvalidParameter(f"there are {m} canaries, so that many guesses at the most can be made.")
+    n = (options.declared_n or source.n_rows) + m
+    plan = replace(options, n=n).plan(n, None if options.schema is not None else source.n_features)
+    problem = options.problem
+    canaries = draw_canaries(problem, source.n_features, m, rng)
+    w = fit(WithCanaries(source, *canaries.rows(plan.setting.adjacency)), plan)
+    right = right_guesses(scores(problem, canaries, w), canaries.included, k_plus, k_minus)
+    epsilon = epsilon_from_guesses(m, k_plus + k_minus, right, plan.statement.delta, alpha)
+    found = f"{right} of {k_plus + k_minus} guesses about {m} canaries were right"
+    return plan, Attack("one run", epsilon, 1, found)
+
+
+def audit_table(
+    model: PrivateGLM,
+    X: Any,
+    y: Any = None,
+    *,
+    canaries: int = 200,
+    guesses: tuple[int, int] | None = None,
+    confidence: float = 0.95,
+    budget: Budget | None = None,
+    random_state: int | None = None,
+    progress: Progress | None = None,
+) -> AuditResult:
+    """Audit an estimator by one private fit on a sensitive table, for the owner of the table.
+
+    Parameters
+    ----------
+    model : estimator
+        An unfitted one.
+    X, y
+        What its `fit` takes.
+    canaries : int
+        Made-up rows; each is put in by a fair coin. They make the fit worse: it is for the audit only.
+    guesses : (int, int), optional
+        How many guesses "in" and "out"; by default a quarter of the canaries each.
+    confidence : float
+        Of the lower bound.
+    budget : Budget, optional
+        Charge the fit there. The result follows from what the fit releases, so it costs what a fit costs. Without a
+        budget it is not for release.
+    random_state : int, optional
+        Makes the audit repeatable, and its result not for release.
+    progress : callable, optional
+        Called with (steps done, steps planned).
+
+    Returns
+    -------
+    AuditResult
+        Of the plan for the table with the canaries.
+    """
+    m = count("canaries", canaries)
+    source, options, facts = model._read(X, y, model.options())
+    if facts.get("caveats"):
+        raise InvalidParameter("declare the classes: those that were read from the rows are not part of any guarantee.")
+
+    def fit(with_canaries: Source, plan: FitPlan) -> Array:
+        release = plan.run(with_canaries, budget=budget, random_state=random_state, progress=progress)
+        release.settle()
+        return release.w
+
+    plan, attack = one_run(
+        fit, source, options, m, guesses or (m // 4, m // 4), 1.0 - check_confidence(confidence),
+        np.random.default_rng(random_state),
+    )  # fmt: skip
+    return result_of(plan, confidence, (attack,))
+
+
+def check_confidence(confidence: float) -> float:
+    """Raise unless it is a probability below 1 that says something."""
+    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0.5 <= confidence < 1.0:
+        raise InvalidParameter(f"confidence must lie in [0.5, 1), got {confidence!r}.")
+    return float(confidence)

@@ -1,0 +1,97 @@
+"""What is audited: a plan, run again and again on made-up tables."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm.audit.tables import Table
+from dperm.errors import UnsupportedProblem
+from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
+from dperm.planning.fit_plan import FitPlan
+from dperm.trusted.watched import ExactOracle, PlaybackOracle, Question, WatchedOracle
+
+Array = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One fit on a made-up table: what was released, and what was asked and answered on the way."""
+
+    w: Array
+    transcript: list[Question]
+    coin: int
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A plan under audit.
+
+    Parameters
+    ----------
+    plan : FitPlan
+        The plan.
+    seed : int or None
+        Makes all fits repeatable; None takes keys of the operating system.
+    """
+
+    plan: FitPlan
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what there is no attack on."""
+        if self.plan.calibrated.noise_multiplier is None:
+            raise UnsupportedProblem("a run without noise promises nothing, so there is nothing to audit.")
+
+    def run(self, table: Table, number: int | None) -> Run:
+        """Fit number so-and-so of an audit, on a made-up table; None is for keys of the operating system."""
+        seed = None if self.seed is None or number is None else self.seed * 1_000_003 + number
+        with (
+            WatchedOracle(
+                table.X, table.y, self.plan.options.problem, self.plan.setting, self.plan.calibrated, seed,
+                coin=number if seed is not None else None,
+            ) as oracle,
+            np.errstate(all="ignore"),
+        ):  # fmt: skip
+            w = self._follow(oracle, self.plan.calibrated)
+        return Run(w, oracle.transcript, oracle.coin)
+
+    def ask(self, table: Table, number: int, item: PlannedQuery, *points: Array, step_size: Any = None) -> Array:
+        """One noisy answer about a made-up table, by an oracle of its own."""
+        seed = None if self.seed is None else self.seed * 1_000_003 + number + 500_000
+        with WatchedOracle(
+            table.X, table.y, self.plan.options.problem, self.plan.setting, self.plan.calibrated, seed
+        ) as oracle:
+            return oracle.ask(item, *points, step_size=step_size)
+
+    def play_back(self, run: Run, table: Table) -> Array:
+        """What the solver makes of the answers of a run, with another table under it."""
+        with (
+            PlaybackOracle(
+                table.X, table.y, self.plan.options.problem, self.plan.setting, self.plan.calibrated, 0, run.coin
+            ) as oracle,
+            np.errstate(all="ignore"),
+        ):
+            oracle.play(run.transcript)
+            return self._follow(oracle, self.plan.calibrated)
+
+    def exact(self, table: Table) -> ExactOracle:
+        """Exact answers about a made-up table; only samples are drawn."""
+        return ExactOracle(
+            table.X, table.y, self.plan.options.problem, self.plan.setting,
+            CalibratedPlan(self.plan.calibrated.plan, None), self.seed,
+        )  # fmt: skip
+
+    def without_noise(self, table: Table) -> Array:
+        """What the plan would release without noise."""
+        with self.exact(table) as oracle, np.errstate(all="ignore"):
+            return self._follow(oracle, self.plan.calibrated)
+
+    def _follow(self, oracle: WatchedOracle, calibrated: CalibratedPlan) -> Array:
+        problem = self.plan.options.problem
+        start = problem.start(self.plan.n_features)
+        oracle.find_ranges()
+        return np.array(self.plan.solver.run(oracle, problem, calibrated.plan, start))

@@ -1,0 +1,116 @@
+"""`dperm audit`: attacks on a plan, and on the owner's own table."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dperm.accounting.ledger import Budget
+from dperm.audit import audit_plan, audit_table, draw_audit
+from dperm.audit.plan import ATTACKS
+from dperm.cli import output as outputs
+from dperm.cli.context import CONTEXT
+from dperm.cli.fit import numbers_and_target
+from dperm.cli.options import build_estimator, fit_options, schema_option
+from dperm.cli.output import FILE, output_option
+from dperm.errors import InvalidParameter
+from dperm.files import write_whole
+from dperm.printable import one_line
+from dperm.progress import ProgressBar
+from dperm.schema import load_schema
+from dperm.trusted.sources.files import TableFile
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("table", required=False, type=FILE)
+@schema_option
+@click.option("--target", help="With a TABLE: column to predict; with a schema it is declared there.")
+@click.option("--features", help="With a TABLE: feature columns, separated by commas [default: all others].")
+@click.option("--n", type=int, help="Number of rows of the plan [default: the schema's].")
+@click.option("--p", "n_features", type=int, help="Number of feature columns of the plan [default: the schema's].")
+@click.option(
+    "--attack", type=click.Choice(["all", *ATTACKS, "one-run"]), default="all", show_default=True,
+    help="one-run, and only it, reads a TABLE.",
+)  # fmt: skip
+@click.option("--fits", type=int, default=1000, show_default=True, help="Fits of the black box.")
+@click.option("--canaries", type=int, default=200, show_default=True, help="Made-up rows of one-run.")
+@click.option(
+    "--confidence", type=float, default=0.95, show_default=True,
+    help="A correct mechanism is accused with at most the rest, by all attacks together.",
+)  # fmt: skip
+@output_option("PNG: the bound and the best attack.")
+@click.option("--json", "json_path", type=FILE, help="The result, for `dperm report --audit`.")
+@click.option("--dataset", help="Charge the fit of one-run to this dataset's budget; see `dperm budget`.")
+@click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept [default: your own].")
+@click.option("--seed", type=int, help="Make the audit repeatable.")
+@fit_options
+def audit(
+    table: Path | None, schema: Path | None, target: str | None, features: str | None,
+    n: int | None, n_features: int | None, attack: str, fits: int, canaries: int, confidence: float,
+    output: Path | None, force: bool, json_path: Path | None, dataset: str | None, ledger: str | None, seed: int | None,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Attack a fit and say how much ε the attacks prove, beside what is promised.
+
+    Without a TABLE all rows are made up, and nothing sensitive is read. With a TABLE one private fit is made on it with
+    made-up rows in it (one-run); that costs what a fit costs. Exit code 0 if nothing contradicts the promise, 1 if an
+    attack does, 2 if the audit cannot be made.
+
+    Example: dperm audit --model logistic --n 500 --p 5 --epsilon 1 --delta 1e-5 --solver dp-gd -o audit.png
+    """
+    public = None if schema is None else load_schema(schema)
+    if (table is not None) != (attack == "one-run"):
+        raise InvalidParameter("one-run goes with a TABLE, and a TABLE with --attack one-run; other attacks read none.")
+    if output is not None and attack in ("replay", "one-run"):
+        raise InvalidParameter(f"{attack} ranks no fits, so there is no curve to draw; leave -o out.")
+    for path in (output, json_path):
+        if path is not None:
+            outputs.check(path, force=force, inputs=[table, schema], ledger=ledger)
+    if table is not None:
+        budget = None if dataset is None else Budget(dataset, ledger)
+        model = build_estimator(**options, schema=public, n=n)
+        if public is not None:
+            rows = TableFile(table, public.header, public.separator, n_rows=model.options().declared_n).table, None
+        elif target is not None:
+            rows = numbers_and_target(TableFile(table, n_rows=n), target, features, model)
+        else:
+            raise InvalidParameter("name the column to predict: --target, or a --schema.")
+        with ProgressBar("one fit") as bar:
+            result = audit_table(
+                model, *rows, canaries=canaries, confidence=confidence, budget=budget, random_state=seed, progress=bar
+            )
+        click.echo(str(result))
+        click.echo(_whether_to_release(dataset, seed))
+    else:
+        if dataset is not None:
+            raise InvalidParameter("--dataset goes with a TABLE: the other attacks read no sensitive row.")
+        if (n is None and (public is None or public.n is None)) or (public is None and n_features is None):
+            raise InvalidParameter("an audit needs --n and --p, or a --schema that declares n.")
+        plan = build_estimator(**options, schema=public, n=n).plan(n, n_features)
+        with ProgressBar("fits") as bar:
+            result = audit_plan(
+                plan, attacks=ATTACKS if attack == "all" else (attack,), fits=fits, confidence=confidence,
+                random_state=seed, progress=bar,
+            )  # fmt: skip
+        click.echo(str(result))
+        if output is not None:
+            write_whole(output, draw_audit(result, plan))
+            click.echo(f"wrote {one_line(output)}")
+    if json_path is not None:
+        write_whole(json_path, json.dumps(result.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        click.echo(f"wrote {one_line(json_path)}")
+    if not result.kept:
+        click.get_current_context().exit(1)
+
+
+def _whether_to_release(dataset: str | None, seed: int | None) -> str:
+    if seed is not None:
+        return "release:    NOT FOR RELEASE: the noise and the coins came from a seed"
+    if dataset is None:
+        return (
+            "release:    NOT FOR RELEASE: the fit was charged to no budget (--dataset), and the number of right "
+            "guesses tells as much about the rows as its coefficients would"
+        )
+    name = one_line(dataset)
+    return f"release:    the fit was charged to the budget of {name}; the result follows from what it released"

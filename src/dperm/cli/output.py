@@ -1,0 +1,66 @@
+"""Names of files, and where commands write: nothing that is read or kept, and no file that is there unless told so."""
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dperm.accounting.ledger import default_ledger
+from dperm.accounting.ledger.places import files_of, witness_folder
+from dperm.errors import InvalidParameter
+from dperm.files import check_output
+
+
+class _File(click.Path):
+    """The name of a file, which is not looked at yet."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if not str(value) or "\0" in str(value):
+            self.fail("the name of a file must not be empty or hold a null character.", param, ctx)
+        return Path(value)
+
+
+FILE = _File()
+
+
+def output_option(help_text: str, *, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add -o and --force to a command."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        forced = click.option("--force", is_flag=True, help="Replace the output file if it is there.")
+        return click.option("-o", "--output", required=required, type=FILE, help=help_text)(forced(command))
+
+    return add
+
+
+def check(output: Path, *, force: bool, inputs: Iterable[Path | None], ledger: str | None = None) -> None:
+    """Raise if the output must not be written: before anything is read or spent.
+
+    Parameters
+    ----------
+    output, force
+        What the command was told.
+    inputs : iterable of Path
+        What it reads.
+    ledger : str, optional
+        A ledger that it was told, besides DPERM_LEDGER and the user's own.
+    """
+    places = [ledger, os.environ.get("DPERM_LEDGER"), _own(default_ledger)]
+    kept = [path for place in places if place for path in files_of(place)]
+    folder = _own(witness_folder)
+    check_output(
+        output,
+        force=force,
+        inputs=[path for path in inputs if path is not None],
+        kept=kept if folder is None else [*kept, folder],
+    )
+
+
+def _own(place: Callable[[], Any]) -> Any:
+    """A place of the user, None for one without a home."""
+    try:
+        return place()
+    except InvalidParameter:
+        return None

@@ -1,0 +1,91 @@
+"""What a fit was asked to do, as plain data in its file: enough to plan it again."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from dperm.problem import domains, regularizers
+from dperm.schema import schema_from_dict, schema_to_dict
+from dperm.solvers import SOLVERS, Solver
+
+# What a file holds elsewhere, or what does not change a plan.
+_ELSEWHERE = frozenset(
+    ("epsilon", "delta", "adjacency", "noise", "n", "classes", "schema", "budget", "random_state",
+     "verbose")
+)  # fmt: skip
+
+_PARTS = {name: getattr(package, name) for package in (regularizers, domains) for name in package.__all__}
+
+
+def parameters_to_dict(model: Any, solver: Solver) -> dict[str, Any] | None:
+    """The parameters of an estimator and the solver that was chosen, None where an object is not one of dperm's own.
+
+    Parameters
+    ----------
+    model : estimator
+        What was asked.
+    solver : Solver
+        The one that ran.
+    """
+    values = {part.name: getattr(model, part.name) for part in dataclasses.fields(model) if part.init}
+    content = {}
+    try:
+        for name in sorted(set(values) - _ELSEWHERE - {"solver", "class_weight"}):
+            content[name] = _plain(values[name])
+        if values.get("class_weight") is not None:
+            content["class_weight"] = [
+                [_plain(label), _plain(weight)] for label, weight in values["class_weight"].items()
+            ]
+        if SOLVERS.get(solver.name) is not type(solver):
+            return None
+        content["solver"] = _fields(solver.name, solver)
+    except TypeError:
+        return None
+    schema = values["schema"]
+    if schema is not None and schema.private_ranges:
+        content["schema"] = schema_to_dict(schema)
+    return content
+
+
+def parameters_from_dict(content: Any) -> dict[str, Any]:
+    """Parameters of an estimator, from what `parameters_to_dict` gave; the schema only if its ranges were private.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, DpermError
+        If it is not that.
+    """
+    values = {name: _object(value) for name, value in dict(content).items() if name not in ("solver", "schema")}
+    settings = dict(content["solver"])
+    values["solver"] = SOLVERS[settings.pop("kind")](**{name: _object(value) for name, value in settings.items()})
+    if "class_weight" in values:
+        values["class_weight"] = dict(values["class_weight"])
+    if "schema" in content:
+        values["schema"] = schema_from_dict(content["schema"])
+    return values
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if _PARTS.get(type(value).__name__) is type(value):
+        return _fields(type(value).__name__, value)
+    raise TypeError(type(value).__name__)
+
+
+def _fields(kind: str, value: Any) -> dict[str, Any]:
+    return {"kind": kind} | {part.name: _plain(getattr(value, part.name)) for part in dataclasses.fields(value)}
+
+
+def _object(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_object(entry) for entry in value)
+    if isinstance(value, dict):
+        settings = {name: _object(entry) for name, entry in value.items()}
+        return _PARTS[settings.pop("kind")](**settings)
+    return value

@@ -1,0 +1,114 @@
+"""Whether a statement follows from the fit that its file describes, which is planned again with the noise it states."""
+
+import math
+import warnings
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from dperm.accounting.events import event_to_list
+from dperm.errors import DpermError
+from dperm.estimators.base import PrivateGLM
+from dperm.estimators.registry import models
+from dperm.planning.fit_plan import FitPlan, Release
+from dperm.release.finding import Finding
+from dperm.release.parameters import parameters_from_dict
+from dperm.release.statement import PrivacyStatement
+from dperm.schema import Schema
+from dperm.version import __version__
+
+# What happened in the run, or is derived elsewhere.
+_ELSEWHERE = frozenset(("certified_epsilon", "certified_delta", "seeded", "caveats", "generator", "exact"))
+
+# Two machines may round the last digits differently.
+_LAST_DIGITS = 1e-9
+
+
+def derived(content: dict[str, Any], model: PrivateGLM) -> list[Finding]:
+    """Plan the fit again and compare events and statement; nothing to say of noise that is not certified.
+
+    Parameters
+    ----------
+    content : dict
+        Of a model file.
+    model : estimator
+        What `model_file.model_from` made of it.
+    """
+    statement = model.privacy_
+    if statement.noise != "certified":
+        return []
+    if content.get("fit") is None:
+        return [Finding(False, "the file does not describe its fit, so that its noise and its steps cannot be derived")]
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return [_compared(content, model)]
+    except (DpermError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
+        return [Finding(False, f"the fit that the file describes cannot be planned{_other_version(content)}")]
+
+
+def _compared(content: dict[str, Any], model: PrivateGLM) -> Finding:
+    """Whether one of the plans that there can be has these events and this statement."""
+    statement, released = model.privacy_, model.schema_
+    parameters = parameters_from_dict(content["fit"])
+    declared = parameters.pop("schema", released)
+    if declared is not None and declared != released and not _same_but_for_ranges(declared, released, statement):
+        return Finding(False, "the schema that was fitted with is not the one in the file")
+    if content["classes"] is not None and declared is None:
+        parameters["classes"] = content["classes"]
+    again = models()[content["kind"]](
+        statement.epsilon, statement.delta, adjacency=statement.adjacency, schema=declared, **parameters,
+    )  # fmt: skip
+    plans = again.options().plans_with_noise(statement.noise_multiplier, statement.n, statement.n_features)
+    wrong = "noise"
+    for plan in plans:
+        if not _alike(event_to_list(plan.event), content["events"]):
+            wrong = "accounting events"
+            continue
+        other = _differs(_statement(again, plan, model), statement)
+        if other is None:
+            return Finding(True, "the fit that the file describes has these events, this noise and these steps")
+        wrong = other
+    return Finding(False, f"the {wrong} of the file is not that of the fit it describes{_other_version(content)}")
+
+
+def _same_but_for_ranges(declared: Schema, released: Schema | None, statement: PrivacyStatement) -> bool:
+    """Whether the schema in the file is the declared one with ranges in the place of private ones."""
+    if released is None or set(declared.private_ranges) != set(statement.private_ranges):
+        return False
+    columns: dict[str, Any] = {**released.columns, released.target.column: getattr(released.target, "number", None)}
+    return declared.with_ranges({name: columns[name].bounds for name in declared.private_ranges}) == released
+
+
+def _statement(again: PrivateGLM, plan: FitPlan, model: PrivateGLM) -> PrivacyStatement:
+    """What a fit by this plan would state, in the target's own units."""
+    problem = plan.options.problem
+    w = np.zeros(problem.loss.n_outputs * (plan.n_features + bool(problem.intercept)))
+    facts = {"classes": model.privacy_.classes} if hasattr(model, "classes_") else {}
+    again._keep(Release(w, plan.statement, plan.event, model.schema_), problem, facts)
+    return again.privacy_
+
+
+def _differs(derived: PrivacyStatement, stated: PrivacyStatement) -> str | None:
+    """The first field in which they differ."""
+    for part in fields(PrivacyStatement):
+        if part.name not in _ELSEWHERE and not _alike(getattr(derived, part.name), getattr(stated, part.name)):
+            return part.name.replace("_", " ")
+    return None
+
+
+def _alike(first: Any, second: Any) -> bool:
+    """Whether two pieces of plain data are the same, but for the last digits of numbers."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(_alike(first[key], second[key]) for key in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(_alike, first, second))
+    if isinstance(first, float) and isinstance(second, int | float) and not isinstance(second, bool):
+        return math.isclose(first, second, rel_tol=_LAST_DIGITS)
+    return type(first) is type(second) and bool(first == second)
+
+
+def _other_version(content: dict[str, Any]) -> str:
+    written = content["library"]
+    return "" if written == f"dperm {__version__}" else f" (it was written by {written}, this is {__version__})"

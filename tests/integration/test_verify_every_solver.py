@@ -1,0 +1,99 @@
+"""`verify` on a file of every solver under both adjacencies: every promise is derived twice, and decided."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dperm import (
+    L2,
+    L1Ball,
+    L2Ball,
+    Number,
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
+    Schema,
+    UnsupportedProblem,
+    save_model,
+)
+from dperm.accounting.guarantee import Adjacency
+from dperm.release.model_file import read_content
+from dperm.release.verify import verify
+from dperm.schema import Classes
+from dperm.solvers import SOLVERS
+from integration.tampered import changed, complaints, resealed
+
+N = 500
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 3)) / 3.0
+LABELS = np.where(X[:, 0] > 0.0, "yes", "no")
+
+QUICK = {"dp-gd", "dp-svrg++", "dp-sgd", "dp-objective", "chaudhuri-output", "talwar-frank-wolfe", "adassp"}
+ADJACENCIES = [adjacency.value for adjacency in Adjacency]
+
+pytestmark = pytest.mark.filterwarnings("ignore::dperm.LargeDeltaWarning")
+
+
+def fitted(name, adjacency, delta):
+    """A small fit of this solver on the first problem that it takes."""
+    common = {"epsilon": 1.0, "delta": delta, "solver": name, "adjacency": adjacency, "n": N}
+    for model, y in ((PrivateLogisticRegression, LABELS), (PrivateLinearRegression, X[:, 0])):
+        own = {"classes": ["no", "yes"]} if y is LABELS else {}
+        for penalty, domain in ((L2(0.01), None), (None, L1Ball(2.0)), (None, L2Ball(2.0)), (L2(0.01), L2Ball(2.0))):
+            try:
+                return model(**common, **own, penalty=penalty, domain=domain).fit(X, y)
+            except UnsupportedProblem:
+                continue
+    raise AssertionError(f"{name} takes none of these problems")
+
+
+def content_of(model, tmp_path):
+    save_model(model, tmp_path / "model.json")
+    return read_content(tmp_path / "model.json")
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SOLVERS]
+)
+def test_a_file_of_every_solver_is_verified_by_both_derivations(name, adjacency, tmp_path):
+    for delta in (1e-5, 0.0) if SOLVERS[name].pure else (1e-5,):
+        content = content_of(fitted(name, adjacency, delta), tmp_path)
+        start = time.perf_counter()
+        findings = verify(content)
+        assert [finding.text for finding in findings if not finding.holds] == []
+        assert time.perf_counter() - start < 60.0
+        (second,) = [finding.text for finding in findings if finding.text.startswith("ball arithmetic")]
+        assert second.startswith("ball arithmetic, other code: ε ≤ ")
+        assert second.endswith(f"adjacency {adjacency}")
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in {"dp-gd", "dp-sgd"} else pytest.mark.slow) for name in sorted(QUICK)],
+)
+def test_noise_that_is_two_per_cent_smaller_in_the_events_is_caught_by_both_derivations(name, adjacency, tmp_path):
+    content = content_of(fitted(name, adjacency, 1e-5), tmp_path)
+    events = [
+        {
+            key: value * factor.get(key, 1.0) if key in factor else value
+            for key, value in event.items()
+        }
+        for factor in ({"noise_multiplier": 0.98, "rho": 0.98**-2, "epsilon": 1.02},)
+        for event in content["events"]
+    ]  # fmt: skip
+    found = complaints(resealed(changed(content, "events", to=events)))
+    assert any(text.startswith("the accounting events give") for text in found)
+    assert any(text.startswith("ball arithmetic, other code: ε ≤") for text in found)
+
+
+def test_private_ranges_are_planned_again_from_the_schema_that_was_declared(tmp_path):
+    table = pd.DataFrame({"age": RNG.uniform(18, 90, 5000), "rich": RNG.choice(["no", "yes"], 5000)})
+    schema = Schema({"age": Number("private", within=(0, 150))}, Classes("rich", ["no", "yes"]), n=5000)
+    content = content_of(PrivateLogisticRegression(2.0, 1e-6, schema=schema).fit(table), tmp_path)
+    assert complaints(content) == []
+    assert content["fit"]["schema"]["columns"]["age"]["range"] == "private"
+    other = changed(content, "fit", "schema", "columns", "age", to={"range": "private"})
+    assert len(complaints(resealed(other))) == 1

@@ -1,0 +1,5 @@
+"""Broken mechanisms, each a small change of the right one, and which attack of an audit has to notice it."""
+
+from privacy.broken.mechanisms import BROKEN, Broken
+
+__all__ = ["BROKEN", "Broken"]
