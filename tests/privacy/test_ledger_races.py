@@ -44,14 +44,15 @@ def test_a_ledger_survives_kills_at_random_moments(budget, tmp_path):
     for _ in range(12):
         process = processes().Process(target=spend_until_killed, args=(budget, tmp_path / "handed_out"))
         process.start()
-        end = time.monotonic() + rng.uniform(0.05, 0.4)
-        while time.monotonic() < end:
-            budget.account()  # who only looks sees no damage while another one writes
+        before, end = len(budget.account().releases), time.monotonic() + rng.uniform(0.05, 0.4)
+        # Who only looks sees no damage while another one writes. On a busy machine the first entry takes a while.
+        while len(budget.account().releases) == before or time.monotonic() < end:
+            assert process.is_alive()
         process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL
         check_that_all_is_there(budget, tmp_path / "handed_out")
-    assert len(budget.account().releases) > 12
+    assert len(budget.account().releases) >= 12
 
 
 def test_a_ledger_survives_a_kill_at_every_step(budget, tmp_path):
