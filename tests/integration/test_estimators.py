@@ -30,7 +30,6 @@ from dperm import (
 from dperm.problem.losses import Logistic
 
 EXPLAINED = {
-    "check_parameters_default_constructible": "the default penalty is a small frozen object, L2(0.01), not a number",
     "check_supervised_y_no_nan": "a row with a target that is not finite is ignored; an error would be a leak",
 }
 

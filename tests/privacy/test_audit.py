@@ -202,10 +202,10 @@ def test_every_sum_of_floats_is_possible_and_most_others_are_not():
 
 
 def test_neighbours_differ_in_one_row():
-    rows = hostile_rows(PLAN.options.problem, 3)
+    rows = hostile_rows(PLAN.problem, 3)
     for adjacency, n_rows in ((Adjacency.REPLACE_ONE, {20}), (Adjacency.ADD_REMOVE, {19, 20})):
         for one, two in neighbour_pairs(rows, adjacency):
-            tables = [Surroundings(PLAN.options.problem, 20, 3, ignored=False).table(row) for row in (one, two)]
+            tables = [Surroundings(PLAN.problem, 20, 3, ignored=False).table(row) for row in (one, two)]
             assert {len(table.y) for table in tables} <= n_rows
             np.testing.assert_array_equal(tables[0].X[:19], tables[1].X[:19])
 
@@ -277,7 +277,7 @@ def test_what_cannot_be_audited_is_refused_in_a_sentence():
     for bad in ({"attacks": ["guessing"]}, {"attacks": []}, {"fits": 5}, {"confidence": 1.0}, {"confidence": 0.3}):
         with pytest.raises(InvalidParameter):
             audit_plan(PLAN, **bad)
-    bare = FitOptions(PLAN.options.problem, guarantee=None, noise=None).plan(60, 3)
+    bare = FitOptions(PLAN.problem, guarantee=None, noise=None).plan(60, 3)
     with pytest.raises(UnsupportedProblem, match="nothing to audit"):
         audit_plan(bare)
 

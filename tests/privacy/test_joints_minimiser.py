@@ -107,9 +107,9 @@ def test_auto_cuts_slopes_and_the_minimiser_that_it_asks_for_has_them_cut(adjace
         X, target = np.full((n, P), np.nan), np.ones(n)
         X[0], target[0] = np.eye(P)[0], y
         tables.append(Table(X, target))
-    one, two = (ask(fit.options.problem, table, query, centre) for table in tables)
+    one, two = (ask(fit.problem, table, query, centre) for table in tables)
     moved = np.linalg.norm(one - two) * n * query.strong_convexity
-    one_row = fit.options.problem.constants(P).lipschitz * query.slope_share
+    one_row = fit.problem.constants(P).lipschitz * query.slope_share
     assert query.sensitivity == pytest.approx(adjacency.records_moved * one_row, rel=1e-12)
     assert moved == pytest.approx(one_row, rel=1e-4)
 

@@ -118,7 +118,7 @@ def test_an_estimator_predicts_with_the_margins_that_were_minimised(build, row_n
     X = table.X / 50.0  # within every bound, so that no row is clipped
     more = {"classes": [-1.0, 1.0]} if build is not PrivateLinearRegression else {"target_bound": 1.0}
     model = build(row_norm=row_norm, entry_bound=entry_bound, noise=None, **more)
-    problem = model.plan(N, P).options.problem
+    problem = model.plan(N, P).problem
     model.fit(X, table.y)
     released = minimize(problem, X, table.y, guarantee=None, noise=None).w
     constant = min(row_norm, entry_bound or math.inf)

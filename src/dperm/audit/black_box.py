@@ -127,7 +127,7 @@ def worst_pair(subject: Subject) -> tuple[Table, Table]:
 
     All other rows are ignored ones, so that what is sampled is the row or nothing.
     """
-    plan, problem = subject.plan, subject.plan.options.problem
+    plan, problem = subject.plan, subject.plan.problem
     alone = Surroundings(problem, plan.setting.n, plan.n_features, ignored=True)
     rows = hostile_rows(problem, plan.n_features)
     answers: dict[Row | None, list[Array]] = {}
@@ -146,7 +146,7 @@ def worst_pair(subject: Subject) -> tuple[Table, Table]:
 def _over_noise(subject: Subject, oracle: ExactOracle, item: PlannedQuery) -> Array:
     """The first exact answer to a planned query, over the noise of all its answers together."""
     plan = subject.plan
-    (at, *_) = points_for(plan.options.problem, plan.n_features, item.query)
+    (at, *_) = points_for(plan.problem, plan.n_features, item.query)
     answer = exact_answer(oracle, item, at)
     noise = item.multiplier(plan.calibrated.noise_multiplier or 1.0) * answer.claimed
     steps = item.count * (1 if is_whole_fit(item.query) else item.query.n_steps)
@@ -190,7 +190,7 @@ def _as_released(query: Query, answer: Array) -> Array:
 
 def _log_vertex(subject: Subject, answer: Array, scores: Array) -> float:
     """By the softmax that Gumbel noise makes of the scores; for Laplace noise it is near enough to order outcomes."""
-    domain = subject.plan.options.problem.domain
+    domain = subject.plan.problem.domain
     if not isinstance(domain, EntropicDomain):
         return 0.0
     winner = int(np.argmax(domain.pull_back(answer)))

@@ -38,7 +38,7 @@ def low_bits(subject: Subject, fits: int, alpha: float, progress: Progress | Non
     progress : callable, optional
         Called with (fits done, fits planned).
     """
-    plan, problem = subject.plan, subject.plan.options.problem
+    plan, problem = subject.plan, subject.plan.problem
     shared = Surroundings(problem, plan.setting.n, plan.n_features, ignored=False)
     row, other = (
         Row("generic", longest(problem, direction), target)

@@ -114,7 +114,7 @@ def one_run(
         raise InvalidParameter(f"there are {m} canaries, so that many guesses at the most can be made.")
     n = (options.declared_n or source.n_rows) + m
     plan = replace(options, n=n).plan(n, None if options.schema is not None else source.n_features)
-    problem = options.problem
+    problem = plan.problem
     canaries = draw_canaries(problem, source.n_features, m, rng)
     w = fit(WithCanaries(source, *canaries.rows(plan.setting.adjacency)), plan)
     right = right_guesses(scores(problem, canaries, w), canaries.included, k_plus, k_minus)

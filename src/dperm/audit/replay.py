@@ -47,8 +47,8 @@ def replay(subject: Subject, alpha: float) -> Attack:
         other checks are exact.
     """
     plan = subject.plan
-    ordinary = Surroundings(plan.options.problem, plan.setting.n, plan.n_features, ignored=False)
-    rows = hostile_rows(plan.options.problem, plan.n_features)
+    ordinary = Surroundings(plan.problem, plan.setting.n, plan.n_features, ignored=False)
+    rows = hostile_rows(plan.problem, plan.n_features)
     table = ordinary.table(rows[0])
     first, second = subject.run(table, None), subject.run(table, None)
     ratio, where = largest_shift(subject, ordinary, rows, first)
@@ -79,7 +79,7 @@ def largest_shift(subject: Subject, shared: Surroundings, rows: list[Row], run: 
     """The largest move of an exact answer over the claimed one, over all queries, points and neighbours."""
     questions = []
     for item in _kinds(subject):
-        points = points_for(subject.plan.options.problem, subject.plan.n_features, item.query)
+        points = points_for(subject.plan.problem, subject.plan.n_features, item.query)
         if not is_whole_fit(item.query):
             asked = [question.points for question in run.transcript if question.item.query == item.query]
             points = points + asked[:_QUESTIONS_AGAIN]
@@ -155,7 +155,7 @@ def _chance_of_a_better_one(passed: Passed, scale: float) -> Array:
 
 def _sizes_in_steps(subject: Subject, number: int) -> Iterator[tuple[str, Array]]:
     """The same for noise inside a loop of steps: on ignored rows a step, or the mean direction, is noise alone."""
-    plan, problem = subject.plan, subject.plan.options.problem
+    plan, problem = subject.plan, subject.plan.problem
     start = problem.start(plan.n_features)
     ignored = Surroundings(problem, plan.setting.n, plan.n_features, ignored=True).table(None)
     for place, item in enumerate(_kinds(subject)):
@@ -206,7 +206,7 @@ def _samples_too_many(subject: Subject, alpha: float) -> list[str]:
     sampled = {key: item for key, item in sampled.items() if key[1] < 1.0}
     if not sampled:
         return []
-    plan, problem = subject.plan, subject.plan.options.problem
+    plan, problem = subject.plan, subject.plan.problem
     alone = Surroundings(problem, plan.setting.n, plan.n_features, ignored=True)
     with subject.exact(alone.table(hostile_rows(problem, plan.n_features)[0])) as oracle:
         for (_, rate), item in sampled.items():

@@ -51,7 +51,7 @@ class Subject:
         seed = None if self.seed is None or number is None else self.seed * 1_000_003 + number
         with (
             WatchedOracle(
-                table.X, table.y, self.plan.options.problem, self.plan.setting, self.plan.calibrated, seed,
+                table.X, table.y, self.plan.problem, self.plan.setting, self.plan.calibrated, seed,
                 coin=number if seed is not None else None,
             ) as oracle,
             np.errstate(all="ignore"),
@@ -63,7 +63,7 @@ class Subject:
         """One noisy answer about a made-up table, by an oracle of its own."""
         seed = None if self.seed is None else self.seed * 1_000_003 + number + 500_000
         with WatchedOracle(
-            table.X, table.y, self.plan.options.problem, self.plan.setting, self.plan.calibrated, seed
+            table.X, table.y, self.plan.problem, self.plan.setting, self.plan.calibrated, seed
         ) as oracle:
             return oracle.ask(item, *points, step_size=step_size)
 
@@ -71,7 +71,7 @@ class Subject:
         """What the solver makes of the answers of a run, with another table under it."""
         with (
             PlaybackOracle(
-                table.X, table.y, self.plan.options.problem, self.plan.setting, self.plan.calibrated, 0, run.coin
+                table.X, table.y, self.plan.problem, self.plan.setting, self.plan.calibrated, 0, run.coin
             ) as oracle,
             np.errstate(all="ignore"),
         ):
@@ -81,7 +81,7 @@ class Subject:
     def exact(self, table: Table) -> ExactOracle:
         """Exact answers about a made-up table; only samples are drawn."""
         return ExactOracle(
-            table.X, table.y, self.plan.options.problem, self.plan.setting,
+            table.X, table.y, self.plan.problem, self.plan.setting,
             CalibratedPlan(self.plan.calibrated.plan, None), self.seed,
         )  # fmt: skip
 
@@ -91,7 +91,7 @@ class Subject:
             return self._follow(oracle, self.plan.calibrated)
 
     def _follow(self, oracle: WatchedOracle, calibrated: CalibratedPlan) -> Array:
-        problem = self.plan.options.problem
+        problem = self.plan.problem
         start = problem.start(self.plan.n_features)
         oracle.find_ranges()
         return np.array(self.plan.solver.run(oracle, problem, calibrated.plan, start))

@@ -45,7 +45,12 @@ _OPTIONS = (
         "--row-norm", type=float, default=1.0, show_default=True, help="Clip rows to this l2 norm (without a schema)."
     ),
     click.option("--entry-bound", type=float, help="Clip rows to entries of this size as well [default: not]."),
-    click.option("--penalty", default="l2:0.01", show_default=True, help="l2:λ, l1:λ, elastic-net:λ:ratio or none."),
+    click.option(
+        "--penalty",
+        default="auto",
+        show_default=True,
+        help="auto, l2 or l1 (strength by rule), l2:λ, l1:λ, elastic-net:λ:ratio or none.",
+    ),
     click.option(
         "--domain", default="none", show_default=True, help="l2-ball:r, l1-ball:r, box:low:high, simplex:total or none."
     ),
@@ -115,7 +120,7 @@ def build_estimator(
     return kind(
         epsilon,
         delta,
-        penalty=_parse("--penalty", penalty, _PENALTIES),
+        penalty=penalty if penalty in ("auto", "l2", "l1") else _parse("--penalty", penalty, _PENALTIES),
         domain=_parse("--domain", domain, _DOMAINS),
         row_norm=row_norm,
         entry_bound=entry_bound,

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from dperm.planning.options import FitOptions, check_schema
 from dperm.problem import Problem
 from dperm.problem.domains import Domain, WholeSpace
 from dperm.problem.losses import Loss
-from dperm.problem.regularizers import L2, NoRegularizer, Regularizer
+from dperm.problem.regularizers import L1, L2, NoRegularizer, Regularizer
 from dperm.progress import ProgressBar
 from dperm.release.content import content_of
 from dperm.release.parameters import parameters_to_dict
@@ -29,7 +29,7 @@ from dperm.solvers import Solver
 from dperm.trusted.sources import Source
 from dperm.trusted.sources.encoding import encode_rows
 from dperm.trusted.sources.labels import read_table
-from dperm.validation import positive
+from dperm.validation import one_of, positive
 
 Array = NDArray[np.float64]
 
@@ -52,6 +52,27 @@ class Reading(NamedTuple):
     facts: dict[str, Any]
 
 
+def read_penalty(penalty: object) -> Regularizer:
+    """The regularizer that a penalty names; the strength of one that is named by a word is found by rule.
+
+    Parameters
+    ----------
+    penalty : Regularizer, float, "auto", "l2", "l1" or None
+        A number is the strength of an l2 penalty, and 0 stands for none.
+    """
+    if isinstance(penalty, Regularizer):
+        return penalty
+    if penalty is None or (isinstance(penalty, int | float) and not isinstance(penalty, bool) and penalty == 0):
+        return NoRegularizer()
+    if isinstance(penalty, str):
+        return L1() if one_of("penalty", penalty, ("auto", "l2", "l1")) == "l1" else L2()
+    if isinstance(penalty, int | float) and not isinstance(penalty, bool):
+        return L2(positive("penalty", penalty))
+    raise InvalidParameter(
+        f"penalty must be 'auto', 'l2', 'l1', a number, a dperm Regularizer or None, got {penalty!r}."
+    )
+
+
 @dataclass(eq=False, repr=False)
 class PrivateGLM(BaseEstimator):  # type: ignore[misc]
     """Parameters and steps common to all estimators; see a concrete one for their meaning.
@@ -62,7 +83,7 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
     epsilon: float = 1.0
     delta: float = 1e-5
     _: KW_ONLY
-    penalty: Regularizer | None = L2(1e-2)
+    penalty: Regularizer | float | str | None = "auto"
     domain: Domain | None = None
     solver: str | Solver = "auto"
     row_norm: float = 1.0
@@ -117,7 +138,7 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
         default = WholeSpace() if domain is None else domain
         return Problem(
             loss=loss,
-            regularizer=NoRegularizer() if self.penalty is None else self.penalty,
+            regularizer=read_penalty(self.penalty),
             domain=default if self.domain is None else self.domain,
             row_norm=self._bounded_norm,
             intercept=bool(self.fit_intercept),
@@ -139,7 +160,29 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
             accountant=self.accountant,
             n=self.n,
             schema=self.schema,
+            strength_by_rule=isinstance(self.penalty, str),
+            scaled_constant=True,
         )
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All parameters; with `deep` also the numbers of a penalty object, as `penalty__strength`."""
+        values: dict[str, Any] = super().get_params(deep)
+        if deep and isinstance(self.penalty, Regularizer) and is_dataclass(self.penalty):
+            values |= {f"penalty__{part.name}": getattr(self.penalty, part.name) for part in fields(self.penalty)}
+        return values
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; `penalty__strength` and the like make a new penalty object."""
+        numbers = {name: params.pop(name) for name in list(params) if name.startswith("penalty__")}
+        super().set_params(**params)
+        if numbers:
+            known = self.get_params()
+            unknown = [name for name in numbers if name not in known]
+            if unknown:
+                raise InvalidParameter(f"{unknown[0]!r} is no parameter of the penalty {self.penalty!r}.")
+            changed = {name.removeprefix("penalty__"): value for name, value in numbers.items()}
+            self.penalty = replace(self.penalty, **changed)  # type: ignore[type-var]
+        return self
 
     def _check_schema(self, schema: Schema) -> None:
         if not isinstance(schema.target, self.target_kind):
@@ -206,7 +249,7 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
             release = plan.run(source, budget=self.budget, random_state=self.random_state, progress=progress)
         entry = release.reservation
         with nullcontext() if entry is None else entry.noted():
-            self._keep(release, plan.options.problem, facts)
+            self._keep(release, plan.problem, facts)
             if save is not None:
                 save(self)
             if entry is not None:

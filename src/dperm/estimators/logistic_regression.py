@@ -21,8 +21,10 @@ class PrivateLogisticRegression(PrivateClassifier):
     ----------
     epsilon, delta : float
         The guarantee. δ should be well below 1/n.
-    penalty : Regularizer or None
-        `dperm.L2`, `L1`, `ElasticNet`, `GroupL2`, or None. The intercept is penalised like a coefficient.
+    penalty : "auto", "l2", "l1", float, Regularizer or None
+        "auto" and "l2" are a ridge, "l1" an l1 penalty, whose strength follows from n, the number of columns, ε, δ,
+        the adjacency and the row norm. A number is the strength of a ridge. Or `dperm.L2`, `L1`, `ElasticNet`,
+        `GroupL2`, or None. The intercept is penalised like a coefficient.
     domain : Domain or None
         `dperm.L2Ball`, `L1Ball`, `Simplex`, `Box`, or None for no constraint.
     solver : str or Solver
@@ -36,7 +38,7 @@ class PrivateLogisticRegression(PrivateClassifier):
     class_weight : dict, optional
         Public weights per class. They scale the sensitivity too.
     fit_intercept : bool
-        Add a constant column, which counts in the row norm.
+        Add a constant column of row_norm/p^¼, or the largest entry if that is less. It counts in the row norm.
     adjacency : {"replace_one", "add_remove"}
         Which two tables cannot be told apart.
     noise : {"certified", "paper", None}

@@ -16,6 +16,7 @@ from dperm.errors import InvalidParameter, LargeDeltaWarning, NotSettled
 from dperm.files import fingerprint
 from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
+from dperm.problem import Problem
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Schema
 from dperm.solvers import Solver
@@ -79,6 +80,8 @@ class FitPlan:
     ----------
     options : FitOptions
         What was asked for.
+    problem : Problem
+        What is minimised, with all that was left to rules.
     setting : Setting
         The problem's constants, the public n and the adjacency.
     solver : Solver
@@ -92,6 +95,7 @@ class FitPlan:
     """
 
     options: "FitOptions"
+    problem: Problem
     setting: Setting
     solver: Solver
     calibrated: CalibratedPlan
@@ -155,7 +159,7 @@ class FitPlan:
     ) -> Release:
         """Read the rows, whose cost is reserved."""
         randomness = Randomness.from_random_state(random_state)
-        problem = self.options.problem
+        problem = self.problem
         # A run that diverges overflows on its way; one sentence says so instead of numpy's warnings.
         with (
             Oracle(source, problem, self.setting, self.calibrated, randomness, progress) as oracle,

@@ -12,6 +12,7 @@ from dperm.mechanisms.range import RangeQuery, left_for_the_solver, range_querie
 from dperm.mechanisms.setting import Setting
 from dperm.planning.auto import check_solver, choose_solver
 from dperm.planning.fit_plan import FitPlan
+from dperm.planning.rules import check_strength_by_rule, with_scaled_constant, with_strength_by_rule
 from dperm.planning.statement import statement_of
 from dperm.problem import Problem
 from dperm.schema import Schema
@@ -46,6 +47,10 @@ class FitOptions:
         The declared, public number of rows; by default the schema's, or else that of the table.
     schema : Schema, optional
         The public facts about a table that is fitted as it is.
+    strength_by_rule : bool
+        Whether the strength of the problem's l2 or l1 penalty is found when the fit is planned, from public numbers.
+    scaled_constant : bool
+        Whether the constant column gets a size that suits the number of columns, not the largest that it may have.
 
     Examples
     --------
@@ -64,6 +69,8 @@ class FitOptions:
     accountant: str = "pld"
     n: int | None = None
     schema: Schema | None = None
+    strength_by_rule: bool = False
+    scaled_constant: bool = False
 
     def __post_init__(self) -> None:
         """Raise if a parameter is wrong or the solver does not take the problem."""
@@ -77,6 +84,8 @@ class FitOptions:
             check_schema(self.schema)
             if self.schema.private_ranges and (self.noise == "paper" or self.accountant != "pld"):
                 raise InvalidParameter("private ranges go with certified noise and the accountant 'pld'.")
+        if self.strength_by_rule:
+            check_strength_by_rule(self.problem.regularizer)
         check_solver(self.solver, self.problem, None if self.noise is None else self.guarantee)
 
     def _check_noise(self) -> None:
@@ -104,27 +113,27 @@ class FitOptions:
         n_rows, n_features : int, optional
             Shape of the table. A declared n comes first, and a schema knows the number of columns.
         """
-        width, setting = self._setting(n_rows, n_features)
+        width, problem, setting = self._setting(n_rows, n_features)
         try:
-            return self._plan(width, setting)
+            return self._plan(width, problem, setting)
         except (ArithmeticError, ValueError) as error:
             if isinstance(error, DpermError):
                 raise
             raise _no_plan() from error  # public numbers alone: nothing of a row is in it
 
-    def _plan(self, width: int, setting: Setting) -> FitPlan:
+    def _plan(self, width: int, problem: Problem, setting: Setting) -> FitPlan:
         ranges, left = self._ranges(setting)
         solver = self.solver
         if solver == "auto" and (self.noise == "paper" or self.accountant != "pld"):
             solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
-        chosen = choose_solver(solver, self.problem, setting, left)
+        chosen = choose_solver(solver, problem, setting, left)
         if self.noise == "paper" and self.guarantee is not None:
             chosen, published = published_plan(chosen, setting, self.guarantee)
             calibrated = replace(published, constant=True)
         else:
             calibrated = self._calibrated(chosen, setting, ranges, left)
-        statement = statement_of(self, width, setting, chosen, calibrated)
-        return FitPlan(self, setting, chosen, calibrated, statement, width)
+        statement = statement_of(self, problem, width, setting, chosen, calibrated)
+        return FitPlan(self, problem, setting, chosen, calibrated, statement, width)
 
     def plans_with_noise(self, noise_multiplier: float, n_rows: int, n_features: int) -> Iterator[FitPlan]:
         """The plans that there can be if the noise of the first query has this multiplier; nothing is calibrated.
@@ -138,24 +147,29 @@ class FitOptions:
         n_rows, n_features : int
             As of `plan`.
         """
-        width, setting = self._setting(n_rows, n_features)
+        width, problem, setting = self._setting(n_rows, n_features)
         ranges, left = self._ranges(setting)
         if left is None or self.guarantee is None:
             raise InvalidParameter("a run without noise has no noise multiplier.")
-        solver = choose_solver(self.solver, self.problem, setting, left)
+        solver = choose_solver(self.solver, problem, setting, left)
         for plan in self._plans(solver, setting, ranges, left):
             calibrated = plan.with_noise(noise_multiplier / plan.planned[0].relative_noise)
-            yield FitPlan(
-                self, setting, solver, calibrated, statement_of(self, width, setting, solver, calibrated), width
-            )
+            statement = statement_of(self, problem, width, setting, solver, calibrated)
+            yield FitPlan(self, problem, setting, solver, calibrated, statement, width)
 
-    def _setting(self, n_rows: int | None, n_features: int | None) -> tuple[int, Setting]:
+    def _setting(self, n_rows: int | None, n_features: int | None) -> tuple[int, Problem, Setting]:
+        """The number of columns, the problem with all that is left to rules, and the public facts about it."""
         width = count("n_features", n_features if self.schema is None else self.schema.n_features)
         n = count("n", n_rows if self.declared_n is None else self.declared_n)
         if width > MOST_COLUMNS:
             raise InvalidParameter(f"n_features must be at most {MOST_COLUMNS}, got {width}.")
         try:
-            return width, Setting(self.problem.constants(width), n, Adjacency.parse(self.adjacency))
+            problem = with_scaled_constant(self.problem, width) if self.scaled_constant else self.problem
+            setting = Setting(problem.constants(width), n, Adjacency.parse(self.adjacency))
+            if self.strength_by_rule:
+                problem = with_strength_by_rule(problem, setting, None if self.noise is None else self.guarantee)
+                setting = replace(setting, constants=problem.constants(width))
+            return width, problem, setting
         except ArithmeticError as error:
             raise _no_plan() from error
 

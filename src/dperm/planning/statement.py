@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
+from dperm.problem import Problem
 from dperm.release.coefficient_noise import coefficient_noise
 from dperm.release.statement import PrivacyStatement
 from dperm.solvers import Solver
@@ -22,7 +23,12 @@ _CAVEATS = {
 
 
 def statement_of(
-    options: "FitOptions", n_features: int, setting: Setting, solver: Solver, calibrated: CalibratedPlan
+    options: "FitOptions",
+    problem: Problem,
+    n_features: int,
+    setting: Setting,
+    solver: Solver,
+    calibrated: CalibratedPlan,
 ) -> PrivacyStatement:
     """What a fit by this plan promises; what happens in a run (a seed, classes read from the rows) is added there.
 
@@ -30,6 +36,8 @@ def statement_of(
     ----------
     options : FitOptions
         What was asked for.
+    problem : Problem
+        What is minimised, with all that was left to rules.
     n_features : int
         Columns of a row.
     setting : Setting
@@ -39,7 +47,7 @@ def statement_of(
     calibrated : CalibratedPlan
         What will be asked, and its noise.
     """
-    problem, guarantee, plan = options.problem, options.guarantee, calibrated.plan
+    guarantee, plan = options.guarantee, calibrated.plan
     promised = (math.inf, 0.0) if options.noise is None or guarantee is None else (guarantee.epsilon, guarantee.delta)
     epsilon, delta = promised
     event, first = calibrated.event(), plan.planned[0]

@@ -12,7 +12,7 @@ from dperm.problem.domains.mirror import EntropicDomain, MirrorDomain
 from dperm.problem.losses.base import RowLoss
 from dperm.problem.prox import composite_prox, prox_is_exact
 from dperm.problem.regularizers import NoRegularizer, Regularizer
-from dperm.validation import positive
+from dperm.validation import finite, positive
 
 Array = NDArray[np.float64]
 
@@ -103,8 +103,8 @@ class Problem:
         The set C that w must lie in.
     row_norm : float
         R: every row is clipped to ‖x‖₂ ≤ R before anything else is done with it.
-    intercept : bool
-        Append a constant column. Its value is the largest that an entry may have, and it counts in the row norm.
+    intercept : bool or float
+        Append a constant column of this value; True for the largest that an entry may have. It counts in the row norm.
     weight_bound : float
         The largest weight that a row can have.
     entry_bound : float, optional
@@ -122,7 +122,7 @@ class Problem:
     regularizer: Regularizer = field(default_factory=NoRegularizer)
     domain: Domain = field(default_factory=WholeSpace)
     row_norm: float = 1.0
-    intercept: bool = False
+    intercept: bool | float = False
     weight_bound: float = 1.0
     entry_bound: float | None = None
 
@@ -135,6 +135,10 @@ class Problem:
             # Beyond these sizes squares leave the range of a float64.
             if not 1e-100 <= positive(name, getattr(self, name)) <= 1e100:
                 raise InvalidParameter(f"{name} must lie between 1e-100 and 1e100, got {getattr(self, name)!r}.")
+        if not isinstance(self.intercept, bool) and not 0.0 < finite("intercept", self.intercept) <= self.largest_entry:
+            raise InvalidParameter(
+                f"intercept must be true, false or a value of at most the largest entry, got {self.intercept!r}."
+            )
 
     @property
     def largest_entry(self) -> float:
@@ -144,7 +148,7 @@ class Problem:
     @property
     def intercept_value(self) -> float:
         """The constant column's value, 0 without one."""
-        return self.largest_entry if self.intercept else 0.0
+        return self.largest_entry if self.intercept is True else float(self.intercept)
 
     @property
     def full_row_norm(self) -> float:
@@ -153,7 +157,7 @@ class Problem:
 
     def dimension(self, n_features: int) -> int:
         """Number of coefficients for rows of `n_features` columns."""
-        return self.loss.dimension(n_features + int(self.intercept))
+        return self.loss.dimension(n_features + bool(self.intercept))
 
     @property
     def row_scale(self) -> float:

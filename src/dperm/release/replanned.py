@@ -83,7 +83,7 @@ def _same_but_for_ranges(declared: Schema, released: Schema | None, statement: P
 
 def _statement(again: PrivateGLM, plan: FitPlan, model: PrivateGLM) -> PrivacyStatement:
     """What a fit by this plan would state, in the target's own units."""
-    problem = plan.options.problem
+    problem = plan.problem
     w = np.zeros(problem.loss.n_outputs * (plan.n_features + bool(problem.intercept)))
     facts = {"classes": model.privacy_.classes} if hasattr(model, "classes_") else {}
     again._keep(Release(w, plan.statement, plan.event, model.schema_), problem, facts)

@@ -134,7 +134,8 @@ def _facts(content: dict[str, Any], statement: PrivacyStatement, schema: Schema 
     """Whether model, schema and statement speak of the same rows, columns and classes."""
     classes = None if content["classes"] is None else tuple(content["classes"])
     constant = min(statement.row_norm, statement.entry_bound or math.inf)
-    norms = (statement.row_norm, math.hypot(statement.row_norm, constant))
+    constants = (constant, min(constant, statement.row_norm / statement.n_features**0.25))
+    norms = (statement.row_norm, *(math.hypot(statement.row_norm, value) for value in constants))
     agree = [
         statement.classes == classes,
         statement.n_features == len(content["columns"]),

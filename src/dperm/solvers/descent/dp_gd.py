@@ -177,18 +177,19 @@ class DPGD(Solver):
         else:
             cost = steps.astype(np.float64)
         one_step = 0.5 * step_size * constants.dimension * variance * cost
+        # Gradient descent on a convex function: D²/(2ηT) + ησ²p/2.
+        distance = nominal_length(setting, self.nominal_distance)
+        bound = distance**2 / (2.0 * step_size * steps) + one_step
         if constants.strong_convexity > 0:
             # Theorem 6.2 with the geometric series summed (errata 4): cᵀ gap + (ησ²p/2)(1 − cᵀ)/(1 − c).
             bias = contraction ** steps.astype(float)
             lost = step_size * constants.strong_convexity * contraction  # 1 − c
-            bound = bias * constants.initial_gap + one_step * (1.0 - bias) / lost
-        else:
-            # Gradient descent on a convex function: D²/(2ηT) + ησ²p/2.
-            distance = nominal_length(setting, self.nominal_distance)
-            bound = distance**2 / (2.0 * step_size * steps) + one_step
-        bound = np.nan_to_num(
-            bound, nan=np.inf, posinf=np.inf
-        )  # at the end of what floats can hold one step is as good
+            strong = bias * constants.initial_gap + one_step * (1.0 - bias) / lost
+            # Where it leaves most of the gap at its best, the strong convexity is too weak to say anything.
+            if not strong.min() > 0.5 * constants.initial_gap:
+                bound = strong
+        # At the end of what floats can hold one step is as good.
+        bound = np.nan_to_num(bound, nan=np.inf, posinf=np.inf)
         # Where the privacy cost saturates the bound only flattens out: the first T within 1 % of the best will do.
         return int(steps[np.flatnonzero(bound <= 1.01 * bound.min())[0]])
 
