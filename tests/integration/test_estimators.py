@@ -63,7 +63,7 @@ def test_scikit_learns_own_checks_pass_but_for_the_explained_ones(estimator):
 def test_logistic_regression_without_noise_finds_the_optimum_of_scikit_learn():
     X, margin = rows()
     X, y = unit(X), np.sign(margin)
-    model = PrivateLogisticRegression(noise=None, fit_intercept=False, classes=[-1, 1]).fit(X, y)
+    model = PrivateLogisticRegression(noise=None, penalty=0.01, fit_intercept=False, classes=[-1, 1]).fit(X, y)
     theirs = LogisticRegression(C=1 / (0.01 * len(y)), fit_intercept=False, tol=1e-10, max_iter=10_000).fit(X, y)
     problem = Problem(Logistic(), L2(0.01))
     ours, best = (empirical_risk(problem, X, y, w.ravel()) for w in (model.coef_, theirs.coef_))
@@ -74,7 +74,7 @@ def test_logistic_regression_without_noise_finds_the_optimum_of_scikit_learn():
 def test_softmax_without_noise_finds_the_optimum_of_scikit_learn():
     X, margin = rows()
     X, y = unit(X), np.digitize(margin, [-0.3, 0.5])
-    model = PrivateLogisticRegression(noise=None, fit_intercept=False, classes=[0, 1, 2]).fit(X, y)
+    model = PrivateLogisticRegression(noise=None, penalty=0.01, fit_intercept=False, classes=[0, 1, 2]).fit(X, y)
     theirs = LogisticRegression(C=1 / (0.01 * len(y)), fit_intercept=False, tol=1e-10, max_iter=10_000).fit(X, y)
     problem = Problem(Softmax(3), L2(0.01))
     ours, best = (empirical_risk(problem, X, y, w.ravel()) for w in (model.coef_, theirs.coef_))
@@ -85,7 +85,7 @@ def test_softmax_without_noise_finds_the_optimum_of_scikit_learn():
 def test_linear_regression_without_noise_finds_the_optimum_of_scikit_learn():
     X, margin = rows()
     X, y = unit(X), np.clip(margin, -1, 1)
-    model = PrivateLinearRegression(noise=None, fit_intercept=False, domain=L2Ball(10.0)).fit(X, y)
+    model = PrivateLinearRegression(noise=None, penalty=0.01, fit_intercept=False, domain=L2Ball(10.0)).fit(X, y)
     theirs = Ridge(alpha=0.01 * len(y), fit_intercept=False, tol=1e-12).fit(X, y)
     problem = Problem(Squared(), L2(0.01), L2Ball(10.0))
     ours, best = (empirical_risk(problem, X, y, w) for w in (model.coef_, theirs.coef_))
