@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import lambertw
 
+from dperm.accounting.calibration import calibrate
 from dperm.accounting.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.mechanisms import AdaptedObjectiveQuery, SlopeSizeQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
@@ -15,7 +16,7 @@ from dperm.problem.losses.base import ResidualLoss
 from dperm.solvers.base import Array, Oracle, Profile
 from dperm.solvers.expected import noise_risk, ridge_bias
 from dperm.solvers.perturbation.objective import ObjectiveSettings, ObjectiveSolver
-from dperm.solvers.perturbation.tolerance import remainder_for, tolerance_for
+from dperm.solvers.perturbation.tolerance import check_lengths, remainder_for, tolerance_for
 
 # The share of ε that the determinant may cost each minimisation: the second one's ridge lies around the first one's
 # result, so that its bias is small and a larger ridge costs less than a larger part of ε.
@@ -23,11 +24,18 @@ _JACOBIAN_SHARE = 0.1
 
 # Of the budget, in μ²: each of the three sizes, which are two numbers where a minimisation has p, and of the rest the
 # first minimisation.
-_SIZE_SHARE, _SIZES_FOR_FEW, _FIRST_SHARE = 0.015, 0.067, 0.2
+_SIZE_SHARE, _SIZES_FOR_FEW, _FIRST_SHARE = 0.015, 0.067, 0.3
 
 # What is expected of targets before anything is known, in units of their bound: how far from the middle of their
 # range, the mean distance from that centre; and over that distance the size of residuals of a fitted model.
 _OFF_CENTRE, _SPREAD, _UNEXPLAINED = 0.5, 0.3, 0.7
+
+# ‖w*‖ of the first minimisation, which has less of the budget and so sees less, over that of the second.
+_FIRST_DISTANCE = 1.0 / 3.0
+
+# For predictions: ‖w*‖ as it was found over the nominal one, which is what the ridge leaves room for, and what the
+# first minimisation leaves of the bias of the second one's ridge.
+_TYPICAL_DISTANCE, _LEFT_BY_THE_FIRST = 0.25, 0.25
 
 # A size is asked for with slopes clipped at so many times the one before it.
 _REACH = 6.0
@@ -46,7 +54,6 @@ class DPRegressionSettings(ObjectiveSettings):
 
     noise_length: float | None = None
     size_noise: float | None = None
-    nominal_distance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ class DPRegression(ObjectiveSolver):
     5
     """
 
-    nominal_distance: float = 16.0
+    nominal_distance: float = 60.0
 
     name = "dp-regression"
     listed = 22
@@ -122,13 +129,15 @@ class DPRegression(ObjectiveSolver):
             8.0 * root * objective.remainder_scale,
             noise,
             per_record * sizes.sensitivity / math.sqrt(size_share),
-            self.nominal_distance,
         )
         mechanism = (
             f"{self.name}, the mean size of residuals three times, and the minimiser with a random linear term twice, "
             f"residuals clipped at what was released and a further ridge of at least {ridge:.3g}"
         )
-        return Plan(mechanism, planned, settings)
+        plan = Plan(mechanism, planned, settings)
+        if self.ridge is not None:
+            check_lengths(calibrate(plan, guarantee))
+        return plan
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPRegressionSettings], start: Array) -> Array:
         """Centre, size, minimiser, size, minimiser."""
@@ -159,8 +168,8 @@ class DPRegression(ObjectiveSolver):
         typical = _SPREAD * at_zero
         spread = _weighed(size, size_noise * at_zero, typical, typical)
         spread = min(max(spread, 0.25 * size_noise * at_zero), 1.0)
-        share = min(1.0, max(2.0, self._clip(setting, noise_length, first_budget)) * spread)
-        w = minimised(first, around, share, first_budget, spread)
+        share = min(1.0, max(2.0, self._clip(setting, chosen.ridge, noise_length, first_budget)) * spread)
+        w = minimised(first, around, share, first_budget, _FIRST_DISTANCE * spread)
         # Residuals of the first minimiser.
         reach = min(1.0, _REACH * spread)
         noise = size_noise * reach
@@ -168,7 +177,7 @@ class DPRegression(ObjectiveSolver):
         left = max(_weighed(size, noise, _UNEXPLAINED * spread, 0.5 * spread), 0.25 * noise)
         if left >= spread:
             w, left = around, spread  # what was found explains nothing
-        share = min(1.0, self._clip(setting, noise_length, last_budget) * left)
+        share = min(1.0, self._clip(setting, chosen.ridge, noise_length, last_budget) * left)
         explained = math.sqrt(max(spread**2 - left**2, (_LEAST_EXPLAINED * spread) ** 2))
         return minimised(last, w, share, last_budget, explained)
 
@@ -178,27 +187,29 @@ class DPRegression(ObjectiveSolver):
         noise = self._noise_length(setting, self._left(setting, guarantee, ridge))
         budget = _budgets(setting)[-1]
         spread = _SPREAD * constants.lipschitz_at_zero / constants.lipschitz
-        share = min(1.0, self._clip(setting, noise, budget) * _UNEXPLAINED * spread)
+        share = min(1.0, self._clip(setting, ridge, noise, budget) * _UNEXPLAINED * spread)
         # G/L is the largest slope over the row's norm.
         distance = min(constants.diameter, self.nominal_distance * spread * constants.lipschitz / constants.smoothness)
         if distance == 0.0:
-            return 0.0
+            return 0.0  # C is a point
         length = share * noise / math.sqrt(budget)
         ridge = max(ridge, length / distance)
         from_noise = noise_risk(setting, length**2, constants.strong_convexity + ridge)
         at_zero = 0.5 * (spread * constants.lipschitz) ** 2 / constants.smoothness
-        return from_noise * at_zero / (from_noise + at_zero) + 0.25 * ridge_bias(setting, ridge, distance)
+        bias = _LEFT_BY_THE_FIRST * ridge_bias(setting, ridge, _TYPICAL_DISTANCE * distance)
+        return from_noise * at_zero / (from_noise + at_zero) + min(bias, at_zero)
 
     @staticmethod
-    def _clip(setting: Setting, noise_length: float, budget: float) -> float:
+    def _clip(setting: Setting, ridge: float, noise_length: float, budget: float) -> float:
         """How many times their mean size residuals are clipped at.
 
-        With x = p (noise/G)² the noise adds about xk² of the residuals' variance, where rows are as long as they may
-        be and alike in all directions; clipping at k adds e^−2k if their tails are exponential and to one side. The sum
-        is least where xk = e^−2k.
+        With noise for slopes that are clipped at their mean size, the excess risk is x times the residuals' variance by
+        the rule of `noise_risk`; clipped at k times that size, xk². Clipping itself adds e^−2k, if tails are
+        exponential and to one side. The sum is least where xk = e^−2k.
         """
-        constants = setting.constants
-        x = constants.dimension * (noise_length / constants.lipschitz) ** 2 / budget
+        constants, total = setting.constants, setting.constants.strong_convexity + ridge
+        curvature = math.sqrt(total * (total + setting.smoothness / constants.dimension))
+        x = noise_length**2 / (budget * curvature) * constants.smoothness / constants.lipschitz**2
         return max(1.0, 0.5 * float(lambertw(2.0 / max(x, 1e-300)).real))
 
     def _least_ridge(self, setting: Setting, guarantee: Guarantee) -> float:
