@@ -22,9 +22,9 @@ from dperm.solvers.perturbation.tolerance import check_lengths, remainder_for, t
 # result, so that its bias is small and a larger ridge costs less than a larger part of ε.
 _JACOBIAN_SHARE = 0.1
 
-# Of the budget, in μ²: each of the three sizes, which are two numbers where a minimisation has p, and of the rest the
-# first minimisation.
-_SIZE_SHARE, _SIZES_FOR_FEW, _FIRST_SHARE = 0.015, 0.067, 0.3
+# Shares of the budget, in μ²: each of the three sizes, which are two numbers where a minimisation has p, the first
+# minimisation and the second. Between 0.2 and 0.35 for the first minimisation no difference was found.
+_SIZE, _FIRST, _LAST = 0.015, 0.285, 0.67
 
 # What is expected of targets before anything is known, in units of their bound: how far from the middle of their
 # range, the mean distance from that centre; and over that distance the size of residuals of a fitted model.
@@ -109,15 +109,14 @@ class DPRegression(ObjectiveSolver):
         if guarantee is None:
             exact = self.plan_with(setting, None, self.ridge or 0.0)
             return Plan(exact.mechanism, exact.planned, DPRegressionSettings(**vars(exact.settings)))
-        size_share, first, last = _budgets(setting)
         ridge = self._least_ridge(setting, guarantee)
         tolerance = tolerance_for(setting, setting.constants.strong_convexity + ridge)
         objective = AdaptedObjectiveQuery(setting, ridge, tolerance, remainder_for(guarantee), "Gaussian")
         sizes = SlopeSizeQuery(setting)
         planned = (
-            PlannedQuery(objective, 1, 1.0 / math.sqrt(last)),
-            PlannedQuery(objective, 1, 1.0 / math.sqrt(first)),
-            PlannedQuery(sizes, 3, 1.0 / math.sqrt(size_share)),
+            PlannedQuery(objective, 1, 1.0 / math.sqrt(_LAST)),
+            PlannedQuery(objective, 1, 1.0 / math.sqrt(_FIRST)),
+            PlannedQuery(sizes, 3, 1.0 / math.sqrt(_SIZE)),
         )
         left = self._left(setting, guarantee, ridge)
         noise = self._noise_length(setting, left)
@@ -128,7 +127,7 @@ class DPRegression(ObjectiveSolver):
             tolerance,
             8.0 * root * objective.remainder_scale,
             noise,
-            per_record * sizes.sensitivity / math.sqrt(size_share),
+            per_record * sizes.sensitivity / math.sqrt(_SIZE),
         )
         mechanism = (
             f"{self.name}, the mean size of residuals three times, and the minimiser with a random linear term twice, "
@@ -146,7 +145,6 @@ class DPRegression(ObjectiveSolver):
             return problem.domain.project(oracle.ask(plan.planned[0], start))
         last, first, sizes = plan.planned
         setting = sizes.query.setting
-        _, first_budget, last_budget = _budgets(setting)
         unit = setting.constants.lipschitz / problem.slope_scale  # the bound on slopes
         at_zero = setting.constants.lipschitz_at_zero / setting.constants.lipschitz
 
@@ -168,8 +166,8 @@ class DPRegression(ObjectiveSolver):
         typical = _SPREAD * at_zero
         spread = _weighed(size, size_noise * at_zero, typical, typical)
         spread = min(max(spread, 0.25 * size_noise * at_zero), 1.0)
-        share = min(1.0, max(2.0, self._clip(setting, chosen.ridge, noise_length, first_budget)) * spread)
-        w = minimised(first, around, share, first_budget, _FIRST_DISTANCE * spread)
+        share = min(1.0, max(2.0, self._clip(setting, chosen.ridge, noise_length, _FIRST)) * spread)
+        w = minimised(first, around, share, _FIRST, _FIRST_DISTANCE * spread)
         # Residuals of the first minimiser.
         reach = min(1.0, _REACH * spread)
         noise = size_noise * reach
@@ -177,22 +175,21 @@ class DPRegression(ObjectiveSolver):
         left = max(_weighed(size, noise, _UNEXPLAINED * spread, 0.5 * spread), 0.25 * noise)
         if left >= spread:
             w, left = around, spread  # what was found explains nothing
-        share = min(1.0, self._clip(setting, chosen.ridge, noise_length, last_budget) * left)
+        share = min(1.0, self._clip(setting, chosen.ridge, noise_length, _LAST) * left)
         explained = math.sqrt(max(spread**2 - left**2, (_LEAST_EXPLAINED * spread) ** 2))
-        return minimised(last, w, share, last_budget, explained)
+        return minimised(last, w, share, _LAST, explained)
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """That of the last minimisation for targets and residuals of the size that is expected of them."""
         constants, ridge = setting.constants, self._least_ridge(setting, guarantee)
         noise = self._noise_length(setting, self._left(setting, guarantee, ridge))
-        budget = _budgets(setting)[-1]
         spread = _SPREAD * constants.lipschitz_at_zero / constants.lipschitz
-        share = min(1.0, self._clip(setting, ridge, noise, budget) * _UNEXPLAINED * spread)
+        share = min(1.0, self._clip(setting, ridge, noise, _LAST) * _UNEXPLAINED * spread)
         # G/L is the largest slope over the row's norm.
         distance = min(constants.diameter, self.nominal_distance * spread * constants.lipschitz / constants.smoothness)
         if distance == 0.0:
             return 0.0  # C is a point
-        length = share * noise / math.sqrt(budget)
+        length = share * noise / math.sqrt(_LAST)
         ridge = max(ridge, length / distance)
         from_noise = noise_risk(setting, length**2, constants.strong_convexity + ridge)
         at_zero = 0.5 * (spread * constants.lipschitz) ** 2 / constants.smoothness
@@ -222,13 +219,6 @@ class DPRegression(ObjectiveSolver):
         total = setting.constants.strong_convexity + ridge
         cost = 2.0 * math.log1p(setting.constants.smoothness / (setting.n * total)) if total > 0.0 else math.inf
         return Guarantee(max(guarantee.epsilon - cost, 0.1 * guarantee.epsilon, SMALLEST_EPSILON), guarantee.delta)
-
-
-def _budgets(setting: Setting) -> tuple[float, float, float]:
-    """Shares of μ²: one size, the first minimisation, the second. With few coefficients a size is as many numbers."""
-    size = max(_SIZE_SHARE, _SIZES_FOR_FEW / (setting.constants.dimension + 3.0))
-    rest = 1.0 - 3.0 * size
-    return size, _FIRST_SHARE * rest, (1.0 - _FIRST_SHARE) * rest
 
 
 def _weighed(seen: float, noise: float, expected: float, deviation: float) -> float:
