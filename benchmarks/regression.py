@@ -14,7 +14,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dperm import Amount, Category, LargeDeltaWarning, Number, PrivateLinearRegression, PrivatePoissonRegression, Schema
+from dperm import (
+    L2,
+    Amount,
+    Category,
+    LargeDeltaWarning,
+    Number,
+    PrivateLinearRegression,
+    PrivatePoissonRegression,
+    Schema,
+)
 
 DELTA, SEEDS = 1e-5, 5
 EPSILONS = (0.5, 1.0, 2.0, 8.0)
@@ -85,8 +94,8 @@ def main() -> None:
                 for seed, (one, other) in enumerate(splits)
             ]
 
-        print(f"{title}, {kind}, n = {len(splits[0][0])}, without noise or penalty", end=" ")
-        print(spread(scores(noise=None, penalty=None)), flush=True)
+        print(f"{title}, {kind}, n = {len(splits[0][0])}, without noise", end=" ")
+        print(spread(scores(noise=None, penalty=L2(1e-6))), flush=True)
         for adjacency in ("replace_one", "add_remove"):
             for solver in ("auto", *sys.argv[2:]):
                 for epsilon in EPSILONS:
