@@ -6,6 +6,7 @@ from contracts.discovered import concrete
 from dperm import L2, L1Ball, Logistic, Problem
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import (
+    AdaptedObjectiveQuery,
     DescentOutputQuery,
     DifferenceQuery,
     GradientQuery,
@@ -41,6 +42,7 @@ LISTED = [
     OutputPerturbationQuery(SETTING, 1e-6),
     ObjectivePerturbationQuery(SETTING, 0.05, 1e-6, 0.01, "Gaussian"),
     ObjectivePerturbationQuery(SETTING, 0.05, 1e-6, 0.01, "Gamma"),
+    AdaptedObjectiveQuery(SETTING, 0.05, 1e-6, 0.01, "Gaussian"),
     PrintedEpochQuery(SETTING, 0.3, 4, 0.5),
     StochasticStepsQuery(SETTING, 0.3, 4),
     VertexQuery(SETTING),
@@ -59,6 +61,11 @@ def name(query):
 
 def question(query):
     """Released points, and a step size where one belongs to it."""
-    points = np.random.default_rng(7).normal(size=(query.n_points, SETTING.constants.dimension)) / 4.0
+    rng = np.random.default_rng(7)
+    # Numbers that a mechanism takes besides points are shares or strengths, above 0.
+    points = [
+        rng.normal(size=size) / 4.0 if size == SETTING.constants.dimension else np.full(size, 0.25)
+        for size in query.point_sizes
+    ]
     sizes = {PrintedEpochQuery: 0.5, StochasticStepsQuery: np.full(query.n_steps, 0.5)}
-    return list(points), {"step_size": sizes[type(query)]} if query.takes_step_size else {}
+    return points, {"step_size": sizes[type(query)]} if query.takes_step_size else {}

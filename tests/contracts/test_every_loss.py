@@ -297,6 +297,23 @@ def test_check_bounds_accepts_the_truth_and_catches_five_percent_less(loss, marg
 
 
 def test_a_loss_without_a_bounded_slope_needs_a_bounded_domain():
-    Squared().check_bounds(5.0)
+    class Unbounded(Squared):
+        @staticmethod
+        def derivative(margin, target, target_bound):
+            return margin - target
+
+        def slope_bound(self, margin_bound):
+            return margin_bound + self.target_bound
+
+    Unbounded().check_bounds(5.0)
     with pytest.raises(dperm.InvalidParameter, match="bounded domain"):
-        Squared().check_bounds(math.inf)
+        Unbounded().check_bounds(math.inf)
+
+
+def test_the_squared_loss_is_squared_for_every_prediction_within_the_range_of_the_target():
+    loss = Squared(target_bound=3.0)
+    margins, target = np.linspace(-3.0, 3.0, 101), np.full(101, -3.0)
+    np.testing.assert_allclose(loss.value(margins, target, 3.0), 0.5 * (margins - target) ** 2)
+    np.testing.assert_array_equal(loss.derivative(margins, target, 3.0), margins - target)
+    assert loss.slope_bound(math.inf) == 6.0
+    assert loss.slope_bound(1.0) == 4.0

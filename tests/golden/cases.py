@@ -298,6 +298,10 @@ case("dp-newton/l2-ball", ON_L2, signs(n=1500), adjacency="add_remove", n=1490)
 case("dp-newton/csr", OFFSET, thin(signs(n=1500)), guarantee=LOOSE)
 quiet("dp-newton/no-noise", RIDGE, signs())
 
+case("dp-regression/offset", Problem(dperm.Squared(), intercept=True), amounts(n=1500))
+case("dp-regression/huber-csr", HUBER, thin(amounts()), guarantee=LOOSE, **MAYBE_MORE)
+quiet("dp-regression/no-noise", SQUARED, amounts())
+
 case("adassp/corrected", SQUARED, amounts(n=1500))
 case("adassp/intercept", SQUARED_OFFSET, amounts(n=1500), guarantee=LOOSE, **{**MAYBE_MORE, "n": 1500})
 case("adassp/csr", SQUARED, thin(amounts()), dperm.AdaSSP(n_steps=2))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -90,6 +90,25 @@ def test_linear_regression_without_noise_finds_the_optimum_of_scikit_learn():
     problem = Problem(Squared(), L2(0.01), L2Ball(10.0))
     ours, best = (empirical_risk(problem, X, y, w) for w in (model.coef_, theirs.coef_))
     assert abs(ours - best) <= 1e-6
+
+
+def test_linear_regression_without_noise_scores_as_least_squares_however_short_the_rows_are():
+    rng = np.random.default_rng(4)
+    X = 0.02 * rng.normal(size=(3000, 4))
+    y = np.clip(0.3 + X @ [9.0, -4.0, 2.0, 12.0] + 0.05 * rng.normal(size=3000), -1, 1)
+    model, theirs = PrivateLinearRegression(noise=None, penalty=None).fit(X, y), LinearRegression().fit(X, y)
+    assert np.linalg.norm(theirs.coef_) > 10.0
+    assert model.score(X, y) == pytest.approx(theirs.score(X, y), abs=1e-9)
+
+
+def test_private_linear_regression_comes_near_least_squares_where_targets_fill_little_of_their_range():
+    """Excess of R² is about 0.01 here; five times that would be a wrong clip or a wrong ridge."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-0.5, 0.5, size=(20_000, 4))
+    y = 0.8 + 0.03 * (X @ [1.0, -1.0, 0.5, 0.0]) + 0.01 * rng.normal(size=20_000)
+    model = PrivateLinearRegression(1.0, 1e-6, penalty=None, random_state=0).fit(X, y)
+    assert model.privacy_.mechanism.startswith("dp-regression")
+    assert model.score(X, y) > LinearRegression().fit(X, y).score(X, y) - 0.05
 
 
 def test_the_intercept_is_found_on_shifted_data():

@@ -163,13 +163,25 @@ def test_softmax_is_charged_root_two_and_once_for_all_classes():
 
 
 def test_the_squared_loss_enters_target_bound_and_radius_into_its_constant():
-    assert Problem(Squared(2.0), domain=L2Ball(3.0), row_norm=5.0).constants(P).lipschitz == pytest.approx(5 * (15 + 2))
+    assert Problem(Squared(2.0), domain=L2Ball(0.1), row_norm=5.0).constants(P).lipschitz == pytest.approx(5 * 2.5)
+    assert Problem(Squared(2.0), domain=L2Ball(3.0), row_norm=5.0).constants(P).lipschitz == pytest.approx(5 * 4)
     assert Problem(Huber(1.5, target_bound=9.0)).constants(P).lipschitz == pytest.approx(1.5)
 
 
-def test_the_squared_loss_without_a_bounded_domain_is_refused():
-    with pytest.raises(InvalidParameter, match="bounded domain"):
-        Problem(Squared()).constants(P)
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize("length", [0.0, 1.0, 1e9])
+def test_no_row_moves_the_squared_loss_beyond_its_bound_on_the_whole_space(length, adjacency):
+    problem = Problem(Squared(), intercept=True)
+    w = [length * np.ones(P + 1)]
+    assert problem.constants(P).lipschitz == pytest.approx(2.0 * math.sqrt(2.0))
+    one, query = record(problem, base_table(), adjacency, w)
+    for other in neighbours(base_table(), adjacency):
+        for target in (other.y[0], -1e9, 1e9):
+            place = 0 if adjacency is Adjacency.REPLACE_ONE else -1
+            y = other.y.copy()
+            y[place] = target
+            two, _ = record(problem, Table(other.X, y), adjacency, w)
+            assert np.linalg.norm(one.exact[0] - two.exact[0]) <= query.sensitivity, other.name
 
 
 def test_class_weights_scale_the_sensitivity_and_are_capped_by_it():
@@ -186,8 +198,8 @@ def test_class_weights_scale_the_sensitivity_and_are_capped_by_it():
 
 
 def test_asymmetric_boxes_bound_the_margin_by_their_furthest_corner():
-    problem = Problem(Squared(1.0), domain=Box(-1.0, 4.0))
-    corner = 4.0 * math.sqrt(P)
+    problem = Problem(Squared(1.0), domain=Box(-0.1, 0.4))
+    corner = 0.4 * math.sqrt(P)
     assert problem.constants(P).lipschitz == pytest.approx(corner + 1.0)
 
 

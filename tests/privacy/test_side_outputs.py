@@ -69,7 +69,7 @@ def every_text_of(error):
             np.where(X == SENTINEL, SENTINEL_TEXT, X.astype(str)), y
         ),
         lambda X, y: PrivateLinearRegression().fit(X, np.full(N, SENTINEL_TEXT)),
-        lambda X, y: minimize(Problem(Squared()), X, y, guarantee=Guarantee(1.0, 1e-6)),
+        lambda X, y: minimize(Problem(Squared()), X, y, guarantee=Guarantee(1.0, 1e-6), solver="adassp", noise="more"),
         lambda X, y: minimize(Problem(Logistic()), X, np.full(N, SENTINEL_TEXT), guarantee=Guarantee(1.0, 1e-6)),
         lambda X, y: minimize(Problem(Logistic()), X.tolist(), y, guarantee=Guarantee(1.0, 1e-6), solver="newton"),
         lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit([[SENTINEL_TEXT] * 3] * N, y),

@@ -25,6 +25,7 @@ from dperm.mechanisms import (
     LocalGradientQuery,
     OutputPerturbationQuery,
     Query,
+    SlopeSizeQuery,
     SmallestEigenvalueQuery,
     VertexQuery,
 )
@@ -39,7 +40,7 @@ _CHOOSING = 1.0 / 3.0
 # Answers whose noise is added to them as it stands, so that the likelihood is known.
 _PLAIN = (
     GradientQuery, LocalGradientQuery, DifferenceQuery, HessianQuery, SmallestEigenvalueQuery, DescentOutputQuery,
-    OutputPerturbationQuery,
+    OutputPerturbationQuery, SlopeSizeQuery,
 )  # fmt: skip
 # Beyond this many numbers per fit that chooses, a direction cannot be learned.
 _FITS_PER_NUMBER = 5

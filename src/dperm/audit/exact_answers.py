@@ -6,12 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.mechanisms import (
+    AdaptedObjectiveQuery,
     DescentOutputQuery,
     LastIterateQuery,
     ObjectivePerturbationQuery,
     OutputPerturbationQuery,
     PrintedEpochQuery,
     Query,
+    SlopeSizeQuery,
     StochasticStepsQuery,
 )
 from dperm.mechanisms.plan import PlannedQuery
@@ -22,6 +24,9 @@ Array = NDArray[np.float64]
 
 # A step so short that the proximal step after it hardly changes what it measures.
 _SHORT_STEP = 1e-3
+
+# Shares of their bound at which slopes are clipped.
+_SHARES = (1.0, 0.1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +61,7 @@ def exact_answer(oracle: ExactOracle, item: PlannedQuery, points: tuple[Array, .
         anchor = query.setting.sum_sensitivity / query.setting.n  # the anchor's gradient is not sampled
         return ExactAnswer(direction, rate * query.sensitivity + anchor, False)
     if isinstance(query, ObjectivePerturbationQuery):
-        moved = query.sensitivity / query.setting.n + 2.0 * query.tolerance
+        moved = query.sensitivity_at(*points) / query.setting.n + 2.0 * query.tolerance
         return ExactAnswer(oracle.exact(asked, *points).answer, moved / query.strong_convexity, False)
     question = oracle.exact(asked, *points)
     first = question.passed[0]
@@ -83,6 +88,8 @@ def points_for(problem: Problem, n_features: int, query: Query) -> list[tuple[Ar
     start = problem.start(n_features)
     if query.n_points == 0:
         return [()]
+    if isinstance(query, AdaptedObjectiveQuery):
+        return [(start, np.array([share, query.ridge])) for share in _SHARES]
     if is_whole_fit(query):
         return [(start,)]
     width = n_features + int(problem.intercept)
@@ -93,6 +100,8 @@ def points_for(problem: Problem, n_features: int, query: Query) -> list[tuple[Ar
         unit = np.kron(signs, direction) if problem.loss.n_outputs else np.resize(direction, start.size)
         for margin in (10.0, -10.0, 1.0):
             found.append(problem.domain.project(start + margin / problem.full_row_norm * unit))
+    if isinstance(query, SlopeSizeQuery):
+        return [(w, np.array([share])) for w in found for share in _SHARES]
     if query.n_points == 1:
         return [(w,) for w in found]
     return [(w, anchor) for w, anchor in zip(found[1:] + found[2:], found[:-1] + found[:-2], strict=True)]

@@ -5,7 +5,6 @@ from typing import Any
 
 from dperm.estimators.regressor import PrivateRegressor
 from dperm.problem import Problem
-from dperm.problem.domains import L2Ball
 from dperm.problem.losses import Squared
 from dperm.validation import positive
 
@@ -14,8 +13,8 @@ from dperm.validation import positive
 class PrivateLinearRegression(PrivateRegressor):
     """Least squares with (ε, δ)-differential privacy.
 
-    Minimises (1/n) Σ ½(⟨w, x⟩ − y)² + r(w) over C. The gradient of the squared loss is bounded only on a
-    bounded C, so without a `domain` the coefficients lie in the l2 ball of radius 2 · target_bound / row_norm.
+    Minimises (1/n) Σ ½(⟨w, x⟩ − y)² + r(w) over C. The slope of the squared loss has no bound of its own, so beyond a
+    residual of 2 · target_bound, which no prediction within the target's range has, the loss goes on linearly.
 
     Parameters
     ----------
@@ -52,8 +51,7 @@ class PrivateLinearRegression(PrivateRegressor):
     title = "linear regression"
 
     def _problem(self) -> Problem:
-        loss = Squared(target_bound=positive("target_bound", self._bound))
-        return self._problem_with(loss, L2Ball(2.0 * loss.target_bound / self._bounded_norm))
+        return self._problem_with(Squared(target_bound=positive("target_bound", self._bound)))
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn `LinearRegression` with the same coefficients, for rows as `encode` returns them."""

@@ -1,5 +1,6 @@
 """What may be asked of rows, one file per mechanism."""
 
+from dperm.mechanisms.adapted_objective import AdaptedObjectiveQuery
 from dperm.mechanisms.base import Query, check_sampling_rate
 from dperm.mechanisms.descent_output import DescentOutputQuery
 from dperm.mechanisms.difference import DifferenceQuery
@@ -11,10 +12,12 @@ from dperm.mechanisms.objective_perturbation import ObjectivePerturbationQuery
 from dperm.mechanisms.output_perturbation import OutputPerturbationQuery
 from dperm.mechanisms.printed_epoch import PrintedEpochQuery
 from dperm.mechanisms.range import RangeQuery
+from dperm.mechanisms.slope_size import SlopeSizeQuery
 from dperm.mechanisms.stochastic_steps import StochasticStepsQuery
 from dperm.mechanisms.vertex import VertexQuery
 
 __all__ = [
+    "AdaptedObjectiveQuery",
     "DescentOutputQuery",
     "DifferenceQuery",
     "GradientQuery",
@@ -26,6 +29,7 @@ __all__ = [
     "PrintedEpochQuery",
     "Query",
     "RangeQuery",
+    "SlopeSizeQuery",
     "SmallestEigenvalueQuery",
     "StochasticStepsQuery",
     "VertexQuery",

@@ -50,6 +50,11 @@ class Query(ABC):
     takes_step_size = False
 
     @property
+    def point_sizes(self) -> tuple[int, ...]:
+        """How many numbers each point has: as many as there are coefficients, unless a mechanism says otherwise."""
+        return (self.setting.constants.dimension,) * self.n_points
+
+    @property
     @abstractmethod
     def sensitivity(self) -> float:
         """How far what is hidden moves between adjacent tables, given the batch, in the norm that the noise is for."""

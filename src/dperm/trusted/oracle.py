@@ -108,7 +108,7 @@ class Oracle:
             One of the plan's own.
         *points : arrays
             w for a gradient, a Hessian, a vertex or a descent, w and the anchor for a difference, the start and the
-            anchor for a printed epoch, the start for stochastic steps.
+            anchor for a printed epoch, the start for stochastic steps; some queries take a few numbers besides.
         step_size : float or array, optional
             η of a printed epoch, η_1 … η_k of k stochastic steps: public, and of no weight for privacy since every step
             is accounted for.
@@ -126,20 +126,9 @@ class Oracle:
             raise InvalidParameter(f"this query is asked at {query.n_points} point(s), got {len(points)}.")
         if step_size is not None and not query.takes_step_size:
             raise InvalidParameter("only a printed epoch or stochastic steps are asked with a step_size.")
-        released = [self._check_point(point) for point in points]
+        released = [_check_point(point, size) for point, size in zip(points, query.point_sizes, strict=True)]
         asked = Asked(self._problem, self._setting, self._sums, self._noise_of(item), self._advance, step_size)
         return answer_to(query)(query, asked, *released)
-
-    def _check_point(self, point: object) -> Array:
-        """The point in float64: distances and kernels would otherwise round it differently."""
-        try:
-            vector = np.asarray(point, dtype=np.float64)
-        except (TypeError, ValueError):
-            vector = np.empty(0)
-        if vector.shape != (self._setting.constants.dimension,):
-            raise InvalidParameter("the point asked about must be a vector of numbers of the problem's dimension.")
-        check_not_diverged(vector)
-        return vector
 
     def _spend(self, item: PlannedQuery) -> None:
         with self._lock:
@@ -158,3 +147,15 @@ class Oracle:
         self._done += n_steps
         if self._progress is not None:
             self._progress(self._done, self._calibrated.plan.n_steps)
+
+
+def _check_point(point: object, size: int) -> Array:
+    """The point in float64: distances and kernels would otherwise round it differently."""
+    try:
+        vector = np.asarray(point, dtype=np.float64)
+    except (TypeError, ValueError):
+        vector = np.empty(0)
+    if vector.shape != (size,):
+        raise InvalidParameter(f"the point asked about must be a vector of {size} number(s): the problem's dimension.")
+    check_not_diverged(vector)
+    return vector

@@ -63,6 +63,10 @@ class RowSums:
         """Σ ∇²f(w, z_i) over every stride-th row of every block."""
         return add_up(self.objective.hessian_sum(block, w, stride, bound) for block in self._blocks())
 
+    def slopes(self, w: Array, share: float) -> Array:
+        """Σ s_i and Σ |s_i|, s_i a row's slope over the bound on slopes, clipped to ±share."""
+        return add_up(self.objective.slope_sums(block, w, share) for block in self._blocks())
+
     def risk(self, w: Array) -> float:
         """Σ f(w, z_i)."""
         return add_up(self.objective.risk_sum(block, w) for block in self._blocks())

@@ -109,6 +109,10 @@ class Objective(ABC):
         """
         raise UnsupportedProblem(f"sums of Hessians are not available for {self.problem.loss.name}.")
 
+    def slope_sums(self, block: Block, w: Array, share: float) -> Array:
+        """Σ s_i and Σ |s_i|, s_i a row's slope over the bound on slopes, clipped to ±share."""
+        raise UnsupportedProblem(f"sums of slopes are not available for {self.problem.loss.name}.")
+
     def steps(
         self, block: Block, batches: Batches, steps: Steps, add_noise: Any, scale: float, words: Stream
     ) -> tuple[Array, Array]:  # fmt: skip

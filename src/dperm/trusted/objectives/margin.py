@@ -15,6 +15,7 @@ from dperm.trusted.objectives.base import Array, Indices, Objective, Steps
 from dperm.trusted.objectives.margin_differences import difference_sum
 from dperm.trusted.objectives.margin_gradients import gradient_sum
 from dperm.trusted.objectives.margin_hessians import hessian_sum
+from dperm.trusted.objectives.margin_slopes import slope_sums
 from dperm.trusted.objectives.margin_steps import take_steps
 from dperm.trusted.sampling import Batches
 
@@ -65,6 +66,15 @@ class MarginObjective(Objective):
             self.loss, bound / problem.slope_scale, problem.curvature_bound(block.table.shape[1]), block, w,
             problem.intercept_value, stride,
         )  # fmt: skip
+
+    def slope_sums(self, block: Block, w: Array, share: float) -> Array:
+        """Σ s_i and Σ |s_i|, s_i = ℓ'(⟨w, x_i⟩, y_i)/S clipped to ±share; for one margin only."""
+        if not self.has_hessian:
+            return super().slope_sums(block, w, share)
+        problem = self.problem
+        unit = problem.slope_bound(block.table.shape[1])
+        sums = slope_sums(self.loss, share * unit, block, w, problem.intercept_value)
+        return sums / (unit * problem.weight_bound)
 
     def risk_sum(self, block: Block, w: Array) -> float:
         """Σ ℓ(⟨w, x_i⟩, y_i)."""

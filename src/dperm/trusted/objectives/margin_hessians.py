@@ -92,9 +92,9 @@ def _roots(
     """√(weight · ℓ'') of every row, and the same times its scale."""
     margins = np.empty(target.size)
     if sparse.issparse(table):
-        _csr_margins(table.data, table.indices, table.indptr, w, margins)
+        csr_margins(table.data, table.indices, table.indptr, w, margins)
     else:
-        _dense_margins(table, w, margins)
+        dense_margins(table, w, margins)
     constant = intercept * w[-1] if intercept != 0.0 else 0.0
     _curvatures(compiled(loss.derivative), loss.parameters, slope_bound, bound, scale, target, constant, margins)
     roots = np.sqrt(weight * margins)
@@ -102,7 +102,8 @@ def _roots(
 
 
 @compile_kernel
-def _dense_margins(X, w, out):  # type: ignore[no-untyped-def]
+def dense_margins(X, w, out):  # type: ignore[no-untyped-def]
+    """⟨w, x⟩ of every row, before its scale; a row's own depends on that row alone, bit for bit."""
     for i in range(X.shape[0]):
         margin = 0.0
         for j in range(X.shape[1]):
@@ -111,7 +112,8 @@ def _dense_margins(X, w, out):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _csr_margins(data, indices, indptr, w, out):  # type: ignore[no-untyped-def]
+def csr_margins(data, indices, indptr, w, out):  # type: ignore[no-untyped-def]
+    """The same for sparse rows."""
     for i in range(out.shape[0]):
         margin = 0.0
         for k in range(indptr[i], indptr[i + 1]):
