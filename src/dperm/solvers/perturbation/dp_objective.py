@@ -9,7 +9,8 @@ import numpy as np
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.plan import Plan
+from dperm.mechanisms import AdaptedObjectiveQuery, ObjectivePerturbationQuery
+from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile
@@ -20,13 +21,19 @@ from dperm.validation import finite
 
 # Measured on four data sets (docs/choosing_a_solver.md): clipping logistic slopes at the sigmoid of t moved the risk of
 # the minimiser by about e^−(5 + 4t) or less. Slopes are clipped where that is a tenth of the noise's own part.
-# Longer minimisers have larger margins, and the rate falls with their root.
+# Longer minimisers have larger margins, and the rate falls with their root; so it rises for one that is known to be
+# short.
 _CLIPPING_OFFSET, _CLIPPING_RATE, _CLIPPING_MARGIN, _CLIPPED_SHARE = 5.0, 4.0, 8.0, 0.1
 
 # Two minimisations: the budget of the second, in μ², and what their ridges are, over one at which the determinant costs
 # nothing. One alone does best with less. Under replace_one each takes more. All four are best within a few per cent on
 # the spectrum of Covertype, and flat around it.
 _LAST_BUDGET, _FIRST_STAGE, _ONLY_STAGE, _FREE_FOR_TWO_ROWS = 0.75, 1.6, 0.6, 5.0 / 3.0
+
+# A first look at how short the minimiser is takes so much of the budget, in μ². It is taken where the determinant costs
+# the second stage less than this share of ε without the help of a sigmoid, and where slopes are not clipped to nearly
+# the half that they have at 0 anyway.
+_LOOK, _LOOK_DETERMINANT, _LOOK_FROM = 0.05, 0.02, 0.6
 
 # The grid that two stages are accounted for on does not see smaller δ.
 _SMALLEST_COMPOSED = 1e-15
@@ -44,11 +51,17 @@ class _Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class DPObjectiveSettings(ObjectiveSettings):
-    """What DP-Objective decided further; None for a run without noise."""
+    """What DP-Objective decided further; None for a run without noise.
+
+    `noise_length` is what the noise of the last stage makes of w, with slopes clipped at `slope_share`. After a first
+    look the share follows from `clipping_room`, and from how long w is beyond the look's own `look_noise`.
+    """
 
     n_stages: int | None = None
     slope_share: float | None = None
     noise_length: float | None = None
+    clipping_room: float | None = None
+    look_noise: float | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,8 @@ class DPObjective(ObjectiveSolver):
         to what the domain or the regularizer make likely. It steers the ridge, not privacy.
     slope_share : float, optional
         The share of their bound that slopes are clipped at. By default 1, except for the logistic loss: there so that
-        the bias is expected to be a tenth of the noise's part in the risk.
+        the bias is expected to be a tenth of the noise's part in the risk. Where the regularizer is strong enough, a
+        first minimisation with a twentieth of the budget tells how short w is, and short ones are clipped further.
     n_stages : {1, 2}, optional
         Whether a second minimisation follows with its ridge around the first one's result, which squares what is left
         of the ridge's bias. By default 2 for the logistic loss where the change of variables asks for more ridge than
@@ -112,16 +126,16 @@ class DPObjective(ObjectiveSolver):
         if guarantee is None:
             exact = self.plan_with(setting, None, self.ridge or 0.0)
             return Plan(exact.mechanism, exact.planned, DPObjectiveSettings(**vars(exact.settings)))
-        constants, noise = setting.constants, self._noise_length(setting, guarantee)
+        noise = self._noise_length(setting, guarantee)
         share, stages = self._choose(setting, guarantee, noise)
+        if self._looks_first(setting, guarantee, share, stages):
+            return self._plan_with_a_look(setting, guarantee, noise, share, stages[0].ridge)
         plans = [self.plan_with(setting, guarantee, stage.ridge, share) for stage in stages]
         planned = tuple(
             replace(plan.planned[0], relative_noise=1.0 / math.sqrt(stage.budget))
             for plan, stage in zip(plans, stages, strict=True)
         )
-        # Curvatures average to at most L/p, so by Jensen E‖noise of w‖² is at least this.
-        curvature = constants.strong_convexity + stages[-1].ridge + setting.smoothness / constants.dimension
-        length = share * noise / math.sqrt(stages[-1].budget) / curvature
+        length = share * noise / math.sqrt(stages[-1].budget) / _mean_curvature(setting, stages[-1].ridge)
         settings = DPObjectiveSettings(
             **vars(plans[-1].settings), n_stages=len(stages), slope_share=share, noise_length=length
         )
@@ -137,10 +151,16 @@ class DPObjective(ObjectiveSolver):
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPObjectiveSettings], start: Array) -> Array:
         """Minimise, around what was released before; then shrink as James and Stein do, which needs no rows."""
-        w = start
+        w, settings, noise = start, plan.settings, plan.settings.noise_length or 0.0
         for item in plan.planned:
-            w = self._with_zeros(problem, plan.settings.zero_threshold, problem.domain.project(oracle.ask(item, w)))
-        noise, length = plan.settings.noise_length or 0.0, float(np.linalg.norm(w))
+            if isinstance(item.query, AdaptedObjectiveQuery):
+                share = _share_after_a_look(item.query.setting, settings, w)
+                noise *= share / (settings.slope_share or 1.0)
+                released = oracle.ask(item, start, np.array([share, settings.ridge]))
+            else:
+                released = oracle.ask(item, w)
+            w = self._with_zeros(problem, settings.zero_threshold, problem.domain.project(released))
+        length = float(np.linalg.norm(w))
         if start.any() or noise == 0.0:
             return w  # 0 is not in C, or there is no noise
         return w * max(0.0, 1.0 - (noise / length) ** 2) if length > 0.0 else w
@@ -159,6 +179,44 @@ class DPObjective(ObjectiveSolver):
         bias *= _LEFT_BY_A_STAGE ** (len(stages) - 1)
         at_zero = risk_at_zero(setting, guarantee)
         return bias + (from_noise * at_zero / (from_noise + at_zero) if at_zero > 0.0 else 0.0)
+
+    def _looks_first(self, setting: Setting, guarantee: Guarantee, share: float, stages: list[_Stage]) -> bool:
+        """Whether a first look at the length of w is worth its cost, and the determinant cheap without a sigmoid."""
+        total = setting.constants.strong_convexity + stages[0].ridge
+        return (
+            self.slope_share is None
+            and self.n_stages is None
+            and self.ridge is None
+            and len(stages) == 1
+            and share > _LOOK_FROM
+            and setting.constants.sigmoidal
+            and self._is_gaussian(guarantee)
+            and guarantee.delta >= _SMALLEST_COMPOSED
+            and total >= self.jacobian_ridge(setting, _LOOK_DETERMINANT * guarantee.epsilon)
+        )
+
+    def _plan_with_a_look(
+        self, setting: Setting, guarantee: Guarantee, noise: float, share: float, ridge: float
+    ) -> Plan[DPObjectiveSettings]:
+        """A minimisation that tells how short w is, and one whose slopes are clipped accordingly."""
+        look = self.plan_with(setting, guarantee, ridge, share)
+        found = look.planned[0].query
+        assert isinstance(found, ObjectivePerturbationQuery)
+        adapted = AdaptedObjectiveQuery(setting, ridge, found.tolerance, found.remainder, "Gaussian")
+        planned = (
+            replace(look.planned[0], relative_noise=1.0 / math.sqrt(_LOOK)),
+            PlannedQuery(adapted, relative_noise=1.0 / math.sqrt(1.0 - _LOOK)),
+        )
+        length = share * noise / _mean_curvature(setting, ridge)
+        settings = DPObjectiveSettings(
+            **vars(look.settings), n_stages=1, slope_share=share, noise_length=length / math.sqrt(1.0 - _LOOK),
+            clipping_room=self._clipping_room(setting, guarantee, noise), look_noise=length / math.sqrt(_LOOK),
+        )  # fmt: skip
+        mechanism = (
+            f"dp-objective, the minimiser, after a first one that tells how short it is, with a random linear term, a "
+            f"further ridge of {ridge:.3g}, gradients clipped at {share:.0%} of their bound or less"
+        )
+        return Plan(mechanism, planned, settings)
 
     def _choose(self, setting: Setting, guarantee: Guarantee, noise: float) -> tuple[float, list[_Stage]]:
         """The share that slopes are clipped at, and the minimisations: two where the determinant needs more ridge."""
@@ -192,13 +250,40 @@ class DPObjective(ObjectiveSolver):
         return mu + balanced * math.sqrt(balanced / (mu + balanced)) if balanced > 0.0 else mu
 
     def _default_share(self, setting: Setting, guarantee: Guarantee, noise: float) -> float:
-        length = typical_length(setting, guarantee, self.nominal_distance)
-        margin = length * math.sqrt(setting.constants.smoothness / 0.25)
+        margin = typical_length(setting, guarantee, self.nominal_distance) * _margin_per_length(setting)
         if margin == 0.0:
             return 1.0  # C is a point
+        return _share_for(self._clipping_room(setting, guarantee, noise), max(margin, _CLIPPING_MARGIN))
+
+    def _clipping_room(self, setting: Setting, guarantee: Guarantee, noise: float) -> float:
+        """How many powers of e the bias may lie below e^−5 before it is less than a tenth of the noise's part."""
         from_noise = 0.25 * noise**2 / self._balanced_total(setting, guarantee, noise)
         if from_noise == 0.0:
-            return 1.0  # less than a float can hold
-        rate = _CLIPPING_RATE * min(1.0, math.sqrt(_CLIPPING_MARGIN / margin))
-        steepness = (math.log(1.0 / (_CLIPPED_SHARE * from_noise)) - _CLIPPING_OFFSET) / rate
-        return 1.0 / (1.0 + math.exp(-max(0.0, steepness)))
+            return math.inf  # less than a float can hold
+        return math.log(1.0 / (_CLIPPED_SHARE * from_noise)) - _CLIPPING_OFFSET
+
+
+def _share_after_a_look(setting: Setting, settings: DPObjectiveSettings, w: Array) -> float:
+    """The share that slopes are clipped at for a minimiser as long as this one is without its own noise."""
+    noise, most, room = settings.look_noise, settings.slope_share, settings.clipping_room
+    if noise is None or most is None or room is None:
+        return 1.0  # there was no look
+    length = math.sqrt(max(0.0, float(w @ w) - noise**2))
+    return min(most, _share_for(room, length * _margin_per_length(setting)))
+
+
+def _share_for(room: float, margin: float) -> float:
+    """The sigmoid of the t at which clipping leaves that room, for a minimiser whose margins are up to this."""
+    rate = _CLIPPING_RATE * math.sqrt(_CLIPPING_MARGIN / margin) if margin > 0.0 else math.inf
+    steepness = max(0.0, room) / rate if room < math.inf else math.inf
+    return 1.0 / (1.0 + math.exp(-steepness))
+
+
+def _margin_per_length(setting: Setting) -> float:
+    """The largest margin of a minimiser of length 1: the row norm, for the logistic loss."""
+    return math.sqrt(setting.constants.smoothness / 0.25)
+
+
+def _mean_curvature(setting: Setting, ridge: float) -> float:
+    """Curvatures average to at most this, so by Jensen the noise makes w at least its own length over it long."""
+    return setting.constants.strong_convexity + ridge + setting.smoothness / setting.constants.dimension
