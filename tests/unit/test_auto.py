@@ -259,3 +259,13 @@ def test_a_lasso_keeps_its_exact_zeros():
     w = minimize(Problem(Logistic(), L1(0.02), L1Ball(20.0)), X, y, guarantee=Guarantee(4.0, 1e-6)).w
     assert (w[2:] == 0.0).sum() >= 6
     assert (w[:2] > 0.1).all()
+
+
+@pytest.mark.parametrize("adjacency", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("loss", [Squared(), Squared(50.0)], ids=repr)
+def test_regression_is_solved_by_released_sizes_unless_the_guarantee_is_pure(loss, adjacency):
+    problem = Problem(loss, row_norm=3.0, entry_bound=1.0, intercept=True)
+    for n, p, epsilon in ((500, 3, 0.3), (500, 100, 1.0), (20_000, 8, 1.0), (20_000, 300, 0.5), (1_000_000, 8, 8.0)):
+        for delta, name in ((1e-6, "dp-regression"), (0.0, "objective")):
+            options = FitOptions(problem, guarantee=Guarantee(epsilon, delta), adjacency=adjacency)
+            assert options.plan(n, p).solver.name.endswith(name)

@@ -79,8 +79,15 @@ def moved_risk(setting: Setting, square: float) -> float:
 
 
 def nominal_length(setting: Setting, nominal_distance: float) -> float:
-    """A guess at ‖w*‖, in units in which logistic regression has rows of norm 1, within what the domain allows."""
-    return min(setting.constants.diameter, nominal_distance * math.sqrt(0.25 / setting.constants.smoothness))
+    """A guess at ‖w*‖, in units in which logistic regression has rows of norm 1, within what the domain allows.
+
+    For regression the target has a unit, and with it w: there the risk at 0 stands for 1/2, which squared loss has for
+    targets up to 1. So the guess does not depend on what the target is measured in.
+    """
+    constants = setting.constants
+    in_units_of_a_target = constants.n_outputs == 1 and not constants.monotone
+    scale = 0.5 * constants.initial_gap if in_units_of_a_target else 0.25
+    return min(constants.diameter, nominal_distance * math.sqrt(scale / constants.smoothness))
 
 
 def rate_risk(setting: Setting, guarantee: Guarantee, of_one_release: float, of_the_rate: float) -> float:
