@@ -61,6 +61,7 @@ from .solvers.mirror.talwar_mirror import TalwarMirror
 from .solvers.perturbation.chaudhuri_objective import ChaudhuriObjective
 from .solvers.perturbation.chaudhuri_output import ChaudhuriOutput
 from .solvers.perturbation.dp_objective import DPObjective
+from .solvers.perturbation.dp_softmax import DPSoftmax
 from .solvers.perturbation.kifer_objective import KiferObjective
 from .solvers.perturbation.talwar_objective import TalwarObjective
 from .solvers.perturbation.zhang_output import ZhangOutput
@@ -101,6 +102,7 @@ __all__ = [
     "DPNewton",
     "DPObjective",
     "DPSVRGPlusPlus",
+    "DPSoftmax",
     "DPSpider",
     "Diverged",
     "DpermError",

@@ -97,7 +97,7 @@ class Loss(RowLoss):
 
     @property
     def slope_is_the_softmax(self) -> bool:
-        """Whether the gradient in the margins is p − e_k with p the softmax of the margins; believed as the above is."""
+        """Whether the gradient in the margins is p − e_k, p the softmax of the margins; believed as the above is."""
         return self._says_of_itself("its_slope_is_the_softmax")
 
     def _says_of_itself(self, claim: str) -> bool:
