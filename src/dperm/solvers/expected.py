@@ -80,7 +80,16 @@ def moved_risk(setting: Setting, square: float) -> float:
 
 def nominal_length(setting: Setting, nominal_distance: float) -> float:
     """A guess at ‖w*‖, in units in which logistic regression has rows of norm 1, within what the domain allows."""
-    return min(setting.constants.diameter, nominal_distance * math.sqrt(0.25 / setting.constants.smoothness))
+    return min(setting.constants.diameter, nominal_distance * length_unit(setting))
+
+
+def length_unit(setting: Setting) -> float:
+    """What a nominal distance is multiplied by: 1 for logistic regression and rows of norm 1.
+
+    K classes have K vectors, and more classes in the same space have longer ones. The noise that is best with them was
+    found to be that for K times the length of one: K = 7 to 26, p = 17 to 785 columns (docs/choosing_a_solver.md).
+    """
+    return max(1, setting.constants.n_outputs) * math.sqrt(0.25 / setting.constants.smoothness)
 
 
 def rate_risk(setting: Setting, guarantee: Guarantee, of_one_release: float, of_the_rate: float) -> float:

@@ -50,8 +50,8 @@ class DPSoftmax(ObjectiveSolver):
         balances noise and bias for a minimiser of norm D, and at least so much that the change of variables costs a
         third of ε.
     nominal_distance : float
-        A public guess at ‖W*‖ · R for few rows, per class; D is K times that, and grows as for DP-Objective. It steers
-        the ridge, not privacy.
+        A public guess at ‖W*‖ · R/K for few rows; D is K times that, and grows as for DP-Objective. It steers the
+        ridge, not privacy.
     cut : float, optional
         c. By default where the bias that cutting was found to have and the noise's part of the risk have the least sum.
 
@@ -151,7 +151,7 @@ class DPSoftmax(ObjectiveSolver):
         return float(brentq(lambda c: (1.0 - c) - ratio * c**4, _LEAST_CUT, 1.0))
 
     def _distance(self, setting: Setting, guarantee: Guarantee) -> float:
-        return typical_length(setting, guarantee, setting.constants.n_outputs * self.nominal_distance)
+        return typical_length(setting, guarantee, self.nominal_distance)
 
 
 def _cut_bias(cut: float) -> float:
