@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.guarantee import Guarantee
@@ -21,14 +20,12 @@ from dperm.solvers.perturbation.objective import JACOBIAN_SHARE, ObjectiveSettin
 from dperm.solvers.perturbation.tolerance import check_lengths, needs_a_stable_minimiser
 from dperm.validation import finite
 
-# Measured on four data sets of 7 to 26 classes (docs/choosing_a_solver.md): cutting at c moved the risk of the
-# minimiser by about this times (1/c − 1)².
-_CUT_BIAS = 0.015
-# The share of it that counts where c is chosen. Probabilities suffer from a cut, the class with the largest much less:
-# accuracy fell from c = .7 or .5 on, and rose down to there on Covertype.
-_CUT_COUNTS = 1.0 / 3.0
-# Where nothing but noise is left to be made smaller.
-_LEAST_CUT = 0.2
+# Measured on four data sets of 7 to 26 classes (docs/choosing_a_solver.md): cutting at c moved the risk of a long
+# minimiser by about 0.015 (1/c − 1)². A third of it counts: probabilities suffer from a cut, the class with the largest
+# much less. Accuracy fell from c = .7 or .5 on, and rose down to there on Covertype.
+_CUT_BIAS = 0.005
+# The c that are tried; below, nothing but noise is left to be made smaller.
+_CUTS = np.linspace(0.2, 1.0, 81)
 
 
 @dataclass(frozen=True)
@@ -131,7 +128,8 @@ class DPSoftmax(ObjectiveSolver):
         cut, ridge = self._choose(setting, guarantee)
         total = setting.constants.strong_convexity + ridge
         noise = noise_risk(setting, (cut * self._noise_length(setting, guarantee)) ** 2, total)
-        bias = ridge_bias(setting, ridge, self._distance(setting, guarantee)) + _cut_bias(cut)
+        bias = ridge_bias(setting, ridge, self._distance(setting, guarantee))
+        bias += self._cut_bias(setting, guarantee, cut)
         at_zero = risk_at_zero(setting, guarantee)
         return bias + (noise * at_zero / (noise + at_zero) if at_zero > 0.0 else 0.0)
 
@@ -147,20 +145,20 @@ class DPSoftmax(ObjectiveSolver):
         return self._ridge_for(setting, max(balanced, _least_total(setting, JACOBIAN_SHARE * guarantee.epsilon, cut)))
 
     def _default_cut(self, setting: Setting, guarantee: Guarantee) -> float:
-        """Where a constant times (1/c − 1)² plus c² times the noise's part is least: (1 − c)/c⁴ is their ratio."""
+        """Where the bias of the cut and the noise's part of the risk, which is c² of that without a cut, are least."""
         total = setting.constants.strong_convexity + self._ridge_at(setting, guarantee, 1.0)
-        ratio = noise_risk(setting, self._noise_length(setting, guarantee) ** 2, total)
-        ratio /= _CUT_COUNTS * _CUT_BIAS
-        if not 0.0 < ratio < (1.0 - _LEAST_CUT) / _LEAST_CUT**4:
-            return _LEAST_CUT if ratio > 0.0 else 1.0
-        return float(brentq(lambda c: (1.0 - c) - ratio * c**4, _LEAST_CUT, 1.0))
+        noise = noise_risk(setting, self._noise_length(setting, guarantee) ** 2, total)
+        risks = [self._cut_bias(setting, guarantee, cut) + cut**2 * noise for cut in _CUTS.tolist()]
+        return float(_CUTS[int(np.argmin(risks))])
+
+    def _cut_bias(self, setting: Setting, guarantee: Guarantee, cut: float) -> float:
+        """As measured for a long minimiser; a short one has all rows cut, as if the penalty were 1/c of what it is."""
+        excess = 1.0 / cut - 1.0
+        stronger = ridge_bias(setting, excess * setting.constants.strong_convexity, self._distance(setting, guarantee))
+        return _CUT_BIAS * excess**2 + stronger
 
     def _distance(self, setting: Setting, guarantee: Guarantee) -> float:
         return typical_length(setting, guarantee, self.nominal_distance)
-
-
-def _cut_bias(cut: float) -> float:
-    return _CUT_BIAS * (1.0 / cut - 1.0) ** 2
 
 
 def _least_total(setting: Setting, cost: float, cut: float) -> float:
