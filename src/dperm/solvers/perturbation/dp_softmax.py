@@ -53,8 +53,7 @@ class DPSoftmax(ObjectiveSolver):
         A public guess at ‖W*‖ · R/K for few rows; D is K times that, and grows as for DP-Objective. It steers the
         ridge, not privacy.
     cut : float, optional
-        c. By default where a third of the bias that cutting was found to have, and the noise's part of the risk, have the
-        least sum.
+        c. By default where the bias that a cut is expected to have and the noise's part of the risk have the least sum.
 
     Examples
     --------
