@@ -62,6 +62,7 @@ from .solvers.perturbation.chaudhuri_objective import ChaudhuriObjective
 from .solvers.perturbation.chaudhuri_output import ChaudhuriOutput
 from .solvers.perturbation.dp_objective import DPObjective
 from .solvers.perturbation.dp_regression import DPRegression
+from .solvers.perturbation.dp_softmax import DPSoftmax
 from .solvers.perturbation.kifer_objective import KiferObjective
 from .solvers.perturbation.talwar_objective import TalwarObjective
 from .solvers.perturbation.zhang_output import ZhangOutput
@@ -103,6 +104,7 @@ __all__ = [
     "DPObjective",
     "DPRegression",
     "DPSVRGPlusPlus",
+    "DPSoftmax",
     "DPSpider",
     "Diverged",
     "DpermError",

@@ -39,6 +39,8 @@ LOSSES = [
     Poisson(margin_cap=6.0, target_bound=10.0),
     SmoothedHinge(smoothing=2.0),
     Softmax(n_classes=2),
+    Softmax(n_classes=2, cut=0.7),
+    Softmax(n_classes=3, cut=0.3),
     Squared(target_bound=3.0),
     Welsch(scale=0.3, target_bound=2.0),
     Welsch(scale=2.0, target_bound=0.5),

@@ -25,6 +25,7 @@ from dperm.accounting.events import (
     Pure,
     Repeated,
     SingleEvent,
+    SoftmaxPerturbation,
     event_from_list,
     event_to_list,
 )
@@ -50,6 +51,8 @@ EVENTS = [
     PoissonSampledGaussian(1.0, 2.0),
     ObjectivePerturbation(2.0, 0.3, False, 0.01),
     ObjectivePerturbation(20.0, 0.02, True, 1e-5, True, 0.6),
+    SoftmaxPerturbation(2.0, 0.3, 3, 0.01),
+    SoftmaxPerturbation(20.0, 0.02, 50, 1e-5),
 ]
 every_event = pytest.mark.parametrize("event", EVENTS, ids=repr)
 every_private_event = pytest.mark.parametrize(
@@ -232,7 +235,7 @@ def test_other_accountants_agree_about_it_and_never_say_less(event, adjacency, c
         assert not accountant.supports(theirs)
         orders, tight = 1.0 + np.geomspace(1e-3, 1e6, 2000), isinstance(event, ZCDP)
         accountant = rdp.RdpAccountant(orders, relation(adjacency))
-    if isinstance(event, ObjectivePerturbation):
+    if isinstance(event, ObjectivePerturbation | SoftmaxPerturbation):
         with pytest.raises(UnsupportedEventError):
             accountant.compose(theirs)
         return

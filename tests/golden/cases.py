@@ -273,6 +273,10 @@ case("talwar-mirror/box", IN_BOX, signs(), **MAYBE_MORE)
 case("talwar-mirror/group-ball", ON_GROUPS, signs())
 case("talwar-mirror/paper", ON_L1, signs(), dperm.TalwarMirror(n_steps=20), noise="paper")
 
+case("dp-softmax/ridge", SOFTMAX, three())
+case("dp-softmax/pure", SOFTMAX, three(), guarantee=PURE)
+case("dp-softmax/plain", Problem(dperm.Softmax(3)), three(), **MAYBE_MORE)
+
 case("talwar-objective/l1-ball", ON_L1, signs())
 case("talwar-objective/pure", ON_L2, signs(), guarantee=PURE)
 case("talwar-objective/paper", ON_L1, signs(), noise="paper")

@@ -28,8 +28,18 @@ N = 500
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3)) / 3.0
 LABELS = np.where(X[:, 0] > 0.0, "yes", "no")
+THREE = np.digitize(X[:, 0], [-0.2, 0.2])
 
-QUICK = {"dp-gd", "dp-svrg++", "dp-sgd", "dp-objective", "chaudhuri-output", "talwar-frank-wolfe", "adassp"}
+QUICK = {
+    "dp-gd",
+    "dp-svrg++",
+    "dp-sgd",
+    "dp-objective",
+    "dp-softmax",
+    "chaudhuri-output",
+    "talwar-frank-wolfe",
+    "adassp",
+}
 ADJACENCIES = [adjacency.value for adjacency in Adjacency]
 
 pytestmark = pytest.mark.filterwarnings("ignore::dperm.LargeDeltaWarning")
@@ -38,8 +48,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::dperm.LargeDeltaWarning")
 def fitted(name, adjacency, delta):
     """A small fit of this solver on the first problem that it takes."""
     common = {"epsilon": 1.0, "delta": delta, "solver": name, "adjacency": adjacency, "n": N}
-    for model, y in ((PrivateLogisticRegression, LABELS), (PrivateLinearRegression, X[:, 0])):
-        own = {"classes": ["no", "yes"]} if y is LABELS else {}
+    cases = (
+        (PrivateLogisticRegression, LABELS, {"classes": ["no", "yes"]}),
+        (PrivateLinearRegression, X[:, 0], {}),
+        (PrivateLogisticRegression, THREE, {"classes": [0, 1, 2]}),
+    )
+    for model, y, own in cases:
         for penalty, domain in ((L2(0.01), None), (None, L1Ball(2.0)), (None, L2Ball(2.0)), (L2(0.01), L2Ball(2.0))):
             try:
                 return model(**common, **own, penalty=penalty, domain=domain).fit(X, y)

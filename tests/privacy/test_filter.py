@@ -20,6 +20,7 @@ from dperm.accounting.events import (
     PoissonSampledGaussian,
     Pure,
     Repeated,
+    SoftmaxPerturbation,
 )
 from dperm.accounting.filter import Filter, _gaussian_deltas, delta_of_either
 from dperm.accounting.guarantee import Adjacency, Guarantee
@@ -146,6 +147,7 @@ KINDS = [
     Repeated(PoissonSampledGaussian(0.02, 2.0), 20),
     ObjectivePerturbation(15.0, 0.02, True, 1e-4),
     ObjectivePerturbation(15.0, 0.02, True, 1e-4, True, 0.8),
+    SoftmaxPerturbation(15.0, 0.02, 7, 1e-4),
     Composed([Pure(0.05), Repeated(Gaussian(30.0), 3)]),
 ]
 

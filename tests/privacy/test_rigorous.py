@@ -19,6 +19,7 @@ from dperm.accounting.events import (
     PoissonSampledGaussian,
     Pure,
     Repeated,
+    SoftmaxPerturbation,
     event_to_list,
 )
 from dperm.accounting.events.base import SingleEvent
@@ -46,6 +47,10 @@ EVENTS = [
     ObjectivePerturbation(6.0, 0.1, True, 0.005),
     ObjectivePerturbation(6.0, 0.1, False, 0.005),
     ObjectivePerturbation(6.0, 0.1, True, 0.005, True, 0.8),
+    SoftmaxPerturbation(6.0, 0.1, 2, 0.005),
+    SoftmaxPerturbation(6.0, 0.1, 10, 0.005),
+    Repeated(SoftmaxPerturbation(12.0, 0.05, 26, 0.002), 2),
+    Composed((SoftmaxPerturbation(8.0, 0.1, 7, 0.005), Gaussian(10.0))),
     Repeated(ObjectivePerturbation(12.0, 0.05, True, 0.002, True, 1.0), 3),
     Composed((Pure(0.1), Gaussian(5.0), Repeated(PoissonSampledGaussian(0.02, 2.0), 100))),
     Composed((Repeated(ZCDP(0.0005), 20), ObjectivePerturbation(8.0, 0.1, True, 0.005))),
@@ -179,6 +184,9 @@ def test_the_tails_of_a_sampled_loss_are_those_of_its_densities(kind, rate):
         (ObjectivePerturbation(6.0, 0.1, True, 0.005), ObjectivePerturbation(5.88, 0.1, True, 0.005)),
         (ObjectivePerturbation(6.0, 0.1, True, 0.005), ObjectivePerturbation(6.0, 0.12, True, 0.005)),
         (ObjectivePerturbation(6.0, 0.1, True, 0.005), ObjectivePerturbation(6.0, 0.1, False, 0.005)),
+        (SoftmaxPerturbation(6.0, 0.1, 5, 0.005), SoftmaxPerturbation(5.88, 0.1, 5, 0.005)),
+        (SoftmaxPerturbation(6.0, 0.1, 5, 0.005), SoftmaxPerturbation(6.0, 0.12, 5, 0.005)),
+        (SoftmaxPerturbation(6.0, 0.1, 5, 0.005), SoftmaxPerturbation(6.0, 0.1, 6, 0.005)),
         (ZCDP(0.02), ZCDP(0.0204)),
         (Pure(0.4), Pure(0.408)),
         pytest.param(

@@ -76,7 +76,8 @@ def test_more_rows_or_budget_never_raise_the_smallest_prediction(problem):
 
 def test_without_noise_auto_finds_the_exact_minimiser_where_it_can():
     assert FitOptions(PROBLEMS[0], guarantee=None, noise=None).plan(100, 3).solver.name == "dp-objective"
-    assert FitOptions(PROBLEMS[3], guarantee=None, noise=None).plan(100, 3).solver.name == "dp-gd"
+    assert FitOptions(PROBLEMS[3], guarantee=None, noise=None).plan(100, 3).solver.name == "dp-softmax"
+    assert FitOptions(PROBLEMS[7], guarantee=None, noise=None).plan(100, 3).solver.name == "dp-gd"
 
 
 def test_pure_guarantees_get_solvers_that_keep_them():

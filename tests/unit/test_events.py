@@ -15,6 +15,7 @@ from dperm.accounting.events import (
     PoissonSampledGaussian,
     Pure,
     Repeated,
+    SoftmaxPerturbation,
     event_from_list,
     event_to_list,
 )
@@ -27,6 +28,7 @@ EVERY = Composed(
         ZCDP(0.125),
         Pure(0.5),
         ObjectivePerturbation(4.25, 0.1, True, 1e-6, True, 0.9),
+        SoftmaxPerturbation(4.25, 0.1, 7, 1e-6),
         NotPrivate(),
         BoundedRange(0.25),
     ]

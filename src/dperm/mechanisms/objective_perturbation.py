@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
-from dperm.accounting.events import Event, ObjectivePerturbation, Pure
+from dperm.accounting.events import Event, ObjectivePerturbation, Pure, SoftmaxPerturbation
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.base import Query, check_minimiser, check_solvable
 from dperm.validation import finite, nonnegative, one_of, positive
@@ -15,16 +15,18 @@ class ObjectivePerturbationQuery(Query):
 
     `distribution` "Gaussian" takes b ~ N(0, scale² I), "Gamma" a density ∝ exp(−‖b‖/scale), which makes it pure. The
     minimisation ends where a subgradient is at most `tolerance` long; noise of density ∝ exp(−‖e‖/remainder_scale) on
-    the answer hides the rest, and costs `remainder` of ε. Proof: docs/proofs/objective_perturbation.md.
+    the answer hides the rest, and costs `remainder` of ε. Proofs: docs/proofs/objective_perturbation.md, and for
+    several classes docs/proofs/softmax_perturbation.md.
 
-    A `slope_share` below 1 clips every row's slope ℓ' to that share of its bound. That is objective perturbation of
-    another convex loss, which is linear where |ℓ'| would exceed that share: less noise, and a bias where many rows
-    have larger slopes.
+    A `slope_share` below 1 clips every row's slope ℓ' to that share of its bound, or cuts the probabilities that a
+    softmax gives to wrong classes. That is objective perturbation of another convex loss, which is linear where |ℓ'|
+    would exceed that share: less noise, and a bias where many rows have larger slopes.
 
     Guarantees
     ----------
-    Holds for convex losses of one margin, ∇f(w, z) = ℓ'(⟨w, x⟩, y) x, with a smooth derivative; for every regularizer
-    and domain whose proximal step is exact; and for a total strong convexity n(μ + ridge) > 0.
+    Holds for convex losses of one margin, ∇f(w, z) = ℓ'(⟨w, x⟩, y) x, with a smooth derivative, and for the softmax
+    loss; for every regularizer and domain whose proximal step is exact; and for a total strong convexity
+    n(μ + ridge) > 0.
     """
 
     ridge: float
@@ -36,8 +38,11 @@ class ObjectivePerturbationQuery(Query):
     def __post_init__(self) -> None:
         """Check what the proof needs."""
         check_minimiser("objective perturbation", self.setting)
-        if self.setting.constants.n_outputs != 1:
-            raise InvalidParameter("objective perturbation needs a loss of one margin: its proof moves along one row.")
+        if self.setting.constants.n_outputs != 1 and not self.setting.constants.softmax:
+            raise InvalidParameter(
+                "objective perturbation needs a loss of one margin or the softmax loss: its proofs know where a row's "
+                "gradient may lie."
+            )
         nonnegative("ridge", self.ridge)
         positive("remainder", self.remainder)
         if self.strong_convexity > 0.0:  # without it only a run without noise is planned
@@ -58,9 +63,17 @@ class ObjectivePerturbationQuery(Query):
 
     @property
     def log_jacobian(self) -> float:
-        """ln(1 + β/(n(μ + ridge))) with β = sup ℓ''‖x‖²: R squared, not R."""
-        curvature = self.setting.constants.smoothness / (self.setting.n * positive("ridge", self.strong_convexity))
-        return math.log1p(curvature) * (1.0 + 1e-12)
+        """Σ ln(1 + β_i/(n(μ + ridge))) over the eigenvalues of a row's Hessian: R squared, not R.
+
+        One margin has one, β = sup ℓ''‖x‖². A softmax has K − 1, which cost most where they are equal.
+        """
+        constants, rank = self.setting.constants, 1
+        trace = constants.smoothness
+        if constants.softmax:
+            rank = constants.n_outputs - 1
+            trace *= 2.0 * softmax_trace(constants.n_outputs, self.slope_share)  # L is half of R²
+        curvature = trace / rank / (self.setting.n * positive("ridge", self.strong_convexity))
+        return rank * math.log1p(curvature) * (1.0 + 1e-12)
 
     @property
     def remainder_scale(self) -> float:
@@ -97,6 +110,9 @@ class ObjectivePerturbationQuery(Query):
         if self.distribution == "Gamma":
             return Pure((1.0 / multiplier + self.log_jacobian + self.remainder) * (1.0 + 1e-12))
         per_record = multiplier * self.setting.adjacency.records_moved
+        if self.setting.constants.softmax:
+            n_classes = self.setting.constants.n_outputs
+            return SoftmaxPerturbation(per_record, self.log_jacobian, n_classes, self.remainder)
         return ObjectivePerturbation(
             per_record,
             self.log_jacobian,
@@ -105,3 +121,12 @@ class ObjectivePerturbationQuery(Query):
             self.setting.constants.sigmoidal,
             self.slope_share,
         )
+
+
+def softmax_trace(n_classes: int, cut: float) -> float:
+    """The largest trace of diag(p) − p pᵀ over the p of the simplex that leave at most `cut` to K − 1 of its classes.
+
+    1 − (1 − q)² − Σ p_k² with Σ p_k = q ≤ cut over these is largest where they are equal, and grows up to q = 1 − 1/K.
+    """
+    share = min(cut, 1.0 - 1.0 / n_classes)
+    return share * (2.0 - share * n_classes / (n_classes - 1.0)) * (1.0 + 1e-12)

@@ -13,6 +13,7 @@ from dperm.problem import Problem
 from dperm.solvers import SOLVERS, Solver
 from dperm.solvers.descent.dp_gd import DPGD
 from dperm.solvers.perturbation.dp_objective import DPObjective
+from dperm.solvers.perturbation.dp_softmax import DPSoftmax
 
 
 class Prediction(NamedTuple):
@@ -102,8 +103,8 @@ def choose_solver(solver: object, problem: Problem, setting: Setting, guarantee:
 
 def _automatic(problem: Problem, setting: Setting, guarantee: Guarantee | None) -> Solver:
     if guarantee is None:
-        exact = DPObjective()
-        return exact if exact.refusal(problem) is None else DPGD()
+        able = (exact for exact in (DPObjective(), DPSoftmax()) if exact.refusal(problem) is None)
+        return next(able, DPGD())
     ranked = predictions(problem, setting, guarantee)
     if not ranked:
         raise UnsupportedProblem(f"no solver takes this problem with this guarantee. {_who_takes(problem, False)}")

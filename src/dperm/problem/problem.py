@@ -65,6 +65,8 @@ class Constants:
     sigmoid_norm : float
         The bound on a row's norm, the constant column included, if a row's slope is known to be the sigmoid of its
         margin, and infinite otherwise. Then the gradient sum moves less at small w.
+    softmax : bool
+        Whether a row's gradient is known to be ω(p − e_k) ⊗ x, p the softmax of its margins and k its class.
     """
 
     lipschitz: float
@@ -87,6 +89,7 @@ class Constants:
     curvature: float
     norm_bound: float = math.inf
     sigmoid_norm: float = math.inf
+    softmax: bool = False
 
 
 @dataclass(frozen=True)
@@ -242,6 +245,7 @@ class Problem:
             curvature=self.weight_bound * curvature * span * span,
             norm_bound=self.domain.norm_bound(dimension),
             sigmoid_norm=self.full_row_norm if self.loss.slope_is_the_sigmoid else math.inf,
+            softmax=self.loss.slope_is_the_softmax,
         )
 
     def prox(self, v: Array, step: float) -> Array:

@@ -1,5 +1,6 @@
 """Sums over all rows of a source, block by block: what every answer is made of before noise."""
 
+import copy
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from typing import Any, TypeVar
@@ -38,6 +39,12 @@ class RowSums:
         self.source = source
         self.objective = objective_of(problem)
         self._problem, self._pool, self._sampling = problem, pool, sampling
+
+    def of(self, problem: Problem) -> "RowSums":
+        """The same rows, bounded and encoded as they are, with another loss: that of this problem."""
+        sums = copy.copy(self)
+        sums.objective = objective_of(problem)
+        return sums
 
     def gradient(self, w: Array, bound: float | None = None, rate: float = 1.0) -> Array:
         """Σ ∇f(w, z_i), every row's part at most `bound` long; an empty batch gives zeros."""

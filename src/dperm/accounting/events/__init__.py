@@ -10,6 +10,7 @@ from dperm.accounting.events.objective_perturbation import ObjectivePerturbation
 from dperm.accounting.events.plain_data import event_from_list, event_to_list
 from dperm.accounting.events.pure import Pure
 from dperm.accounting.events.sampled import PoissonSampledGaussian
+from dperm.accounting.events.softmax_perturbation import SoftmaxPerturbation
 
 __all__ = [
     "ZCDP",
@@ -23,6 +24,7 @@ __all__ = [
     "Pure",
     "Repeated",
     "SingleEvent",
+    "SoftmaxPerturbation",
     "event_from_list",
     "event_to_list",
 ]

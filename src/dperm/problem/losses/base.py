@@ -35,6 +35,11 @@ class RowLoss(ABC):
         return False
 
     @property
+    def slope_is_the_softmax(self) -> bool:
+        """Whether the gradient in the margins is p − e_k with p the softmax of the margins and k the row's class."""
+        return False
+
+    @property
     def n_outputs(self) -> int:
         """Number of margins per row."""
         return 0
@@ -88,8 +93,16 @@ class Loss(RowLoss):
         No kernel enforces the form of a slope, only its size. So it is believed of a class of this package that says it
         of itself (`its_slope_is_the_sigmoid = True`), and of no subclass and nobody else's loss.
         """
+        return self._says_of_itself("its_slope_is_the_sigmoid")
+
+    @property
+    def slope_is_the_softmax(self) -> bool:
+        """Whether the gradient in the margins is p − e_k, p the softmax of the margins; believed as the above is."""
+        return self._says_of_itself("its_slope_is_the_softmax")
+
+    def _says_of_itself(self, claim: str) -> bool:
         kind = type(self)
-        return kind.__module__.startswith(f"{__package__}.") and bool(vars(kind).get("its_slope_is_the_sigmoid", False))
+        return kind.__module__.startswith(f"{__package__}.") and bool(vars(kind).get(claim, False))
 
     @property
     def n_outputs(self) -> int:
@@ -147,6 +160,13 @@ class Loss(RowLoss):
     def example(cls) -> Self:
         """Build an instance with ordinary parameters, for the contract tests."""
         return cls()
+
+    def clipped(self, share: float) -> "Loss":
+        """A convex loss whose gradients, clipped to this share of their bound, are its own.
+
+        For one margin that is this loss, since the kernels' clip leaves ℓ' non-decreasing.
+        """
+        return self
 
     def check_bounds(self, margin_bound: float) -> None:
         """Raise if the declared bounds are visibly wrong, on a grid of margins and targets.

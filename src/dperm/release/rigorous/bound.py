@@ -16,6 +16,7 @@ from dperm.release.rigorous.pairs import Pair
 from dperm.release.rigorous.pure import PurePair
 from dperm.release.rigorous.sampled import AddedRecord, RemovedRecord, ReplacedRecord, draw_probability
 from dperm.release.rigorous.selection import SelectionPair, can_recur
+from dperm.release.rigorous.softmax import SoftmaxPair
 
 # One kind of event with its numbers in order, so that equal ones can be counted together.
 Leaf = tuple[str, tuple[tuple[str, Any], ...]]
@@ -71,7 +72,7 @@ class _Events:
         self.pure: list[tuple[float, int]] = []
         self.rhos: list[tuple[float, int]] = []
         self.ranges: list[tuple[float, int]] = []
-        self.objectives: list[tuple[ObjectivePair, int]] = []
+        self.objectives: list[tuple[ObjectivePair | SoftmaxPair, int]] = []
         self.not_private = False
         for (kind, pairs), count in leaves.items():
             numbers = dict(pairs)
@@ -87,6 +88,8 @@ class _Events:
                 self.ranges.append((numbers["epsilon"], count))
             elif kind == "objective perturbation":
                 self.objectives.append((ObjectivePair(**numbers, replace_one=replace_one), count))
+            elif kind == "softmax perturbation":
+                self.objectives.append((SoftmaxPair(**numbers, replace_one=replace_one), count))
             else:
                 self.not_private = True
 

@@ -14,7 +14,7 @@ from dperm.errors import InvalidParameter
 from dperm.mechanisms import StochasticStepsQuery
 from dperm.mechanisms.setting import Setting
 from dperm.solvers.base import Array
-from dperm.solvers.expected import noise_floor
+from dperm.solvers.expected import length_unit, noise_floor
 from dperm.validation import finite
 
 # A batch's variance, G²/(qn) at the most and in practice several times smaller, may be this multiple of the noise's.
@@ -51,7 +51,7 @@ def distance_bound(setting: Setting, nominal_distance: float) -> float:
     constants = setting.constants
     if math.isfinite(constants.diameter):
         return constants.diameter
-    return nominal_distance * math.sqrt(0.25 / constants.smoothness)
+    return nominal_distance * length_unit(setting)
 
 
 def falling(n_steps: int, decay: float) -> Array:

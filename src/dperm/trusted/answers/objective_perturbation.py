@@ -1,8 +1,11 @@
 """The answer to `ObjectivePerturbationQuery`."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from dperm.mechanisms import ObjectivePerturbationQuery
+from dperm.problem.losses import Loss
 from dperm.trusted.answers.base import Array, Asked, answers
 from dperm.trusted.minimiser import minimiser
 
@@ -11,8 +14,10 @@ from dperm.trusted.minimiser import minimiser
 def perturbed_minimiser(query: ObjectivePerturbationQuery, asked: Asked, start: Array) -> Array:
     """The minimiser of the objective with a random linear term, and a little noise for what is left of its gradient."""
     linear = asked.noise.release(np.zeros(start.size), query.sensitivity)
-    exact = minimiser(
-        asked.problem, asked.sums, asked.setting, linear, query.ridge, query.tolerance, start, query.slope_share
-    )
+    problem, sums = asked.problem, asked.sums
+    if query.slope_share < 1.0 and isinstance(problem.loss, Loss):
+        problem = replace(problem, loss=problem.loss.clipped(query.slope_share))
+        sums = sums.of(problem)
+    exact = minimiser(problem, sums, asked.setting, linear, query.ridge, query.tolerance, start, query.slope_share)
     asked.advance(1)
     return asked.noise.release_hidden(exact, "Gamma", query.remainder_scale)

@@ -1,0 +1,151 @@
+"""The minimiser of a softmax objective with a random Gaussian linear term (docs/proofs/softmax_perturbation.md)."""
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from dperm.accounting.curve import ROUNDING, Curve, gaussian_delta
+from dperm.accounting.events.base import SingleEvent
+from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.renyi import divergence_of_curve
+from dperm.validation import count, nonnegative, size
+
+# Points at which the curve is evaluated for a Rényi divergence.
+_DOTS = 400
+
+# Halvings by which the end of a chord is found; a bound holds wherever it ends.
+_HALVINGS = 40
+
+
+@dataclass(frozen=True)
+class SoftmaxPerturbation(SingleEvent):
+    """The minimiser of a softmax objective with a random Gaussian linear term.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        σ/G: the standard deviation of the linear term over one record's largest gradient, √2 c times its length.
+    log_jacobian : float
+        What the change of variables from the linear term to the minimiser can cost.
+    n_classes : int
+        K.
+    remainder : float
+        ε of the output noise that hides how far the minimisation was from done.
+    """
+
+    noise_multiplier: float
+    log_jacobian: float
+    n_classes: int
+    remainder: float
+
+    name: ClassVar[str] = "softmax perturbation"
+
+    @classmethod
+    def example(cls) -> Self:
+        """An ordinary one, for contract tests."""
+        return cls(6.0, 0.1, 5, 0.005)
+
+    @classmethod
+    def from_numbers(  # type: ignore[override]
+        cls, noise_multiplier: object, log_jacobian: object, n_classes: object, remainder: object
+    ) -> Self:
+        """Read plain data."""
+        if count("n_classes", n_classes) < 2:
+            raise ValueError("n_classes")
+        return cls(
+            size("noise_multiplier", noise_multiplier), nonnegative("log_jacobian", log_jacobian),
+            count("n_classes", n_classes), nonnegative("remainder", remainder),
+        )  # fmt: skip
+
+    def scale(self, adjacency: Adjacency) -> float:
+        """That of one Gaussian shift alone."""
+        return float(adjacency.records_moved / self.noise_multiplier)
+
+    def precision(self, adjacency: Adjacency) -> float:
+        """μ² of the Gaussian that has the same δ at ε = 0, the determinant and the remainder left out."""
+        noise = replace(self, log_jacobian=0.0, remainder=0.0)
+        return float(4.0 * ndtri(0.5 + 0.5 * min(noise.curve(adjacency).delta(0.0), 1.0 - 1e-9)) ** 2)
+
+    def curve(self, adjacency: Adjacency) -> Curve:
+        """In closed form."""
+        return CornerCurve(self, adjacency)
+
+    def renyi_divergence(self, order: int, adjacency: Adjacency) -> float:
+        """From the curve: E e^{(α − 1)·loss} of the worst mechanism below it."""
+        return _divergence(self, order, adjacency)
+
+    def to_dp_event(self) -> Any:
+        """An `UnsupportedDpEvent`: dp-accounting has no such mechanism, and its accountants say so."""
+        from dp_accounting import UnsupportedDpEvent
+
+        return UnsupportedDpEvent()
+
+    def corners(self, adjacency: Adjacency) -> list[tuple[int, float]]:
+        """How many corners there are of which length over σ: of one row's simplex, or of the product of two."""
+        others, mu = self.n_classes - 1, (1.0 + ROUNDING) / self.noise_multiplier
+        if adjacency is Adjacency.ADD_REMOVE:
+            return [(others, mu)]
+        pairs = [(others, 2.0 * mu), (others * (others - 1), math.sqrt(3.0) * mu), (2 * others, mu)]
+        return [pair for pair in pairs if pair[0] > 0]
+
+
+@dataclass(frozen=True)
+class CornerCurve(Curve):
+    """δ(ε) of one minimiser: the sum of the Gaussian curves of all corners, and a chord where that is too much."""
+
+    event: SoftmaxPerturbation
+    adjacency: Adjacency
+
+    def delta(self, epsilon: float) -> float:
+        """δ at this ε."""
+        cost = self.event.remainder + self.event.log_jacobian
+        left, start = (epsilon - cost) * (1.0 - ROUNDING), _chord_end(self.event, self.adjacency)
+        if left >= start:
+            return min(1.0, self._at_corners(left))
+        # The curve holds in both directions, so it is convex in e^ε together with the point (−1, 1).
+        share = (1.0 + math.exp(epsilon)) / (1.0 + math.exp(min(start + cost, 700.0)))
+        return min(1.0, 1.0 - share * max(0.0, 1.0 - self._at_corners(start)) * (1.0 - ROUNDING))
+
+    def _at_corners(self, left: float) -> float:
+        shifts = self.event.corners(self.adjacency)
+        return sum(times * gaussian_delta(mu, left) for times, mu in shifts) * (1.0 + ROUNDING)
+
+
+@functools.lru_cache(maxsize=256)
+def _chord_end(event: SoftmaxPerturbation, adjacency: Adjacency) -> float:
+    """About where the chord from (−1, 1) touches the sum of the corners' curves, in ε less its cost; at least 0."""
+    shifts, cost = event.corners(adjacency), event.remainder + event.log_jacobian
+
+    def is_steeper(left: float) -> bool:
+        total = 0.0
+        for times, mu in shifts:
+            total += times * float(ndtr(0.5 * mu - left / mu) + math.exp(-cost) * ndtr(-0.5 * mu - left / mu))
+        return total > 1.0
+
+    low, high = 0.0, max(0.5 * mu**2 + mu * math.sqrt(2.0 * math.log(8.0 * times)) for times, mu in shifts)
+    if not is_steeper(low):
+        return 0.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if is_steeper(middle) else (low, middle)
+    return high
+
+
+@functools.lru_cache(maxsize=256)
+def _divergence(event: SoftmaxPerturbation, order: int, adjacency: Adjacency) -> float:
+    """By the curve, up to where it hardly counts; beyond, no corner does more than one of the longest."""
+    shifts = event.corners(adjacency)
+    times, shift = sum(number for number, _ in shifts), max(mu for _, mu in shifts)
+    cost = event.log_jacobian + event.remainder
+    last = cost + (order - 0.5) * shift**2 + 9.0 * shift
+    if order * last > 600.0:
+        return math.inf  # more than any budget has
+    epsilons = np.linspace(0.0, last, _DOTS)
+    deltas = np.minimum.accumulate(CornerCurve(event, adjacency).deltas(epsilons))
+    # E[e^{(α − 1)L}; L > last]/(α − 1) for the loss L of a Gaussian that is shifted by the cost.
+    tilted = math.exp((order - 1.0) * (cost + 0.5 * order * shift**2)) * float(ndtr(-9.0))
+    return divergence_of_curve(epsilons, deltas, times * tilted / (order - 1.0), order)
