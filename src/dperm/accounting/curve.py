@@ -1,5 +1,6 @@
 """Privacy curves δ(ε): what they have in common, and those with a closed form. All are rounded to the safe side."""
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -160,6 +161,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     return epsilon
 
 
+# Kept, because every solver that is compared asks for it, some a hundred times.
+@functools.lru_cache(maxsize=256)
 def gaussian_mu(guarantee: Guarantee) -> float:
     """The largest μ whose Gaussian release keeps the guarantee, rounded down."""
     epsilon, delta = guarantee.epsilon, guarantee.delta

@@ -63,6 +63,10 @@ class RowSums:
         """Σ ∇²f(w, z_i) over every stride-th row of every block."""
         return add_up(self.objective.hessian_sum(block, w, stride, bound) for block in self._blocks())
 
+    def hessian_blocks(self, w: Array, stride: int, bound: float) -> Array:
+        """The part of `hessian` within each output's coefficients, of shape (outputs, p, p): for a search, roughly."""
+        return add_up(self.objective.hessian_blocks(block, w, stride, bound) for block in self._blocks())
+
     def risk(self, w: Array) -> float:
         """Σ f(w, z_i)."""
         return add_up(self.objective.risk_sum(block, w) for block in self._blocks())

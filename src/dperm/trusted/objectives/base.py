@@ -80,6 +80,11 @@ class Objective(ABC):
         """Whether `hessian_sum` is there."""
         return False
 
+    @property
+    def has_hessian_blocks(self) -> bool:
+        """Whether `hessian_blocks` is there."""
+        return self.has_hessian
+
     @abstractmethod
     def gradient_sum(self, block: Block, w: Array, bound: float | None, pool: Executor) -> Array:
         """Σ ∇f(w, z_i), every row's part at most `bound` long; None stands for the declared Lipschitz constant."""
@@ -108,6 +113,10 @@ class Objective(ABC):
         Rows whose gradient is clipped to `bound` have no curvature.
         """
         raise UnsupportedProblem(f"sums of Hessians are not available for {self.problem.loss.name}.")
+
+    def hessian_blocks(self, block: Block, w: Array, stride: int, bound: float) -> Array:
+        """`hessian_sum` within each output's coefficients, of shape (outputs, p, p); rough, and never released."""
+        return self.hessian_sum(block, w, stride, bound)[None]
 
     def steps(
         self, block: Block, batches: Batches, steps: Steps, add_noise: Any, scale: float, words: Stream
