@@ -69,7 +69,13 @@ class Curve(ABC):
             low, high = high, 2.0 * high
             if high > _LARGEST_EPSILON:
                 return math.inf
-        while high - low > 1e-13 * high:
+        if delta > 0.0:
+            # Nearly there in few steps; what follows makes sure of it. A curve with a jump is left to it alone.
+            near = float(brentq(lambda epsilon: self.delta(epsilon) - delta, low, high, xtol=1e-15, rtol=1e-13))
+            for edge in (near * (1.0 - 2e-13), near * (1.0 + 2e-13)):
+                if low < edge < high:
+                    low, high = (edge, high) if self.delta(edge) > delta else (low, edge)
+        while high - low > 5e-13 * high:
             middle = 0.5 * (low + high)
             low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
         return high

@@ -76,6 +76,8 @@ class RoughHessian:
                 factors = [cho_factor(block, overwrite_a=True, check_finite=False) for block in blocks]
             except LinAlgError:
                 return None
+        if self._sums.objective.ignores_shifts:
+            return functools.partial(_solve_apart, factors, self._strong_convexity)
         return functools.partial(_solve, factors)
 
 
@@ -83,6 +85,15 @@ def _solve(factors: list[tuple[Array, bool]], v: Array) -> Array:
     parts = v.reshape(len(factors), -1)
     solved = [cho_solve(factor, part, check_finite=False) for factor, part in zip(factors, parts, strict=True)]
     return np.concatenate(solved)
+
+
+def _solve_apart(factors: list[tuple[Array, bool]], strong_convexity: float, v: Array) -> Array:
+    """The same, but what all outputs have in common, along which rows do not bend at all, on its own."""
+    parts = v.reshape(len(factors), -1)
+    common = parts.mean(axis=0)
+    solved = _solve(factors, parts - common).reshape(parts.shape)
+    shared = common / strong_convexity if strong_convexity > 0.0 else 0.0
+    return np.ravel(solved - solved.mean(axis=0) + shared)
 
 
 @functools.cache

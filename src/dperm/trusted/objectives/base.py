@@ -85,6 +85,11 @@ class Objective(ABC):
         """Whether `hessian_blocks` is there."""
         return self.has_hessian
 
+    @property
+    def ignores_shifts(self) -> bool:
+        """Whether the same vector added to the coefficients of every output changes no row's gradient."""
+        return False
+
     @abstractmethod
     def gradient_sum(self, block: Block, w: Array, bound: float | None, pool: Executor) -> Array:
         """Σ ∇f(w, z_i), every row's part at most `bound` long; None stands for the declared Lipschitz constant."""

@@ -16,6 +16,7 @@ from dperm.mechanisms.setting import summation_block
 from dperm.problem.losses import Loss
 from dperm.trusted.block import Block
 from dperm.trusted.compiling import compile_kernel, compiled
+from dperm.trusted.objectives.margin_gradients import clip_vector
 
 Array = NDArray[np.float64]
 
@@ -78,6 +79,45 @@ def hessian_sum(
     return total
 
 
+def hessian_blocks(
+    loss: Loss, slope_bound: float, curvature_bound: float, block: Block, w: Array, intercept: float, stride: int
+) -> Array:  # fmt: skip
+    """Σ_i weight_i ∂ℓ'_k/∂m_k x_i x_iᵀ over every stride-th row, for every output k: of shape (outputs, p, p).
+
+    For a search that wants to know roughly how the loss bends: nothing of it is released. Parameters as of
+    `hessian_sum`, for a loss of several margins.
+    """
+    matrix = w.reshape(loss.n_outputs, -1)
+    width = block.table.shape[1]
+    total = np.zeros((loss.n_outputs, matrix.shape[1], matrix.shape[1]))
+    for first in range(0, len(block), _ROWS_AT_ONCE * stride):
+        chosen = slice(first, first + _ROWS_AT_ONCE * stride, stride)
+        counted = np.flatnonzero(block.weight[chosen] != 0.0)
+        part = block.table[chosen][counted]  # ignored rows may hold what is not a number
+        scales, weights, targets = (
+            values[chosen][counted] for values in (block.scale, block.weight, block.target)
+        )  # fmt: skip
+        constant = intercept * matrix[:, width] if intercept != 0.0 else 0.0
+        curvatures = np.asarray(part @ matrix[:, :width].T, dtype=np.float64) * scales[:, None] + constant
+        _output_curvatures(
+            compiled(loss.derivative), loss.parameters, slope_bound, curvature_bound, targets, curvatures
+        )  # fmt: skip
+        if intercept != 0.0:
+            column = np.full((counted.size, 1), intercept)
+            part = sparse.diags_array(scales) @ part if sparse.issparse(part) else scales[:, None] * part
+            part = sparse.hstack([part, column], format="csr") if sparse.issparse(part) else np.hstack([part, column])
+            scales = np.ones(counted.size)
+        for k in range(loss.n_outputs):
+            factors = np.sqrt(weights * curvatures[:, k]) * scales
+            if sparse.issparse(part):
+                weighted = (sparse.diags_array(factors) @ part).tocsr()
+                total[k] += (weighted.T @ weighted).toarray()
+            else:
+                weighted = factors[:, None] * part
+                total[k] += weighted.T @ weighted
+    return total
+
+
 def _roots(
     loss: Loss,
     slope_bound: float,
@@ -132,3 +172,27 @@ def _curvatures(derivative, parameters, slope_bound, bound, scale, target, const
         if not curvature <= bound:
             curvature = bound
         margins[i] = max(curvature, 0.0)
+
+
+@compile_kernel
+def _output_curvatures(derivative, parameters, slope_bound, bound, target, margins):  # type: ignore[no-untyped-def]
+    # Turns margins, one row of outputs each, into the curvature along every output, in place.
+    n_outputs = margins.shape[1]
+    margin, up, down, out = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
+    for i in range(margins.shape[0]):
+        for k in range(n_outputs):
+            margin[k] = margins[i, k]
+        for k in range(n_outputs):
+            up[:] = 0.0
+            down[:] = 0.0
+            margin[k] = margins[i, k] + _MARGIN_STEP
+            derivative(margin, target[i], up, *parameters)
+            margin[k] = margins[i, k] - _MARGIN_STEP
+            derivative(margin, target[i], down, *parameters)
+            margin[k] = margins[i, k]
+            clip_vector(up, slope_bound)
+            clip_vector(down, slope_bound)
+            curvature = (up[k] - down[k]) / (2.0 * _MARGIN_STEP)
+            out[k] = min(max(curvature, 0.0), bound) if curvature <= bound else bound
+        for k in range(n_outputs):
+            margins[i, k] = out[k]
