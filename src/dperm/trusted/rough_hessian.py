@@ -2,7 +2,6 @@
 
 import functools
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from threadpoolctl import ThreadpoolController
 
 from dperm.mechanisms.setting import Setting
+from dperm.trusted.quasi_newton import Inverse
 from dperm.trusted.sums import RowSums
 
 Array = NDArray[np.float64]
@@ -17,9 +17,11 @@ Array = NDArray[np.float64]
 # Numbers in all blocks of a Hessian: beyond, they take more memory than they are worth.
 _LARGEST = 1 << 23
 # Products that BLAS does while a kernel adds one number of a row to a gradient, measured on dense rows.
-_PRODUCTS_AT_ONCE = 32.0
+_PRODUCTS_AT_ONCE = 20.0
 # Rows that a Hessian is taken of: a share of all, but several for every coefficient, and no more than say enough.
 _SHARE, _ROWS_PER_COEFFICIENT, _FEWEST, _MOST = 8, 4, 512, 16_384
+# A diagonal says enough of fewer.
+_ROWS_FOR_DIAGONAL = 2048
 # A Hessian is taken anew, of more rows, after so many further gradients, or twice its own price if that is more.
 _PATIENCE, _MORE = 10, 4
 # Added to the diagonal, relative to it, so that directions that no row has can be divided by.
@@ -48,15 +50,20 @@ class RoughHessian:
         self._width = setting.constants.dimension // self._n_outputs
         rows = max(sums.source.n_rows // _SHARE, _ROWS_PER_COEFFICIENT * self._width, _FEWEST)
         self._rows = min(rows, _MOST)
-        affordable = sums.objective.has_hessian_blocks and self._n_outputs * self._width**2 <= _LARGEST
-        self._next = self._price() if affordable else math.inf
+        self._next = 0.0 if sums.objective.bends else math.inf
+        self._is_first = True
 
-    def __call__(self, w: Array, n_gradients: int) -> Callable[[Array], Array] | None:
-        """An inverse at w, or None: the first when so many gradients were taken as it costs."""
+    def __call__(self, w: Array, n_gradients: int) -> Inverse | None:
+        """An inverse at w, or None: of the diagonal at first, of more when as many gradients were taken as it costs."""
         if n_gradients < self._next:
             return None
+        affordable = self._n_outputs * self._width**2 <= _LARGEST
+        price = self._price()
+        if self._is_first and not (affordable and n_gradients >= price):
+            self._is_first, self._next = False, price if affordable else math.inf
+            return self._diagonal(w)
         inverse = self._inverse(w)
-        self._rows = min(_MORE * self._rows, _MORE * _MOST)
+        self._is_first, self._rows = False, min(_MORE * self._rows, _MORE * _MOST)
         self._next = n_gradients + max(_PATIENCE, 2.0 * self._price())
         return inverse
 
@@ -65,35 +72,43 @@ class RoughHessian:
         products = min(self._rows, self._sums.source.n_rows) * self._width + self._width**2 / 3.0
         return products / (_PRODUCTS_AT_ONCE * self._sums.source.n_rows)
 
-    def _inverse(self, w: Array) -> Callable[[Array], Array] | None:
+    def _diagonal(self, w: Array) -> Inverse:
+        stride = max(1, self._sums.source.n_rows // _ROWS_FOR_DIAGONAL)
+        diagonals = self._sums.hessian_diagonals(w, stride, self._bound) * (stride / self._setting.n)
+        diagonals += self._strong_convexity + _NEARLY_SINGULAR * diagonals.max()
+        return self._apart(lambda parts: parts / diagonals)
+
+    def _inverse(self, w: Array) -> Inverse | None:
         stride = max(1, self._sums.source.n_rows // self._rows)
         # Waiting for a second thread of BLAS can take longer than a small product.
         with _blas().limit(limits=1, user_api="blas"):
             blocks = self._sums.hessian_blocks(w, stride, self._bound) * (stride / self._setting.n)
-            diagonal = np.einsum("kjj->kj", blocks)
-            diagonal += self._strong_convexity + _NEARLY_SINGULAR * diagonal.max(axis=1, keepdims=True)
+            diagonals = np.einsum("kjj->kj", blocks)
+            diagonals += self._strong_convexity + _NEARLY_SINGULAR * diagonals.max(axis=1, keepdims=True)
             try:
                 factors = [cho_factor(block, overwrite_a=True, check_finite=False) for block in blocks]
             except LinAlgError:
                 return None
-        if self._sums.objective.ignores_shifts:
-            return functools.partial(_solve_apart, factors, self._strong_convexity)
-        return functools.partial(_solve, factors)
 
+        def solve(parts: Array) -> Array:
+            return np.stack([cho_solve(*both, check_finite=False) for both in zip(factors, parts, strict=True)])
 
-def _solve(factors: list[tuple[Array, bool]], v: Array) -> Array:
-    parts = v.reshape(len(factors), -1)
-    solved = [cho_solve(factor, part, check_finite=False) for factor, part in zip(factors, parts, strict=True)]
-    return np.concatenate(solved)
+        return self._apart(solve)
 
+    def _apart(self, solve: Inverse) -> Inverse:
+        """What all outputs have in common is taken on its own where rows do not bend along it at all."""
+        strong_convexity, ignores_shifts = self._strong_convexity, self._sums.objective.ignores_shifts
 
-def _solve_apart(factors: list[tuple[Array, bool]], strong_convexity: float, v: Array) -> Array:
-    """The same, but what all outputs have in common, along which rows do not bend at all, on its own."""
-    parts = v.reshape(len(factors), -1)
-    common = parts.mean(axis=0)
-    solved = _solve(factors, parts - common).reshape(parts.shape)
-    shared = common / strong_convexity if strong_convexity > 0.0 else 0.0
-    return np.ravel(solved - solved.mean(axis=0) + shared)
+        def apply(v: Array) -> Array:
+            parts = v.reshape(self._n_outputs, -1)
+            if not ignores_shifts:
+                return solve(parts).ravel()
+            common = parts.mean(axis=0)
+            solved = solve(parts - common)
+            shared = common / strong_convexity if strong_convexity > 0.0 else 0.0
+            return np.ravel(solved - solved.mean(axis=0) + shared)
+
+        return apply
 
 
 @functools.cache

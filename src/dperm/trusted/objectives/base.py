@@ -81,9 +81,9 @@ class Objective(ABC):
         return False
 
     @property
-    def has_hessian_blocks(self) -> bool:
-        """Whether `hessian_blocks` is there."""
-        return self.has_hessian
+    def bends(self) -> bool:
+        """Whether `hessian_blocks` and `hessian_diagonals` are there."""
+        return False
 
     @property
     def ignores_shifts(self) -> bool:
@@ -121,7 +121,11 @@ class Objective(ABC):
 
     def hessian_blocks(self, block: Block, w: Array, stride: int, bound: float) -> Array:
         """`hessian_sum` within each output's coefficients, of shape (outputs, p, p); rough, and never released."""
-        return self.hessian_sum(block, w, stride, bound)[None]
+        raise UnsupportedProblem(f"sums of Hessians are not available for {self.problem.loss.name}.")
+
+    def hessian_diagonals(self, block: Block, w: Array, stride: int, bound: float) -> Array:
+        """The diagonals of `hessian_blocks`, of shape (outputs, p)."""
+        raise UnsupportedProblem(f"sums of Hessians are not available for {self.problem.loss.name}.")
 
     def steps(
         self, block: Block, batches: Batches, steps: Steps, add_noise: Any, scale: float, words: Stream

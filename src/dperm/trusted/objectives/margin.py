@@ -14,7 +14,7 @@ from dperm.trusted.exact.words import Stream
 from dperm.trusted.objectives.base import Array, Indices, Objective, Steps
 from dperm.trusted.objectives.margin_differences import difference_sum
 from dperm.trusted.objectives.margin_gradients import gradient_sum
-from dperm.trusted.objectives.margin_hessians import hessian_blocks, hessian_sum
+from dperm.trusted.objectives.margin_hessians import hessian_blocks, hessian_diagonals, hessian_sum
 from dperm.trusted.objectives.margin_steps import take_steps
 from dperm.trusted.sampling import Batches
 
@@ -40,7 +40,7 @@ class MarginObjective(Objective):
         return self.loss.n_outputs == 1
 
     @property
-    def has_hessian_blocks(self) -> bool:
+    def bends(self) -> bool:
         """For any number of margins."""
         return True
 
@@ -76,21 +76,19 @@ class MarginObjective(Objective):
         """Σ ℓ''(⟨w, x_i⟩, y_i) x_i x_iᵀ over every stride-th row; for one margin only."""
         if not self.has_hessian:
             return super().hessian_sum(block, w, stride, bound)
-        problem = self.problem
-        return hessian_sum(
-            self.loss, bound / problem.slope_scale, problem.curvature_bound(block.table.shape[1]), block, w,
-            problem.intercept_value, stride,
-        )  # fmt: skip
+        return hessian_sum(*self._curved(block, bound), block, w, self.problem.intercept_value, stride)
 
     def hessian_blocks(self, block: Block, w: Array, stride: int, bound: float) -> Array:
         """Σ ∂ℓ'_k/∂m_k x_i x_iᵀ over every stride-th row, for every output k."""
-        if self.has_hessian:
-            return super().hessian_blocks(block, w, stride, bound)
+        return hessian_blocks(*self._curved(block, bound), block, w, self.problem.intercept_value, stride)
+
+    def hessian_diagonals(self, block: Block, w: Array, stride: int, bound: float) -> Array:
+        """The same with squares of entries alone."""
+        return hessian_diagonals(*self._curved(block, bound), block, w, self.problem.intercept_value, stride)
+
+    def _curved(self, block: Block, bound: float) -> tuple[Loss, float, float]:
         problem = self.problem
-        return hessian_blocks(
-            self.loss, bound / problem.slope_scale, problem.curvature_bound(block.table.shape[1]), block, w,
-            problem.intercept_value, stride,
-        )  # fmt: skip
+        return self.loss, bound / problem.slope_scale, problem.curvature_bound(block.table.shape[1])
 
     def risk_sum(self, block: Block, w: Array) -> float:
         """Σ ℓ(⟨w, x_i⟩, y_i)."""

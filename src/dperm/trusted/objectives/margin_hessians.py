@@ -6,6 +6,7 @@ move more than that row. The products are left to BLAS, and the sensitivity is p
 rounding (docs/proofs/hessian.md).
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -85,37 +86,56 @@ def hessian_blocks(
     """Σ_i weight_i ∂ℓ'_k/∂m_k x_i x_iᵀ over every stride-th row, for every output k: of shape (outputs, p, p).
 
     For a search that wants to know roughly how the loss bends: nothing of it is released. Parameters as of
-    `hessian_sum`, for a loss of several margins.
+    `hessian_sum`, for any number of margins.
     """
+    width = w.size // loss.n_outputs
+    total = np.zeros((loss.n_outputs, width, width))
+    for part, curvatures in _parts(loss, slope_bound, curvature_bound, block, w, intercept, stride):
+        for k in range(loss.n_outputs):
+            roots = np.sqrt(curvatures[:, k])
+            if sparse.issparse(part):
+                weighted = (sparse.diags_array(roots) @ part).tocsr()
+                total[k] += (weighted.T @ weighted).toarray()
+            else:
+                weighted = roots[:, None] * part
+                total[k] += weighted.T @ weighted
+    return total
+
+
+def hessian_diagonals(
+    loss: Loss, slope_bound: float, curvature_bound: float, block: Block, w: Array, intercept: float, stride: int
+) -> Array:  # fmt: skip
+    """The diagonals of `hessian_blocks`, of shape (outputs, p)."""
+    total = np.zeros((loss.n_outputs, w.size // loss.n_outputs))
+    for part, curvatures in _parts(loss, slope_bound, curvature_bound, block, w, intercept, stride):
+        squares = part.multiply(part) if sparse.issparse(part) else part * part
+        total += np.asarray(squares.T @ curvatures).T
+    return total
+
+
+def _parts(
+    loss: Loss, slope_bound: float, curvature_bound: float, block: Block, w: Array, intercept: float, stride: int
+) -> Iterator[tuple[Any, Array]]:  # fmt: skip
+    """Every stride-th row, scaled and with its constant column, and weight · ∂ℓ'_k/∂m_k of shape (rows, outputs)."""
     matrix = w.reshape(loss.n_outputs, -1)
-    width = block.table.shape[1]
-    total = np.zeros((loss.n_outputs, matrix.shape[1], matrix.shape[1]))
     for first in range(0, len(block), _ROWS_AT_ONCE * stride):
         chosen = slice(first, first + _ROWS_AT_ONCE * stride, stride)
         counted = np.flatnonzero(block.weight[chosen] != 0.0)
         part = block.table[chosen][counted]  # ignored rows may hold what is not a number
-        scales, weights, targets = (
-            values[chosen][counted] for values in (block.scale, block.weight, block.target)
-        )  # fmt: skip
-        constant = intercept * matrix[:, width] if intercept != 0.0 else 0.0
-        curvatures = np.asarray(part @ matrix[:, :width].T, dtype=np.float64) * scales[:, None] + constant
-        _output_curvatures(
-            compiled(loss.derivative), loss.parameters, slope_bound, curvature_bound, targets, curvatures
-        )  # fmt: skip
-        if intercept != 0.0:
-            column = np.full((counted.size, 1), intercept)
-            part = sparse.diags_array(scales) @ part if sparse.issparse(part) else scales[:, None] * part
-            part = sparse.hstack([part, column], format="csr") if sparse.issparse(part) else np.hstack([part, column])
-            scales = np.ones(counted.size)
-        for k in range(loss.n_outputs):
-            factors = np.sqrt(weights * curvatures[:, k]) * scales
-            if sparse.issparse(part):
-                weighted = (sparse.diags_array(factors) @ part).tocsr()
-                total[k] += (weighted.T @ weighted).toarray()
-            else:
-                weighted = factors[:, None] * part
-                total[k] += weighted.T @ weighted
-    return total
+        scales, weights, targets = (values[chosen][counted] for values in (block.scale, block.weight, block.target))
+        constant = np.full((counted.size, int(intercept != 0.0)), intercept)
+        if sparse.issparse(part):
+            part = sparse.hstack([sparse.diags_array(scales) @ part, sparse.csr_array(constant)], format="csr")
+        else:
+            part = np.hstack([scales[:, None] * part, constant])
+        curvatures = np.ascontiguousarray(part @ matrix.T)
+        derivative, ones = compiled(loss.derivative), np.ones(counted.size)
+        if loss.n_outputs == 1:
+            margins = curvatures[:, 0]
+            _curvatures(derivative, loss.parameters, slope_bound, curvature_bound, ones, targets, 0.0, margins)
+        else:
+            _output_curvatures(derivative, loss.parameters, slope_bound, curvature_bound, targets, curvatures)
+        yield part, weights[:, None] * curvatures
 
 
 def _roots(
