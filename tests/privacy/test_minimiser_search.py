@@ -48,8 +48,12 @@ def targets_for(loss, X):
 
 def solve(problem, X, y, ridge, share=1.0, seed=3):
     setting = setting_of(problem, Adjacency.ADD_REMOVE, n=len(y), n_features=X.shape[1])
-    tolerance = tolerance_for(setting, problem.regularizer.strong_convexity + ridge)
-    linear = 3.0 * share * np.random.default_rng(seed).normal(size=setting.constants.dimension)
+    convexity = problem.regularizer.strong_convexity + ridge
+    tolerance = tolerance_for(setting, convexity)
+    linear = np.random.default_rng(seed).normal(size=setting.constants.dimension)
+    linear *= (
+        10.0 * len(y) * convexity / np.linalg.norm(linear)
+    )  # moves the minimiser by up to 10, as a ridge by rule does
     start = np.linspace(-0.5, 0.5, linear.size)
     with ThreadPoolExecutor(1) as pool:
         sums = RowSums(ArraySource(X, y), problem, pool, Randomness.from_random_state(0).sampling)

@@ -165,7 +165,7 @@ def _by_delta(plan: Calibratable[object], guarantee: Guarantee) -> float | None:
     def keeps(multiplier: float) -> bool:
         return delta_of(plan.event(multiplier), guarantee.epsilon, plan.adjacency) <= guarantee.delta
 
-    # One Gaussian release would need this; a few bits more or less make no other number of what is found below.
+    # One Gaussian release would need this.
     high = 1.0 if guarantee.delta == 0.0 else 1.0 / gaussian_mu(guarantee)
     while not keeps(high):
         high *= 2.0

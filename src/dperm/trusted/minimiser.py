@@ -24,8 +24,8 @@ Array = NDArray[np.float64]
 # Quasi-Newton steps: ten times what the hardest tables of the benchmarks take.
 _QUASI_NEWTON_STEPS = 2000
 
-# Without strong convexity, where only a run without noise goes, the search ends at this share of a row's largest gradient:
-# a hundredth of scikit-learn's default. The minimiser may lie at infinity there, so it ends after so many steps as well.
+# Without strong convexity, where only a run without noise goes, the search ends at this share of a row's largest
+# gradient: a hundredth of scikit-learn's default. The minimiser may lie at infinity, so it ends after so many steps too.
 _NOISELESS_SHARE, _NOISELESS_STEPS = 1e-6, 300
 
 # Accelerated steps that are tried with a momentum that mostly does better than the one with a guarantee.
