@@ -2,8 +2,8 @@
 
     python benchmarks/speed.py [--pairs 5] [--largest 1000000] [--penalty 1e-2]
 
-Same rows, same array, same ridge; medians over alternating pairs of process CPU time, the first pair (which compiles) left
-out. Every fit has another ε, so that no plan is remembered from the one before. Run it with one thread of BLAS.
+Same rows, same array, same ridge; medians over alternating pairs of process CPU time, the first pair (which compiles)
+left out. Every fit has another ε, so that no plan is remembered from the one before. Run it with one thread of BLAS.
 """
 
 import argparse

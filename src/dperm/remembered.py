@@ -1,4 +1,4 @@
-"""Results that follow from public numbers alone, kept within a process so that a second fit need not find them again."""
+"""Results that follow from public numbers alone, kept in a process so that a second fit need not find them again."""
 
 import functools
 from collections.abc import Callable

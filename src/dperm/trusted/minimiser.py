@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 _QUASI_NEWTON_STEPS = 2000
 
 # Without strong convexity, where only a run without noise goes, the search ends at this share of a row's largest
-# gradient: a hundredth of scikit-learn's default. The minimiser may lie at infinity, so it ends after so many steps too.
+# gradient, a hundredth of scikit-learn's default, or after so many steps: the minimiser may lie at infinity.
 _NOISELESS_SHARE, _NOISELESS_STEPS = 1e-6, 300
 
 # Accelerated steps that are tried with a momentum that mostly does better than the one with a guarantee.
