@@ -67,7 +67,7 @@ bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/support.py
 	$(BIN)/python benchmarks/regression.py
 	$(BIN)/python benchmarks/auto.py cells
-	$(BIN)/python benchmarks/auto.py speed
+	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/adult.py
 	$(BIN)/python benchmarks/audit.py
 

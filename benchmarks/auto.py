@@ -2,7 +2,6 @@
 
     python benchmarks/auto.py cells     against E** (and E*), and what tuned DP-SGD was measured to reach
     python benchmarks/auto.py grid      against every other solver at its defaults, in 144 cells
-    python benchmarks/auto.py speed     a whole fit against scikit-learn's non-private one
 
 E* is the risk of one exact Gaussian release of the gradient at the optimum; E** the same after the best further ridge,
 which only an oracle knows. DPERM_DATA names a folder with a9a.npz (Adult, binarised); without it a9a is left out.
@@ -15,7 +14,6 @@ import functools
 import math
 import os
 import statistics
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 
 from dperm import L2, FitOptions, Guarantee, LargeDeltaWarning, Logistic, Problem, empirical_risk, minimize
 from dperm.accounting.curve import gaussian_mu
@@ -183,29 +180,6 @@ def grid(seeds: int) -> None:
     print(f"\nauto is at most {worst:.2f} times the best other solver")
 
 
-def speed(seeds: int) -> None:
-    """A whole fit at n = 200 000, p = 54, calibration included, against scikit-learn's lbfgs, in turns."""
-    X, y, delta = load("covertype")
-    for strength in (1e-2, 1e-4, 0.0):
-        problem = Problem(Logistic(), L2(strength)) if strength else Problem(Logistic())
-        inverse = math.inf if strength == 0.0 else 1.0 / (strength * len(y))
-        ours, theirs = [], []
-        for seed in range(seeds + 1):
-            started = time.perf_counter()
-            guarantee = Guarantee(0.5 + 1e-3 * seed, delta)  # another one each time: nothing is remembered
-            minimize(problem, X, y, guarantee=guarantee, adjacency="add_remove", n=len(y))
-            between = time.perf_counter()
-            LogisticRegression(C=inverse, fit_intercept=False, max_iter=1000).fit(X, y)
-            ours.append(between - started)
-            theirs.append(time.perf_counter() - between)
-        ratios = [a / b for a, b in zip(ours[1:], theirs[1:], strict=True)]  # the first one compiles
-        low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
-        print(
-            f"λ = {strength:g}: auto {statistics.median(ours[1:]):.2f} s, scikit-learn "
-            f"{statistics.median(theirs[1:]):.2f} s, ratio {middle:.2f} ({low:.2f} … {high:.2f}, {seeds} pairs)"
-        )
-
-
 def available(name: str) -> bool:
     """Whether the data is there; one line says so if not."""
     if name != "a9a" or (Path(os.environ.get("DPERM_DATA", "")) / "a9a.npz").is_file():
@@ -216,8 +190,8 @@ def available(name: str) -> bool:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["cells", "grid", "speed"])
+    parser.add_argument("part", choices=["cells", "grid"])
     parser.add_argument("--seeds", type=int, default=10)
     chosen_part = parser.parse_args()
     warnings.simplefilter("ignore", LargeDeltaWarning)
-    {"cells": cells, "grid": grid, "speed": speed}[chosen_part.part](chosen_part.seeds)
+    {"cells": cells, "grid": grid}[chosen_part.part](chosen_part.seeds)

@@ -218,7 +218,7 @@ def test_hostile_rows_change_neither_the_course_nor_the_size_of_the_answer(adjac
 def test_a_search_that_does_not_end_releases_nothing_and_says_nothing(monkeypatch, geometry, solver):
     if geometry == "lasso" and isinstance(solver, ChaudhuriOutput):
         geometry = "elastic net"
-    monkeypatch.setattr(minimiser_module, "_NEWTON_STEPS", 1)
+    monkeypatch.setattr(minimiser_module, "_QUASI_NEWTON_STEPS", 1)
     monkeypatch.setattr(minimiser_module, "_HOPEFUL_STEPS", 3)
     monkeypatch.setattr(minimiser_module, "_STEPS_PER_ROOT_CONDITION", 0.01)
     regularizer, domain = GEOMETRIES[geometry]

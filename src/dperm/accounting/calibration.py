@@ -14,6 +14,7 @@ from dperm.accounting.events import Event
 from dperm.accounting.events.gaussian import composed_mu
 from dperm.accounting.guarantee import SMALLEST_EPSILON, Adjacency, Guarantee
 from dperm.errors import NoiseTooLarge
+from dperm.remembered import remembered
 from dperm.validation import one_of
 
 # How noise may be found: by the tightest bound that applies, or as in Appendix B.1 of the paper.
@@ -101,6 +102,7 @@ def find_noise_multiplier(plan: Calibratable[object], guarantee: Guarantee, acco
     return None if isinstance(found, _NoNoise) else found
 
 
+@remembered(256)
 def _search(plan: Calibratable[object], guarantee: Guarantee, accountant: str) -> float | _NoNoise:
     """The smallest noise multiplier whose ε, evaluated again, is at most the target."""
     bound: Callable[[Event, float, Adjacency], float] = epsilon_of
@@ -163,7 +165,8 @@ def _by_delta(plan: Calibratable[object], guarantee: Guarantee) -> float | None:
     def keeps(multiplier: float) -> bool:
         return delta_of(plan.event(multiplier), guarantee.epsilon, plan.adjacency) <= guarantee.delta
 
-    high = 1.0
+    # One Gaussian release would need this.
+    high = 1.0 if guarantee.delta == 0.0 else 1.0 / gaussian_mu(guarantee)
     while not keeps(high):
         high *= 2.0
         if high > _LARGEST_MULTIPLIER:

@@ -19,6 +19,7 @@ from dperm.accounting.events.sampled_curve import draw_probability
 from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.loss_sum import LossSum
 from dperm.accounting.privacy_loss import LARGEST_GRID, NO_GRID, mass_rounding
+from dperm.remembered import remembered
 
 # Relative padding of sums.
 _ROUNDING = 1e-12
@@ -44,6 +45,13 @@ def epsilon_of(event: Event, delta: float, adjacency: Adjacency, points: int = F
     points : int
         About how many points discretise the narrowest privacy loss at the most, where a grid is needed.
     """
+    check_event(event)
+    return _epsilon_of(event, delta, adjacency, points)
+
+
+# Kept, because a noise that was found is evaluated again, and then stated.
+@remembered(256)
+def _epsilon_of(event: Event, delta: float, adjacency: Adjacency, points: int) -> float:
     return curve_of(event, adjacency).epsilon(delta, points)
 
 

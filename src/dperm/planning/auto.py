@@ -10,6 +10,7 @@ from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter, UnsupportedProblem
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
+from dperm.remembered import remembered
 from dperm.solvers import SOLVERS, Solver
 from dperm.solvers.descent.dp_gd import DPGD
 from dperm.solvers.perturbation.dp_objective import DPObjective
@@ -43,8 +44,15 @@ def predictions(problem: Problem, setting: Setting, guarantee: Guarantee) -> lis
     guarantee : Guarantee
         What must hold.
     """
+    return list(_ranked(tuple(SOLVERS.values()), problem, setting, guarantee))
+
+
+@remembered(256)
+def _ranked(
+    kinds: tuple[type[Solver], ...], problem: Problem, setting: Setting, guarantee: Guarantee
+) -> tuple[Prediction, ...]:  # fmt: skip
     found = []
-    for kind in SOLVERS.values():
+    for kind in kinds:
         solver = kind()
         if solver.refusal(problem) is None and (kind.pure or guarantee.delta > 0.0):
             # What a float cannot hold is no prediction.
@@ -52,7 +60,7 @@ def predictions(problem: Problem, setting: Setting, guarantee: Guarantee) -> lis
                 if solver.refusal_at(setting, guarantee) is None:
                     risk = solver.expected_risk(setting, guarantee)
                     found.append(Prediction(solver, math.inf if math.isnan(risk) else risk))
-    return sorted(found, key=lambda prediction: prediction.risk)
+    return tuple(sorted(found, key=lambda prediction: prediction.risk))
 
 
 def check_solver(solver: object, problem: Problem, guarantee: Guarantee | None) -> Solver | None:

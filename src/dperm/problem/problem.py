@@ -12,6 +12,7 @@ from dperm.problem.domains.mirror import EntropicDomain, MirrorDomain
 from dperm.problem.losses.base import RowLoss
 from dperm.problem.prox import composite_prox, prox_is_exact
 from dperm.problem.regularizers import NoRegularizer, Regularizer
+from dperm.remembered import remembered
 from dperm.validation import finite, positive
 
 Array = NDArray[np.float64]
@@ -207,7 +208,7 @@ class Problem:
         self.regularizer.check_dimension(dimension)
         self.domain.check_dimension(dimension)
         margin_bound = self.margin_bound(n_features)
-        self.loss.check_bounds(margin_bound)
+        _check_bounds(self.loss, margin_bound)
         slope, curvature = self.loss.slope_bound(margin_bound), self.loss.curvature_bound(margin_bound)
         if not 1e-100 <= slope <= 1e100:
             raise InvalidParameter(f"the slope of {self.loss.name} must be bounded between 1e-100 and 1e100.")
@@ -258,3 +259,9 @@ class Problem:
             margin = self.row_scale * float(np.linalg.norm(start))
             return self.loss.value_at_zero + margin * self.loss.slope_bound(margin)
         return self.loss.value_at_zero
+
+
+@remembered(256)
+def _check_bounds(loss: RowLoss, margin_bound: float) -> None:
+    """Once per loss: a search for a plan asks for the constants of a problem more than once."""
+    loss.check_bounds(margin_bound)

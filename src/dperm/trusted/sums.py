@@ -74,6 +74,14 @@ class RowSums:
         """Σ s_i and Σ |s_i|, s_i a row's slope over the bound on slopes, clipped to ±share."""
         return add_up(self.objective.slope_sums(block, w, share) for block in self._blocks())
 
+    def hessian_blocks(self, w: Array, stride: int, bound: float) -> Array:
+        """The part of `hessian` within each output's coefficients, of shape (outputs, p, p): for a search, roughly."""
+        return add_up(self.objective.hessian_blocks(block, w, stride, bound) for block in self._blocks())
+
+    def hessian_diagonals(self, w: Array, stride: int, bound: float) -> Array:
+        """The diagonals of `hessian_blocks`, of shape (outputs, p)."""
+        return add_up(self.objective.hessian_diagonals(block, w, stride, bound) for block in self._blocks())
+
     def risk(self, w: Array) -> float:
         """Σ f(w, z_i)."""
         return add_up(self.objective.risk_sum(block, w) for block in self._blocks())

@@ -22,6 +22,8 @@ _MANY, _TOO_MANY = 4, 33
 
 # Tangents that are tried for the determinant of a sigmoidal loss, and cells that a privacy loss is rounded up to.
 _TANGENTS, _GRID = 32, 2000
+# Losses at which all tangents are compared, to find those that matter in between.
+_KNOTS = 50
 
 # Points at which a curve is evaluated for a Rényi divergence.
 _DOTS = 400
@@ -123,34 +125,44 @@ class ObjectivePerturbation(SingleEvent):
         """
         if not self.sigmoidal:
             return [(self.log_jacobian, self.log_jacobian)]
-        ratio, pairs = 4.0 * math.expm1(self.log_jacobian), []
-        for touching in self.slope_share * np.linspace(0.0, 1.0, _TANGENTS + 1)[1:]:
-            inside = ratio * touching * (1.0 - touching)
-            height, slope = math.log1p(inside), ratio * (1.0 - 2.0 * touching) / (1.0 + inside)
-            padding = ROUNDING * (1.0 + height + abs(slope))
-            pairs.append(
-                (height - touching * slope + padding, height + (self.slope_share - touching) * slope + padding)
-            )  # fmt: skip
-        return pairs
+        ratio = 4.0 * math.expm1(self.log_jacobian)
+        touching = self.slope_share * np.linspace(0.0, 1.0, _TANGENTS + 1)[1:]
+        inside = ratio * touching * (1.0 - touching)
+        height, slope = np.log1p(inside), ratio * (1.0 - 2.0 * touching) / (1.0 + inside)
+        padding = ROUNDING * (1.0 + height + np.abs(slope))
+        flat, steep = height - touching * slope + padding, height + (self.slope_share - touching) * slope + padding
+        return list(zip(flat.tolist(), steep.tolist(), strict=True))
 
     def loss_tail(self, adjacency: Adjacency) -> Callable[[Array], Array]:
-        """P(loss > m), as the least of the bounds that the determinant's costs give."""
-        mu, costs = (1.0 + ROUNDING) / self.noise_multiplier, self.determinant_costs()
+        """P(loss > m) at rising m, as the least of the bounds that the determinant's costs give."""
+        mu = (1.0 + ROUNDING) / self.noise_multiplier
+        flats, steeps = np.array(self.determinant_costs()).T
 
-        def shifted(m: Array, cost: float, shift: float) -> Array:
+        def shifted(m: Array, cost: Array, shift: float) -> Array:
             return np.asarray(ndtr(0.5 * shift - (m - cost) / shift))
 
+        def bound(m: Array, flat: Array, steep: Array) -> Array:
+            if adjacency is Adjacency.ADD_REMOVE:
+                total = shifted(m, steep, mu) * (1.0 if self.monotone else 2.0)
+            elif self.monotone:
+                total = shifted(m, steep, 2.0 * mu) + shifted(m, steep, mu) + shifted(m, flat, mu)
+            else:
+                total = 2.0 * (shifted(m, steep, 2.0 * mu) + shifted(m, steep, math.sqrt(2.0) * mu))
+            return np.where(m >= flat, np.minimum(total, 1.0), 1.0)
+
         def tail(m: Array) -> Array:
-            least = np.ones(m.size)
-            for flat, steep in costs:
-                if adjacency is Adjacency.ADD_REMOVE:
-                    bound = shifted(m, steep, mu) * (1.0 if self.monotone else 2.0)
-                elif self.monotone:
-                    bound = shifted(m, steep, 2.0 * mu) + shifted(m, steep, mu) + shifted(m, flat, mu)
-                else:
-                    bound = 2.0 * (shifted(m, steep, 2.0 * mu) + shifted(m, steep, math.sqrt(2.0) * mu))
-                least = np.where(m >= flat, np.minimum(least, bound), least)
-            return least * (1.0 + 1e-9)
+            # All tangents are compared at a few m. The best one moves steadily with m, so in between those around the
+            # best at both ends will do: every tangent is a bound, so one that is missed only makes the answer larger.
+            knots = np.linspace(0, m.size - 1, _KNOTS).astype(int)
+            best = bound(m[knots], flats[:, None], steeps[:, None]).argmin(axis=0)
+            right = np.searchsorted(knots, np.arange(m.size)).clip(1)
+            ends = np.stack([best[right - 1], best[right]])
+            first, last = (ends.min(axis=0) - 1).clip(0), (ends.max(axis=0) + 1).clip(max=flats.size - 1)
+            counts = last - first + 1
+            begins = np.cumsum(counts) - counts
+            tangent = np.arange(counts.sum()) - np.repeat(begins - first, counts)
+            bounds = bound(np.repeat(m, counts), flats[tangent], steeps[tangent])
+            return np.minimum.reduceat(bounds, begins) * (1.0 + 1e-9)
 
         return tail
 

@@ -80,6 +80,16 @@ class Objective(ABC):
         """Whether `hessian_sum` is there."""
         return False
 
+    @property
+    def bends(self) -> bool:
+        """Whether `hessian_blocks` and `hessian_diagonals` are there."""
+        return False
+
+    @property
+    def ignores_shifts(self) -> bool:
+        """Whether the same vector added to the coefficients of every output changes no row's gradient."""
+        return False
+
     @abstractmethod
     def gradient_sum(self, block: Block, w: Array, bound: float | None, pool: Executor) -> Array:
         """Σ ∇f(w, z_i), every row's part at most `bound` long; None stands for the declared Lipschitz constant."""
@@ -112,6 +122,14 @@ class Objective(ABC):
     def slope_sums(self, block: Block, w: Array, share: float) -> Array:
         """Σ s_i and Σ |s_i|, s_i a row's slope over the bound on slopes, clipped to ±share."""
         raise UnsupportedProblem(f"sums of slopes are not available for {self.problem.loss.name}.")
+
+    def hessian_blocks(self, block: Block, w: Array, stride: int, bound: float) -> Array:
+        """`hessian_sum` within each output's coefficients, of shape (outputs, p, p); rough, and never released."""
+        raise UnsupportedProblem(f"sums of Hessians are not available for {self.problem.loss.name}.")
+
+    def hessian_diagonals(self, block: Block, w: Array, stride: int, bound: float) -> Array:
+        """The diagonals of `hessian_blocks`, of shape (outputs, p)."""
+        raise UnsupportedProblem(f"sums of Hessians are not available for {self.problem.loss.name}.")
 
     def steps(
         self, block: Block, batches: Batches, steps: Steps, add_noise: Any, scale: float, words: Stream

@@ -14,7 +14,7 @@ from dperm.trusted.exact.words import Stream
 from dperm.trusted.objectives.base import Array, Indices, Objective, Steps
 from dperm.trusted.objectives.margin_differences import difference_sum
 from dperm.trusted.objectives.margin_gradients import gradient_sum
-from dperm.trusted.objectives.margin_hessians import hessian_sum
+from dperm.trusted.objectives.margin_hessians import hessian_blocks, hessian_diagonals, hessian_sum
 from dperm.trusted.objectives.margin_slopes import slope_sums
 from dperm.trusted.objectives.margin_steps import take_steps
 from dperm.trusted.sampling import Batches
@@ -40,6 +40,22 @@ class MarginObjective(Objective):
         """For one margin: a row's part then has rank one."""
         return self.loss.n_outputs == 1
 
+    @property
+    def bends(self) -> bool:
+        """For any number of margins."""
+        return True
+
+    @property
+    def ignores_shifts(self) -> bool:
+        """Whether a number added to all margins changes no slope, as for softmax: tried out at one place."""
+        here, there = np.zeros(self.loss.n_outputs), np.zeros(self.loss.n_outputs)
+        if self.loss.n_outputs == 1:
+            return False
+        margin = np.linspace(-1.0, 1.0, self.loss.n_outputs)
+        self.loss.derivative(margin, 0.0, here, *self.loss.parameters)
+        self.loss.derivative(margin + 1.0, 0.0, there, *self.loss.parameters)
+        return bool(np.allclose(here, there, rtol=0.0, atol=1e-12))
+
     def gradient_sum(self, block: Block, w: Array, bound: float | None, pool: Executor) -> Array:
         """Σ ℓ'(⟨w, x_i⟩, y_i) x_i."""
         problem = self.problem
@@ -61,11 +77,19 @@ class MarginObjective(Objective):
         """Σ ℓ''(⟨w, x_i⟩, y_i) x_i x_iᵀ over every stride-th row; for one margin only."""
         if not self.has_hessian:
             return super().hessian_sum(block, w, stride, bound)
+        return hessian_sum(*self._curved(block, bound), block, w, self.problem.intercept_value, stride)
+
+    def hessian_blocks(self, block: Block, w: Array, stride: int, bound: float) -> Array:
+        """Σ ∂ℓ'_k/∂m_k x_i x_iᵀ over every stride-th row, for every output k."""
+        return hessian_blocks(*self._curved(block, bound), block, w, self.problem.intercept_value, stride)
+
+    def hessian_diagonals(self, block: Block, w: Array, stride: int, bound: float) -> Array:
+        """The same with squares of entries alone."""
+        return hessian_diagonals(*self._curved(block, bound), block, w, self.problem.intercept_value, stride)
+
+    def _curved(self, block: Block, bound: float) -> tuple[Loss, float, float]:
         problem = self.problem
-        return hessian_sum(
-            self.loss, bound / problem.slope_scale, problem.curvature_bound(block.table.shape[1]), block, w,
-            problem.intercept_value, stride,
-        )  # fmt: skip
+        return self.loss, bound / problem.slope_scale, problem.curvature_bound(block.table.shape[1])
 
     def slope_sums(self, block: Block, w: Array, share: float) -> Array:
         """Σ s_i and Σ |s_i|, s_i = ℓ'(⟨w, x_i⟩, y_i)/S clipped to ±share; for one margin only."""

@@ -21,7 +21,8 @@ from dperm.trusted.threads import pieces_of
 
 Array = NDArray[np.float64]
 
-_TILE = 64
+# Rows of a tile, which is read twice: so many numbers stay in the cache. A multiple of four, and no more than this.
+_TILE, _TILE_ENTRIES = 64, 32_768
 
 
 def gradient_sum(
@@ -102,11 +103,12 @@ def _dense_scalar(  # type: ignore[no-untyped-def]
     p = X.shape[1]
     constant = w[p] * intercept if intercept != 0.0 else 0.0
     slopes = np.empty(_TILE)
+    tile = min(_TILE, max(4, _TILE_ENTRIES // p // 4 * 4))
     for first in range(start, stop, block):
         end = min(first + block, stop)
         part = np.zeros(w.shape[0])
-        for top in range(first, end, _TILE):
-            size = min(_TILE, end - top)
+        for top in range(first, end, tile):
+            size = min(tile, end - top)
             whole = True
             for k in range(size):
                 margin = 0.0
