@@ -76,6 +76,7 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
     budget: Budget | None = None
     random_state: Any = None
     verbose: bool = False
+    row_warnings: bool = True
 
     coef_: Array = field(init=False)
     intercept_: Any = field(init=False)
@@ -203,7 +204,10 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
             plan = options.plan(source.n_rows, source.n_features)
         self.parameters_ = parameters_to_dict(self, plan.solver)
         with ProgressBar(type(self).__name__) if self.verbose else nullcontext() as progress:
-            release = plan.run(source, budget=self.budget, random_state=self.random_state, progress=progress)
+            release = plan.run(
+                source, budget=self.budget, random_state=self.random_state, progress=progress,
+                row_warnings=self.row_warnings,
+            )  # fmt: skip
         entry = release.reservation
         with nullcontext() if entry is None else entry.noted():
             self._keep(release, plan.options.problem, facts)
