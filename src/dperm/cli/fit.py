@@ -39,8 +39,8 @@ _ROOM = 2**20
 @click.option(
     "--row-warnings/--no-row-warnings",
     default=None,
-    help="Say on standard error if most rows are ignored or clipped: about the rows, not private, for you who hold them "
-    "[default: only where that is a terminal, so that it gets into no log].",
+    help="Say on standard error if many rows are ignored or clipped: not private, for you who hold them [default: only "
+    "where that is a terminal, so that it gets into no log].",
 )
 @fit_options
 def fit(

@@ -266,6 +266,28 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
     def _margins(self, X: Any) -> Array:
         return np.asarray(self.encode(X) @ np.atleast_2d(self.coef_).T + self.intercept_)
 
+    def _loss_coefficients(self) -> tuple[Array, Array]:
+        """Coefficients, one row per output, and intercepts in the units of the loss, whatever the target's own are."""
+        return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+
+    def diagnose(self, X: Any, y: Any = None) -> Any:
+        """Exact facts about the rows of a fit, and what its noise did: for you who hold them, NOT FOR RELEASE.
+
+        Parameters
+        ----------
+        X, y
+            What was fitted.
+
+        Returns
+        -------
+        Diagnosis
+            Prints as a short block; see docs/diagnose.md.
+        """
+        from dperm.estimators.diagnosis import diagnose  # it imports this module
+
+        check_is_fitted(self, "coef_")
+        return diagnose(self, X, y)
+
     def to_sklearn(self) -> Any:
         """A plain scikit-learn estimator with the same coefficients, for rows as `encode` returns them."""
         raise InvalidParameter(f"scikit-learn has no estimator that predicts as {self.title} does.")
