@@ -7,6 +7,7 @@ about the fit, and is no error: docs/guarantee.md says why.
 
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,6 +167,7 @@ def warn_about(facts: RowFacts) -> None:
     try:
         # Without a place in anybody's code there is no registry that would keep the text.
         warnings.warn_explicit(notice, None, "<dperm>", 1)
-    except AboutYourRowsWarning:
-        # A filter makes errors of warnings. An error here would be an outcome that depends on the rows.
-        sys.stderr.write(f"{AboutYourRowsWarning.__name__}: {notice}\n")
+    except Exception:
+        # A filter makes errors of warnings, or what shows them fails: an outcome must not depend on the rows.
+        with suppress(Exception):
+            sys.stderr.write(f"{AboutYourRowsWarning.__name__}: {notice}\n")
