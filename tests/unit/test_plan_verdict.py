@@ -101,7 +101,9 @@ def test_what_cannot_be_predicted_is_said_to_be_unknown():
 
 def test_a_verdict_is_one_line_of_english():
     useful = Verdict("useful", 0.002, 0.2)
-    assert str(useful) == "useful: noise is expected to add about 0.002 to the loss, 1 % of what predicting nothing costs"
+    assert (
+        str(useful) == "useful: noise is expected to add about 0.002 to the loss, 1 % of what predicting nothing costs"
+    )
     assert str(replace(useful, noise_cost=1e-9)) == (
         "useful: noise is expected to add less than 0.0001 to the loss, less than 1 % of what predicting nothing costs"
     )
