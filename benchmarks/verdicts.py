@@ -3,13 +3,14 @@
     python benchmarks/verdicts.py [adult] [covertype] [classes] [synthetic] [regression]
 
 δ = 1e-5, replace_one, everything else at its default; medians of 3 fits. "nothing" is the most frequent class, or 0 of
-R². The last line counts, for every word, the cells whose median is better than that.
+R². The last lines say, for every word, which share of the way from there to the best score of the table was gone.
 """
 
+import math
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,8 +85,9 @@ def regression() -> Case:
 CASES = {case.__name__: case for case in (adult, covertype, classes, synthetic, regression)}
 
 
-def cells(name: str) -> Iterator[tuple[str, bool]]:
-    """Every n and ε of a table: its verdict, and whether the fits are better than nothing."""
+def cells(name: str) -> list[tuple[str, float]]:
+    """Every n and ε of a table: its verdict, and the share of the way from nothing to the best score."""
+    found = []
     model, rows, test, nothing, sizes = CASES[name]()
     for n in sizes:
         X, y = rows(n)
@@ -93,22 +95,23 @@ def cells(name: str) -> Iterator[tuple[str, bool]]:
             model.set_params(epsilon=epsilon, delta=1e-5)
             verdict = model.plan(n, X.shape[1]).verdict
             scores = [model.fit(X, y).score(*test) for _ in range(FITS)]
-            better = bool(np.median(scores) > nothing)
+            found.append((verdict.word, float(np.median(scores))))
             print(
                 f"| {name} | {n} | {epsilon:g} | {verdict.word} | {verdict.ratio:.2g} | {np.median(scores):.3f} "
                 f"({min(scores):.3f} … {max(scores):.3f}) | {nothing:.3f} |",
                 flush=True,
             )
-            yield verdict.word, better
+    best = max(score for _, score in found)
+    return [(word, (score - nothing) / (best - nothing)) for word, score in found]
 
 
 def main() -> None:
     """Print the table."""
     print("| table | n | ε | verdict | noise / nothing | score | nothing |\n|---|---|---|---|---|---|---|")
-    found = Counter(cell for name in sys.argv[1:] or CASES for cell in cells(name))
+    found = [cell for name in sys.argv[1:] or CASES for cell in cells(name)]
     for word in ("useful", "doubtful", "hopeless"):
-        total = found[word, True] + found[word, False]
-        print(f"{word}: better than nothing in {found[word, True]} of {total} cells")
+        shares = [share for one, share in found if one == word] or [math.nan]
+        print(f"{word}: {len(shares)} cells, {min(shares):.2f} … {np.median(shares):.2f} … {max(shares):.2f}")
 
 
 if __name__ == "__main__":
