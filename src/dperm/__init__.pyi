@@ -1,6 +1,7 @@
 from .accounting.guarantee import Guarantee
 from .accounting.ledger import Budget
 from .errors import (
+    AboutYourRowsWarning,
     BudgetExceeded,
     Diverged,
     DpermError,
@@ -87,6 +88,7 @@ __all__ = [
     "L1",
     "L2",
     "RRPSGD",
+    "AboutYourRowsWarning",
     "AdaSSP",
     "Amount",
     "BassilySGD",

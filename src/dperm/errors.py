@@ -65,5 +65,12 @@ class LargeDeltaWarning(UserWarning):
     """δ is at least 1/n, so the guarantee would allow publishing one row in the clear."""
 
 
+class AboutYourRowsWarning(UserWarning):
+    """Most rows are ignored or clipped, or the like: for the person who holds the rows, and not to be passed on.
+
+    It is shown where a fit is called and kept nowhere. `row_warnings=False` turns it off.
+    """
+
+
 class NoWitnessWarning(UserWarning):
     """No note of a ledger's state can be kept on this machine, so an older copy of it would not be noticed."""

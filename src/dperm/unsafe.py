@@ -13,7 +13,7 @@ from dperm.errors import InvalidParameter, InvalidTable
 from dperm.problem import Problem
 from dperm.schema import Amount, Category, Classes, Column, Number, Schema
 from dperm.trusted.objectives import objective_of
-from dperm.trusted.sources import ArraySource
+from dperm.trusted.sources import ArraySource, Source
 from dperm.trusted.sources.columns import Columns, as_numbers, as_words
 
 Array = NDArray[np.float64]
@@ -44,7 +44,12 @@ def empirical_risk(problem: Problem, X: Any, y: Any, w: Array) -> float:
     -----
     This number is exact, hence not differentially private.
     """
-    source, objective = ArraySource(X, y), objective_of(problem)
+    return risk_over(ArraySource(X, y), problem, w)
+
+
+def risk_over(source: Source, problem: Problem, w: Array) -> float:
+    """The same on the rows of any source."""
+    objective = objective_of(problem)
     total = sum(objective.risk_sum(block, w) for block in source.blocks(problem))
     return total / source.n_rows + problem.regularizer.value(w)
 

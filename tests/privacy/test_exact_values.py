@@ -8,6 +8,7 @@ import numpy as np
 
 import dperm
 from dperm import unsafe
+from dperm.estimators import diagnosis
 from dperm.estimators.registry import models
 
 PACKAGE = Path(dperm.__file__).parent
@@ -49,11 +50,19 @@ IMPORTS = {
     # Exact on purpose, and named so.
     "unsafe": {
         "objectives": {"objective_of"},
-        "sources": {"ArraySource"},
+        "sources": {"ArraySource", "Source"},
         "sources.columns": {"Columns", "as_numbers", "as_words"},
     },
-    # Files are read for `fit` and `predict`; nothing of them is printed.
+    "estimators.diagnosis": {
+        "block": {"as_table"},
+        "sources.base": {"Source"},
+        "sources.columns": {"Columns", "as_numbers", "as_words"},
+        "sources.encoding": {"target_numbers"},
+        "sources.labels": {"numeric_target", "one_by_one", "read_table", "read_target"},
+    },
+    # Files are read for `fit` and `predict`, of which nothing is printed, and for `diagnose`, which prints exact facts.
     "cli.audit": {"sources.files": {"TableFile"}},
+    "cli.diagnose": {"sources.files": {"TableFile"}},
     "cli.fit": {"sources.files": {"TableFile"}},
     "cli.predict": {"sources.files": {"TableFile"}},
     "cli.schema": {"sources.files": {"TableFile"}},
@@ -64,7 +73,11 @@ IMPORTS = {
 # Public functions and methods whose result is computed from rows without noise.
 EXACT = {
     "dperm.unsafe.empirical_risk",
+    "dperm.unsafe.risk_over",
     "dperm.unsafe.draft_schema",
+    # All that a fit does to rows, and what its noise did: marked as not for release.
+    "dperm.estimators.diagnosis.diagnose",
+    "PrivateGLM.diagnose",
     # On rows that the caller hands over: predictions and scores of them are facts about them.
     "PrivateClassifier.decision_function",
     "PrivateClassifier.predict",
@@ -130,6 +143,7 @@ def test_the_functions_that_let_something_exact_out_are_these():
         "planning.options",
         "planning.fit_plan",
         "planning.auto",
+        "estimators.diagnosis",
         "unsafe",
     ):
         module = importlib.import_module(f"dperm.{name}")
@@ -148,10 +162,12 @@ def test_the_functions_that_let_something_exact_out_are_these():
 
 
 def test_what_is_exact_says_that_it_is():
-    for name in ("empirical_risk", "draft_schema"):
+    for name in ("empirical_risk", "risk_over", "draft_schema"):
         assert getattr(unsafe, name).__module__ == "dperm.unsafe"
     assert "not private" in unsafe.__doc__
     assert dperm.empirical_risk is unsafe.empirical_risk
+    assert "NOT FOR RELEASE" in dperm.PrivateLogisticRegression.diagnose.__doc__
+    assert "not differentially private" in diagnosis.diagnose.__doc__
 
 
 def test_the_exact_risk_is_a_mean_over_rows():

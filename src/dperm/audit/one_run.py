@@ -168,7 +168,9 @@ def audit_table(
         raise InvalidParameter("declare the classes: those that were read from the rows are not part of any guarantee.")
 
     def fit(with_canaries: Source, plan: FitPlan) -> Array:
-        release = plan.run(with_canaries, budget=budget, random_state=random_state, progress=progress)
+        release = plan.run(
+            with_canaries, budget=budget, random_state=random_state, progress=progress, row_warnings=False
+        )
         release.settle()
         return release.w
 

@@ -1,11 +1,13 @@
 """`dperm fit`: from a table on disk to a model file."""
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from dperm.accounting.ledger import Budget
 from dperm.cli import output as outputs
@@ -34,10 +36,17 @@ _ROOM = 2**20
 @click.option("--dataset", help="Charge the fit to this dataset's budget; see `dperm budget`.")
 @click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
 @click.option("--seed", type=int, help="Make the fit repeatable; the result is then not for release.")
+@click.option(
+    "--row-warnings/--no-row-warnings",
+    default=None,
+    help="Say on standard error if many rows are ignored or clipped: not private, for you who hold them [default: only "
+    "where that is a terminal, so that it gets into no log].",
+)
 @fit_options
 def fit(
     table: Path, schema: Path | None, target: str | None, features: str | None, output: Path, force: bool,
-    n: int | None, dataset: str | None, ledger: str | None, seed: int | None, **options: Any,
+    n: int | None, dataset: str | None, ledger: str | None, seed: int | None, row_warnings: bool | None,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Fit a model on the sensitive TABLE (CSV or Parquet) and write what may be released.
 
@@ -50,7 +59,10 @@ def fit(
     outputs.check(output, force=force, inputs=[table, schema], ledger=ledger)
     budget = None if dataset is None else Budget(dataset, ledger)
     public = None if schema is None else load_schema(schema)
-    model = build_estimator(**options, schema=public, n=n, budget=budget, random_state=seed, verbose=True)
+    model = build_estimator(
+        **options, schema=public, n=n, budget=budget, random_state=seed, verbose=True,
+        row_warnings=sys.stderr.isatty() if row_warnings is None else row_warnings,
+    )  # fmt: skip
     asked = model.options()  # raises what is wrong with the parameters before the table is opened
     if public is not None and (target is not None or features is not None):
         raise InvalidParameter("with a schema leave --target and --features out: it declares them.")
@@ -65,6 +77,7 @@ def fit(
         rows = numbers_and_target(TableFile(table, n_rows=n), target, features, model)
     else:
         raise InvalidParameter("name the column to predict: --target, or a --schema.")
+    plan = plan or asked.plan(*rows[0].shape)  # of a table with a row and a column, at least
     # The file is made before anything is spent, and complete before the ledger is told.
     with WholeFile(output, replace=force, room=_ROOM) as file:
         written = _Writing(file, output)
@@ -79,6 +92,8 @@ def fit(
     if written.failure is not None:
         raise DpermError(f"{one_line(output)} cannot be written: {written.failure}; the model is {written.where}.")
     click.echo(str(model.privacy_))
+    if plan.problem.loss.n_outputs == np.atleast_2d(model.coef_).shape[0]:
+        click.echo(f"verdict:    {plan.verdict}")  # not where more classes were read from the rows than were planned
     if budget is not None:
         click.echo(f"budget:     {one_line(dataset)}: {budget.account().summary}")
     click.echo(f"wrote {one_line(output)}")

@@ -17,6 +17,7 @@ COMMANDS = {
     "fit": ("fit:fit", "Fit a model on a sensitive table and write what may be released."),
     "predict": ("predict:predict", "Predict for every row of a table with a model file."),
     "plan": ("plan:plan", "The noise and the cost of a fit, from public numbers alone."),
+    "diagnose": ("diagnose:diagnose", "What became of the rows of a fit, for who holds them: not for release."),
     "budget": ("budget:budget", "What may be spent on a dataset, and what has been."),
     "schema": ("schema:schema", "The public facts about a table: ranges, categories, classes."),
     "verify": ("release:verify", "Derive the guarantee of a model file again and check its statement."),

@@ -39,7 +39,7 @@ def plan(schema: Path | None, n: int | None, n_features: int | None, explain: bo
         raise InvalidParameter("a plan needs --n and --p, or a --schema that declares n.")
     planned = build_estimator(**options, schema=public, n=n).plan(n, n_features)
     constants = planned.setting.constants
-    click.echo(str(planned.privacy))
+    click.echo(str(planned))
     click.echo(
         f"constants:  G = {constants.lipschitz:g}, L = {constants.smoothness:g}, μ = {constants.strong_convexity:g}, "
         f"diameter {constants.diameter:g}, {constants.dimension} coefficients"

@@ -97,6 +97,7 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
     budget: Budget | None = None
     random_state: Any = None
     verbose: bool = False
+    row_warnings: bool = True
 
     coef_: Array = field(init=False)
     intercept_: Any = field(init=False)
@@ -246,7 +247,10 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
             plan = options.plan(source.n_rows, source.n_features)
         self.parameters_ = parameters_to_dict(self, plan.solver)
         with ProgressBar(type(self).__name__) if self.verbose else nullcontext() as progress:
-            release = plan.run(source, budget=self.budget, random_state=self.random_state, progress=progress)
+            release = plan.run(
+                source, budget=self.budget, random_state=self.random_state, progress=progress,
+                row_warnings=self.row_warnings,
+            )  # fmt: skip
         entry = release.reservation
         with nullcontext() if entry is None else entry.noted():
             self._keep(release, plan.problem, facts)
@@ -304,6 +308,28 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
 
     def _margins(self, X: Any) -> Array:
         return np.asarray(self.encode(X) @ np.atleast_2d(self.coef_).T + self.intercept_)
+
+    def _loss_coefficients(self) -> tuple[Array, Array]:
+        """Coefficients, one row per output, and intercepts in the units of the loss, whatever the target's own are."""
+        return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+
+    def diagnose(self, X: Any, y: Any = None) -> Any:
+        """Exact facts about the rows of a fit, and what its noise did: for you who hold them, NOT FOR RELEASE.
+
+        Parameters
+        ----------
+        X, y
+            What was fitted.
+
+        Returns
+        -------
+        Diagnosis
+            Prints as a short block; see docs/diagnose.md.
+        """
+        from dperm.estimators.diagnosis import diagnose  # it imports this module
+
+        check_is_fitted(self, "coef_")
+        return diagnose(self, X, y)
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn estimator with the same coefficients, for rows as `encode` returns them."""

@@ -56,6 +56,9 @@ class PrivateLogisticRegression(PrivateClassifier):
         Makes the fit repeatable, and the result not for release.
     verbose : bool
         Show a progress bar on fits longer than two seconds.
+    row_warnings : bool
+        Show you, who hold the rows, an `AboutYourRowsWarning` where many are ignored or clipped. It is not private and
+        is stored nowhere: turn it off where what the process prints goes to others.
 
     Attributes
     ----------

@@ -73,6 +73,9 @@ class PrivatePoissonRegression(PrivateRegressor):
         """From a rate in [0, 1] to one in [low, high]: the logarithm moves."""
         self.intercept_ = self.intercept_ + math.log(high - low)
 
+    def _from_units(self, low: float, high: float) -> tuple[Array, Array]:
+        return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_ - math.log(high - low))
+
     def predict(self, X: Any) -> Array:
         """The expected count of every row."""
         return np.exp(super().predict(X))

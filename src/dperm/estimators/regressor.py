@@ -64,6 +64,17 @@ class PrivateRegressor(RegressorMixin, PrivateGLM):  # type: ignore[misc]
         self.privacy_ = replace(self.privacy_, coefficient_noise=None if noise is None else unit * noise)
         self.coef_, self.intercept_ = unit * self.coef_, float(unit * self.intercept_ + low / 2.0 + high / 2.0)
 
+    def _loss_coefficients(self) -> tuple[Array, Array]:
+        """Coefficients and intercept for a target in the range of the loss."""
+        if self.schema_ is None:
+            return super()._loss_coefficients()
+        return self._from_units(*_range_of(self.schema_))
+
+    def _from_units(self, low: float, high: float) -> tuple[Array, Array]:
+        """The way back."""
+        unit = (high - low) / 2.0
+        return np.atleast_2d(self.coef_) / unit, np.atleast_1d((self.intercept_ - low / 2.0 - high / 2.0) / unit)
+
     def predict(self, X: Any) -> Array:
         """⟨coef, x⟩ + intercept for every row."""
         return self._margins(X)[:, 0]

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from dperm.errors import InvalidParameter, LargeDeltaWarning, NotSettled
 from dperm.files import fingerprint
 from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
+from dperm.planning.verdict import Verdict, verdict_of
 from dperm.problem import Problem
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Schema
@@ -122,6 +124,15 @@ class FitPlan:
         """Expected per-row gradients over n: how often the rows are read for one."""
         return self.calibrated.plan.passes
 
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether it is worth fitting: what the noise is expected to cost beside predicting nothing."""
+        return verdict_of(self)
+
+    def __str__(self) -> str:
+        """The statement, and the verdict."""
+        return f"{self.privacy}\nverdict:    {self.verdict}"
+
     def check_budget(self, budget: Budget | None) -> None:
         """Raise `BudgetExceeded` if the budget has no room for the fit now; the ledger is only read."""
         if budget is not None:
@@ -134,6 +145,7 @@ class FitPlan:
         budget: Budget | None = None,
         random_state: Any = None,
         progress: Progress | None = None,
+        row_warnings: bool = True,
     ) -> Release:
         """Reserve the cost, read the rows and release coefficients; whoever keeps them settles the reservation.
 
@@ -147,15 +159,22 @@ class FitPlan:
             Makes the run repeatable, and the result not for release.
         progress : callable, optional
             Called with (steps done, steps planned).
+        row_warnings : bool
+            Whether to show an `AboutYourRowsWarning` where most rows are ignored or clipped.
         """
         check_releasable(budget, random_state)
         self._check_source(source)
         reservation = None if budget is None else budget.reserve(self.event, self.setting.adjacency)
         with nullcontext() if reservation is None else reservation.noted():
-            return self._release(source, reservation, random_state, progress)
+            return self._release(source, reservation, random_state, progress, row_warnings)
 
     def _release(
-        self, source: Source, reservation: Reservation | None, random_state: Any, progress: Progress | None
+        self,
+        source: Source,
+        reservation: Reservation | None,
+        random_state: Any,
+        progress: Progress | None,
+        row_warnings: bool,
     ) -> Release:
         """Read the rows, whose cost is reserved."""
         randomness = Randomness.from_random_state(random_state)
@@ -167,6 +186,8 @@ class FitPlan:
         ):
             ranges = oracle.find_ranges()
             w = self.solver.run(oracle, problem, self.calibrated.plan, problem.start(self.n_features))
+            if row_warnings:
+                oracle.warn_about_rows()  # when nothing is left to depend on it
         check_not_diverged(w)
         schema = self.options.schema
         schema = schema.with_ranges(ranges) if schema is not None and ranges else schema

@@ -28,6 +28,7 @@ def minimize(
     budget: Budget | None = None,
     random_state: Any = None,
     progress: Progress | None = None,
+    row_warnings: bool = True,
 ) -> Release:
     """Minimise (1/n) Σ f(w, z_i) + r(w) over C with differential privacy.
 
@@ -53,6 +54,8 @@ def minimize(
         Makes the run repeatable, and the result not for release.
     progress : callable, optional
         Called with (steps done, steps planned).
+    row_warnings : bool
+        Whether to show an `AboutYourRowsWarning` where most rows are ignored or clipped.
 
     Returns
     -------
@@ -81,6 +84,8 @@ def minimize(
     check_releasable(budget, random_state)
     source = source_of(X, y, schema, weights)
     plan = options.plan(source.n_rows, source.n_features)
-    release = plan.run(source, budget=budget, random_state=random_state, progress=progress)
+    release = plan.run(
+        source, budget=budget, random_state=random_state, progress=progress, row_warnings=row_warnings
+    )  # fmt: skip
     release.settle()
     return release

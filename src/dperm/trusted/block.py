@@ -9,6 +9,7 @@ from scipy import sparse
 
 from dperm.errors import InvalidParameter
 from dperm.problem import Problem
+from dperm.trusted.row_facts import RowFacts, facts_of
 from dperm.trusted.row_norms import is_canonical, row_norms
 
 Array = NDArray[np.float64]
@@ -28,12 +29,15 @@ class Block:
         min(1, R/‖x_i‖₂, B/‖x_i‖_∞): makes the row obey the declared norm and the bound on its entries.
     weight : array
         The row's weight; 0 for a row that is ignored (a value that is not finite, or an unknown label).
+    facts : RowFacts or None
+        What became of the rows; None for a part of a block.
     """
 
     table: Any
     target: Array
     scale: Array
     weight: Array
+    facts: RowFacts | None = None
 
     @classmethod
     def from_table(cls, X: Any, y: Any, problem: Problem, weights: Array | None = None) -> "Block":
@@ -62,7 +66,8 @@ class Block:
         weight = np.ones(target.size)
         if weights is not None:
             weight = np.clip(np.nan_to_num(np.asarray(weights, dtype=np.float64)), 0.0, problem.weight_bound)
-        return cls(table, np.where(usable, target, 0.0), scale, np.where(usable, weight, 0.0))
+        facts = facts_of(table, given, target, norms, scale, problem.loss.clipped_range)
+        return cls(table, np.where(usable, target, 0.0), scale, np.where(usable, weight, 0.0), facts)
 
     def __len__(self) -> int:
         """Number of rows."""

@@ -16,6 +16,7 @@ from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.trusted.answers import Asked, answer_to
 from dperm.trusted.noise import Noise, Randomness
+from dperm.trusted.row_facts import warn_about
 from dperm.trusted.sources.base import Source
 from dperm.trusted.sums import RowSums
 from dperm.trusted.threads import n_threads
@@ -98,6 +99,10 @@ class Oracle:
         if ranges:
             self._sums = self._sums_over(self._sums.source.with_ranges(ranges))
         return ranges
+
+    def warn_about_rows(self) -> None:
+        """Show whoever called the fit what is wrong with its rows; nothing of it is kept, and nothing depends on it."""
+        warn_about(self._sums.facts())
 
     def ask(self, item: PlannedQuery, *points: Array, step_size: Any = None) -> Array:
         """Answer a query of the plan at released points.

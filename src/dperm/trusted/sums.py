@@ -1,6 +1,8 @@
 """Sums over all rows of a source, block by block: what every answer is made of before noise."""
 
 import copy
+import functools
+import operator
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from typing import Any, TypeVar
@@ -13,6 +15,7 @@ from dperm.trusted.block import Block
 from dperm.trusted.exact.words import Stream
 from dperm.trusted.noise import Noise
 from dperm.trusted.objectives import Steps, objective_of
+from dperm.trusted.row_facts import RowFacts
 from dperm.trusted.sampling import Batches, draw_batches
 from dperm.trusted.sources.base import Source
 
@@ -109,6 +112,10 @@ class RowSums:
             w = self._problem.prox(w - step_size * directions[-1], step_size)
             iterates.append(w)
         return np.stack(iterates), np.stack(directions)
+
+    def facts(self) -> RowFacts:
+        """What became of the rows: counted when they were read, so of blocks that are kept it costs nothing."""
+        return functools.reduce(operator.add, (block.facts for block in self._blocks() if block.facts is not None))
 
     def _blocks(self) -> Iterable[Block]:
         return self.source.blocks(self._problem)

@@ -1,14 +1,16 @@
 """Rows of a table that a schema describes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dperm.problem import Problem
-from dperm.schema import Schema
+from dperm.schema import Amount, Schema
 from dperm.trusted.block import Block
+from dperm.trusted.row_facts import count_outside
 from dperm.trusted.sources.base import InMemorySource, Range, check_weights
 from dperm.trusted.sources.columns import Columns, as_numbers
 from dperm.trusted.sources.encoding import (
@@ -80,4 +82,9 @@ class TableSource(InMemorySource):
         X = encode_rows(self._table, self._schema, fitting=True)
         # The declared range of a number becomes the range of the loss.
         target = encode_target(self._table, self._y, self._schema, problem.loss.clipped_range or (-1.0, 1.0))
-        return Block.from_table(X, target, problem, weights)
+        block = Block.from_table(X, target, problem, weights)
+        if block.facts is None or not isinstance(self._schema.target, Amount):
+            return block
+        numbers = target_numbers(self._table, self._y, self._schema)
+        outside = count_outside(numbers, *self._schema.target.number.bounds)
+        return replace(block, facts=replace(block.facts, n_outside=outside))

@@ -1,0 +1,171 @@
+"""Whether a fit is worth making: what its noise is expected to cost beside predicting nothing, from public numbers."""
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dperm.accounting.guarantee import Guarantee
+from dperm.mechanisms.range import left_for_the_solver
+from dperm.mechanisms.setting import Setting
+from dperm.planning.auto import predictions
+from dperm.solvers import Solver
+from dperm.solvers.expected import risk_at_zero
+
+if TYPE_CHECKING:
+    from dperm.planning.fit_plan import FitPlan
+
+# Predictions are within a factor of about five of what was measured (solvers/expected.py). So noise that is predicted
+# to cost less than a fifth of predicting nothing very likely leaves a useful model; between that and all of it nobody
+# knows; beyond it the prediction would have to be wrong for the model to be of any use.
+_OFF_BY = 5.0
+
+# Beyond this ε hardly anything is promised, so that it is no advice; and nobody collects more rows than this.
+_LARGEST_ADVISED_EPSILON, _MOST_ADVISED_ROWS = 10.0, 10**10
+# The advice is rounded to two digits: a finer search would show no more.
+_HALVINGS = 5
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the noise of a fit is expected to cost; an estimate, right to a factor of several, and no promise.
+
+    It speaks of the noise alone: whether the columns predict the target at all is not a public number.
+
+    Attributes
+    ----------
+    word : str
+        "useful", "doubtful", "hopeless"; or "unknown" where there is no prediction, "exact" where there is no noise.
+    noise_cost : float
+        By how much noise is expected to raise the mean loss, about E[F^r(w) − min F^r]; NaN if unknown.
+    nothing_cost : float
+        By how much w = 0, predicting nothing, is expected to raise it.
+    useful_n : int or None
+        From about how many rows on it is useful, all else equal; None if it is, or if no number of rows would do.
+    useful_epsilon : float or None
+        From about which ε on it is useful, all else equal; None if it is, or if no ε up to 10 would do.
+    why_unknown : str
+        Why there is no prediction.
+    """
+
+    word: str
+    noise_cost: float = math.nan
+    nothing_cost: float = math.nan
+    useful_n: int | None = None
+    useful_epsilon: float | None = None
+    why_unknown: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """What the noise is expected to cost, in multiples of what predicting nothing costs."""
+        return self.noise_cost / self.nothing_cost if self.nothing_cost > 0.0 else math.inf
+
+    def __str__(self) -> str:
+        """One line of plain English."""
+        if self.word == "exact":
+            return "exact: no noise is added, so none costs anything"
+        if self.word == "unknown":
+            return f"unknown: {self.why_unknown}"
+        if self.word == "useful":
+            cost = f"about {_two_digits(self.noise_cost)}" if self.noise_cost >= 1e-4 else "less than 0.0001"
+            share = f"{100.0 * self.ratio:.0f} %" if self.ratio >= 0.01 else "less than 1 %"
+            return f"useful: noise is expected to add {cost} to the loss, {share} of what predicting nothing costs"
+        times = f"{100.0 * self.ratio:.0f} % of" if self.ratio < 1.0 else f"{_two_digits(self.ratio)} times"
+        return f"{self.word}: noise is expected to cost {times} what predicting nothing costs; {self._advice}"
+
+    @property
+    def _advice(self) -> str:
+        ways = []
+        if self.useful_n is not None:
+            ways.append(f"from about n = {_two_digits(self.useful_n)} rows")
+        if self.useful_epsilon is not None:
+            ways.append(f"from about ε = {_two_digits(self.useful_epsilon)}")
+        if not ways:
+            return f"neither more rows nor an ε up to {_LARGEST_ADVISED_EPSILON:g} would make it useful"
+        return f"it becomes useful {' or '.join(ways)}"
+
+
+def verdict_of(plan: "FitPlan") -> Verdict:
+    """What is to be expected of a plan; predictions only, nothing is calibrated and no row is read.
+
+    Parameters
+    ----------
+    plan : FitPlan
+        The plan. Its n and its ε are varied with everything else as it is.
+    """
+    options, guarantee = plan.options, plan.options.guarantee
+    if options.noise is None or guarantee is None:
+        return Verdict("exact")
+    if options.noise != "certified" or options.accountant != "pld":
+        return Verdict("unknown", why_unknown="there are predictions for certified noise by the accountant pld only")
+    now = (float(plan.setting.n), guarantee.epsilon)
+    noise, nothing = _costs(plan, plan.solver, *now)
+    if not math.isfinite(noise):
+        return Verdict("unknown", why_unknown=f"{plan.solver.name} does not predict what its noise costs")
+    if _OFF_BY * noise < nothing:
+        return Verdict("useful", noise, nothing)
+    n = _useful_from(plan, now[0], _MOST_ADVISED_ROWS, lambda n: (n, now[1]))
+    epsilon = _useful_from(plan, now[1], _LARGEST_ADVISED_EPSILON, lambda epsilon: (now[0], epsilon))
+    word = "hopeless" if noise >= nothing else "doubtful"
+    return Verdict(word, noise, nothing, None if n is None else math.ceil(n), epsilon)
+
+
+def _public(plan: "FitPlan", n: float, epsilon: float) -> tuple[Setting, Guarantee]:
+    """The public numbers of a plan with another n and another ε: what its solver would plan with."""
+    schema = plan.options.schema
+    guarantee = Guarantee(epsilon, plan.statement.delta)
+    if schema is not None and schema.private_ranges:
+        guarantee = left_for_the_solver(guarantee, schema.range_share)
+    return replace(plan.setting, n=math.ceil(n)), guarantee
+
+
+def _costs(plan: "FitPlan", solver: Solver, n: float, epsilon: float) -> tuple[float, float]:
+    """What noise and what predicting nothing is expected to cost; what a float cannot hold is no prediction."""
+    with np.errstate(all="ignore"), suppress(ArithmeticError, ValueError):
+        setting, guarantee = _public(plan, n, epsilon)
+        if solver.refusal_at(setting, guarantee) is None:
+            noise, nothing = solver.expected_risk(setting, guarantee), risk_at_zero(setting, guarantee)
+            if noise >= 0.0 and nothing > 0.0:
+                return noise, nothing
+    return math.inf, 1.0
+
+
+def _useful_from(
+    plan: "FitPlan", now: float, most: float, numbers: Callable[[float], tuple[float, float]]
+) -> float | None:
+    """About the least number above `now` at which the plan's solver is useful, or the one that "auto" takes there."""
+
+    def search(solver: Solver, low: float, high: float) -> float | None:
+        def is_useful(number: float) -> bool:
+            noise, nothing = _costs(plan, solver, *numbers(number))
+            return _OFF_BY * noise < nothing
+
+        return _first(is_useful, low, high)
+
+    found = search(plan.solver, now, most)
+    if plan.options.solver != "auto":
+        return found
+    best = predictions(plan.problem, *_public(plan, *numbers(found or most)))[:1]
+    return found if not best or best[0].solver == plan.solver else search(best[0].solver, now, found or most) or found
+
+
+def _first(holds: Callable[[float], bool], low: float, most: float) -> float | None:
+    """About the least number above `low`, where it does not hold, from which on it does; None if none up to `most`."""
+    high = low
+    while not holds(high):
+        if high >= most:
+            return None
+        low, high = high, min(2.0 * high, most)
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _two_digits(number: float) -> str:
+    """The number with two digits, and spaces between thousands."""
+    rounded = float(f"{number:.2g}")
+    return f"{rounded:,.0f}".replace(",", " ") if rounded >= 10.0 else f"{rounded:g}"

@@ -1,0 +1,252 @@
+"""Pitfall 39: nonsense is said to the person who holds the rows, and to nobody else: it is in nothing that leaves."""
+
+import json
+import pickle
+import re
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dperm import (
+    AboutYourRowsWarning,
+    Budget,
+    Category,
+    Classes,
+    Guarantee,
+    Logistic,
+    Number,
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
+    Problem,
+    Schema,
+    Squared,
+    minimize,
+)
+from dperm.cli.main import run_with
+from dperm.problem.domains import L2Ball
+from dperm.release.content import content_of
+from dperm.release.model_file import save_model
+from dperm.schema import Amount
+from dperm.trusted.row_facts import RowFacts, facts_of
+
+N = 400
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 3)) / 4.0
+Y = (X[:, 0] > 0).astype(int)
+SENTINEL = 718273.6455
+
+
+def two_classes(**more):
+    return PrivateLogisticRegression(classes=[0, 1], **more)
+
+
+def people(a, b, goal):
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame({"a": a, "b": b, "goal": goal})
+
+
+def schema(target):
+    return Schema({"a": Number((-1, 1)), "b": Category(["x", "y"])}, target)
+
+
+WORDS = np.where(X[:, 1] > 0, "x", "y")
+NONSENSE = {
+    "labels": (lambda **more: two_classes(**more).fit(X, Y + 5), "100 % of the rows have a label that is none"),
+    "half the labels": (lambda **more: two_classes(**more).fit(X, Y + 1), "all targets that count are the same"),
+    "nan": (lambda **more: two_classes(**more).fit(X * np.nan, Y), "100 % of the rows hold a value that is not finite"),
+    "too long": (lambda **more: two_classes(**more).fit(X * SENTINEL, Y), "100 % of the rows are more than 3 times as"),
+    "sparse": (lambda **more: two_classes(**more).fit(sparse.csr_matrix(X * 100), Y), "of the rows are more than 3"),
+    "one row": (lambda **more: two_classes(**more).fit(0.0 * X, Y), "all rows are the same"),
+    "targets": (
+        lambda **more: PrivateLinearRegression(**more).fit(X, SENTINEL * Y + 2.0),
+        "100 % of the targets lie outside their declared range",
+    ),
+    "no number": (lambda **more: PrivateLinearRegression(**more).fit(X, np.full(N, np.nan)), "or no target"),
+    "schema labels": (
+        lambda **more: PrivateLogisticRegression(schema=schema(Classes("goal", ["u", "v"])), **more).fit(
+            people(X[:, 0], WORDS, ["SENTINELvalue"] * N)
+        ),
+        "100 % of the rows have a label",
+    ),
+    "schema targets": (
+        lambda **more: PrivateLinearRegression(schema=schema(Amount("goal", (0, 1))), **more).fit(
+            people(X[:, 0], WORDS, SENTINEL * Y + 2.0)
+        ),
+        "100 % of the targets lie outside",
+    ),
+    "schema nan": (
+        lambda **more: PrivateLinearRegression(schema=schema(Amount("goal", (-1, 1))), **more).fit(
+            people(np.full(N, np.nan), [None] * N, X[:, 1])
+        ),
+        "all rows are the same once they are encoded",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NONSENSE)
+def test_nonsense_is_said_where_the_fit_was_called_without_a_value(case):
+    fit, words = NONSENSE[case]
+    with pytest.warns(AboutYourRowsWarning, match=words) as caught:
+        model = fit()
+    (warning,) = caught
+    text = str(warning.message)
+    assert "without noise" in text
+    assert "must not be passed on" in text
+    assert "71827" not in text
+    assert "SENTINEL" not in text
+    # Besides the bound of "3 times" the only numbers are shares in whole per cents.
+    assert not re.findall(r"\d", re.sub(r"\b\d{1,3} %|more than 3 times", "", text))
+    assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("case", NONSENSE)
+def test_the_notice_is_in_nothing_that_leaves(case, tmp_path):
+    ledger = tmp_path / "ledger.db"
+    budget = Budget.create("people", Guarantee(5.0, 1e-3), ledger=str(ledger))
+    fit, words = NONSENSE[case]
+    with pytest.warns(AboutYourRowsWarning):
+        model = fit(budget=budget)
+    save_model(model, tmp_path / "model.json")
+    texts = [
+        (tmp_path / "model.json").read_text(), repr(model), str(model.privacy_), str(vars(model)), str(model.event_),
+        pickle.dumps(model).decode("latin1"), ledger.read_bytes().decode("latin1"),
+    ]  # fmt: skip
+    for text in texts:
+        assert words not in text
+        assert "must not be passed on" not in text
+        assert "AboutYourRows" not in text
+
+
+@pytest.mark.parametrize("case", NONSENSE)
+def test_the_notice_changes_nothing_about_the_result(case):
+    fit, _ = NONSENSE[case]
+    with pytest.warns(AboutYourRowsWarning):
+        shown = content_of(fit(random_state=1))
+    assert content_of(fit(random_state=1, row_warnings=False)) == shown
+
+
+@pytest.mark.parametrize("case", NONSENSE)
+def test_the_notice_is_never_an_error_and_can_be_turned_off(case, capsys):
+    fit, words = NONSENSE[case]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(fit().coef_).all()
+        assert words in capsys.readouterr().err
+        fit(row_warnings=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AboutYourRowsWarning)
+        fit()
+    assert capsys.readouterr().err == ""
+
+
+def test_what_shows_warnings_may_fail_or_be_absent(monkeypatch):
+    fit, _ = NONSENSE["nan"]
+
+    def broken(*_arguments, **_more):
+        raise RuntimeError("no log today")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", broken)
+        monkeypatch.setattr(sys, "stderr", None)
+        assert np.isfinite(fit().coef_).all()
+
+
+def test_every_fit_says_it_and_no_registry_keeps_it():
+    fit, words = NONSENSE["nan"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        fit()
+        fit()
+    assert len(caught) == 2
+    for module in list(sys.modules.values()):
+        registry = getattr(module, "__warningregistry__", None) or {}
+        assert not [key for key in registry if words in str(key)]
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda: two_classes().fit(X, Y),
+        lambda: two_classes().fit(2.5 * X / np.linalg.norm(X, axis=1, keepdims=True), Y),  # clipped, but not far
+        lambda: two_classes().fit(np.where(np.arange(N)[:, None] < 0.09 * N, np.nan, X), Y),
+        lambda: two_classes().fit(X, np.where(np.arange(N) < 0.09 * N, 7, Y)),
+        lambda: two_classes().fit(np.where(np.arange(N)[:, None] < 0.45 * N, 1e6, X), Y),
+        lambda: two_classes().fit(sparse.csr_matrix(X), Y),
+        lambda: PrivateLinearRegression().fit(X, np.where(np.arange(N) < 0.09 * N, 5.0, X[:, 0])),
+        lambda: PrivateLinearRegression(schema=schema(Amount("goal", (-1, 1)))).fit(people(X[:, 0], WORDS, X[:, 1])),
+        lambda: minimize(Problem(Logistic()), X, Y, guarantee=Guarantee(1.0, 1e-6)),
+    ],
+)
+def test_ordinary_rows_are_not_worth_a_word(fit):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit()
+    assert not caught
+
+
+def test_the_lower_level_api_says_it_too():
+    problem = Problem(Squared(), domain=L2Ball(1.0))
+    with pytest.warns(AboutYourRowsWarning, match="100 % of the targets"):
+        minimize(problem, X, Y + 2.0, guarantee=Guarantee(1.0, 1e-6))
+    minimize(problem, X, Y + 2.0, guarantee=Guarantee(1.0, 1e-6), row_warnings=False)
+
+
+def test_facts_of_blocks_add_up_to_those_of_the_table():
+    given = np.array([1.0, np.nan, -1.0, 5.0, 2.0, 0.5])
+    norms, scale = np.array([1.0, 1.0, np.nan, 9.0, 1.0, 1.0]), np.array([1.0, 1.0, 1.0, 1.0 / 9.0, 1.0, 1.0])
+    table = np.arange(12.0).reshape(6, 2)
+
+    def facts(part):
+        clipped = np.clip(given[part], -1.0, 1.0)
+        return facts_of(table[part], given[part], clipped, norms[part], scale[part], (-1.0, 1.0))
+
+    whole = facts(slice(None))
+    assert facts(slice(0, 4)) + facts(slice(4, 6)) == whole
+    assert whole == RowFacts(6, 1, 1, 1, 2, (0.5, 1.0), False)
+
+
+@pytest.fixture
+def nonsense_file(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,b,c,kind\n" + "".join(f"{a},{b},{c},SENTINELvalue\n" for a, b, c in X))
+    options = ["--target", "kind", "--classes", "no,yes", "--epsilon", "1", "--delta", "1e-6"]
+    return ["fit", str(path), *options, "-o", str(tmp_path / "m.json"), "--force"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "terminal", "shown"),
+    [
+        ([], False, False),
+        ([], True, True),
+        (["--row-warnings"], False, True),
+        (["--no-row-warnings"], True, False),
+    ],
+)
+@pytest.mark.filterwarnings("default")
+def test_the_command_line_says_it_on_a_terminal_or_where_a_flag_asks(
+    flags, terminal, shown, nonsense_file, capsys, monkeypatch
+):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    assert run_with([*nonsense_file, *flags]) == 0
+    printed = capsys.readouterr()
+    assert ("must not be passed on" in printed.err) == shown
+    assert "of the rows" not in printed.out
+    assert "SENTINEL" not in printed.out + printed.err
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_log_of_the_command_line_is_the_same_for_sense_and_nonsense(nonsense_file, capfd, tmp_path):
+    printed = []
+    for labels in (Y, ["SENTINELvalue"] * N):
+        words = [{0: "no", 1: "yes"}.get(label, label) for label in labels]
+        lines = [f"{a},{b},{c},{word}\n" for (a, b, c), word in zip(X, words, strict=True)]
+        (tmp_path / "table.csv").write_text("a,b,c,kind\n" + "".join(lines))
+        assert run_with(nonsense_file) == 0
+        content = json.loads((tmp_path / "m.json").read_text())
+        shapes = {key: np.shape(content.pop(key)) for key in ("coef", "intercept", "fingerprint")}
+        printed.append((capfd.readouterr(), content, shapes))
+    assert printed[0] == printed[1]
