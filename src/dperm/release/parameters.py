@@ -49,7 +49,7 @@ def parameters_to_dict(model: Any, solver: Solver) -> dict[str, Any] | None:
 
 
 def parameters_from_dict(content: Any) -> dict[str, Any]:
-    """Parameters of an estimator, from what `parameters_to_dict` gave; the schema only if a fit decides something in it.
+    """Parameters of an estimator, from what `parameters_to_dict` gave; the schema only if a fit decided something.
 
     Raises
     ------

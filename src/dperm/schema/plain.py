@@ -49,7 +49,7 @@ def schema_from_dict(content: Any) -> Schema:
     facts = _table(
         "[table]",
         content.get("table", {}),
-        {"n", "missing", "header", "separator", "row_norm", "range_share", "encode"},
+        {"n", "missing", "header", "separator", "row_norm", "range_share", "encode", "interactions"},
     )
     columns = {name: _named(f"[columns.{name}]", _column, text) for name, text in content["columns"].items()}
     derived = content.get("derived_from_data", False)
@@ -61,7 +61,7 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
     facts = {name: getattr(schema, name) for name in ("n", "missing", "header", "row_norm")}
     if schema.private_ranges:
         facts["range_share"] = schema.range_share
-    for name, default in (("separator", ","), ("encode", "auto")):
+    for name, default in (("separator", ","), ("encode", "auto"), ("interactions", 0)):
         if getattr(schema, name) != default:
             facts[name] = getattr(schema, name)
     content = {

@@ -8,6 +8,7 @@ from typing import Any
 from dperm.errors import InvalidParameter
 from dperm.schema.checks import Range, as_text, check_name, sequence, spellings, texts
 from dperm.schema.columns import Column
+from dperm.schema.crosses import COLUMNS, CROSS_ENTRY, MOST_CROSSES, Cross, draw_crosses
 from dperm.schema.number import ENCODINGS, Number
 from dperm.validation import count, finite, one_of, positive
 
@@ -104,6 +105,8 @@ class Schema:
         The share of ε that all private ranges alone would spend; together with the fit they spend less than the sum.
     encode : {"auto", "linear", "bins"}
         How numbers become entries of a row, where a column does not say; "auto" decides when a fit is planned.
+    interactions : int
+        How many crosses of three columns, drawn by a public hash of their names, a row has beside its columns.
     derived_from_data : bool
         Whether the numbers were read from a table, and are not known to be public: `fit` refuses such a schema.
 
@@ -124,6 +127,7 @@ class Schema:
     row_norm: float | None = None
     range_share: float = 0.25
     encode: str = "auto"
+    interactions: int = 0
     derived_from_data: bool = False
 
     def __post_init__(self) -> None:
@@ -152,8 +156,17 @@ class Schema:
         if not 0.0 < finite("range_share", self.range_share) <= 0.9:
             raise InvalidParameter(f"range_share must lie in (0, 0.9], got {self.range_share!r}.")
         one_of("encode", self.encode, ENCODINGS)
+        self._check_interactions()
         if not isinstance(self.derived_from_data, bool):
             raise InvalidParameter("derived_from_data must be true or false.")
+
+    def _check_interactions(self) -> None:
+        if self.interactions == 0 and not isinstance(self.interactions, bool):
+            return
+        k = len(self.columns)
+        most = min(MOST_CROSSES, math.comb(k, min(COLUMNS, k)) if k > 1 else 0)
+        if count("interactions", self.interactions) > most:
+            raise InvalidParameter(f"{k} columns can have at most {most} interactions, got {self.interactions}.")
 
     def __hash__(self) -> int:
         """Schemas are compared by value; the columns' names are enough to tell most apart."""
@@ -169,8 +182,14 @@ class Schema:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of the columns of an encoded row."""
-        return tuple(name for key, column in self.columns.items() for name in column.column_names(key))
+        """Names of the columns of an encoded row: those of every column, then those of the interactions."""
+        own = tuple(name for key, column in self.columns.items() for name in column.column_names(key))
+        return (*own, *(name for cross in self.crosses for name in cross.column_names()))
+
+    @property
+    def crosses(self) -> tuple[Cross, ...]:
+        """The interactions."""
+        return draw_crosses(self.columns, self.interactions)
 
     @property
     def n_features(self) -> int:
@@ -179,8 +198,8 @@ class Schema:
 
     @property
     def largest_norm(self) -> float:
-        """√(number of columns): the norm of the longest row that a table can give, exactly."""
-        return math.sqrt(len(self.columns))
+        """√(number of columns): the norm of the longest row that a table can give, exactly; more with interactions."""
+        return math.sqrt(len(self.columns) + self.interactions * CROSS_ENTRY**2)
 
     @property
     def bound(self) -> float:

@@ -1,7 +1,8 @@
 """From a table to bounded rows, by a schema alone: nothing is learned from the values.
 
 Every column of the schema becomes one block of the row, of norm at most 1: one entry of size at most 1, or two at the
-ends of a bin. So a row of k columns has norm at most √k, whatever the table holds.
+ends of a bin. So a row of k columns has norm at most √k, whatever the table holds. Every interaction adds one entry of
+a fixed size.
 """
 
 from collections.abc import Mapping, Set
@@ -15,6 +16,7 @@ from scipy import sparse
 from dperm.errors import InvalidParameter
 from dperm.schema import Amount, Bins, Category, Classes, Column, Number, Schema
 from dperm.schema.checks import as_text
+from dperm.schema.crosses import CROSS_ENTRY, LEVELS, Cross
 from dperm.trusted.sources.columns import Columns, as_arrow, as_numbers, as_words
 
 Array = NDArray[np.float64]
@@ -78,17 +80,42 @@ def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:
     """
     columns = Columns(table)
     dropped, first = np.zeros(len(columns), dtype=bool), 0
-    all_places, all_values = [], []
+    all_places, all_values, blocks = [], [], {}
     for name, column in schema.columns.items():
         places, values, drop = _encode_column(columns.arrow(name), name, column, schema.missing)
+        blocks[name] = (places, values)
         all_places.append(first + places)
         all_values.append(values)
         dropped |= drop
         first += len(column.column_names(name))
+    for cross in schema.crosses:
+        all_places.append(first + _cell(cross, schema, blocks)[:, None])
+        all_values.append(np.full((len(columns), 1), CROSS_ENTRY))
+        first += cross.n_cells
     places, values = np.concatenate(all_places, axis=1), np.concatenate(all_values, axis=1)
     if fitting:
         values[dropped] = np.nan
     return _matrix(places, values, first)
+
+
+def _cell(cross: Cross, schema: Schema, blocks: Mapping[str, tuple[Places, Array]]) -> Places:
+    """Which cell of a cross every row is in: the levels of its columns as digits."""
+    total: Any = 0
+    for digit, name in enumerate(cross.columns):
+        column, (places, values) = schema.columns[name], blocks[name]
+        total = total + LEVELS**digit * _levels(cross, name, column, places, values)
+    return np.asarray(total, dtype=np.intp)
+
+
+def _levels(cross: Cross, name: str, column: Column, places: Places, values: Array) -> Places:
+    """The level of a column: of its nearest entry, or of a linear number itself; of nothing the first."""
+    width = len(column.column_names(name))
+    if isinstance(column, Number) and not column.binned:
+        number = np.floor((values[:, 0] + 1.0) / 2.0 * LEVELS).astype(np.intp)
+        return np.where(places[:, 0] > 0, 0, np.minimum(number, LEVELS - 1))
+    nearest = np.take_along_axis(places, values.argmax(axis=1)[:, None], axis=1)[:, 0]
+    levels = np.asarray(cross.levels(name, width, ordered=not isinstance(column, Category)))[nearest]
+    return np.where(values.any(axis=1), levels, 0)
 
 
 def target_column(table: Any, y: Any, schema: Schema) -> Any:

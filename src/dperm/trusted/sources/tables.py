@@ -77,7 +77,7 @@ class TableSource(InMemorySource):
 
     def with_schema(self, schema: Schema) -> "TableSource":
         """The same table under another schema."""
-        return TableSource(self._table, self._y, schema, self._class_weights, self._weights)
+        return type(self)(self._table, self._y, schema, self._class_weights, self._weights)
 
     def _read(self, problem: Problem) -> Block:
         weights = self._weights
