@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -43,13 +43,20 @@ COVERTYPE_RANGES = {
 
 
 class Task(NamedTuple):
-    """A table to fit, one to test on, and what is public about them."""
+    """A table to fit, one to test on, and what is public about them; with a size, a subset for every seed."""
 
     name: str
     schema: Schema
     train: pd.DataFrame
     test: pd.DataFrame
     strength: float = 1e-5
+    size: int | None = None
+
+    def rows(self, seed: int) -> pd.DataFrame:
+        """What is fitted."""
+        if self.size is None:
+            return self.train
+        return self.train.iloc[np.random.default_rng(seed).permutation(len(self.train))[: self.size]]
 
 
 def adult() -> Task:
@@ -72,26 +79,25 @@ def covertype(n_train: int = 481_012) -> Task:
     return Task("Covertype", Schema(columns, Classes("y", [0, 1])), table[:n_train], table[n_train:])
 
 
-def small() -> Iterator[Task]:
+def small(sizes: list[int]) -> Iterator[Task]:
     """Subsets of Adult."""
-    whole = adult()
-    for size in SIZES:
-        rows = np.random.default_rng(size).permutation(len(whole.train))[:size]
-        strength = 1e-2 if size < 2000 else 1e-4
-        yield whole._replace(name=f"Adult, {size} rows", train=whole.train.iloc[rows], strength=strength)
+    for size in sizes:
+        yield adult()._replace(name=f"Adult, {size} rows", strength=1e-2 if size < 2000 else 1e-4, size=size)
 
 
-def auc(task: Task, encoding: str, epsilon: float, seeds: int, options: dict[str, Any]) -> str:
+def auc(task: Task, encoding: str, epsilon: float, seeds: int, adjacency: str) -> str:
     """The median over seeds, with the spread."""
     schema, found = replace(task.schema, encode=encoding), []
     labels = task.test[schema.target.column].astype(str).str.strip(" .")
     positive = labels == str(schema.target.labels[1])
+    model = PrivateLogisticRegression(
+        epsilon, 1e-5, penalty=L2(task.strength), schema=schema, adjacency=adjacency
+    )  # fmt: skip
+    plan = model.plan(len(task.rows(0)))
     for seed in range(seeds):
-        model = PrivateLogisticRegression(
-            epsilon, 1e-5, penalty=L2(task.strength), schema=schema, random_state=seed, **options
-        ).fit(task.train)
+        model.set_params(random_state=seed).fit(task.rows(seed), plan=plan)
         found.append(roc_auc_score(positive, model.decision_function(task.test)))
-    return f"{np.median(found):.4f} ({min(found):.4f} … {max(found):.4f}), {model.schema_.n_features} columns"
+    return f"{np.median(found):.4f} ({min(found):.4f} … {max(found):.4f}, {seeds} fits), {plan.n_features} columns"
 
 
 def main() -> None:
@@ -101,15 +107,16 @@ def main() -> None:
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 2.0, 8.0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--adjacency", default="replace_one")
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="rows, for small")
     parser.add_argument("--encodings", nargs="+", default=list(ENCODINGS))
     parser.add_argument("--interactions", type=int, default=0)
     asked = parser.parse_args()
     warnings.simplefilter("ignore", LargeDeltaWarning)
-    for task in small() if asked.table == "small" else [adult() if asked.table == "adult" else covertype()]:
+    for task in small(asked.sizes) if asked.table == "small" else [adult() if asked.table == "adult" else covertype()]:
         chosen = task._replace(schema=replace(task.schema, interactions=asked.interactions))
         for epsilon in asked.epsilons:
             for encoding in asked.encodings:
-                found = auc(chosen, encoding, epsilon, asked.seeds, {"adjacency": asked.adjacency})
+                found = auc(chosen, encoding, epsilon, asked.seeds, asked.adjacency)
                 print(f"{task.name}, ε = {epsilon:g}, {asked.adjacency}, {encoding}: AUC {found}", flush=True)
 
 
