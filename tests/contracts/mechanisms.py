@@ -11,6 +11,7 @@ from dperm.mechanisms import (
     DifferenceQuery,
     GradientQuery,
     HessianQuery,
+    HistogramQuery,
     LastIterateQuery,
     LocalGradientQuery,
     ObjectivePerturbationQuery,
@@ -30,6 +31,9 @@ PROBLEM = Problem(Logistic(), L2(0.1), L1Ball(2.0))
 SETTING = Setting(PROBLEM.constants(P), N, Adjacency.REPLACE_ONE)
 CANDIDATES = tuple(np.linspace(-60.0, 60.0, 400).tolist())
 
+# What is released before a solver runs, about a table with a schema.
+FIXED = (RangeQuery, HistogramQuery)
+
 LISTED = [
     GradientQuery(SETTING),
     GradientQuery(SETTING, 0.3),
@@ -47,6 +51,8 @@ LISTED = [
     StochasticStepsQuery(SETTING, 0.3, 4),
     VertexQuery(SETTING),
     VertexQuery(SETTING, "laplace"),
+    HistogramQuery(SETTING, ("x0", "x2"), 3.0),
+    HistogramQuery(SETTING, ("x0", "x2"), 3.0, "Laplace"),
     RangeQuery(SETTING, "x0", CANDIDATES, 3.0),
     RangeQuery(SETTING, "x0", CANDIDATES, 3.0, "Laplace"),
 ]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from contracts.discovered import concrete
-from contracts.mechanisms import MECHANISMS, PROBLEM, SETTING, N, P, name, question
+from contracts.mechanisms import FIXED, MECHANISMS, PROBLEM, SETTING, N, P, name, question
 from contracts.solvers import SOLVER_EXAMPLES
 from contracts.sources import CutSource
 from dperm import (
@@ -61,7 +61,7 @@ def frame(seed, n=N):
 
 
 def planned(query, count=1):
-    return PlannedQuery(query, relative_noise=query.scale, fixed=True) if isinstance(query, RangeQuery) else (
+    return PlannedQuery(query, relative_noise=query.scale, fixed=True) if isinstance(query, FIXED) else (
         PlannedQuery(query, count)
     )  # fmt: skip
 
@@ -79,7 +79,7 @@ def asked(query, source, oracle_type, seed=0, multiplier=2.0):
 
 def source_for(query, seed):
     schema = Schema({f"x{j}": Number((-1, 1)) for j in range(P)}, Classes("y", [0, 1]))
-    return TableSource(frame(seed), None, schema) if isinstance(query, RangeQuery) else ArraySource(*table(seed))
+    return TableSource(frame(seed), None, schema) if isinstance(query, FIXED) else ArraySource(*table(seed))
 
 
 def test_every_mechanism_of_the_package_is_tested_and_answered():
@@ -121,11 +121,11 @@ def test_behind_a_blind_gate_its_answer_is_the_same_on_any_table(query):
 def test_behind_the_real_gate_its_answer_depends_on_the_table_and_on_the_noise(query):
     one, other = (asked(query, source_for(query, seed), Oracle, multiplier=1e-3)[0] for seed in (0, 1))
     assert not np.array_equal(one, other)
-    if query.distribution not in ("Gumbel", "Laplace") and not isinstance(query, RangeQuery):  # not a choice
+    if query.distribution not in ("Gumbel", "Laplace") and not isinstance(query, FIXED):  # not a choice
         assert not np.array_equal(one, asked(query, source_for(query, 0), Oracle, seed=1, multiplier=1e-3)[0])
 
 
-@pytest.mark.parametrize("query", [query for query in MECHANISMS if not isinstance(query, RangeQuery)], ids=name)
+@pytest.mark.parametrize("query", [query for query in MECHANISMS if not isinstance(query, FIXED)], ids=name)
 def test_it_is_answered_over_several_blocks_and_nothing_goes_round_the_gate_there(query):
     edges = (0, 1, 1, 120, N)
     cut = [CutSource(*table(seed), edges) for seed in (0, 1)]
@@ -139,7 +139,7 @@ def test_it_is_answered_over_several_blocks_and_nothing_goes_round_the_gate_ther
 def test_all_that_it_lets_out_came_to_the_gate_with_the_planned_noise(query):
     _, oracle = asked(query, source_for(query, 0), RecordingOracle)
     points, _ = question(query)
-    multiplier = query.scale if isinstance(query, RangeQuery) else 2.0
+    multiplier = query.scale if isinstance(query, FIXED) else 2.0
     assert oracle.sigmas
     assert oracle.sigmas[0] == pytest.approx(multiplier * query.sensitivity_at(*points), rel=1e-12)
 
@@ -284,7 +284,7 @@ def test_the_events_of_a_plans_noises_compose_to_exactly_the_plans_event(solver,
     ).plan(20_000, P)
     plan, randomness = fit.calibrated.plan, Randomness.from_random_state(0)
     noises = [Noise(item, fit.calibrated, randomness) for item in (*plan.ranges, *plan.planned)]
-    assert len(plan.ranges) == (P if private else 0)
+    assert len(plan.ranges) == (P + 1 if private else 0)  # the ranges, and the bins of all of them
     if noise is None:
         assert {type(noise.event) for noise in noises} == {type(fit.event)} == {NotPrivate}
         assert {noise.multiplier for noise in noises} == {None}

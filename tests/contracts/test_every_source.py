@@ -223,11 +223,12 @@ def test_class_weights_of_a_table_are_those_of_an_array():
 
 def test_rows_without_a_schema_have_no_ranges_to_find():
     source = ArraySource(*numbers())
-    assert source.with_ranges({}) is source
     with pytest.raises(InvalidParameter, match="no schema"):
-        source.with_ranges({"x": (0.0, 1.0)})
+        source.with_schema(SCHEMA)
     with pytest.raises(InvalidParameter, match="no schema"):
         next(iter(source.numbers("x")))
+    with pytest.raises(InvalidParameter, match="no schema"):
+        next(iter(source.cell_counts("x")))
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,8 @@ def test_a_file_holds_what_it_should_and_nothing_else(fitted, tmp_path):
         "format", "version", "library", "kind", "columns", "coef", "intercept", "classes", "schema", "statement",
         "privacy", "assumptions", "events", "fit", "ledger", "fingerprint",
     }  # fmt: skip
-    assert content["columns"] == ["age", "job = clerk", "job = smith", "job = farmer", "job: missing"]
+    assert content["columns"][-4:] == ["job = clerk", "job = smith", "job = farmer", "job: missing"]
+    assert all(name.startswith("age at ") for name in content["columns"][:-4])
     assert content["statement"] == str(fitted["logistic"].privacy_).splitlines()
     assert content["ledger"] is None
     assert "not in the schema" not in (tmp_path / "model.json").read_text()
@@ -174,7 +175,12 @@ def changed(content, *path, to):
         (("kind",), "\ud800", "do not fit together"),
         (("classes",), ["yes", "no"], "the schema and the statement do not agree"),
         (("rows",), [[1, 2, 3]], "which no model file does"),
-        (("schema", "columns", "age", "range"), "private", "the schema and the statement do not agree"),
+        (("schema", "columns", "age", "range"), "private", "do not fit together"),  # its edges are there
+        (("schema", "columns", "age", "edges"), [30.0], "do not fit together"),
+        (("schema", "columns", "age", "bins"), "even", "do not fit together"),
+        (("privacy", "private_edges"), [], "the words and the numbers differ"),
+        (("privacy", "private_edges"), ["job"], "the schema and the statement do not agree"),
+        (("privacy", "private_edges"), "age", "do not fit together"),
         (("schema", "columns", "age", "range"), [5], "do not fit together"),
         (("assumptions",), [], "the words and the numbers differ"),
         (("statement", 0), "promised: everything", "the words and the numbers differ"),

@@ -346,3 +346,20 @@ def test_without_jinja_the_command_says_what_to_install(model, tmp_path, capsys,
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert run_with(["report", str(tmp_path / "model.json")]) == 2
     assert capsys.readouterr().err == "dperm: the report needs jinja2: pip install 'dperm[report]'.\n"
+
+
+def test_a_binned_number_is_shown_end_by_end_and_says_where_its_bins_came_from():
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame({"gain": rng.gamma(1.0, 100.0, 20_000), "job": "a"})
+    table["rich"] = np.where(table.gain > 90, "yes", "no")
+    columns = {"gain": Number((0, 10_000)), "job": Category(["a"])}
+    schema = Schema(columns, Classes("rich", ["no", "yes"]), interactions=1)
+    model = PrivateLogisticRegression(1.0, 1e-6, schema=schema).fit(table)
+    page = " ".join(render_report(content_of(model)).split())
+    assert "bins from this fit" in page
+    assert "Where the bins are cut was not known beforehand." in page
+    assert "at 0" in page
+    assert "at 1e+04" in page
+    assert f"in {model.schema_.columns['gain'].n_bins} bins cut at" in page
+    assert "gain × job" in page
+    assert "The bins of gain came out of this fit, and their cost is part of its ε." in page

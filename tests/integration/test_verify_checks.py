@@ -42,7 +42,8 @@ TABLE = pd.DataFrame(
         "pay": RNG.uniform(0, 2000, N),
     }
 )
-COLUMNS = {"age": Number((18, 90)), "job": Category(["clerk", "smith"])}
+# Nothing is left to the fit, so that a file has its schema once.
+COLUMNS = {"age": Number((18, 90), encode="linear"), "job": Category(["clerk", "smith"])}
 RICH = Schema(COLUMNS, Classes("rich", ["no", "yes"]), n=N)
 PAY = Schema(COLUMNS, Amount("pay", (0, 2000)))
 BARE = TABLE[["age", "pay"]] / 2000.0

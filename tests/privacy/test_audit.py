@@ -41,7 +41,7 @@ from dperm.audit.replay import replay
 from dperm.audit.subject import Subject
 from dperm.audit.tables import Surroundings, hostile_rows, neighbour_pairs
 from dperm.errors import InvalidParameter, UnsupportedProblem
-from dperm.mechanisms import RangeQuery
+from dperm.mechanisms import HistogramQuery, RangeQuery
 from privacy.broken import BROKEN
 
 PLAN = FitOptions(
@@ -300,7 +300,7 @@ def test_the_chance_of_an_attack_under_the_proved_curve_is_bounded_and_nearly_re
 
 def test_private_ranges_are_replayed_with_the_rest(monkeypatch):
     columns = {"age": Number("private", within=(0, 120)), "pay": Number((0, 9))}
-    schema = Schema(columns, Classes("y", [0, 1]), n=500)
+    schema = Schema(columns, Classes("y", [0, 1]), n=500, encode="linear")
     plan = PrivateLogisticRegression(4.0, 1e-5, schema=schema, solver="dp-gd").plan()
     found = replay(Subject(plan, 0), 0.001)
     assert found.broken == ()
@@ -308,3 +308,17 @@ def test_private_ranges_are_replayed_with_the_rest(monkeypatch):
     monkeypatch.setattr(RangeQuery, "sensitivity", 0.9)
     (broken, *_) = replay(Subject(plan, 0), 0.001).broken
     assert "1.111 times as far as claimed (Range" in broken
+
+
+def test_private_bins_are_replayed_with_the_rest(monkeypatch):
+    bins = {"encode": "bins", "bins": "private", "n_bins": 4}
+    columns = {"age": Number("private", within=(0, 120), **bins), "pay": Number((0, 9), **bins)}
+    plan = PrivateLogisticRegression(
+        4.0, 1e-5, schema=Schema(columns, Classes("y", [0, 1]), n=500), solver="dp-gd"
+    ).plan()  # fmt: skip
+    found = replay(Subject(plan, 0), 0.001)
+    assert found.broken == ()
+    assert "3 queries move at most" in found.found
+    monkeypatch.setattr(HistogramQuery, "sensitivity", 0.95 * 2.0)
+    (broken, *_) = replay(Subject(plan, 0), 0.001).broken
+    assert "1.053 times as far as claimed (Histogram" in broken

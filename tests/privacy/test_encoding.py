@@ -1,6 +1,8 @@
 """Pitfalls 1, 2, 5, 8, 33 for tables: whatever stands in them, rows are bounded by what the schema declares."""
 
 import math
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -10,8 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.model_selection import cross_val_score
 
-from dperm import Amount, Bins, Category, Classes, InvalidTable, Number, Schema
+from dperm import L2, Amount, Bins, Category, Classes, InvalidTable, Number, PrivateLogisticRegression, Schema
 from dperm.trusted.sources.encoding import check_table, count_rows, encode_rows, encode_target
 
 MIXED = Schema(
@@ -269,3 +272,96 @@ def test_text_where_numbers_belong_raises_nothing(values):
     table = pd.DataFrame({"x": values, "z": values, "y": values}, dtype=object)
     encode_rows(table, schema, fitting=True)
     encode_target(table, None, schema)
+
+
+# --- Bins with an entry at each end, and interactions ---
+
+CUT = Number((0, 100), encode="bins", bins="private", n_bins=4, edges=(1.0, 10.0, 50.0))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "row"),
+    [
+        (CUT, 0, [1, 0, 0, 0, 0]),
+        (CUT, 1, [0, 1, 0, 0, 0]),
+        (CUT, 0.5, [0.5**0.5, 0.5**0.5, 0, 0, 0]),
+        (CUT, 20, [0, 0, 0.75 / 0.625**0.5, 0.25 / 0.625**0.5, 0]),
+        (CUT, "20.0", [0, 0, 0.75 / 0.625**0.5, 0.25 / 0.625**0.5, 0]),
+        (CUT, 1e300, [0, 0, 0, 0, 1]),
+        (CUT, float("-inf"), [1, 0, 0, 0, 0]),
+        (CUT, None, [0, 0, 0, 1, 0]),  # the middle of the range
+        (CUT, "text", [0, 0, 0, 1, 0]),
+        (replace(CUT, missing=10), None, [0, 0, 1, 0, 0]),
+        (replace(CUT, missing="column"), None, [0, 0, 0, 0, 0, 1]),
+        (replace(CUT, missing="column"), 100, [0, 0, 0, 0, 1, 0]),
+        (replace(CUT, missing="column", outside="missing"), 101, [0, 0, 0, 0, 0, 1]),
+        (Number((0, 4), encode="bins", bins="even", n_bins=2), 2, [0, 1, 0]),
+    ],
+)
+def test_a_binned_number_has_entries_at_the_ends_of_its_bin(column, value, row):
+    schema = Schema({"x": column}, Classes("y", [0, 1]))
+    table = pd.DataFrame({"x": pd.Series([value], dtype=object)})
+    for fitting in (True, False):
+        np.testing.assert_allclose(dense(encode_rows(table, schema, fitting=fitting))[0], row, rtol=1e-14, atol=0)
+
+
+def test_a_row_without_a_binned_number_is_ignored_where_the_schema_says_so():
+    schema = Schema({"x": replace(CUT, missing="row"), "z": Number((0, 1))}, Classes("y", [0, 1]))
+    table = pd.DataFrame({"x": [np.nan, 5.0], "z": [1.0, 1.0]})
+    np.testing.assert_array_equal(np.isnan(dense(encode_rows(table, schema, fitting=True))).any(axis=1), [True, False])
+    assert np.isfinite(dense(encode_rows(table, schema, fitting=False))).all()
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=1, max_size=20), st.integers(2, 64))
+@settings(max_examples=150, deadline=None)
+def test_the_entries_of_a_binned_number_have_norm_at_most_one_exactly(values, n_bins):
+    column = Number((-1e3, 7e5), encode="bins", bins="even", n_bins=n_bins)
+    rows = dense(encode_rows(pd.DataFrame({"x": values}), Schema({"x": column}, Classes("y", [0, 1])), fitting=True))
+    for row in rows:
+        assert sum(Fraction(float(entry)) ** 2 for entry in row) <= 1
+        assert np.linalg.norm(row) > 1.0 - 1e-14
+
+
+def test_interactions_add_one_entry_each_and_the_bound_is_exact():
+    columns = {
+        "a": CUT, "b": Number((0, 1)), "c": Category(range(30), missing="none"), "d": Bins((1, 2)),
+        "e": Number((0, 1), missing="column"),
+    }  # fmt: skip
+    schema = Schema(columns, Classes("y", [0, 1]), interactions=8)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.normal(size=300) * 30 for name in columns}).assign(c=rng.integers(0, 35, 300))
+    table.iloc[0] = np.nan
+    rows = dense(encode_rows(table, schema, fitting=True))
+    assert rows.shape == (300, schema.n_features)
+    own = schema.n_features - 8 * 125
+    crossed = rows[:, own:].reshape(300, 8, 125)
+    np.testing.assert_array_equal((crossed != 0).sum(axis=2), 1)
+    assert (np.linalg.norm(rows, axis=1) <= schema.bound).all()
+    assert (crossed.argmax(axis=2).max(axis=0) > 0).all()
+    alone = dense(encode_rows(table.iloc[[7]], schema, fitting=True))
+    np.testing.assert_array_equal(alone[0], rows[7])  # no other row has any influence
+
+
+def test_a_fit_predicts_new_rows_by_the_bins_that_it_released():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.gamma(2.0, 10.0, 20_000), "job": rng.choice(["a", "b"], 20_000)})
+    table["y"] = ((table.x > 10) & (table.x < 25)).astype(int)  # nothing that a linear column could tell
+    schema = Schema({"x": Number((0, 1000)), "job": Category(["a", "b"])}, Classes("y", [0, 1]), interactions=1)
+    model = PrivateLogisticRegression(2.0, 1e-6, penalty=L2(1e-5), schema=schema, random_state=0).fit(table)
+    assert model.score(table.drop(columns="y"), table.y) > 0.85
+    new = pd.DataFrame({"x": [17.0, None, "text", 1e300], "job": ["a", None, "zzz", "b"], "more": 1}, dtype=object)
+    assert model.predict(new).shape == (4,)
+    assert model.predict(new)[0] == 1
+    again = PrivateLogisticRegression(2.0, 1e-6, penalty=L2(1e-5), schema=model.schema_, random_state=0).fit(table)
+    assert again.schema_ == model.schema_  # what was released is not looked for again
+    assert again.privacy_.private_edges == ()
+
+
+def test_folds_of_a_table_are_fitted_with_bins_of_their_own():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.gamma(2.0, 10.0, 9000), "y": 0})
+    table["y"] = (table.x > 15).astype(int)
+    schema = Schema({"x": Number((0, 1000))}, Classes("y", [0, 1]))
+    model = PrivateLogisticRegression(2.0, 1e-6, penalty=L2(1e-4), schema=schema, random_state=0)
+    scores = cross_val_score(model, table, table.y, cv=3)
+    assert scores.min() > 0.8

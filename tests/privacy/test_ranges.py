@@ -41,7 +41,7 @@ def release_ranges(table, schema, queries, randomness, noisy=True):
     step = PlannedQuery(GradientQuery(queries[0].setting))
     plan = CalibratedPlan(Plan("test", (step,), {}, planned(*queries)), 1.0 if noisy else None)
     with Oracle(source, logistic_problem(), queries[0].setting, plan, randomness) as oracle:
-        return schema.with_ranges(oracle.find_ranges())
+        return oracle.complete(schema)
 
 
 @given(st.lists(values, min_size=1, max_size=30), values, st.integers(0, 29))

@@ -22,12 +22,25 @@ def ranges(draw):
     return low, low + draw(st.floats(1.0, 1e9))
 
 
-numbers = st.builds(
+ordinary = st.builds(
     Number,
     range=ranges() | st.just("private"),
     outside=st.sampled_from(["clip", "missing"]),
     missing=st.sampled_from(["middle", "column", "row"]) | finite,
+    encode=st.sampled_from([None, "auto", "bins"]),
+    bins=st.sampled_from([None, "even", "private"]),
+    n_bins=st.none() | st.integers(2, 64),
 )
+linear = st.builds(Number, range=ranges(), encode=st.just("linear"))
+released = st.builds(
+    Number,
+    range=st.just((0.0, 100.0)),
+    encode=st.just("bins"),
+    bins=st.just("private"),
+    n_bins=st.just(4),
+    edges=st.just((1.5, 20.25, 60.0)),
+)
+numbers = ordinary | linear | released
 bins = st.builds(
     Bins,
     edges=st.lists(finite, min_size=1, max_size=5, unique=True).map(sorted),
@@ -62,6 +75,8 @@ def schemas(draw):
         n=draw(st.none() | st.integers(1, 10**9)),
         missing=draw(st.lists(texts, max_size=3)),
         row_norm=draw(st.none() | st.floats(0.1, 10)),
+        encode=draw(st.sampled_from(["auto", "linear", "bins"])),
+        interactions=draw(st.integers(0, 1)) if len(names) > 2 else 0,
         derived_from_data=draw(st.booleans()),
     )
 
@@ -161,3 +176,67 @@ def test_a_schema_cannot_be_changed_behind_a_fit():
     with pytest.raises(dataclasses.FrozenInstanceError):
         schema.n = 3
     assert schema.with_ranges({}) == schema
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"encode": "spline"}, "encode must be"),
+        ({"bins": "quantiles"}, "bins must be"),
+        ({"encode": "linear", "bins": "even"}, "go with encode"),
+        ({"n_bins": 1}, "between 2 and 64"),
+        ({"n_bins": 65}, "between 2 and 64"),
+        ({"edges": (1.0,)}, "written by a fit"),
+        ({"bins": "even", "n_bins": 2, "edges": (1.0,)}, "written by a fit"),
+        ({"bins": "private", "n_bins": 3, "edges": (1.0,)}, "one fewer than n_bins"),
+        ({"bins": "private", "n_bins": 3, "edges": (2.0, 1.0)}, "must rise"),
+        ({"bins": "private", "n_bins": 2, "edges": (90.0,)}, "must rise"),
+    ],
+)
+def test_bins_that_cannot_be_are_refused(settings, message):
+    with pytest.raises(InvalidParameter, match=message):
+        Number((0, 90), **settings)
+
+
+def test_bins_of_a_number_are_named_after_their_ends():
+    even = Number((0, 80), encode="bins", bins="even", n_bins=4, missing="column")
+    assert even.column_names("age") == (*(f"age at {knot}" for knot in (0, 20, 40, 60, 80)), "age: missing")
+    waiting = Number((0, 80), encode="bins", bins="private", n_bins=4)
+    assert len(waiting.column_names("age")) == 5
+    close = Number((1e6, 1e6 + 1), encode="bins", bins="even", n_bins=4)
+    assert len(set(close.column_names("t"))) == 5
+
+
+def test_a_schema_says_where_bins_are_cut_or_leaves_it_to_the_fit():
+    text = {"target": {"column": "y", "classes": [0, 1]}, "columns": {"a": {"range": [0, 9], "bins": "private"}}}
+    assert schema_from_dict(text).columns["a"] == Number((0, 9), bins="private")
+    text["columns"]["a"] = {"bins": [1, 2]}
+    assert schema_from_dict(text).columns["a"] == Bins((1, 2))
+    for wrong in ({"range": [0, 9], "bins": [1, 2]}, {"bins": "private"}):
+        text["columns"]["a"] = wrong
+        with pytest.raises(InvalidParameter):
+            schema_from_dict(text)
+
+
+# Written down once: a model file from one machine must mean the same on another.
+CROSSES = [("b", "c", "f"), ("b", "e", "f"), ("b", "d", "e"), ("c", "e", "f")]
+LEVELS = (0, 0, 4, 3, 0, 0, 2, 2, 2, 1)
+
+
+def test_interactions_are_public_different_and_the_same_on_every_machine():
+    columns = {name: Number((0, 1)) for name in "abcdef"}
+    schema = Schema(columns, Classes("y", [0, 1]), interactions=4)
+    assert [cross.columns for cross in schema.crosses] == CROSSES
+    turned = Schema(dict(reversed(columns.items())), Classes("y", [0, 1]), interactions=4)
+    assert turned.crosses == schema.crosses  # the order of the columns does not matter
+    assert schema.n_features == 6 + 4 * 125
+    assert len(set(schema.feature_names)) == schema.n_features
+    assert schema.largest_norm == math.sqrt(10)
+    assert len(Schema(columns, Classes("y", [0, 1]), interactions=20).crosses) == 20
+    assert schema.crosses[0].levels("job", 40, ordered=False)[:10] == LEVELS
+    assert schema.crosses[0].levels("job", 10, ordered=True) == (0, 0, 1, 1, 2, 2, 3, 3, 4, 4)
+    for wrong in (21, -1, 1.5, True):
+        with pytest.raises(InvalidParameter):
+            Schema(columns, Classes("y", [0, 1]), interactions=wrong)
+    with pytest.raises(InvalidParameter, match="at most 0 interactions"):
+        Schema({"a": Number((0, 1))}, Classes("y", [0, 1]), interactions=1)

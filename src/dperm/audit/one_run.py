@@ -115,7 +115,7 @@ def one_run(
     n = (options.declared_n or source.n_rows) + m
     plan = replace(options, n=n).plan(n, None if options.schema is not None else source.n_features)
     problem = plan.problem
-    canaries = draw_canaries(problem, source.n_features, m, rng)
+    canaries = draw_canaries(problem, plan.n_features, m, rng)
     w = fit(WithCanaries(source, *canaries.rows(plan.setting.adjacency)), plan)
     right = right_guesses(scores(problem, canaries, w), canaries.included, k_plus, k_minus)
     epsilon = epsilon_from_guesses(m, k_plus + k_minus, right, plan.statement.delta, alpha)

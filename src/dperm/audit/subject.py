@@ -93,5 +93,5 @@ class Subject:
     def _follow(self, oracle: WatchedOracle, calibrated: CalibratedPlan) -> Array:
         problem = self.plan.problem
         start = problem.start(self.plan.n_features)
-        oracle.find_ranges()
+        oracle.complete(self.plan.schema)
         return np.array(self.plan.solver.run(oracle, problem, calibrated.plan, start))

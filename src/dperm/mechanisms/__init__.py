@@ -6,6 +6,7 @@ from dperm.mechanisms.descent_output import DescentOutputQuery
 from dperm.mechanisms.difference import DifferenceQuery
 from dperm.mechanisms.gradient import GradientQuery
 from dperm.mechanisms.hessian import HessianQuery, SmallestEigenvalueQuery
+from dperm.mechanisms.histogram import HistogramQuery
 from dperm.mechanisms.last_iterate import LastIterateQuery
 from dperm.mechanisms.local_gradient import LocalGradientQuery
 from dperm.mechanisms.objective_perturbation import ObjectivePerturbationQuery
@@ -22,6 +23,7 @@ __all__ = [
     "DifferenceQuery",
     "GradientQuery",
     "HessianQuery",
+    "HistogramQuery",
     "LastIterateQuery",
     "LocalGradientQuery",
     "ObjectivePerturbationQuery",

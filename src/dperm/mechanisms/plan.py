@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from dperm.accounting.events import Composed, Event, NotPrivate, Repeated
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import InvalidParameter
-from dperm.mechanisms import Query, RangeQuery
+from dperm.mechanisms import HistogramQuery, Query, RangeQuery
 from dperm.validation import count, positive
 
 # A solver's own frozen dataclass of what it decided.
@@ -68,7 +68,7 @@ class Plan(Generic[SettingsT]):
     settings : frozen dataclass
         The solver's own choices (steps, step size, …), all public; of a class of its own for every solver.
     ranges : tuple of PlannedQuery
-        Private ranges that are released before the solver runs, with noise that is fixed beforehand.
+        Private ranges, then private bins: released before the solver runs, with noise that is fixed beforehand.
     """
 
     mechanism: str
@@ -98,6 +98,13 @@ class Plan(Generic[SettingsT]):
     def private_ranges(self) -> tuple[str, ...]:
         """The columns whose ranges are released."""
         return tuple(item.query.column for item in self.ranges if isinstance(item.query, RangeQuery))
+
+    @property
+    def private_edges(self) -> tuple[str, ...]:
+        """The columns whose bins are released."""
+        return tuple(
+            name for item in self.ranges if isinstance(item.query, HistogramQuery) for name in item.query.columns
+        )
 
     @property
     def n_steps(self) -> int:

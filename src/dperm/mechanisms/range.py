@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
+from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Event, Gaussian, Pure, Repeated
 from dperm.accounting.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.errors import InvalidParameter
@@ -117,11 +117,3 @@ def range_queries(schema: Schema, setting: Setting, guarantee: Guarantee) -> tup
         RangeQuery(setting, name, column.candidates, scale * (1.0 + 1e-11), distribution)
         for name, column in private.items()
     )
-
-
-def left_for_the_solver(guarantee: Guarantee, share: float) -> Guarantee:
-    """About what a solver may count on when it plans after private ranges; the noise is then found for all together."""
-    if guarantee.delta == 0.0:
-        return Guarantee((1.0 - share) * guarantee.epsilon, 0.0)
-    whole, ranges = gaussian_mu(guarantee), gaussian_mu(Guarantee(share * guarantee.epsilon, guarantee.delta))
-    return Guarantee(gaussian_epsilon(math.sqrt(whole**2 - ranges**2), guarantee.delta), guarantee.delta)

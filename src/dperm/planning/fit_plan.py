@@ -47,7 +47,7 @@ class Release:
     event : Event
         The accounting event of the run; `event.to_dp_event()` is what any other accountant reads.
     schema : Schema or None
-        The schema, with the ranges that this run released.
+        The schema, with every number's encoding and with the ranges and bins that this run released.
     reservation : Reservation or None
         What the ledger holds for it.
     """
@@ -94,6 +94,8 @@ class FitPlan:
         What is promised.
     n_features : int
         Columns of an encoded row.
+    schema : Schema or None
+        The declared schema with every number's encoding decided.
     """
 
     options: "FitOptions"
@@ -103,6 +105,7 @@ class FitPlan:
     calibrated: CalibratedPlan
     statement: PrivacyStatement
     n_features: int
+    schema: Schema | None = None
 
     @property
     def privacy(self) -> PrivacyStatement:
@@ -163,6 +166,7 @@ class FitPlan:
             Whether to show an `AboutYourRowsWarning` where most rows are ignored or clipped.
         """
         check_releasable(budget, random_state)
+        source = source if self.schema is None else source.with_schema(self.schema)
         self._check_source(source)
         reservation = None if budget is None else budget.reserve(self.event, self.setting.adjacency)
         with nullcontext() if reservation is None else reservation.noted():
@@ -184,13 +188,11 @@ class FitPlan:
             Oracle(source, problem, self.setting, self.calibrated, randomness, progress) as oracle,
             np.errstate(over="ignore", invalid="ignore", divide="ignore"),
         ):
-            ranges = oracle.find_ranges()
+            schema = oracle.complete(self.schema)
             w = self.solver.run(oracle, problem, self.calibrated.plan, problem.start(self.n_features))
             if row_warnings:
                 oracle.warn_about_rows()  # when nothing is left to depend on it
         check_not_diverged(w)
-        schema = self.options.schema
-        schema = schema.with_ranges(ranges) if schema is not None and ranges else schema
         return Release(w, self._statement_of_run(randomness), self.event, schema, reservation)
 
     def _check_source(self, source: Source) -> None:

@@ -1,16 +1,20 @@
 """What a fit is asked to do, checked once, before any row is read."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
+from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.errors import DpermError, InvalidParameter, UnsupportedProblem
+from dperm.mechanisms.histogram import HistogramQuery, histogram_query
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
-from dperm.mechanisms.range import RangeQuery, left_for_the_solver, range_queries
+from dperm.mechanisms.range import RangeQuery, range_queries
 from dperm.mechanisms.setting import Setting
 from dperm.planning.auto import check_solver, choose_solver
+from dperm.planning.encoding import decide
 from dperm.planning.fit_plan import FitPlan
 from dperm.planning.rules import check_strength_by_rule, with_scaled_constant, with_strength_by_rule
 from dperm.planning.statement import statement_of
@@ -22,6 +26,9 @@ from dperm.validation import count, one_of
 
 # A plan holds vectors of as many numbers, and compiled code counts columns in 32 bits.
 MOST_COLUMNS = 10**8
+
+# What is released before a solver runs.
+Before = tuple[RangeQuery | HistogramQuery, ...]
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ class FitOptions:
             count("n", self.n)
         if self.schema is not None:
             check_schema(self.schema)
-            if self.schema.private_ranges and (self.noise == "paper" or self.accountant != "pld"):
+            if self.schema.private_ranges and not self._composes:
                 raise InvalidParameter("private ranges go with certified noise and the accountant 'pld'.")
         if self.strength_by_rule:
             check_strength_by_rule(self.problem.regularizer)
@@ -101,6 +108,11 @@ class FitOptions:
             raise InvalidParameter(f"guarantee must be a Guarantee(epsilon, delta), got {self.guarantee!r}.")
 
     @property
+    def _composes(self) -> bool:
+        """Whether other releases may be part of the plan."""
+        return self.noise != "paper" and self.accountant == "pld"
+
+    @property
     def declared_n(self) -> int | None:
         """The public number of rows where one was declared, here or in the schema."""
         return self.schema.n if self.n is None and self.schema is not None else self.n
@@ -113,16 +125,16 @@ class FitOptions:
         n_rows, n_features : int, optional
             Shape of the table. A declared n comes first, and a schema knows the number of columns.
         """
-        width, problem, setting = self._setting(n_rows, n_features)
+        schema, width, problem, setting = self._setting(n_rows, n_features)
         try:
-            return self._plan(width, problem, setting)
+            return self._plan(schema, width, problem, setting)
         except (ArithmeticError, ValueError) as error:
             if isinstance(error, DpermError):
                 raise
             raise _no_plan() from error  # public numbers alone: nothing of a row is in it
 
-    def _plan(self, width: int, problem: Problem, setting: Setting) -> FitPlan:
-        ranges, left = self._ranges(setting)
+    def _plan(self, schema: Schema | None, width: int, problem: Problem, setting: Setting) -> FitPlan:
+        ranges, left = self._before(schema, setting)
         solver = self.solver
         if solver == "auto" and (self.noise == "paper" or self.accountant != "pld"):
             solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
@@ -133,7 +145,7 @@ class FitOptions:
         else:
             calibrated = self._calibrated(chosen, setting, ranges, left)
         statement = statement_of(self, problem, width, setting, chosen, calibrated)
-        return FitPlan(self, problem, setting, chosen, calibrated, statement, width)
+        return FitPlan(self, problem, setting, chosen, calibrated, statement, width, schema)
 
     def plans_with_noise(self, noise_multiplier: float, n_rows: int, n_features: int) -> Iterator[FitPlan]:
         """The plans that there can be if the noise of the first query has this multiplier; nothing is calibrated.
@@ -147,20 +159,21 @@ class FitOptions:
         n_rows, n_features : int
             As of `plan`.
         """
-        width, problem, setting = self._setting(n_rows, n_features)
-        ranges, left = self._ranges(setting)
+        schema, width, problem, setting = self._setting(n_rows, n_features)
+        ranges, left = self._before(schema, setting)
         if left is None or self.guarantee is None:
             raise InvalidParameter("a run without noise has no noise multiplier.")
         solver = choose_solver(self.solver, problem, setting, left)
         for plan in self._plans(solver, setting, ranges, left):
             calibrated = plan.with_noise(noise_multiplier / plan.planned[0].relative_noise)
             statement = statement_of(self, problem, width, setting, solver, calibrated)
-            yield FitPlan(self, problem, setting, solver, calibrated, statement, width)
+            yield FitPlan(self, problem, setting, solver, calibrated, statement, width, schema)
 
-    def _setting(self, n_rows: int | None, n_features: int | None) -> tuple[int, Problem, Setting]:
-        """The number of columns, the problem with all that is left to rules, and the public facts about it."""
-        width = count("n_features", n_features if self.schema is None else self.schema.n_features)
+    def _setting(self, n_rows: int | None, n_features: int | None) -> tuple[Schema | None, int, Problem, Setting]:
+        """Schema, number of columns and problem with all that is left to rules, and the public facts about them."""
         n = count("n", n_rows if self.declared_n is None else self.declared_n)
+        schema = None if self.schema is None else self._decided(self.schema, n)
+        width = count("n_features", n_features if schema is None else schema.n_features)
         if width > MOST_COLUMNS:
             raise InvalidParameter(f"n_features must be at most {MOST_COLUMNS}, got {width}.")
         try:
@@ -169,23 +182,35 @@ class FitOptions:
             if self.strength_by_rule:
                 problem = with_strength_by_rule(problem, setting, None if self.noise is None else self.guarantee)
                 setting = replace(setting, constants=problem.constants(width))
-            return width, problem, setting
+            return schema, width, problem, setting
         except ArithmeticError as error:
             raise _no_plan() from error
 
-    def _ranges(self, setting: Setting) -> tuple[tuple[RangeQuery, ...], Guarantee | None]:
-        """What finds private ranges, and about what they leave of the guarantee for the solver."""
-        left = None if self.noise is None else self.guarantee
-        if self.schema is None or not self.schema.private_ranges:
-            return (), left
-        # A run without noise asks for the same quantiles as one with hardly any.
-        guarantee = self.guarantee or Guarantee(LARGEST_EPSILON, 1e-6)
-        ranges = range_queries(self.schema, setting, guarantee)
-        return ranges, None if left is None else left_for_the_solver(left, self.schema.range_share)
+    @property
+    def _promised(self) -> Guarantee:
+        """The guarantee; of a run without noise, one with hardly any."""
+        return self.guarantee or Guarantee(LARGEST_EPSILON, 1e-6)
 
-    def _calibrated(
-        self, solver: Solver, setting: Setting, ranges: tuple[RangeQuery, ...], left: Guarantee | None
-    ) -> CalibratedPlan:
+    def _decided(self, schema: Schema, n: int) -> Schema:
+        """The schema with every number's encoding decided."""
+        decided = decide(schema, n, self._promised, Adjacency.parse(self.adjacency), edges=self._composes)
+        if decided.private_edges and not self._composes:
+            raise InvalidParameter("private bins go with certified noise and the accountant 'pld'.")
+        return decided
+
+    def _before(self, schema: Schema | None, setting: Setting) -> tuple[Before, Guarantee | None]:
+        """What finds private ranges and bins, and about what they leave of the guarantee for the solver."""
+        left = None if self.noise is None else self.guarantee
+        if schema is None:
+            return (), left
+        queries: Before = ()
+        if schema.private_ranges:
+            queries = range_queries(schema, setting, self._promised)
+        if schema.private_edges:
+            queries = (*queries, histogram_query(schema.private_edges, setting, self._promised))
+        return queries, None if left is None else _left(left, queries)
+
+    def _calibrated(self, solver: Solver, setting: Setting, ranges: Before, left: Guarantee | None) -> CalibratedPlan:
         if self.guarantee is None or left is None:
             return CalibratedPlan(_after(ranges, solver.plan(setting, None)), None)
         if not ranges:
@@ -196,9 +221,7 @@ class FitOptions:
                 return plan.with_noise(multiplier)
         return calibrate(plan, self.guarantee)
 
-    def _plans(
-        self, solver: Solver, setting: Setting, ranges: tuple[RangeQuery, ...], left: Guarantee
-    ) -> Iterator[Plan[Any]]:
+    def _plans(self, solver: Solver, setting: Setting, ranges: Before, left: Guarantee) -> Iterator[Plan[Any]]:
         """What the solver plans for the guarantee; after private ranges, with about what they leave.
 
         All together keeps the whole guarantee. What costs the same whatever the noise may add up with the ranges to
@@ -210,15 +233,33 @@ class FitOptions:
             yield _after(ranges, solver.plan(setting, left))
 
 
-def _after(ranges: tuple[RangeQuery, ...], plan: Plan[Any]) -> Plan[Any]:
-    """The plan with private ranges before it."""
-    if not ranges:
-        return plan
-    counts = sum(query.n_steps for query in ranges)
-    names = ", ".join(query.column for query in ranges)
-    found = f"the range of {names} by {counts} noisy counts ({ranges[0].distribution}, scale {ranges[0].scale:.3g})"
-    planned = tuple(PlannedQuery(query, relative_noise=query.scale, fixed=True) for query in ranges)
-    return replace(plan, ranges=planned, mechanism=f"{found}, then {plan.mechanism}")
+def _after(queries: Before, plan: Plan[Any]) -> Plan[Any]:
+    """The plan with private ranges and bins before it."""
+    planned = tuple(PlannedQuery(query, relative_noise=query.scale, fixed=True) for query in queries)
+    words = [text for query in queries if (text := _in_words(query, queries)) is not None]
+    return replace(plan, ranges=planned, mechanism=", then ".join((*words, plan.mechanism)))
+
+
+def _left(guarantee: Guarantee, queries: Before) -> Guarantee:
+    """About what a solver may count on when it plans after these; the noise is then found for all together."""
+    if not queries:
+        return guarantee
+    if guarantee.delta == 0.0:
+        return Guarantee(guarantee.epsilon - sum(query.n_steps / query.scale for query in queries), 0.0)
+    spent = sum(query.n_steps / query.scale**2 for query in queries)
+    return Guarantee(gaussian_epsilon(math.sqrt(gaussian_mu(guarantee) ** 2 - spent), guarantee.delta), guarantee.delta)
+
+
+def _in_words(query: RangeQuery | HistogramQuery, queries: Before) -> str | None:
+    """What is found, said once for all ranges."""
+    if isinstance(query, HistogramQuery):
+        scale = query.scale * query.sensitivity
+        return f"the bins of {', '.join(query.columns)} by noisy histograms ({query.distribution}, scale {scale:.3g})"
+    ranges = [other for other in queries if isinstance(other, RangeQuery)]
+    if query is not ranges[0]:
+        return None
+    counts, names = sum(other.n_steps for other in ranges), ", ".join(other.column for other in ranges)
+    return f"the range of {names} by {counts} noisy counts ({query.distribution}, scale {query.scale:.3g})"
 
 
 def check_schema(schema: object) -> Schema:

@@ -75,6 +75,7 @@ def statement_of(
         caveats=_CAVEATS[options.noise],
         accountant=options.accountant,
         private_ranges=plan.private_ranges,
+        private_edges=plan.private_edges,
         coefficient_noise=coefficient_noise(calibrated),
         generator=GENERATOR,
         exact=options.noise is not None,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dperm.accounting.guarantee import Guarantee
-from dperm.mechanisms.range import left_for_the_solver
 from dperm.mechanisms.setting import Setting
 from dperm.planning.auto import predictions
 from dperm.solvers import Solver
@@ -114,12 +113,8 @@ def verdict_of(plan: "FitPlan") -> Verdict:
 
 
 def _public(plan: "FitPlan", n: float, epsilon: float) -> tuple[Setting, Guarantee]:
-    """The public numbers of a plan with another n and another ε: what its solver would plan with."""
-    schema = plan.options.schema
-    guarantee = Guarantee(epsilon, plan.statement.delta)
-    if schema is not None and schema.private_ranges:
-        guarantee = left_for_the_solver(guarantee, schema.range_share)
-    return replace(plan.setting, n=math.ceil(n)), guarantee
+    """The public numbers of a plan with another n and another ε; what private ranges and bins take is left out."""
+    return replace(plan.setting, n=math.ceil(n)), Guarantee(epsilon, plan.statement.delta)
 
 
 def _costs(plan: "FitPlan", solver: Solver, n: float, epsilon: float) -> tuple[float, float]:

@@ -57,21 +57,23 @@ def assumptions(statement: PrivacyStatement, schema: Schema | None, entry: dict[
 
 
 def _about_the_schema(statement: PrivacyStatement, schema: Schema) -> list[str]:
-    released = schema.released_ranges
-    earlier = [name for name in released if name not in statement.private_ranges]
-    but = f", but for the ranges of {', '.join(released)}" if released else ""
+    kinds = (
+        ("ranges", schema.released_ranges, statement.private_ranges),
+        ("bins", schema.released_edges, statement.private_edges),
+    )
+    released = [f"the {what} of {', '.join(names)}" for what, names, _ in kinds if names]
+    but = f", but for {' and '.join(released)}" if released else ""
     signed = [
         "The columns, ranges, categories, classes and meanings of missing values in the schema are public "
         f"knowledge{but}; no other was read from these rows."
     ]
-    if statement.private_ranges:
-        signed.append(
-            f"The ranges of {', '.join(statement.private_ranges)} came out of this fit, and their cost is part of "
-            "its ε."
-        )
-    if earlier:
-        signed.append(
-            f"The ranges of {', '.join(earlier)} came out of an earlier release, whose cost is not part of this "
-            "one's ε."
-        )
+    for what, names, private in kinds:
+        if private:
+            signed.append(f"The {what} of {', '.join(private)} came out of this fit, and their cost is part of its ε.")
+        earlier = [name for name in names if name not in private]
+        if earlier:
+            signed.append(
+                f"The {what} of {', '.join(earlier)} came out of an earlier release, whose cost is not part of this "
+                "one's ε."
+            )
     return signed

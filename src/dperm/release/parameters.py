@@ -43,13 +43,13 @@ def parameters_to_dict(model: Any, solver: Solver) -> dict[str, Any] | None:
     except TypeError:
         return None
     schema = values["schema"]
-    if schema is not None and schema.private_ranges:
+    if schema is not None and not schema.decided:
         content["schema"] = schema_to_dict(schema)
     return content
 
 
 def parameters_from_dict(content: Any) -> dict[str, Any]:
-    """Parameters of an estimator, from what `parameters_to_dict` gave; the schema only if its ranges were private.
+    """Parameters of an estimator, from what `parameters_to_dict` gave; the schema only if a fit decided something.
 
     Raises
     ------

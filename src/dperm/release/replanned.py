@@ -53,8 +53,6 @@ def _compared(content: dict[str, Any], model: PrivateGLM) -> Finding:
     statement, released = model.privacy_, model.schema_
     parameters = parameters_from_dict(content["fit"])
     declared = parameters.pop("schema", released)
-    if declared is not None and declared != released and not _same_but_for_ranges(declared, released, statement):
-        return Finding(False, "the schema that was fitted with is not the one in the file")
     if content["classes"] is not None and declared is None:
         parameters["classes"] = content["classes"]
     again = models()[content["kind"]](
@@ -63,6 +61,8 @@ def _compared(content: dict[str, Any], model: PrivateGLM) -> Finding:
     plans = again.options().plans_with_noise(statement.noise_multiplier, statement.n, statement.n_features)
     wrong = "noise"
     for plan in plans:
+        if not _same_but_for_releases(plan.schema, released, statement):
+            return Finding(False, "the schema that was fitted with is not the one in the file")
         if not _alike(event_to_list(plan.event), content["events"]):
             wrong = "accounting events"
             continue
@@ -73,12 +73,17 @@ def _compared(content: dict[str, Any], model: PrivateGLM) -> Finding:
     return Finding(False, f"the {wrong} of the file is not that of the fit it describes{_other_version(content)}")
 
 
-def _same_but_for_ranges(declared: Schema, released: Schema | None, statement: PrivacyStatement) -> bool:
-    """Whether the schema in the file is the declared one with ranges in the place of private ones."""
-    if released is None or set(declared.private_ranges) != set(statement.private_ranges):
+def _same_but_for_releases(planned: Schema | None, released: Schema | None, statement: PrivacyStatement) -> bool:
+    """Whether the schema in the file is the planned one with ranges and bins in the place of private ones."""
+    if planned is None or released is None:
+        return planned is released
+    if set(planned.private_ranges) != set(statement.private_ranges):
+        return False
+    if set(planned.private_edges) != set(statement.private_edges):
         return False
     columns: dict[str, Any] = {**released.columns, released.target.column: getattr(released.target, "number", None)}
-    return declared.with_ranges({name: columns[name].bounds for name in declared.private_ranges}) == released
+    completed = planned.with_ranges({name: columns[name].bounds for name in planned.private_ranges})
+    return completed.with_edges({name: columns[name].edges for name in planned.private_edges}) == released
 
 
 def _statement(again: PrivateGLM, plan: FitPlan, model: PrivateGLM) -> PrivacyStatement:

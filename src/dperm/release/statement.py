@@ -11,6 +11,9 @@ from dperm.validation import count, finite, nonnegative, one_of, positive
 # What drew the noise of every statement that does not say so: files from before the name was written into them.
 _FIRST_GENERATOR = "ChaCha20"
 
+# What files of earlier versions do not say.
+_ADDED_LATER = ("generator", "exact", "private_edges")
+
 
 @dataclass(frozen=True)
 class PrivacyStatement:
@@ -59,6 +62,8 @@ class PrivacyStatement:
         The bound on every entry of a row, if one was declared.
     private_ranges : tuple of str
         The columns whose ranges came out of this run; their cost is part of its ε.
+    private_edges : tuple of str
+        The columns whose bins came out of this run; their cost is part of its ε.
     coefficient_noise : float or None
         A bound on the standard deviation that noise gives one coefficient, before shrinking, where one is known.
     generator : str
@@ -93,6 +98,7 @@ class PrivacyStatement:
     coefficient_noise: float | None = None
     generator: str = _FIRST_GENERATOR
     exact: bool = False
+    private_edges: tuple[str, ...] = ()
 
     @property
     def for_release(self) -> bool:
@@ -154,16 +160,17 @@ class PrivacyStatement:
         known = {field.name for field in fields(cls)}
         if set(content) - known - {"for_release"}:
             raise ValueError("a statement has a key that is not known")
-        values = {field.name: content[field.name] for field in fields(cls) if field.name not in ("generator", "exact")}
+        values = {field.name: content[field.name] for field in fields(cls) if field.name not in _ADDED_LATER}
         values["generator"] = content.get("generator", _FIRST_GENERATOR)
         values["exact"] = content.get("exact", False)
+        values["private_edges"] = content.get("private_edges", ())
         for name in ("epsilon", "delta", "certified_epsilon", "certified_delta"):
             values[name] = _number(values[name])
         check_classes(values["classes"])
-        for name in ("caveats", "private_ranges"):
+        for name in ("caveats", "private_ranges", "private_edges"):
             if not isinstance(values[name], list | tuple) or not all(isinstance(text, str) for text in values[name]):
                 raise TypeError(name)
-        for name in ("classes", "target_range", "caveats", "private_ranges"):
+        for name in ("classes", "target_range", "caveats", "private_ranges", "private_edges"):
             values[name] = None if values[name] is None else tuple(values[name])
         statement = cls(**values)
         statement._check()

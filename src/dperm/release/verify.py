@@ -147,7 +147,9 @@ def _facts(content: dict[str, Any], statement: PrivacyStatement, schema: Schema 
         agree += [
             not schema.derived_from_data,
             not schema.private_ranges,
+            not schema.private_edges,
             set(statement.private_ranges) <= set(schema.released_ranges),
+            set(statement.private_edges) <= set(schema.released_edges),
             (statement.row_norm, statement.entry_bound) == (schema.bound, 1.0),
             schema.n in (None, statement.n),
             classes == (schema.target.labels if isinstance(schema.target, Classes) else None),

@@ -6,85 +6,9 @@ from itertools import pairwise
 from typing import Any
 
 from dperm.errors import InvalidParameter
-from dperm.schema.checks import Range, as_text, interval, sequence, spellings
+from dperm.schema.checks import as_text, sequence, spellings
+from dperm.schema.number import Number
 from dperm.validation import finite, one_of
-
-# Ranges that are not known beforehand: their ends are sought among 0 and ± these, or evenly where bounds are known.
-_MAGNITUDES = tuple(float(f"{2.0 ** (power / 8):.3g}") for power in range(-160, 481))
-_EVEN_CANDIDATES = 1000
-
-
-@dataclass(frozen=True)
-class Number:
-    """A numeric column with a range, which becomes [−1, 1].
-
-    Parameters
-    ----------
-    range : (float, float) or "private"
-        The public range; or "private" where it is not public knowledge, and then a share of the budget finds one.
-    within : (float, float), optional
-        Public bounds on a private range: it is then found among evenly spaced numbers between them.
-    outside : {"clip", "missing"}
-        What a number out of range becomes: the nearer end, or a missing value.
-    missing : "middle", "column", "row", or a number
-        What a missing value, or a text that is no number, becomes: the middle of the range, the middle and a 1 in a
-        column of its own, nothing (the whole row is ignored in a fit), or this number.
-    released : bool
-        Whether the range came out of a fit, which accounted for it.
-
-    Examples
-    --------
-    >>> Number((17, 90)).column_names("age")
-    ('age',)
-    """
-
-    range: Range | str
-    within: Range | None = None
-    outside: str = "clip"
-    missing: float | str = "middle"
-    released: bool = False
-
-    def __post_init__(self) -> None:
-        """Check every word and number."""
-        one_of("outside", self.outside, ("clip", "missing"))
-        if isinstance(self.range, str):
-            one_of("range", self.range, ("private",))
-            if self.within is not None:
-                object.__setattr__(self, "within", interval("within", self.within, narrowest=1e-6))
-        else:
-            object.__setattr__(self, "range", interval("range", self.range))
-            if self.within is not None:
-                raise InvalidParameter('within goes with range = "private".')
-        if isinstance(self.missing, str):
-            one_of("missing", self.missing, ("middle", "column", "row"))
-        else:
-            object.__setattr__(self, "missing", finite("missing", self.missing))
-        if not isinstance(self.released, bool) or (self.released and self.private):
-            raise InvalidParameter("released must be true or false, and goes with a range of numbers.")
-
-    @property
-    def private(self) -> bool:
-        """Whether a fit finds the range itself, with a share of its privacy budget."""
-        return isinstance(self.range, str)
-
-    @property
-    def bounds(self) -> Range:
-        """The range as two numbers."""
-        if isinstance(self.range, str):
-            raise InvalidParameter("a private range is known after a fit only.")
-        return self.range
-
-    @property
-    def candidates(self) -> tuple[float, ...]:
-        """Where the ends of a private range may lie, in rising order."""
-        if self.within is not None:
-            low, high = self.within
-            return tuple(low + (high - low) * step / _EVEN_CANDIDATES for step in range(_EVEN_CANDIDATES + 1))
-        return (*(-size for size in reversed(_MAGNITUDES)), 0.0, *_MAGNITUDES)
-
-    def column_names(self, name: str) -> tuple[str, ...]:
-        """Names of the columns in an encoded row."""
-        return (name, f"{name}: missing") if self.missing == "column" else (name,)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from typing import Any
 from dperm.errors import InvalidParameter
 from dperm.files import read_text
 from dperm.printable import one_line
-from dperm.schema.columns import Bins, Category, Column, Number
+from dperm.schema.columns import Bins, Category, Column
+from dperm.schema.number import Number
 from dperm.schema.table import Amount, Classes, Schema, Target
 
 _MOST_BYTES = 2**24
@@ -46,7 +47,9 @@ def schema_from_dict(content: Any) -> Schema:
     if "target" not in content or not isinstance(content.get("columns"), Mapping):
         raise InvalidParameter("a schema needs a [target] and at least one [columns.NAME].")
     facts = _table(
-        "[table]", content.get("table", {}), {"n", "missing", "header", "separator", "row_norm", "range_share"}
+        "[table]",
+        content.get("table", {}),
+        {"n", "missing", "header", "separator", "row_norm", "range_share", "encode", "interactions"},
     )
     columns = {name: _named(f"[columns.{name}]", _column, text) for name, text in content["columns"].items()}
     derived = content.get("derived_from_data", False)
@@ -58,8 +61,9 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
     facts = {name: getattr(schema, name) for name in ("n", "missing", "header", "row_norm")}
     if schema.private_ranges:
         facts["range_share"] = schema.range_share
-    if schema.separator != ",":
-        facts["separator"] = schema.separator
+    for name, default in (("separator", ","), ("encode", "auto"), ("interactions", 0)):
+        if getattr(schema, name) != default:
+            facts[name] = getattr(schema, name)
     content = {
         "table": {name: _plain(value) for name, value in facts.items() if value not in (None, ())},
         "target": _settings(schema.target),
@@ -87,6 +91,8 @@ def _named(place: str, build: Callable[[str, Any], Any], content: Any) -> Any:
 
 def _column(place: str, content: Any) -> Column:
     chosen = [key for key in ("range", "bins", "values") if isinstance(content, Mapping) and key in content]
+    if chosen == ["range", "bins"] and isinstance(content["bins"], str):
+        chosen = ["range"]  # where the bins of a number are cut
     if len(chosen) != 1:
         raise InvalidParameter("a column has a range, or bins, or values: just one of them.")
     if chosen == ["bins"]:
@@ -110,7 +116,7 @@ def _settings(part: Column | Target) -> dict[str, Any]:
     for entry in fields(part):
         value = getattr(part, entry.name)
         if value != entry.default:
-            settings["bins" if entry.name == "edges" else entry.name] = _plain(value)
+            settings["bins" if isinstance(part, Bins) and entry.name == "edges" else entry.name] = _plain(value)
     return settings
 
 

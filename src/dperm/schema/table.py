@@ -7,7 +7,9 @@ from typing import Any
 
 from dperm.errors import InvalidParameter
 from dperm.schema.checks import Range, as_text, check_name, sequence, spellings, texts
-from dperm.schema.columns import Column, Number
+from dperm.schema.columns import Column
+from dperm.schema.crosses import COLUMNS, CROSS_ENTRY, MOST_CROSSES, Cross, draw_crosses
+from dperm.schema.number import ENCODINGS, Number
 from dperm.validation import count, finite, one_of, positive
 
 # What may stand between the fields of a CSV file.
@@ -101,6 +103,10 @@ class Schema:
         Clip encoded rows to this l2 norm, if it is less than the exact bound √(number of columns).
     range_share : float
         The share of ε that all private ranges alone would spend; together with the fit they spend less than the sum.
+    encode : {"auto", "linear", "bins"}
+        How numbers become entries of a row, where a column does not say; "auto" decides when a fit is planned.
+    interactions : int
+        How many crosses of three columns, drawn by a public hash of their names, a row has beside its columns.
     derived_from_data : bool
         Whether the numbers were read from a table, and are not known to be public: `fit` refuses such a schema.
 
@@ -120,6 +126,8 @@ class Schema:
     separator: str = ","
     row_norm: float | None = None
     range_share: float = 0.25
+    encode: str = "auto"
+    interactions: int = 0
     derived_from_data: bool = False
 
     def __post_init__(self) -> None:
@@ -147,8 +155,18 @@ class Schema:
             positive("row_norm", self.row_norm)
         if not 0.0 < finite("range_share", self.range_share) <= 0.9:
             raise InvalidParameter(f"range_share must lie in (0, 0.9], got {self.range_share!r}.")
+        one_of("encode", self.encode, ENCODINGS)
+        self._check_interactions()
         if not isinstance(self.derived_from_data, bool):
             raise InvalidParameter("derived_from_data must be true or false.")
+
+    def _check_interactions(self) -> None:
+        if self.interactions == 0 and not isinstance(self.interactions, bool):
+            return
+        k = len(self.columns)
+        most = min(MOST_CROSSES, math.comb(k, min(COLUMNS, k)) if k > 1 else 0)
+        if count("interactions", self.interactions) > most:
+            raise InvalidParameter(f"{k} columns can have at most {most} interactions, got {self.interactions}.")
 
     def __hash__(self) -> int:
         """Schemas are compared by value; the columns' names are enough to tell most apart."""
@@ -164,8 +182,14 @@ class Schema:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of the columns of an encoded row."""
-        return tuple(name for key, column in self.columns.items() for name in column.column_names(key))
+        """Names of the columns of an encoded row: those of every column, then those of the interactions."""
+        own = tuple(name for key, column in self.columns.items() for name in column.column_names(key))
+        return (*own, *(name for cross in self.crosses for name in cross.column_names()))
+
+    @property
+    def crosses(self) -> tuple[Cross, ...]:
+        """The interactions."""
+        return draw_crosses(self.columns, self.interactions)
 
     @property
     def n_features(self) -> int:
@@ -174,8 +198,8 @@ class Schema:
 
     @property
     def largest_norm(self) -> float:
-        """√(number of columns): the norm of the longest row that a table can give, exactly."""
-        return math.sqrt(len(self.columns))
+        """√(number of columns): the norm of the longest row that a table can give, exactly; more with interactions."""
+        return math.sqrt(len(self.columns) + self.interactions * CROSS_ENTRY**2)
 
     @property
     def bound(self) -> float:
@@ -185,10 +209,31 @@ class Schema:
     @property
     def private_ranges(self) -> dict[str, Number]:
         """The columns whose range a fit must find, the target's among them."""
-        found = {name: column for name, column in self.columns.items() if isinstance(column, Number) and column.private}
+        found = {name: column for name, column in self.numbers.items() if column.private}
         if isinstance(self.target, Amount) and self.target.number.private:
             found[self.target.column] = self.target.number
         return found
+
+    @property
+    def decided(self) -> bool:
+        """Whether a fit has nothing to find or to decide before it can encode a row."""
+        encoded = all(column.encode == "linear" or column.binned for column in self.numbers.values())
+        return encoded and not self.private_ranges and not self.private_edges
+
+    @property
+    def private_edges(self) -> tuple[str, ...]:
+        """The columns whose bins a fit must find."""
+        return tuple(name for name, column in self.numbers.items() if column.private_edges)
+
+    @property
+    def released_edges(self) -> tuple[str, ...]:
+        """The columns whose bins came out of a fit."""
+        return tuple(name for name, column in self.numbers.items() if column.edges is not None)
+
+    @property
+    def numbers(self) -> dict[str, Number]:
+        """The numeric columns with a range."""
+        return {name: column for name, column in self.columns.items() if isinstance(column, Number)}
 
     @property
     def released_ranges(self) -> tuple[str, ...]:
@@ -198,13 +243,17 @@ class Schema:
 
     def with_ranges(self, ranges: Mapping[str, Range]) -> "Schema":
         """The schema with ranges that were released."""
-        columns = {
+        found = {
             name: replace(column, range=ranges[name], within=None, released=True)
-            if isinstance(column, Number) and name in ranges
-            else column
-            for name, column in self.columns.items()
+            for name, column in self.numbers.items()
+            if name in ranges
         }
         target = self.target
         if isinstance(target, Amount) and target.column in ranges:
             target = replace(target, range=ranges[target.column], within=None, released=True)
-        return replace(self, columns=columns, target=target)
+        return replace(self, columns={**self.columns, **found}, target=target)
+
+    def with_edges(self, edges: Mapping[str, tuple[float, ...]]) -> "Schema":
+        """The schema with bins that were released."""
+        found = {name: replace(self.numbers[name], edges=cuts) for name, cuts in edges.items()}
+        return replace(self, columns={**self.columns, **found})

@@ -1,5 +1,6 @@
 """The oracle: answers what the plan accounted for, with noise, and nothing else."""
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter, PlanExceeded
+from dperm.mechanisms import HistogramQuery, RangeQuery
 from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
+from dperm.schema import Schema
+from dperm.schema.binning import cell_edges, quantile_cuts
 from dperm.trusted.answers import Asked, answer_to
 from dperm.trusted.noise import Noise, Randomness
 from dperm.trusted.row_facts import warn_about
@@ -90,15 +94,39 @@ class Oracle:
         """Randomness for public choices, independent of the noise."""
         return self._randomness.public_coin
 
-    def find_ranges(self) -> dict[str, tuple[float, float]]:
-        """Ask for the plan's private ranges, and encode rows with them from here on."""
-        plan, ranges = self._calibrated.plan, {}
-        for column, item in zip(plan.private_ranges, plan.ranges, strict=True):
-            low, high = self.ask(item)
-            ranges[column] = (float(low), float(high))
-        if ranges:
-            self._sums = self._sums_over(self._sums.source.with_ranges(ranges))
-        return ranges
+    def complete(self, schema: Schema | None) -> Schema | None:
+        """Ask for the plan's private ranges and bins, and encode rows by the schema with them from here on.
+
+        Parameters
+        ----------
+        schema : Schema or None
+            What the source encodes rows by.
+        """
+        for item in self._calibrated.plan.ranges:
+            if schema is None:
+                raise InvalidParameter("private ranges and bins need a schema.")
+            answer = self.ask(item)
+            if isinstance(item.query, HistogramQuery):
+                schema = schema.with_edges(self._cuts(item.query, answer, schema, self._deviation(item)))
+            elif isinstance(item.query, RangeQuery):
+                schema = schema.with_ranges({item.query.column: (float(answer[0]), float(answer[1]))})
+            self._sums = self._sums_over(self._sums.source.with_schema(schema))
+        return schema
+
+    @staticmethod
+    def _cuts(query: HistogramQuery, counts: Array, schema: Schema, deviation: float) -> dict[str, tuple[float, ...]]:
+        """Where the bins are cut, from noisy counts alone."""
+        cuts, first = {}, 0
+        for name in query.columns:
+            column = schema.numbers[name]
+            last = first + cell_edges(column.bounds).size + 1
+            cuts[name] = quantile_cuts(counts[first:last], column.bounds, column.n_bins or 0, deviation)
+            first = last
+        return cuts
+
+    def _deviation(self, item: PlannedQuery) -> float:
+        """Standard deviation of the noise on one number of the answer."""
+        return self._calibrated.sigma(item) * (math.sqrt(2.0) if item.query.distribution == "Laplace" else 1.0)
 
     def warn_about_rows(self) -> None:
         """Show whoever called the fit what is wrong with its rows; nothing of it is kept, and nothing depends on it."""

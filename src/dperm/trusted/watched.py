@@ -4,7 +4,7 @@ Nothing here may see sensitive rows: what is kept is exact. `dperm.audit` hands 
 """
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
+from dperm.schema import Schema
+from dperm.schema.binning import cell_edges
 from dperm.trusted.noise import Noise, Randomness
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.sources.arrays import ArraySource
-from dperm.trusted.sources.base import Range, Source
+from dperm.trusted.sources.base import Source
 
 Array = NDArray[np.float64]
 
@@ -64,13 +66,22 @@ class _MadeUpSource(ArraySource):
     def __init__(self, X: Array, y: Array) -> None:
         super().__init__(X, y)
         self._first = np.asarray(X)[:, 0]
+        self._schema: Schema | None = None
 
     def numbers(self, column: str) -> Iterator[Array]:
         """Far above, far below, or missing."""
         yield np.where(np.isnan(self._first), np.nan, np.copysign(1e300, self._first))
 
-    def with_ranges(self, ranges: Mapping[str, Range]) -> Source:
+    def cell_counts(self, column: str) -> Iterator[Array]:
+        """In the last cell, in the first, or missing."""
+        n_cells = 2 if self._schema is None else cell_edges(self._schema.numbers[column].bounds).size + 1
+        counts, below = np.zeros(n_cells), np.signbit(self._first[~np.isnan(self._first)])
+        counts[0], counts[-1] = np.sum(below), np.sum(~below)
+        yield counts
+
+    def with_schema(self, schema: Schema) -> Source:
         """The rows are encoded already."""
+        self._schema = schema
         return self
 
 

@@ -158,6 +158,11 @@ def _labels(schema: Schema | None, names: list[str]) -> Iterator[tuple[str, list
     for key, column in schema.columns.items():
         entries = column.column_names(key)
         yield ("", [key]) if len(entries) == 1 and entries[0] == key else (key, [_short(key, name) for name in entries])
+    for cross in schema.crosses:
+        yield (
+            " × ".join(cross.columns),
+            [name.replace(" [", ": level ").replace("]", "") for name in cross.column_names()],
+        )
 
 
 def _short(key: str, name: str) -> str:
@@ -167,11 +172,15 @@ def _short(key: str, name: str) -> str:
     --------
     >>> _short("smokes", "smokes = no"), _short("smokes", "smokes: missing"), _short("gain", "gain < 1")
     ('no', '(missing)', 'gain < 1')
+    >>> _short("age", "age at 17")
+    'at 17'
     """
     if name == key:
         return "(value)"
     if name.startswith(f"{key} = "):
         return name.removeprefix(f"{key} = ")
+    if name.startswith(f"{key} at "):
+        return name.removeprefix(f"{key} ")
     return f"({name.removeprefix(f'{key}: ')})" if name.startswith(f"{key}: ") else name
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from dperm.schema import Amount, Bins, Category, Classes, Column, Number, Schema
 from dperm.schema.checks import as_text
+from dperm.schema.crosses import CROSS_ENTRY, LEVELS
 from dperm.schema.table import Target
 
 
@@ -47,6 +48,12 @@ def one_in(delta: float) -> str:
 def column_rule(column: Column) -> str:
     """What a column declares: its range or its categories, and what they become."""
     match column:
+        case Number() if column.binned:
+            low, *inner, high = map(plain, column.knots)
+            return (
+                f"A number from {low} to {high}, in {column.n_bins} bins cut at {', '.join(inner)}. It has an entry at "
+                "each end of its bin, the larger the nearer; at an end itself the entry there is 1."
+            )
         case Number():
             low, high = map(plain, column.bounds)
             return f"A number from {low} to {high}. It becomes an entry from −1 to 1."
@@ -120,6 +127,7 @@ class Rule:
     sentences: tuple[str, ...]
     declared: list[str]
     released: bool
+    released_bins: bool = False
     is_target: bool = False
 
 
@@ -131,9 +139,22 @@ def schema_rules(schema: Schema) -> list[Rule]:
             (column_rule(column), outside_rule(column), missing_rule(column)),
             values_of(column),
             name in schema.released_ranges,
+            name in schema.released_edges,
         )
         for name, column in schema.columns.items()
     ]
+    if schema.crosses:
+        rules.append(
+            Rule(
+                f"{schema.interactions} interactions",
+                (
+                    f"Every column of an interaction is put into one of {LEVELS} levels: neighbouring bins together, "
+                    f"categories by a public hash. The entry of the levels that a row has is {CROSS_ENTRY:g}.",
+                ),
+                [" × ".join(cross.columns) for cross in schema.crosses],
+                released=False,
+            )
+        )
     target = schema.target
     released = target.column in schema.released_ranges
     return [*rules, Rule(target.column, (target_rule(target),), values_of(target), released, is_target=True)]

@@ -1,7 +1,7 @@
 """What a source of rows is."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
 from dperm.errors import InvalidParameter
 from dperm.problem import Problem
+from dperm.schema import Schema
 from dperm.trusted.block import Block
 
 Array = NDArray[np.float64]
-Range = tuple[float, float]
 
 
 class Source(ABC):
@@ -40,11 +40,13 @@ class Source(ABC):
         """The values of one column, block by block, NaN where there is none: for private ranges."""
         raise InvalidParameter(f"these rows have no schema, so {column!r} has no range to find.")
 
-    def with_ranges(self, ranges: Mapping[str, Range]) -> "Source":
-        """The same rows, encoded with ranges that were released."""
-        if ranges:
-            raise InvalidParameter("these rows have no schema, so no range belongs to them.")
-        return self
+    def cell_counts(self, column: str) -> Iterator[Array]:
+        """How many values of a column are in every fine cell of its range, block by block: for private bins."""
+        raise InvalidParameter(f"these rows have no schema, so {column!r} has no bins to find.")
+
+    def with_schema(self, schema: Schema) -> "Source":
+        """The same rows, encoded by this schema."""
+        raise InvalidParameter("these rows have no schema, so no other belongs to them.")
 
     def __reduce__(self) -> Any:
         """Rows are not to be written anywhere."""

@@ -1,15 +1,16 @@
 """A source with made-up rows after its own, for audits by one fit."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dperm.problem import Problem
+from dperm.schema import Schema
 from dperm.trusted.block import Block
 from dperm.trusted.sources.arrays import ArraySource
-from dperm.trusted.sources.base import Range, Source
+from dperm.trusted.sources.base import Source
 
 Array = NDArray[np.float64]
 
@@ -47,8 +48,12 @@ class WithCanaries(Source):
         """Private ranges are found on the sensitive rows."""
         return self._source.numbers(column)
 
-    def with_ranges(self, ranges: Mapping[str, Range]) -> Source:
-        """The same with ranges that were released."""
+    def cell_counts(self, column: str) -> Iterator[Array]:
+        """So are private bins."""
+        return self._source.cell_counts(column)
+
+    def with_schema(self, schema: Schema) -> Source:
+        """The same rows under another schema; the made-up ones are encoded already."""
         other = WithCanaries.__new__(WithCanaries)
-        other._source, other._canaries = self._source.with_ranges(ranges), self._canaries
+        other._source, other._canaries = self._source.with_schema(schema), self._canaries
         return other

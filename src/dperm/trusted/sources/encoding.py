@@ -1,10 +1,12 @@
 """From a table to bounded rows, by a schema alone: nothing is learned from the values.
 
-Every column of the schema becomes one block of the row, and at most one entry of a block is not 0, of size at most 1.
-So a row of k columns has norm at most √k, whatever the table holds.
+Every column of the schema becomes one block of the row, of norm at most 1: one entry of size at most 1, or two at the
+ends of a bin. So a row of k columns has norm at most √k, whatever the table holds. Every interaction adds one entry of
+a fixed size.
 """
 
 from collections.abc import Mapping, Set
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,17 @@ from scipy import sparse
 from dperm.errors import InvalidParameter
 from dperm.schema import Amount, Bins, Category, Classes, Column, Number, Schema
 from dperm.schema.checks import as_text
+from dperm.schema.crosses import CROSS_ENTRY, LEVELS, Cross
 from dperm.trusted.sources.columns import Columns, as_arrow, as_numbers, as_words
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-# Wider rows are kept sparse: they hold one number a column of the schema.
+# Wider rows are kept sparse: they hold one or two numbers a column of the schema.
 _WIDEST_DENSE = 64
+
+# Takes what rounding may add, at most 4 · 2⁻⁵³, off the norm of two entries.
+_ROUNDED_DOWN = 1.0 - 2.0**-50
 
 
 def count_rows(table: Any) -> int:
@@ -31,7 +37,7 @@ def count_rows(table: Any) -> int:
 def check_table(table: Any, y: Any, schema: Schema) -> None:
     """Raise if a column is missing, named twice, or of a type that cannot be encoded: public facts, and no value."""
     count_rows(table)  # raises for what is no table
-    anywhere = schema.with_ranges(dict.fromkeys(schema.private_ranges, (0.0, 1.0)))
+    anywhere = _linear(schema)
     empty = table.slice(0, 0) if hasattr(table, "slice") else table.head(0)
     encode_rows(empty, anywhere, fitting=True)
     if y is None:
@@ -44,6 +50,15 @@ def check_table(table: Any, y: Any, schema: Schema) -> None:
         raise InvalidParameter("the target must have one dimension.")
     if len(y) != count_rows(table):
         raise InvalidParameter(f"the table has {count_rows(table)} rows and the target {len(y)}.")
+
+
+def _linear(schema: Schema) -> Schema:
+    """The same columns with ranges that are known and no bins: enough to look at types."""
+    numbers = dict.fromkeys(schema.numbers, Number((0.0, 1.0)))
+    target = (
+        replace(schema.target, range=(0.0, 1.0), within=None) if isinstance(schema.target, Amount) else schema.target
+    )
+    return replace(schema, columns={**schema.columns, **numbers}, target=target)
 
 
 def _is_nested(value: Any) -> bool:
@@ -64,17 +79,43 @@ def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:
         encoded without the value instead.
     """
     columns = Columns(table)
-    n_rows, n_blocks = len(columns), len(schema.columns)
-    places, values = np.empty((n_rows, n_blocks), dtype=np.intp), np.empty((n_rows, n_blocks))
-    dropped, first = np.zeros(n_rows, dtype=bool), 0
-    for block, (name, column) in enumerate(schema.columns.items()):
-        place, value, drop = _encode_column(columns.arrow(name), name, column, schema.missing)
-        places[:, block], values[:, block] = first + place, value
+    dropped, first = np.zeros(len(columns), dtype=bool), 0
+    all_places, all_values, blocks = [], [], {}
+    for name, column in schema.columns.items():
+        places, values, drop = _encode_column(columns.arrow(name), name, column, schema.missing)
+        blocks[name] = (places, values)
+        all_places.append(first + places)
+        all_values.append(values)
         dropped |= drop
         first += len(column.column_names(name))
+    for cross in schema.crosses:
+        all_places.append(first + _cell(cross, schema, blocks)[:, None])
+        all_values.append(np.full((len(columns), 1), CROSS_ENTRY))
+        first += cross.n_cells
+    places, values = np.concatenate(all_places, axis=1), np.concatenate(all_values, axis=1)
     if fitting:
         values[dropped] = np.nan
     return _matrix(places, values, first)
+
+
+def _cell(cross: Cross, schema: Schema, blocks: Mapping[str, tuple[Places, Array]]) -> Places:
+    """Which cell of a cross every row is in: the levels of its columns as digits."""
+    total: Any = 0
+    for digit, name in enumerate(cross.columns):
+        column, (places, values) = schema.columns[name], blocks[name]
+        total = total + LEVELS**digit * _levels(cross, name, column, places, values)
+    return np.asarray(total, dtype=np.intp)
+
+
+def _levels(cross: Cross, name: str, column: Column, places: Places, values: Array) -> Places:
+    """The level of a column: of its nearest entry, or of a linear number itself; of nothing the first."""
+    width = len(column.column_names(name))
+    if isinstance(column, Number) and not column.binned:
+        number = np.floor((values[:, 0] + 1.0) / 2.0 * LEVELS).astype(np.intp)
+        return np.where(places[:, 0] > 0, 0, np.minimum(number, LEVELS - 1))
+    nearest = np.take_along_axis(places, values.argmax(axis=1)[:, None], axis=1)[:, 0]
+    levels = np.asarray(cross.levels(name, width, ordered=not isinstance(column, Category)))[nearest]
+    return np.where(values.any(axis=1), levels, 0)
 
 
 def target_column(table: Any, y: Any, schema: Schema) -> Any:
@@ -113,20 +154,42 @@ def _label_numbers(column: Any, target: Classes) -> Array:
 
 
 def _encode_column(column: Any, name: str, rule: Column, missing: tuple[str, ...]) -> tuple[Places, Array, Any]:
-    """Place and value of the block's one entry, and whether the row is ignored."""
+    """Places and values of a block's entries, a row each, and whether the row is ignored."""
     match rule:
+        case Number() if rule.binned:
+            return _encode_knots(as_numbers(column, name, missing), rule)
         case Number():
-            return _encode_number(as_numbers(column, name, missing), rule)
+            places, values, drop = _encode_number(as_numbers(column, name, missing), rule)
         case Bins():
-            return _encode_bins(as_numbers(column, name, missing), rule)
+            places, values, drop = _encode_bins(as_numbers(column, name, missing), rule)
         case Category():
-            return _encode_category(*as_words(column, name), rule, missing)
+            places, values, drop = _encode_category(*as_words(column, name), rule, missing)
+    return places[:, None], values[:, None], drop
+
+
+def within_range(numbers: Array, rule: Number) -> Array:
+    """The numbers, NaN for those out of range where they count as missing."""
+    low, high = rule.bounds
+    return np.where((numbers < low) | (numbers > high), np.nan, numbers) if rule.outside == "missing" else numbers
+
+
+def _encode_knots(numbers: Array, rule: Number) -> tuple[Places, Array, Any]:
+    """Two entries, at the ends of the bin that a number is in, of norm 1 together: (1 − t, t) scaled."""
+    numbers, knots = within_range(numbers, rule), np.asarray(rule.knots)
+    absent = np.isnan(numbers)
+    inside = np.clip(np.where(absent, _stand_in(rule), numbers), *rule.bounds)
+    bin_of = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, knots.size - 2)
+    t = np.clip((inside - knots[bin_of]) / (knots[bin_of + 1] - knots[bin_of]), 0.0, 1.0)
+    values = np.stack([1.0 - t, t], axis=1)
+    values *= _ROUNDED_DOWN / np.sqrt((values**2).sum(axis=1, keepdims=True))
+    places = np.stack([bin_of, bin_of + 1], axis=1)
+    if rule.missing == "column":
+        places[absent], values[absent] = (knots.size - 1, knots.size), (0.0, 1.0)
+    return places, values, absent & (rule.missing == "row")
 
 
 def _encode_number(numbers: Array, rule: Number) -> tuple[Places, Array, Any]:
-    low, high = rule.bounds
-    if rule.outside == "missing":
-        numbers = np.where((numbers < low) | (numbers > high), np.nan, numbers)
+    (low, high), numbers = rule.bounds, within_range(numbers, rule)
     absent = np.isnan(numbers)
     places = np.zeros(numbers.size, dtype=np.intp)
     values = _scaled(np.where(absent, _stand_in(rule), numbers), low, high)
@@ -182,10 +245,10 @@ def _lookup(table: list[int], codes: Places, absent: int) -> Places:
 
 
 def _matrix(places: Places, values: Array, n_columns: int) -> Any:
-    n_rows, n_blocks = places.shape
+    n_rows, n_entries = places.shape
     if n_columns <= _WIDEST_DENSE:
         dense = np.zeros((n_rows, n_columns))
         np.put_along_axis(dense, places, values, axis=1)
         return dense
-    starts = np.arange(n_rows + 1) * n_blocks
+    starts = np.arange(n_rows + 1) * n_entries
     return sparse.csr_matrix((values.ravel(), places.ravel(), starts), shape=(n_rows, n_columns))

@@ -1,6 +1,6 @@
 """Rows of a table that a schema describes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from dperm.problem import Problem
 from dperm.schema import Amount, Schema
+from dperm.schema.binning import cell_counts
 from dperm.trusted.block import Block
 from dperm.trusted.row_facts import count_outside
-from dperm.trusted.sources.base import InMemorySource, Range, check_weights
+from dperm.trusted.sources.base import InMemorySource, check_weights
 from dperm.trusted.sources.columns import Columns, as_numbers
 from dperm.trusted.sources.encoding import (
     check_table,
@@ -20,6 +21,7 @@ from dperm.trusted.sources.encoding import (
     encode_target,
     label_numbers,
     target_numbers,
+    within_range,
 )
 from dperm.trusted.sources.labels import weights_by_class
 
@@ -69,11 +71,15 @@ class TableSource(InMemorySource):
         else:
             yield as_numbers(Columns(self._table).arrow(column), column, self._schema.missing)
 
-    def with_ranges(self, ranges: Mapping[str, Range]) -> "TableSource":
-        """The same table under the schema with these ranges."""
-        return TableSource(
-            self._table, self._y, self._schema.with_ranges(ranges), self._class_weights, self._weights
-        )  # fmt: skip
+    def cell_counts(self, column: str) -> Iterator[Array]:
+        """Counts over the range that the schema has now."""
+        rule = self._schema.numbers[column]
+        for numbers in self.numbers(column):
+            yield cell_counts(within_range(numbers, rule), rule.bounds)
+
+    def with_schema(self, schema: Schema) -> "TableSource":
+        """The same table under another schema."""
+        return type(self)(self._table, self._y, schema, self._class_weights, self._weights)
 
     def _read(self, problem: Problem) -> Block:
         weights = self._weights

@@ -1,0 +1,90 @@
+"""Where the bins of numeric columns are cut, found with a small share of the budget."""
+
+import math
+from dataclasses import dataclass
+
+from dperm.accounting.curve import gaussian_mu
+from dperm.accounting.events import Event, Gaussian, Pure
+from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.errors import InvalidParameter
+from dperm.mechanisms.base import Query
+from dperm.mechanisms.setting import Setting
+from dperm.validation import one_of, positive
+
+# The share of the fit's precision (of μ², or of a pure ε) that all histograms together cost: the solver's noise grows
+# by 2 %, and quantiles of a few thousand rows are known to a few per cent.
+HISTOGRAM_SHARE = 0.04
+
+
+@dataclass(frozen=True)
+class HistogramQuery(Query):
+    """Fine histograms of numeric columns over their ranges, as one vector of counts. Proof: docs/proofs/histogram.md.
+
+    Parameters
+    ----------
+    setting : Setting
+        Of the fit that the bins are for; the adjacency matters.
+    columns : tuple of str
+        Whose histograms.
+    scale : float
+        Scale of the noise over the sensitivity, fixed before the plan is calibrated.
+    distribution : {"Gaussian", "Laplace"}
+        How the noise is distributed; Laplace for a guarantee with δ = 0.
+
+    Guarantees
+    ----------
+    A row is in at most one cell of each of k columns. So one row more or less moves the counts by at most √k in the
+    l2 norm and k in the l1 norm; one row replaced by √(2k) and 2k.
+    """
+
+    columns: tuple[str, ...]
+    scale: float
+    distribution: str = "Gaussian"
+
+    n_points = 0
+
+    def __post_init__(self) -> None:
+        """There must be a column, and noise."""
+        positive("scale", self.scale)
+        one_of("distribution", self.distribution, ("Gaussian", "Laplace"))
+        if not self.columns:
+            raise InvalidParameter("a histogram query needs at least one column.")
+
+    @property
+    def sensitivity(self) -> float:
+        """Of all counts: in the l2 norm for Gaussian noise, in the l1 norm for Laplace noise."""
+        cells_moved = len(self.columns) * self.setting.adjacency.records_moved
+        return float(cells_moved) if self.distribution == "Laplace" else math.sqrt(cells_moved) * (1.0 + 1e-15)
+
+    @property
+    def gradients_per_row(self) -> float:
+        """None."""
+        return 0.0
+
+    def event(self, noise_multiplier: float) -> Event:
+        """What the counts cost."""
+        if self.distribution == "Laplace":
+            return Pure(1.0 / noise_multiplier * (1.0 + 1e-15))
+        # Events want the noise relative to one record, and double it under replace_one; the sensitivity has that in it.
+        return Gaussian(noise_multiplier * self.setting.adjacency.records_moved)
+
+
+def histogram_scale(guarantee: Guarantee) -> float:
+    """The noise multiplier with which all histograms together cost their share of a guarantee."""
+    if guarantee.delta == 0.0:
+        return 1.0 / (HISTOGRAM_SHARE * guarantee.epsilon) * (1.0 + 1e-11)
+    return 1.0 / (math.sqrt(HISTOGRAM_SHARE) * gaussian_mu(guarantee)) * (1.0 + 1e-11)
+
+
+def histogram_query(columns: tuple[str, ...], setting: Setting, guarantee: Guarantee) -> HistogramQuery:
+    """The query that a fit asks for its bins."""
+    distribution = "Laplace" if guarantee.delta == 0.0 else "Gaussian"
+    return HistogramQuery(setting, columns, histogram_scale(guarantee), distribution)
+
+
+def count_deviation(n_columns: int, adjacency: Adjacency, guarantee: Guarantee) -> float:
+    """Standard deviation of the noise on one count of so many columns."""
+    moved = n_columns * adjacency.records_moved
+    if guarantee.delta == 0.0:
+        return math.sqrt(2.0) * moved * histogram_scale(guarantee)
+    return math.sqrt(moved) * histogram_scale(guarantee)
