@@ -2,12 +2,11 @@
 
 from typing import Any
 
+import rows
+from data import Data
 from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
-
-import rows
-from data import Data
 
 
 def linear(data: Data) -> float:

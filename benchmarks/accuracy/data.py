@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from about import ABOUT
+from results import ROOT
 from scipy import sparse
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 FOLDER = Path(os.environ.get("DPERM_DATA", ROOT.parent / "shared" / "data"))
 SPLIT_SEED = 1
 
@@ -34,7 +35,7 @@ class Data:
     Attributes
     ----------
     name : str
-        Among `NAMES`.
+        As on the page.
     measure : {"AUC", "accuracy", "R²"}
         What is measured on the test rows: the higher, the better.
     train, test : DataFrame or CSR matrix
@@ -69,20 +70,6 @@ class Data:
         return float(judge(self.y_test, predictions))
 
 
-# What the page says about each.
-ABOUT = {
-    "adult": ("Adult", "income above 50 000 dollars; the published training and test files"),
-    "covertype-2": ("Covertype, class 2", "lodgepole pine or not; a random split"),
-    "covertype-7": ("Covertype, 7 classes", "the cover type; the same split"),
-    "letter": ("Letter", "26 letters; the first 16 000 rows train, as its publishers do"),
-    "california": ("California housing", "the price of a house; a random split, a fifth for testing"),
-    "bike": ("Bike sharing", "rentals an hour; a random split, a fifth for testing"),
-    "rcv1": ("RCV1, small", "one of two topics, from a subset with far more columns than rows; its own split"),
-    "a9a": ("a9a", "Adult as binary columns, without a schema; its own split"),
-}
-NAMES = tuple(ABOUT)
-
-
 def file(name: str) -> Path:
     """A file of the folder, or a sentence that says where it should be."""
     path = FOLDER / name
@@ -97,13 +84,11 @@ def load(name: str, quick: bool = False) -> Data:
     return _LOADERS[name](quick)
 
 
-def _table(
-    name: str, measure: str, schema: str, train: pd.DataFrame, test: pd.DataFrame, target: Any = None
-) -> Data:
+def _table(name: str, schema: str, train: pd.DataFrame, test: pd.DataFrame, target: Any = None) -> Data:
     content = tomllib.loads((HERE / "schemas" / f"{schema}.toml").read_text(encoding="utf-8"))
     target = content["target"] if target is None else target
     y, y_test = (_target(table[target["column"]], target) for table in (train, test))
-    return Data(name, measure, train, test, y, y_test, content["columns"], target, content.get("table", {}))
+    return Data(name, ABOUT[name][2], train, test, y, y_test, content["columns"], target, content.get("table", {}))
 
 
 def _target(values: pd.Series, target: dict[str, Any]) -> Any:
@@ -126,7 +111,7 @@ def _adult(quick: bool) -> Data:
         pd.read_csv(ROOT / "examples" / "adult" / file, names=names, skipinitialspace=True, comment="|")
         for file in ("adult.data.xz", "adult.test.xz")
     )
-    return _table("adult", "AUC", "adult", train, test)
+    return _table("adult", "adult", train, test)
 
 
 def _covertype(quick: bool) -> pd.DataFrame:
@@ -139,17 +124,17 @@ def _covertype(quick: bool) -> pd.DataFrame:
 
 def _covertype_2(quick: bool) -> Data:
     target = {"column": "cover", "classes": [[1, 3, 4, 5, 6, 7], [2]]}
-    return _table("covertype-2", "AUC", "covertype", *_covertype(quick), target)
+    return _table("covertype-2", "covertype", *_covertype(quick), target)
 
 
 def _covertype_7(quick: bool) -> Data:
-    return _table("covertype-7", "accuracy", "covertype", *_covertype(quick))
+    return _table("covertype-7", "covertype", *_covertype(quick))
 
 
 def _letter(quick: bool) -> Data:
     names = tomllib.loads((HERE / "schemas" / "letter.toml").read_text(encoding="utf-8"))["table"]["header"]
     table = pd.read_csv(file("letter_recognition.data.xz"), names=names)
-    return _table("letter", "accuracy", "letter", table[:16_000], table[16_000:].reset_index(drop=True))
+    return _table("letter", "letter", table[:16_000], table[16_000:].reset_index(drop=True))
 
 
 def _california(quick: bool) -> Data:
@@ -157,16 +142,16 @@ def _california(quick: bool) -> Data:
         names = list(tomllib.loads((HERE / "schemas" / "california.toml").read_text(encoding="utf-8"))["columns"])
         table = pd.DataFrame(stored["X"], columns=names)
         table["value"] = stored["y"]
-    return _table("california", "R²", "california", *_split(table, 16_512, 4_128))
+    return _table("california", "california", *_split(table, 16_512, 4_128))
 
 
 def _bike(quick: bool) -> Data:
-    return _table("bike", "R²", "bike", *_split(pd.read_csv(file("bike_hour.csv.xz")), 13_903, 3_476))
+    return _table("bike", "bike", *_split(pd.read_csv(file("bike_hour.csv.xz")), 13_903, 3_476))
 
 
 def _rcv1(quick: bool) -> Data:
     (train, y), (test, y_test) = (_vowpal(file(name)) for name in ("rcv1_small.dat.xz", "rcv1_small_test.data.xz"))
-    return Data("rcv1", "accuracy", train, test, y, y_test, {}, {}, {})
+    return Data("rcv1", ABOUT["rcv1"][2], train, test, y, y_test, {}, {}, {})
 
 
 def _vowpal(path: Path) -> tuple[Any, Any]:
@@ -189,7 +174,7 @@ def _a9a(quick: bool) -> Data:
             rows.append(sparse.csr_matrix((np.ones(len(places)), places, ends), shape=(len(ends) - 1, 123)))
             labels.append((stored[f"{part}_y"] > 0).astype(np.int64))
     # Fourteen attributes of a person, each a 1 in at most one of its columns.
-    return Data("a9a", "AUC", *rows, *labels, {}, {}, {}, row_norm=14.0**0.5)
+    return Data("a9a", ABOUT["a9a"][2], *rows, *labels, {}, {}, {}, row_norm=14.0**0.5)
 
 
 _LOADERS = {

@@ -12,11 +12,10 @@ from typing import Any
 
 import dp_accounting
 import numpy as np
-from dp_accounting.pld import PLDAccountant
-from numba import njit
-
 import rows
 from data import Data
+from dp_accounting.pld import PLDAccountant
+from numba import njit
 
 TUNING_SEED = 1000
 # Of privacy losses; rounded pessimistically.

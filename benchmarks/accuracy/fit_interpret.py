@@ -1,4 +1,4 @@
-"""DP-EBM: interpret's private boosting of one-column trees, at its defaults, told types, ranges and the target's range."""
+"""DP-EBM: interpret's private boosting of one-column trees, at its defaults, told types and ranges."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Accuracy on held-out rows: dperm at its defaults, what people would use instead, and what is possible without privacy.
+"""Accuracy on held-out rows: dperm at its defaults, what people would use instead, and what needs no privacy.
 
     make bench-accuracy                                          what is not in results.json yet, then the page
     python benchmarks/accuracy/measure.py --only dperm           dperm again, after a change: ten minutes
@@ -17,13 +17,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 import ceilings
+import libraries
 import ours
 import page
-import peers
-from data import NAMES, ROOT, Absent, Data, load
+from about import ABOUT
+from data import Absent, Data, load
 from dp_sgd import DPSGD
 from methods import ADJACENCIES, CEILINGS, DELTA, EPSILONS, METHODS, SEEDS, not_run
-from results import Key, Results
+from results import ROOT, Key, Results
 
 
 def measure(method: str, data: Data, results: Results, epsilons: tuple[float, ...], seeds: range) -> None:
@@ -48,9 +49,9 @@ def _scores(
     if method == "dperm":
         return {seed: ours.fit(data, epsilon, DELTA, adjacency, seed) for seed in seeds}, ""
     if method == "DP-EBM":
-        return peers.dp_ebm(data, epsilon, DELTA, seeds), ""
+        return libraries.dp_ebm(data, epsilon, DELTA, seeds), ""
     if method == "diffprivlib":
-        return peers.diffprivlib(data, epsilon, seeds)
+        return libraries.diffprivlib(data, epsilon, seeds)
     assert fits is not None
     setting = fits.best(epsilon, DELTA)
     return {seed: fits.scores(setting, epsilon, DELTA, seed)[setting.averaged] for seed in seeds}, str(setting)
@@ -61,9 +62,9 @@ def version_of(method: str) -> str:
     if method == "dperm":
         commit = _said("git", "-C", ROOT, "describe", "--always", "--dirty", "--exclude=*")
         return f"dperm {version('dperm')}, commit {commit}"
-    if method in peers.PACKAGES:
-        package = peers.PACKAGES[method]
-        python = peers.Worker(peers.WORKERS[method]).python
+    if method in libraries.PACKAGES:
+        package = libraries.PACKAGES[method]
+        python = libraries.Worker(libraries.WORKERS[method]).python
         found = _said(python, "-c", f"from importlib.metadata import version; print(version('{package}'))")
         return f"{package} {found}"
     if method == "DP-SGD":
@@ -75,11 +76,13 @@ def _said(*command: object) -> str:
     return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def run(methods: list[str], names: list[str], results: Results, epsilons: tuple[float, ...], seeds: range, quick: bool) -> None:
+def run(
+    methods: list[str], names: list[str], results: Results, epsilons: tuple[float, ...], seeds: range, quick: bool
+) -> None:
     """Measure what is missing, table by table."""
     usable = []
     for method in methods:
-        missing = peers.Worker(peers.WORKERS[method]).missing if method in peers.WORKERS else ""
+        missing = libraries.Worker(libraries.WORKERS[method]).missing if method in libraries.WORKERS else ""
         if missing:
             print(missing)
         else:
@@ -104,7 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=METHODS, default=[], help="measure these again, and no other")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="add what these miss")
-    parser.add_argument("--data", nargs="+", choices=NAMES, default=list(NAMES), help="on these tables alone")
+    parser.add_argument("--data", nargs="+", choices=ABOUT, default=list(ABOUT), help="on these tables alone")
     parser.add_argument("--quick", action="store_true", help="one seed, ε = 1, few rows; prints, and keeps nothing")
     chosen = parser.parse_args()
     if chosen.quick:

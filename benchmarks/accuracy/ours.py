@@ -5,8 +5,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-
 from data import HERE, Data
+
 from dperm import Classes, PrivateLinearRegression, PrivateLogisticRegression, load_schema
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 PATH = Path(__file__).resolve().parent / "results.json"
+ROOT = PATH.parents[2]
 
 
 class Key(NamedTuple):
@@ -76,7 +77,9 @@ class Results:
     def forget(self, methods: list[str], names: list[str]) -> None:
         """Drop what these methods reached on these data, so that it is measured again."""
         with self._changing():
-            self.cells = {key: cell for key, cell in self.cells.items() if not (key.method in methods and key.data in names)}
+            self.cells = {
+                key: cell for key, cell in self.cells.items() if not (key.method in methods and key.data in names)
+            }
 
     @contextmanager
     def _changing(self) -> Iterator[None]:

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
-
 from data import Data
+from scipy import sparse
 
 # An hour of the day has a bin of its own.
 N_BINS = 24
@@ -46,7 +45,7 @@ def scaled(data: Data) -> tuple[Any, Any]:
 
 
 def binned(data: Data) -> tuple[Any, Any]:
-    """Training and test rows with numbers binned at quantiles of the training rows: nothing that a private fit knows."""
+    """Training and test rows with numbers binned at quantiles of the training rows, which no private fit knows."""
     edges = {
         name: _edges(values)
         for (values, rule), name in zip(_pairs(data, data.train), data.columns, strict=True)

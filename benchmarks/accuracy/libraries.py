@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-
 import rows
-from data import HERE, ROOT, Data
+from data import HERE, Data
+from results import ROOT
+from scipy import sparse
 
 # The worker and the package behind a method.
 WORKERS = {"DP-EBM": "interpret", "diffprivlib": "diffprivlib"}
@@ -18,7 +18,7 @@ PACKAGES = {"DP-EBM": "interpret-core", "diffprivlib": "diffprivlib"}
 ENVIRONMENTS = ROOT / ".venv-peers"
 TUNING_SEED = 1000
 # diffprivlib's C for rows of norm at most 1: a careful user would try a few.
-INVERSES = (1.0, 10.0, 100.0, 1000.0)
+INVERSES = (0.01, 0.1, 1.0, 10.0)
 
 
 class Worker:
@@ -77,7 +77,9 @@ def diffprivlib(data: Data, epsilon: float, seeds: list[int]) -> tuple[dict[int,
 
 
 def _judged(data: Data, predicted: Any) -> Any:
-    """Signed scores as classes, where the accuracy of two classes is measured."""
+    """Signed scores as classes, where the accuracy of two classes is measured; numbers clipped to their range."""
+    if data.measure == "R²":
+        return np.clip(predicted, *data.target["range"])
     return predicted > 0 if data.measure == "accuracy" and data.n_classes == 2 else predicted
 
 
