@@ -6,6 +6,7 @@ closed form, (slope) ⊗ x with norm ‖slope‖·‖x‖, so that clipping is o
 """
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -55,13 +56,11 @@ class Setting:
         )
 
 
-# What the oracle tries, one choice after another, each at the best of the others so far.
-CHOICES: tuple[dict[str, tuple[Any, ...]], ...] = (
-    {"encoding": ("scaled", "binned"), "rate": (2.0, 8.0, 32.0, 128.0)},
-    {"clip": (0.1, 0.25, 1.0)},
-    {"batches, epochs": ((1, 30), (1, 100), (10, 60), (40, 20))},
-    {"rate": (0.25, 0.5, 2.0, 4.0)},  # factors
-)
+# What the oracle tries, one choice after another, each at the best of the others so far; at the end factors of the rate.
+ENCODINGS, RATES = ("scaled", "binned"), (2.0, 8.0, 32.0, 128.0)
+CLIPS = (0.1, 0.25, 1.0)
+LENGTHS = ((1, 30), (1, 100), (10, 60), (40, 20))
+FACTORS = (0.25, 0.5, 2.0, 4.0)
 
 
 class DPSGD:
@@ -121,18 +120,19 @@ class DPSGD:
                     for averaged, found in self.scores(setting, epsilon, delta, TUNING_SEED).items():
                         tried[replace(setting, averaged=averaged)] = found
 
-        encodings, rates = CHOICES[0]["encoding"], CHOICES[0]["rate"]
-        for encoding in encodings:
-            for rate in rates:
-                consider(Setting(encoding, rate))
-        for clip in CHOICES[1]["clip"]:
-            consider(replace(max(tried, key=tried.__getitem__), clip=clip))
-        for batches, epochs in CHOICES[2]["batches, epochs"]:
-            consider(replace(max(tried, key=tried.__getitem__), batches=batches, epochs=epochs))
-        middle = max(tried, key=tried.__getitem__)
-        for factor in CHOICES[3]["rate"]:
+        def leader() -> Setting:
+            return max(tried, key=tried.__getitem__)
+
+        for encoding, rate in itertools.product(ENCODINGS, RATES):
+            consider(Setting(encoding, rate))
+        for clip in CLIPS:
+            consider(replace(leader(), clip=clip))
+        for batches, epochs in LENGTHS:
+            consider(replace(leader(), batches=batches, epochs=epochs))
+        middle = leader()
+        for factor in FACTORS:
             consider(replace(middle, rate=factor * middle.rate))
-        return max(tried, key=tried.__getitem__)
+        return leader()
 
 
 @njit(cache=True)

@@ -29,7 +29,8 @@ HEAD = """\
 
 dperm at its defaults from the raw table, beside what people would use instead and what is possible without privacy.
 This page and its picture are made by `make bench-accuracy` from
-[the measurements](../benchmarks/accuracy/results.json) ([how](../benchmarks/accuracy/README.md)). Versions: {versions}.
+[the measurements](../benchmarks/accuracy/results.json) ([how](../benchmarks/accuracy/README.md)). Versions:
+{versions}.
 
 ![The measure against ε, for every table](accuracy.png)
 
@@ -41,20 +42,21 @@ Lines are medians, shaded from the least to the largest seed; what is below 0 li
   has a name. No penalty, no bins, no solver is named. Both adjacencies are measured.
 - **DP-EBM** is the private boosting of [interpret](https://interpret.ml/) at its defaults, told the same ranges and
   types. Its noise covers what one row adds to a sum: add_remove.
-- **diffprivlib** promises δ = 0 under replace_one. It gets scaled numbers and one-hot categories in rows of norm at most
-  1, and the best of four C on the test rows, for which it is not charged. Predictions of its linear regression are
+- **diffprivlib** promises δ = 0 under replace_one. It gets scaled numbers and one-hot categories in rows of norm at
+  most 1, and the best of four C on the test rows, for which it is not charged. Predictions of its linear regression are
   clipped to the target's range.
 - **DP-SGD** is a plain loop on a linear model: Poisson samples, clipped gradients, Gaussian noise calibrated by privacy
   loss distributions, add_remove. An oracle picks on the test rows, at a seed of its own, what a user would have to
   guess: step size, clip, batches, epochs, last or averaged iterate, and linear columns or bins at the quantiles of the
-  training rows. It is charged for none of that: the line shows how far such a model can get, not what anybody would get.
+  training rows. It is charged for none of that: the line shows how far such a model can get, not what a user
+  would get.
 - **No privacy**: scikit-learn's linear models (the better of two ridges on the test rows) on scaled numbers and on bins
   at quantiles, and its histogram gradient boosting at its defaults.
 
-Numbers are medians of {seeds} seeds (least … largest) at δ = {delta:g}, on a fixed split; only the noise differs between
-seeds. The two adjacencies are two promises, of which replace_one is the stronger at the same ε: a peer is compared with
-dperm under the peer's own. RCV1 is measured by accuracy, as its classes are about equally frequent; the other tables
-with two classes by the area under the ROC curve (AUC).
+Numbers are medians of {seeds} seeds (least … largest) at δ = {delta}, on a fixed split; only the noise differs
+between seeds. The two adjacencies are two promises, of which replace_one is the stronger at the same ε: a peer is
+compared with dperm under the peer's own. RCV1 is measured by accuracy, as its classes are about equally frequent; the
+other tables with two classes by the area under the ROC curve (AUC).
 """
 
 
@@ -62,16 +64,19 @@ def render(results: Results) -> str:
     """The whole page."""
     shapes = results.shapes
     parts = [
-        HEAD.format(versions="; ".join(sorted({*results.versions.values()})), seeds=len(SEEDS), delta=DELTA),
+        HEAD.format(
+            versions="; ".join(sorted({*results.versions.values()})),
+            seeds=len(SEEDS),
+            delta=f"{DELTA:g}".replace("e-0", "e-"),
+        ),
         _wins(results),
     ]
     for data, (title, question, measure) in ABOUT.items():
         if data in shapes:
             n_train, n_test, n_columns = shapes[data]
-            parts.append(
-                f"## {title}\n\n{measure}: {question}. {_spaced(n_train)} rows to train, {_spaced(n_test)} to test, "
-                f"{_spaced(n_columns)} columns.\n\n{_table(results, data)}"
-            )
+            rows = f"{_spaced(n_train)} rows to train, {_spaced(n_test)} to test, {_spaced(n_columns)} columns"
+            asked = f"{measure[0].upper()}{measure[1:]}: {question}. {rows}."
+            parts.append(f"## {title}\n\n{asked}\n\n{_table(results, data)}")
     parts.append(_settings(results))
     return "\n".join(parts)
 
