@@ -56,7 +56,7 @@ class Setting:
         )
 
 
-# What the oracle tries, one choice after another, each at the best of the others so far; at the end factors of the rate.
+# What the oracle tries, one choice after another, each at the best of the others so far; factors are of the rate.
 ENCODINGS, RATES = ("scaled", "binned"), (2.0, 8.0, 32.0, 128.0)
 CLIPS = (0.1, 0.25, 1.0)
 LENGTHS = ((1, 30), (1, 100), (10, 60), (40, 20))
