@@ -61,7 +61,8 @@ def dp_ebm(data: Data, epsilon: float, delta: float, seeds: list[int]) -> dict[i
 
 def diffprivlib(data: Data, epsilon: float, seeds: list[int]) -> tuple[dict[int, float], str]:
     """Scores by seed at the C that is best on the test rows at another seed, and that C."""
-    X, X_test = map(_dense, rows.scaled(data))
+    # Least squares without a ridge needs columns that do not add up to the constant.
+    X, X_test = map(_dense, rows.scaled(data, reference=data.measure == "R²"))
     job = {"epsilon": epsilon, "target": data.target.get("range"), "inverse": None}
     setting = ""
     worker = Worker("diffprivlib")

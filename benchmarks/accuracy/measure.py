@@ -9,9 +9,9 @@ docs/accuracy.md and its picture are made from that file alone.
 """
 
 import argparse
+import functools
 import os
 import subprocess
-import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -29,17 +29,18 @@ from results import ROOT, Key, Results
 
 def measure(method: str, data: Data, results: Results, epsilons: tuple[float, ...], seeds: range) -> None:
     """Everything that one method has not measured on one table."""
+    package = version_of(method)
     if method in CEILINGS:
         key = Key(data.name, method)
         if results.missing(key, range(1)):
-            results.add(key, {0: ceilings.CEILINGS[method](data)})
+            results.add(key, {0: ceilings.CEILINGS[method](data)}, version=package)
         return
     fits = DPSGD(data) if method == "DP-SGD" else None
     for epsilon in epsilons:
         for adjacency in ADJACENCIES[method]:
             key = Key(data.name, method, adjacency, epsilon)
             if missing := results.missing(key, seeds):
-                results.add(key, *_scores(method, data, epsilon, adjacency, missing, fits))
+                results.add(key, *_scores(method, data, epsilon, adjacency, missing, fits), package)
 
 
 def _scores(
@@ -57,11 +58,13 @@ def _scores(
     return {seed: fits.scores(setting, epsilon, DELTA, seed)[setting.averaged] for seed in seeds}, str(setting)
 
 
+@functools.cache
 def version_of(method: str) -> str:
     """The package and its version; of dperm also the commit."""
     if method == "dperm":
-        commit = _said("git", "-C", ROOT, "describe", "--always", "--dirty", "--exclude=*")
-        return f"dperm {version('dperm')}, commit {commit}"
+        commit = _said("git", "-C", ROOT, "rev-parse", "--short", "HEAD")
+        changed = _said("git", "-C", ROOT, "status", "--porcelain", "--", "src")
+        return f"dperm {version('dperm')}, commit {commit}{' and changes to it' if changed else ''}"
     if method in libraries.PACKAGES:
         package = libraries.PACKAGES[method]
         python = libraries.Worker(libraries.WORKERS[method]).python
@@ -76,28 +79,27 @@ def _said(*command: object) -> str:
     return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def run(
-    methods: list[str], names: list[str], results: Results, epsilons: tuple[float, ...], seeds: range, quick: bool
-) -> None:
-    """Measure what is missing, table by table."""
-    usable = []
-    for method in methods:
+def run(chosen: argparse.Namespace, results: Results, epsilons: tuple[float, ...], seeds: range) -> None:
+    """Measure table by table: again what `--only` names, else what is missing."""
+    methods = []
+    for method in chosen.only or chosen.methods:
         missing = libraries.Worker(libraries.WORKERS[method]).missing if method in libraries.WORKERS else ""
         if missing:
             print(missing)
         else:
-            usable.append(method)
-            results.note(version={method: version_of(method)})
-    for name in names:
+            methods.append(method)
+    for name in chosen.data:
         try:
-            data = load(name, quick)
+            data = load(name, chosen.quick)
         except Absent as absence:
             print(f"{name} is left out: {absence}")
             continue
-        results.note(shape={name: [data.train.shape[0], data.test.shape[0], len(data.columns) or data.train.shape[1]]})
-        for method in usable:
+        results.note(name, [data.train.shape[0], data.test.shape[0], len(data.columns) or data.train.shape[1]])
+        for method in methods:
             if not not_run(method, name):
                 began = sum(os.times()[:4])
+                if chosen.only:
+                    results.forget(method, name)
                 measure(method, data, results, epsilons, seeds)
                 print(f"{name}: {method}, {sum(os.times()[:4]) - began:.0f} s of CPU", flush=True)
 
@@ -113,16 +115,13 @@ def main() -> None:
     if chosen.quick:
         with tempfile.TemporaryDirectory() as folder:
             results = Results(Path(folder) / "results.json")
-            run(chosen.only or chosen.methods, chosen.data, results, (1.0,), range(1), quick=True)
+            run(chosen, results, (1.0,), range(1))
             for key in sorted(results.cells, key=str):
                 print(key.data, key.method, key.adjacency or "", f"{results.spread(key)[1]:.4f}")
         return
-    results = Results()
-    if chosen.only:
-        results.forget(chosen.only, chosen.data)
-    run(chosen.only or chosen.methods, chosen.data, results, EPSILONS, SEEDS, quick=False)
+    run(chosen, Results(), EPSILONS, SEEDS)
     page.write(Results())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

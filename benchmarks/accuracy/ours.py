@@ -38,4 +38,4 @@ def _places(data: Data, predictions: Any) -> Any:
     if "classes" not in data.target:
         return predictions
     names = [entry[0] if isinstance(entry, list) else entry for entry in data.target["classes"]]
-    return np.array([names.index(name) for name in names])[[names.index(label) for label in predictions.tolist()]]
+    return np.array([names.index(label) for label in predictions.tolist()])

@@ -65,7 +65,7 @@ def render(results: Results) -> str:
     shapes = results.shapes
     parts = [
         HEAD.format(
-            versions="; ".join(sorted({*results.versions.values()})),
+            versions="; ".join(sorted({cell["version"] for cell in results.cells.values()})),
             seeds=len(SEEDS),
             delta=f"{DELTA:g}".replace("e-0", "e-"),
         ),

@@ -29,9 +29,8 @@ class Results:
     Attributes
     ----------
     cells : dict
-        For every key a dictionary: `scores` by seed, and the `setting` where there was one to choose.
-    versions : dict
-        Of the packages, by method.
+        For every key a dictionary: `scores` by seed, the `setting` where there was one to choose, and the `version` of
+        the package that reached them.
     shapes : dict
         Rows for training and testing, and raw columns, by data.
     """
@@ -39,7 +38,6 @@ class Results:
     def __init__(self, path: Path = PATH) -> None:
         self.path = path
         self.cells: dict[Key, dict[str, Any]] = {}
-        self.versions: dict[str, str] = {}
         self.shapes: dict[str, list[int]] = {}
         self._read()
 
@@ -47,9 +45,10 @@ class Results:
         if not self.path.is_file():
             return
         content = json.loads(self.path.read_text(encoding="utf-8"))
-        self.versions, self.shapes = content["versions"], content["shapes"]
+        self.shapes = content["shapes"]
         self.cells = {
             Key(*(cell[name] for name in Key._fields)): {
+                "version": cell["version"],
                 "setting": cell["setting"],
                 "scores": {int(seed): score for seed, score in cell["scores"].items()},
             }
@@ -61,25 +60,22 @@ class Results:
         done = self.cells.get(key, {"scores": {}})["scores"]
         return [seed for seed in seeds if seed not in done]
 
-    def add(self, key: Key, scores: dict[int, float], setting: str = "") -> None:
+    def add(self, key: Key, scores: dict[int, float], setting: str = "", version: str = "") -> None:
         """Keep scores by seed, on disk at once."""
         with self._changing():
-            cell = self.cells.setdefault(key, {"setting": setting, "scores": {}})
-            cell["setting"] = setting
+            cell = self.cells.setdefault(key, {"scores": {}})
+            cell |= {"version": version, "setting": setting}
             cell["scores"] |= {seed: round(score, 5) for seed, score in scores.items()}
 
-    def note(self, *, version: dict[str, str] | None = None, shape: dict[str, list[int]] | None = None) -> None:
-        """Keep the version of a method, or the shape of a table."""
+    def note(self, data: str, shape: list[int]) -> None:
+        """Keep the shape of a table."""
         with self._changing():
-            self.versions |= version or {}
-            self.shapes |= shape or {}
+            self.shapes[data] = shape
 
-    def forget(self, methods: list[str], names: list[str]) -> None:
-        """Drop what these methods reached on these data, so that it is measured again."""
+    def forget(self, method: str, data: str) -> None:
+        """Drop what a method reached on a table, so that it is measured again."""
         with self._changing():
-            self.cells = {
-                key: cell for key, cell in self.cells.items() if not (key.method in methods and key.data in names)
-            }
+            self.cells = {key: cell for key, cell in self.cells.items() if (key.method, key.data) != (method, data)}
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -95,12 +91,20 @@ class Results:
     def text(self) -> str:
         """The file: a line per cell, so that changes can be read."""
         cells = [
-            json.dumps({**key._asdict(), **cell, "scores": dict(sorted(cell["scores"].items()))}, ensure_ascii=False)
+            json.dumps(
+                {
+                    **key._asdict(),
+                    **{name: cell[name] for name in ("version", "setting")},
+                    "scores": dict(sorted(cell["scores"].items())),
+                },
+                ensure_ascii=False,
+            )
             for key, cell in sorted(self.cells.items(), key=lambda item: str(item[0]))
         ]
-        head = {"versions": dict(sorted(self.versions.items())), "shapes": dict(sorted(self.shapes.items()))}
-        lines = [f" {json.dumps(name)}: {json.dumps(part, ensure_ascii=False)}," for name, part in head.items()]
-        return "\n".join(["{", *lines, ' "cells": [', ",\n".join(f"  {cell}" for cell in cells), " ]", "}", ""])
+        shapes = json.dumps(dict(sorted(self.shapes.items())))
+        return "\n".join(
+            ["{", f' "shapes": {shapes},', ' "cells": [', ",\n".join(f"  {cell}" for cell in cells), " ]", "}", ""]
+        )
 
     def spread(self, key: Key) -> tuple[float, float, float] | None:
         """Least, median and largest score over the seeds, None if it was not measured."""

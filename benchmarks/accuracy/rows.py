@@ -31,13 +31,19 @@ def _raw(values: pd.Series, rule: dict[str, Any]) -> Any:
     return values.astype(str).map(places).fillna(len(places)).to_numpy(dtype=np.float64)
 
 
-def scaled(data: Data) -> tuple[Any, Any]:
-    """Training and test rows with linear columns, CSR."""
+def scaled(data: Data, *, reference: bool = False) -> tuple[Any, Any]:
+    """Training and test rows with linear columns, CSR; `reference` leaves out the first category of each column."""
     if sparse.issparse(data.train):
         return _bounded(data.train, data.row_norm), _bounded(data.test, data.row_norm)
     return tuple(
         _bounded(
-            sparse.hstack([_scaled(values, rule) for values, rule in _pairs(data, table)], format="csr"),
+            sparse.hstack(
+                [
+                    _scaled(values, rule)[:, int(reference and "values" in rule) :]
+                    for values, rule in _pairs(data, table)
+                ],
+                format="csr",
+            ),
             math.sqrt(len(data.columns)),
         )
         for table in (data.train, data.test)
@@ -82,14 +88,17 @@ def _pairs(data: Data, table: Any) -> list[tuple[Any, dict[str, Any]]]:
 
 def _scaled(values: Any, rule: dict[str, Any]) -> Any:
     if "values" in rule:
-        return _one_hot(values.astype(np.int64), len(rule["values"]) + 1)
+        # What is not declared has a column only where the schema gives it one.
+        return _one_hot(values.astype(np.int64), len(rule["values"]) + (rule.get("missing") == "column"))
     low, high = rule["range"]
     return sparse.csr_matrix(((values - low) / (high - low) * 2.0 - 1.0)[:, None])
 
 
 def _one_hot(places: Any, n_columns: int) -> Any:
+    """A 1 in the column of its place; zeros for a place beyond the last."""
     n = len(places)
-    return sparse.csr_matrix((np.ones(n), places, np.arange(n + 1)), shape=(n, n_columns))
+    known = places < n_columns
+    return sparse.csr_matrix((np.ones(known.sum()), (np.arange(n)[known], places[known])), shape=(n, n_columns))
 
 
 def _bounded(rows: Any, norm: float) -> Any:

@@ -78,6 +78,6 @@ def test_scores_are_kept_by_seed_and_measured_again_only_when_asked(accuracy, tm
     other = results.Results(path)
     other.add(results.Key("adult", "DP-EBM", "add_remove", 1.0), {0: 0.8})
     assert results.Results(path).missing(key, range(4)) == [1, 3]
-    other.forget(["dperm"], ["adult"])
+    other.forget("dperm", "adult")
     assert results.Results(path).missing(key, range(2)) == [0, 1]
     assert [kept.method for kept in results.Results(path).cells] == ["DP-EBM"]
