@@ -32,12 +32,13 @@ def _linear(data: Data, train: Any, test: Any) -> float:
 
 
 def boosting(data: Data) -> float:
-    """scikit-learn's at its defaults, on the raw columns with the categories named."""
+    """All hundred rounds of scikit-learn's default, on the raw columns with the categories named."""
     train, test = (rows.raw(data, table) for table in (data.train, data.test))
     if sparse.issparse(train):
         train, test = train.toarray(), test.toarray()
     nominal = [place for place, rule in enumerate(data.columns.values()) if "values" in rule]
-    options = {"categorical_features": nominal or None, "random_state": 0}
+    # Its early stopping ends after eleven rounds on Covertype with seven classes.
+    options = {"categorical_features": nominal or None, "early_stopping": False, "random_state": 0}
     if data.measure == "R²":
         return data.score(HistGradientBoostingRegressor(**options).fit(train, data.y).predict(test))
     model = HistGradientBoostingClassifier(**options).fit(train, data.y)

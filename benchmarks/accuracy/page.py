@@ -51,7 +51,7 @@ Lines are medians, shaded from the least to the largest seed; what is below 0 li
   training rows. It is charged for none of that: the line shows how far such a model can get, not what a user
   would get.
 - **No privacy**: scikit-learn's linear models (the better of two ridges on the test rows) on scaled numbers and on bins
-  at quantiles, and its histogram gradient boosting at its defaults.
+  at quantiles, and its histogram gradient boosting, a hundred rounds with no early stop, else at its defaults.
 
 Numbers are medians of {seeds} seeds (least … largest) at δ = {delta}, on a fixed split; only the noise differs
 between seeds. The two adjacencies are two promises, of which replace_one is the stronger at the same ε: a peer is

@@ -63,5 +63,5 @@ def _panel(axis: Any, results: Results, data: str) -> None:
     axis.grid(alpha=0.25)
     if medians:  # what is below 0 lies outside
         low, high = max(0.0, min(medians)), max(medians)
-        margin = 0.06 * (high - low)
+        margin = 0.06 * max(high - low, 0.01)
         axis.set_ylim(low - margin, high + margin)
