@@ -61,6 +61,7 @@ ENCODINGS, RATES = ("scaled", "binned"), (2.0, 8.0, 32.0, 128.0)
 CLIPS = (0.1, 0.25, 1.0)
 LENGTHS = ((1, 30), (1, 100), (10, 60), (40, 20))
 FACTORS = (0.25, 0.5, 2.0, 4.0)
+N_FINALISTS = 3
 
 
 class DPSGD:
@@ -111,7 +112,7 @@ class DPSGD:
         return {True: mean, False: w}
 
     def best(self, epsilon: float, delta: float) -> Setting:
-        """The oracle: the setting with the best measure on the test rows at one seed. It is charged nothing."""
+        """The oracle: the setting with the best measure on the test rows, at seeds of its own, for free."""
         tried: dict[Setting, float] = {}
 
         def consider(setting: Setting) -> None:
@@ -132,7 +133,14 @@ class DPSGD:
         middle = leader()
         for factor in FACTORS:
             consider(replace(middle, rate=factor * middle.rate))
-        return leader()
+        # One seed may be lucky: the best few are judged again.
+        finalists = sorted(tried, key=tried.__getitem__)[-N_FINALISTS:]
+        return max(finalists, key=lambda setting: self._again(setting, epsilon, delta))
+
+    def _again(self, setting: Setting, epsilon: float, delta: float) -> float:
+        """The worst of two more seeds."""
+        seeds = (TUNING_SEED + 1, TUNING_SEED + 2)
+        return min(self.scores(setting, epsilon, delta, seed)[setting.averaged] for seed in seeds)
 
 
 @njit(cache=True)
@@ -147,7 +155,7 @@ def clipped_sum(
     slopes = np.empty(n_outputs)
     for row in batch:
         slopes[:] = 0.0
-        norm = 0.0
+        norm = squares = 0.0
         for k in range(ends[row], ends[row + 1]):
             norm += values[k] ** 2
             for output in range(n_outputs):
@@ -157,15 +165,19 @@ def clipped_sum(
         elif n_outputs == 1:
             slopes[0] = 1.0 / (1.0 + np.exp(-slopes[0])) - y[row]
         else:
-            slopes[:] = np.exp(slopes - slopes.max())
-            slopes /= slopes.sum()
+            largest, total = slopes.max(), 0.0
+            for output in range(n_outputs):
+                slopes[output] = np.exp(slopes[output] - largest)
+                total += slopes[output]
+            for output in range(n_outputs):
+                slopes[output] /= total
             slopes[int(y[row])] -= 1.0
-        length = np.sqrt(norm * (slopes**2).sum())
-        if length > clip:
-            slopes *= clip / length
+        for output in range(n_outputs):
+            squares += slopes[output] ** 2
+        scale = min(1.0, clip / max(np.sqrt(norm * squares), 1e-300))
         for k in range(ends[row], ends[row + 1]):
             for output in range(n_outputs):
-                summed[places[k], output] += values[k] * slopes[output]
+                summed[places[k], output] += scale * values[k] * slopes[output]
     return summed
 
 

@@ -46,7 +46,7 @@ Lines are medians, shaded from the least to the largest seed; what is below 0 li
   most 1, and the best of four C on the test rows, for which it is not charged. Predictions of its linear regression are
   clipped to the target's range.
 - **DP-SGD** is a plain loop on a linear model: Poisson samples, clipped gradients, Gaussian noise calibrated by privacy
-  loss distributions, add_remove. An oracle picks on the test rows, at a seed of its own, what a user would have to
+  loss distributions, add_remove. An oracle picks on the test rows, at seeds of its own, what a user would have to
   guess: step size, clip, batches, epochs, last or averaged iterate, and linear columns or bins at the quantiles of the
   training rows. It is charged for none of that: the line shows how far such a model can get, not what a user
   would get.
@@ -100,8 +100,11 @@ def _table(results: Results, data: str) -> str:
     for method in CEILINGS:
         if spread := results.spread(Key(data, method)):
             lines.append(f"| {NAMES[method]} | | {' | '.join([_number(spread[1])] * len(EPSILONS))} |")
-    reasons = [reason for method in METHODS if (reason := not_run(method, data))]
-    return "\n".join([*lines, "", *reasons, ""] if reasons else [*lines, ""])
+    measured = {key.method for key in results.cells if key.data == data}
+    reasons = [
+        not_run(method, data) or f"{NAMES[method]}: not measured yet." for method in METHODS if method not in measured
+    ]
+    return "\n".join([*lines, "", " ".join(reasons), ""] if reasons else [*lines, ""])
 
 
 def _wins(results: Results) -> str:
