@@ -9,11 +9,12 @@ COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-ha
 MUTANTS ?= 100
 PEERS := .venv-peers
 PEERS_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib opacus jax-privacy)
+ACCURACY_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib interpret)
 
-.PHONY: help setup lock demo reproduce check test test-slow test-mutants bench bench-auto peers bench-peers clean
+.PHONY: help setup lock demo reproduce check test test-slow test-mutants bench bench-auto peers bench-peers bench-accuracy clean
 
 help: ## Show the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(READY): pyproject.toml requirements-build.lock requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -83,6 +84,9 @@ peers: $(PEERS_READY) ## Environments for diffprivlib, Opacus and jax-privacy: 2
 
 bench-peers: $(READY) $(PEERS_READY) ## dperm against diffprivlib, Opacus, jax-privacy and scikit-learn (20 minutes)
 	$(BIN)/python benchmarks/peers/compare.py
+
+bench-accuracy: $(READY) $(ACCURACY_READY) ## Accuracy by ε on eight tables against peers and no privacy: docs/accuracy.md (half an hour); DPERM_DATA names their folder
+	$(BIN)/python benchmarks/accuracy/measure.py
 
 clean: ## Remove what was made here
 	rm -rf $(VENV) $(PEERS) build dist demo-output reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -32,6 +32,7 @@ from dperm.studies.reference import logistic_optimum
 HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = HERE.parents[1] / ".venv-peers"
 DELTA, TUNING_SEED = 1e-5, 1000
+LIBRARIES = ("diffprivlib", "opacus", "jax-privacy")
 # What Opacus and jax-privacy try, narrowed by hand from wider searches: Covertype's curvature differs much between
 # directions, which asks for momentum, and a clip of 1/2 biases it; on synthB neither holds. `batches` are an epoch's.
 NAMES = ("batches", "epochs", "rate", "momentum", "clip")
@@ -213,10 +214,10 @@ def main(quick: bool, n_seeds: int) -> None:
             settings=" or ".join(f"{len(tried)} ({name})" for name, tried in settings.items()), seeds=len(seeds)
         )
     )
-    pins = [path.read_text().split()[0] for path in sorted(HERE.glob("*.txt"))]
+    pins = [(HERE / f"{name}.txt").read_text().split()[0] for name in LIBRARIES]
     print(f"Versions: {', '.join(pins)}; Python {sys.version.split()[0]}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        peers = {name: Peer(name, Path(folder)) for name in ("diffprivlib", "opacus", "jax-privacy")}
+        peers = {name: Peer(name, Path(folder)) for name in LIBRARIES}
         for peer in peers.values():
             if peer.missing:
                 print(peer.missing)
