@@ -23,7 +23,7 @@ from dperm.solvers.perturbation.tolerance import check_lengths, remainder_for, t
 _JACOBIAN_SHARE = 0.1
 
 # Shares of the budget, in μ²: each of the three sizes, which are two numbers where a minimisation has p, the first
-# minimisation and the second. Between 0.2 and 0.35 for the first minimisation no difference was found.
+# minimisation and the second. Of 0.2 and 0.35 for the first minimisation neither was better throughout.
 _SIZE, _FIRST, _LAST = 0.015, 0.285, 0.67
 
 # What is expected of targets before anything is known, in units of their bound: how far from the middle of their
