@@ -19,6 +19,7 @@ from dperm import (
     KiferObjective,
     Logistic,
     NoRegularizer,
+    OneVsRestHinge,
     Problem,
     Simplex,
     Squared,
