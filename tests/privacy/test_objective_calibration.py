@@ -19,9 +19,9 @@ from dperm import (
     KiferObjective,
     Logistic,
     NoRegularizer,
+    OneVsRestHinge,
     Problem,
     Simplex,
-    Softmax,
     minimize,
 )
 from dperm.accounting.calibration import calibrate
@@ -127,7 +127,7 @@ def test_a_ridge_that_cannot_do_is_refused_in_one_sentence():
 
 
 def test_what_the_proof_does_not_cover_is_refused():
-    setting = setting_of(Problem(Softmax(3), L2(0.1)), ADD)
+    setting = setting_of(Problem(OneVsRestHinge(3), L2(0.1)), ADD)
     with pytest.raises(InvalidParameter, match="one margin"):
         ObjectivePerturbationQuery(setting, 0.0, 1e-6, 0.1, "Gaussian")
     good = setting_of(Problem(Logistic(), L2(0.1)), ADD)
