@@ -95,7 +95,7 @@ def test_a_schema_survives_plain_data_and_toml(schema):
 
 @given(schemas())
 def test_every_column_of_the_table_counts_once_in_the_bound(schema):
-    assert schema.largest_norm == math.sqrt(len(schema.columns))
+    assert schema.largest_norm == math.sqrt(len(schema.columns) + schema.interactions)
     assert schema.bound <= schema.largest_norm
     assert len(schema.feature_names) == schema.n_features
 
