@@ -68,9 +68,8 @@ def test_an_estimator_that_reads_two_classes_from_the_rows_plans_once(calls):
 def test_the_command_line_plans_once_and_refuses_before_the_table_is_opened(calls, tmp_path, own_folders):
     table, schema = tmp_path / "t.csv", tmp_path / "t.toml"
     table.write_text("a,goal\n" + "\n".join(f"{row[0]},{label}" for row, label in zip(ROWS, LABELS, strict=True)))
-    schema.write_text(
-        '[table]\nn = 500\n[target]\ncolumn = "goal"\nclasses = [0, 1]\n[columns.a]\nrange = [-1, 1]\nencode = "linear"\n'
-    )
+    target, column = 'column = "goal"\nclasses = [0, 1]', 'range = [-1, 1]\nencode = "linear"'
+    schema.write_text(f"[table]\nn = 500\n[target]\n{target}\n[columns.a]\n{column}\n")
     Budget.create("people", Guarantee(1.5, 1e-4))
     options = ["--schema", str(schema), "--epsilon", "1", "--delta", "1e-6", "--dataset", "people"]
     assert run_with(["fit", str(table), *options, "-o", str(tmp_path / "m.json")]) == 0
