@@ -85,7 +85,7 @@ peers: $(PEERS_READY) ## Environments for diffprivlib, Opacus and jax-privacy: 2
 bench-peers: $(READY) $(PEERS_READY) ## dperm against diffprivlib, Opacus, jax-privacy and scikit-learn (20 minutes)
 	$(BIN)/python benchmarks/peers/compare.py
 
-bench-accuracy: $(READY) $(ACCURACY_READY) ## Accuracy by ε on eight tables against peers and no privacy: docs/accuracy.md (half an hour); DPERM_DATA names their folder
+bench-accuracy: $(READY) $(ACCURACY_READY) ## Accuracy by ε on eight tables against peers and no privacy: docs/accuracy.md (an hour); DPERM_DATA names their folder
 	$(BIN)/python benchmarks/accuracy/measure.py
 
 clean: ## Remove what was made here
