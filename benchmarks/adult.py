@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dperm import L2, Number, PrivateLogisticRegression, load_schema
+from dperm import Number, PrivateLogisticRegression, load_schema
 from dperm.trusted.sources.files import TableFile
 
 ADULT = Path(__file__).parents[1] / "examples" / "adult"
@@ -28,18 +28,17 @@ def main() -> None:
     train, test = (TableFile(ADULT / name, public.header).table for name in ("adult.data.xz", "adult.test.xz"))
     hidden = {"age": Number("private"), "hours-per-week": Number("private", within=(0, 168))}
     schemas = {"public ranges": public, "private ranges": replace(public, columns={**public.columns, **hidden})}
-    for strength in (1e-2, 1e-3):
-        plain = PrivateLogisticRegression(schema=public, penalty=L2(strength), noise=None).fit(train).score(test)
-        print(f"L2({strength:g}), without noise: {plain:.4f}")
-        for name, schema in schemas.items():
-            for epsilon in (0.1, 0.5, 1.0, 2.0):
-                model = PrivateLogisticRegression(epsilon, 1e-5, schema=schema, penalty=L2(strength))
-                start = time.perf_counter()
-                found = [model.fit(train).score(test) for _ in range(seeds)]
-                seconds = (time.perf_counter() - start) / seeds
-                spread = f"{np.median(found):.4f} ({min(found):.4f} … {max(found):.4f}, {seeds} fits)"
-                share = f"{np.median(found) / plain:.4f} of that without noise"
-                print(f"  {name:<15} ε = {epsilon:<4g} accuracy {spread}, {share}, {seconds:.2f} s a fit and score")
+    plain = PrivateLogisticRegression(schema=public, noise=None).fit(train).score(test)
+    print(f"without noise: {plain:.4f}")
+    for name, schema in schemas.items():
+        for epsilon in (0.1, 0.5, 1.0, 2.0):
+            model = PrivateLogisticRegression(epsilon, 1e-5, schema=schema)
+            start = time.process_time()
+            found = [model.fit(train).score(test) for _ in range(seeds)]
+            seconds = (time.process_time() - start) / seeds
+            spread = f"{np.median(found):.4f} ({min(found):.4f} … {max(found):.4f}, {seeds} fits)"
+            share = f"{np.median(found) / plain:.4f} of that without noise"
+            print(f"  {name:<15} ε = {epsilon:<4g} accuracy {spread}, {share}, {seconds:.2f} s of CPU a fit and score")
 
 
 if __name__ == "__main__":

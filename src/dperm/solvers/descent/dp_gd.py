@@ -154,10 +154,11 @@ class DPGD(Solver):
             contraction = 1.0 / (1.0 + step_size * constants.strong_convexity)
             cost = last_iterate_amplification(n_steps, contraction, constants.diameter / shift) ** 2
         noise = 0.25 * step_size * square * cost
+        left = distance**2 / (2.0 * step_size * n_steps)
         if constants.strong_convexity > 0.0:
             rate = math.log1p(step_size * constants.strong_convexity)
-            return noise + constants.initial_gap * math.exp(-rate * n_steps)
-        return noise + distance**2 / (2.0 * step_size * n_steps)
+            left = min(left, constants.initial_gap * math.exp(-rate * n_steps))
+        return noise + left
 
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float, accounting: str) -> int:
         constants = setting.constants
