@@ -74,7 +74,7 @@ def table(n=N_ROWS):
 
 
 COLUMNS = {
-    "age": Number((0, 100), missing="column"),
+    "age": Number((0, 100), encode="linear", missing="column"),
     "sex": Category([["f", "F"], "m"], missing="row", unseen="column"),
     "gain": Bins([1, 5]),
 }
@@ -225,7 +225,7 @@ def test_three_classes_have_a_panel_each_and_no_bound_draws_no_bar():
 
 
 def test_a_regression_shows_its_target_and_a_released_range_is_marked():
-    columns = COLUMNS | {"gain": Number("private", within=(0, 10))}
+    columns = COLUMNS | {"gain": Number("private", encode="linear", within=(0, 10))}
     model = fitted(Schema(columns, Amount("price", (0, 1000)), n=N_ROWS), PrivateLinearRegression)
     page = page_of(model)
     assert "Linear regression" in page.text
@@ -257,7 +257,7 @@ def test_without_a_schema_wide_models_show_the_largest_and_a_table_of_all():
 def hostile_model():
     frame = table().rename(columns={"age": SCRIPT, "sex": LONG, "kind": IMAGE})
     frame[LONG] = np.where(frame[LONG] == "f", SCRIPT, "{{ 7 * 7 }}")
-    columns = {SCRIPT: Number((0, 100)), LONG: Category([SCRIPT, "{{ 7 * 7 }}", "\u202egnp" * 60])}
+    columns = {SCRIPT: Number((0, 100), encode="linear"), LONG: Category([SCRIPT, "{{ 7 * 7 }}", "\u202egnp" * 60])}
     schema = Schema(columns, Classes(IMAGE, ["low", "high", IMAGE]), n=N_ROWS, missing=[SCRIPT + "?"])
     return PrivateLogisticRegression(1.0, 1e-5, schema=schema).fit(frame)
 
