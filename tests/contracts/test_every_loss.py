@@ -65,6 +65,8 @@ def grid(loss, margin_bound):
     if loss.n_outputs == 1:
         return np.linspace(-edge, edge, 8001)[:, None]
     near = np.linspace(-5.0 + STEP, 5.0 - STEP, 17)
+    if getattr(loss, "cut", 1.0) < 1.0:  # it bends most just before its rows are cut
+        near = np.union1d(near, [math.log(1.0 / loss.cut - 1.0) + 0.01])
     return np.array(list(itertools.product(np.union1d(near, [-edge, edge]), repeat=loss.n_outputs)))
 
 

@@ -108,7 +108,10 @@ def is_sampled(solver, problem):
 
 @pytest.mark.parametrize("solver", STEADY_EXAMPLES, ids=repr)
 def test_a_fit_without_noise_does_not_depend_on_how_rows_are_cut(solver):
-    problems = (PROBLEM, Problem(Logistic(), domain=L1Ball(3.0)), Problem(Squared(), L2(0.1), L2Ball(2.0)))
+    problems = (
+        PROBLEM, Problem(Logistic(), domain=L1Ball(3.0)), Problem(Squared(), L2(0.1), L2Ball(2.0)),
+        Problem(Softmax(3), L2(0.1)),  # targets −1 and 1: half of the rows count, all of one class
+    )  # fmt: skip
     problem = next(problem for problem in problems if solver.refusal(problem) is None)
     # As many steps as tell, not as many as the optimum takes.
     few = {"max_steps": 200} | ({"n_steps": 30} if getattr(solver, "n_steps", 0) is None else {})

@@ -56,8 +56,8 @@ def test_what_the_noise_did_is_the_gap_to_the_fit_without_noise():
     found = model.diagnose(X, Y)
 
     def risk(one):
-        w = np.append(one.coef_, one.intercept_)  # the constant column is 1
-        return empirical_risk(one.options().problem, X, Y, w)
+        problem = two_classes(noise=None).plan(*X.shape).problem
+        return empirical_risk(problem, X, Y, np.append(one.coef_, one.intercept_ / problem.intercept_value))
 
     assert found.risk == pytest.approx(risk(model))
     assert found.exact_risk == pytest.approx(risk(exact))
@@ -81,13 +81,14 @@ SCHEMA = Schema(
         "d": Number((0, 1)),
     },
     Amount("t", (0, 10)),
+    encode="linear",
 )
 
 
 @pytest.mark.parametrize("kind", [PrivateLinearRegression, PrivateHuberRegression, PrivatePoissonRegression])
 def test_regression_is_diagnosed_in_the_units_of_the_loss(kind):
     rows = table(np.where(np.arange(N) < 200, 30.0, 5.0 + 4.0 * X[:, 0]))
-    model = kind(2.0, 1e-6, schema=SCHEMA, row_warnings=False, random_state=1).fit(rows)
+    model = kind(4.0, 1e-6, schema=SCHEMA, row_warnings=False, random_state=1).fit(rows)
     found = model.diagnose(rows)
     assert found.outside == 0.2
     assert found.farthest == 2.0

@@ -250,7 +250,8 @@ def test_pandas_polars_and_arrow_tables_are_fitted_alike():
 def test_the_bounds_of_the_schema_are_those_of_the_statement(fitted):
     statement = fitted["logistic"].privacy_
     assert (statement.row_norm, statement.entry_bound) == (RICH.largest_norm, 1.0)
-    assert statement.full_row_norm == pytest.approx(np.sqrt(3))  # two columns and the constant: not √2 times √2
+    constant = np.sqrt(2) / statement.n_features**0.25
+    assert statement.full_row_norm == pytest.approx(np.hypot(np.sqrt(2), constant))  # not √2 times √2
     assert statement.classes == ("no", "yes")
     clipped = PrivateLogisticRegression(2.0, 1e-6, schema=replace(RICH, row_norm=0.5)).plan()
     assert clipped.statement.row_norm == 0.5

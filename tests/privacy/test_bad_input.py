@@ -96,7 +96,7 @@ def test_estimators_refuse_wrong_numbers_before_a_row_is_read(parameter, bad):
         {"adjacency": "neighbour"},
         {"noise": "little"},
         {"accountant": "moments"},
-        {"penalty": "l2"},
+        {"penalty": "lasso"},
         {"domain": 3.0},
         {"n": -1},
         {"random_state": "x"},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from dperm import L2, FitOptions, Guarantee, Logistic, Problem, Squared, minimize
+from dperm import L2, DPObjective, FitOptions, Guarantee, Logistic, Problem, Squared, minimize
 from dperm.problem.domains import L2Ball
 
 
@@ -37,7 +37,7 @@ def test_without_curvature_the_bound_is_met(solver, delta):
 def test_the_noise_that_hides_the_end_of_a_minimisation_is_counted():
     # A weak ridge and many rows, where that noise is as large as the other one.
     problem, n, p = Problem(Logistic(), L2(1e-6)), 10**6, 900
-    more = {"guarantee": Guarantee(10.0, 1e-7), "solver": "dp-objective"}
+    more = {"guarantee": Guarantee(10.0, 1e-7), "solver": DPObjective(n_stages=1)}
     bound = FitOptions(problem, **more).plan(n, p).statement.coefficient_noise
     found = rms([minimize(problem, csr_matrix((n, p)), np.ones(n), random_state=seed, **more).w for seed in range(3)])
     assert 0.5 * bound < found <= bound * (1.0 + 5.0 / math.sqrt(2 * 2700) + 5.0 / math.sqrt(3 * 900))

@@ -25,6 +25,7 @@ from dperm import (
     PrintedSVRGPlusPlus,
     Problem,
     Sigmoid,
+    Softmax,
     Squared,
 )
 from dperm.accounting.composition import delta_of, epsilon_of
@@ -512,10 +513,10 @@ def test_plans_count_every_step_and_every_gradient(solver):
 
 
 def run_counted(solver, oracle_type=RecordingOracle, table=None, multiplier=1.0):
-    """Run a solver on the first of three problems that it takes; its noise does not matter here."""
+    """Run a solver on the first of four problems that it takes; its noise does not matter here."""
     table = table or base_table()
     ball = Problem(Squared(), domain=L2Ball(2.0))
-    problems = (logistic_problem(), Problem(Logistic(), domain=L1Ball(3.0)), ball)
+    problems = (logistic_problem(), Problem(Logistic(), domain=L1Ball(3.0)), ball, Problem(Softmax(3), L2(0.1)))
     problem = next(problem for problem in problems if solver.refusal(problem) is None)
     setting = setting_of(problem, Adjacency.REPLACE_ONE, n=len(table.y))
     calibrated = CalibratedPlan(solver.plan(setting, GUARANTEE), multiplier)

@@ -55,7 +55,6 @@ IMPORTS = {
     },
     "estimators.diagnosis": {
         "block": {"as_table"},
-        "sources.base": {"Source"},
         "sources.columns": {"Columns", "as_numbers", "as_words"},
         "sources.encoding": {"target_numbers"},
         "sources.labels": {"numeric_target", "one_by_one", "read_table", "read_target"},

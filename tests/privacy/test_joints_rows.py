@@ -121,7 +121,7 @@ def test_an_estimator_predicts_with_the_margins_that_were_minimised(build, row_n
     problem = model.plan(N, P).problem
     model.fit(X, table.y)
     released = minimize(problem, X, table.y, guarantee=None, noise=None).w
-    constant = min(row_norm, entry_bound or math.inf)
+    constant = min(row_norm / P**0.25, entry_bound or math.inf)
     margins = np.column_stack([X, np.full(N, constant)]) @ released
     given = model.predict(X) if build is PrivateLinearRegression else model.decision_function(X)
     assert np.ptp(margins) > 1e-3

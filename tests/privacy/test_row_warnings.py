@@ -163,7 +163,7 @@ def test_every_fit_says_it_and_no_registry_keeps_it():
         fit()
     assert len(caught) == 2
     for module in list(sys.modules.values()):
-        registry = getattr(module, "__warningregistry__", None) or {}
+        registry = vars(module).get("__warningregistry__") or {}
         assert not [key for key in registry if words in str(key)]
 
 

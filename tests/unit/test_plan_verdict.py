@@ -47,7 +47,7 @@ def test_the_word_goes_from_hopeless_to_useful_as_rows_are_added(model, delta):
         PrivateLogisticRegression(0.3, 0.0),
         PrivateLogisticRegression(0.3, classes=range(5)),
         PrivateLinearRegression(0.1),
-        PrivateLogisticRegression(0.3, penalty=None, domain=L1Ball(5.0)),
+        PrivateLogisticRegression(0.3, penalty=None, domain=L1Ball(5.0), solver="dp-accmd"),
     ],
     ids=repr,
 )

@@ -92,7 +92,7 @@ def points_for(problem: Problem, n_features: int, query: Query) -> list[tuple[Ar
         return [(start, np.array([share, query.ridge])) for share in _SHARES]
     if is_whole_fit(query):
         return [(start,)]
-    width = n_features + int(problem.intercept)
+    width = n_features + bool(problem.intercept)
     outputs = start.size // width if problem.loss.n_outputs else 1
     signs = np.where(np.arange(outputs) % 2 == 0, 1.0, -1.0)
     found = [start]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
@@ -125,16 +125,16 @@ class FitOptions:
         n_rows, n_features : int, optional
             Shape of the table. A declared n comes first, and a schema knows the number of columns.
         """
-        schema, width, problem, setting = self._setting(n_rows, n_features)
+        facts = self.facts(n_rows, n_features)
         try:
-            return self._plan(schema, width, problem, setting)
+            return self._plan(facts)
         except (ArithmeticError, ValueError) as error:
             if isinstance(error, DpermError):
                 raise
             raise _no_plan() from error  # public numbers alone: nothing of a row is in it
 
-    def _plan(self, schema: Schema | None, width: int, problem: Problem, setting: Setting) -> FitPlan:
-        ranges, left = self._before(schema, setting)
+    def _plan(self, facts: "PublicFacts") -> FitPlan:
+        schema, width, problem, setting, ranges, left = facts
         solver = self.solver
         if solver == "auto" and (self.noise == "paper" or self.accountant != "pld"):
             solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
@@ -159,8 +159,7 @@ class FitOptions:
         n_rows, n_features : int
             As of `plan`.
         """
-        schema, width, problem, setting = self._setting(n_rows, n_features)
-        ranges, left = self._before(schema, setting)
+        schema, width, problem, setting, ranges, left = self.facts(n_rows, n_features)
         if left is None or self.guarantee is None:
             raise InvalidParameter("a run without noise has no noise multiplier.")
         solver = choose_solver(self.solver, problem, setting, left)
@@ -169,8 +168,14 @@ class FitOptions:
             statement = statement_of(self, problem, width, setting, solver, calibrated)
             yield FitPlan(self, problem, setting, solver, calibrated, statement, width, schema)
 
-    def _setting(self, n_rows: int | None, n_features: int | None) -> tuple[Schema | None, int, Problem, Setting]:
-        """Schema, number of columns and problem with all that is left to rules, and the public facts about them."""
+    def facts(self, n_rows: int | None, n_features: int | None) -> "PublicFacts":
+        """What a plan rests on, with all that is left to rules; nothing is calibrated and no solver chosen.
+
+        Parameters
+        ----------
+        n_rows, n_features : int or None
+            As of `plan`.
+        """
         n = count("n", n_rows if self.declared_n is None else self.declared_n)
         schema = None if self.schema is None else self._decided(self.schema, n)
         width = count("n_features", n_features if schema is None else schema.n_features)
@@ -182,7 +187,7 @@ class FitOptions:
             if self.strength_by_rule:
                 problem = with_strength_by_rule(problem, setting, None if self.noise is None else self.guarantee)
                 setting = replace(setting, constants=problem.constants(width))
-            return schema, width, problem, setting
+            return PublicFacts(schema, width, problem, setting, *self._before(schema, setting))
         except ArithmeticError as error:
             raise _no_plan() from error
 
@@ -231,6 +236,33 @@ class FitOptions:
         while ranges and self.guarantee is not None and left.epsilon >= 0.05 * self.guarantee.epsilon:
             left = Guarantee(0.5 * left.epsilon, left.delta)
             yield _after(ranges, solver.plan(setting, left))
+
+
+class PublicFacts(NamedTuple):
+    """What a plan rests on.
+
+    Attributes
+    ----------
+    schema : Schema or None
+        With every number's encoding decided.
+    n_features : int
+        Columns of an encoded row.
+    problem : Problem
+        What is minimised.
+    setting : Setting
+        Its constants, the public n and the adjacency.
+    before : tuple of queries
+        What finds private ranges and bins.
+    left : Guarantee or None
+        About what they leave of the guarantee for the solver; None for a run without noise.
+    """
+
+    schema: Schema | None
+    n_features: int
+    problem: Problem
+    setting: Setting
+    before: Before
+    left: Guarantee | None
 
 
 def _after(queries: Before, plan: Plan[Any]) -> Plan[Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms.setting import Setting
 from dperm.planning.auto import predictions
+from dperm.problem import Problem
 from dperm.solvers import Solver
 from dperm.solvers.expected import risk_at_zero
 
@@ -112,15 +113,17 @@ def verdict_of(plan: "FitPlan") -> Verdict:
     return Verdict(word, noise, nothing, None if n is None else math.ceil(n), epsilon)
 
 
-def _public(plan: "FitPlan", n: float, epsilon: float) -> tuple[Setting, Guarantee]:
-    """The public numbers of a plan with another n and another ε; what private ranges and bins take is left out."""
-    return replace(plan.setting, n=math.ceil(n)), Guarantee(epsilon, plan.statement.delta)
+def _public(plan: "FitPlan", n: float, epsilon: float) -> tuple[Problem, Setting, Guarantee]:
+    """What a plan with another n and another ε would rest on, its penalty and its encoding included."""
+    guarantee = Guarantee(epsilon, plan.statement.delta)
+    facts = replace(plan.options, n=math.ceil(n), guarantee=guarantee).facts(None, plan.n_features)
+    return facts.problem, facts.setting, facts.left or guarantee
 
 
 def _costs(plan: "FitPlan", solver: Solver, n: float, epsilon: float) -> tuple[float, float]:
     """What noise and what predicting nothing is expected to cost; what a float cannot hold is no prediction."""
     with np.errstate(all="ignore"), suppress(ArithmeticError, ValueError):
-        setting, guarantee = _public(plan, n, epsilon)
+        _, setting, guarantee = _public(plan, n, epsilon)
         if solver.refusal_at(setting, guarantee) is None:
             noise, nothing = solver.expected_risk(setting, guarantee), risk_at_zero(setting, guarantee)
             if noise >= 0.0 and nothing > 0.0:
@@ -133,18 +136,15 @@ def _useful_from(
 ) -> float | None:
     """About the least number above `now` at which the plan's solver is useful, or the one that "auto" takes there."""
 
-    def search(solver: Solver, low: float, high: float) -> float | None:
-        def is_useful(number: float) -> bool:
-            noise, nothing = _costs(plan, solver, *numbers(number))
-            return _OFF_BY * noise < nothing
+    def is_useful(number: float) -> bool:
+        solver = plan.solver
+        if plan.options.solver == "auto":
+            ranked = predictions(*_public(plan, *numbers(number)))
+            solver = ranked[0].solver if ranked else solver
+        noise, nothing = _costs(plan, solver, *numbers(number))
+        return _OFF_BY * noise < nothing
 
-        return _first(is_useful, low, high)
-
-    found = search(plan.solver, now, most)
-    if plan.options.solver != "auto":
-        return found
-    best = predictions(plan.problem, *_public(plan, *numbers(found or most)))[:1]
-    return found if not best or best[0].solver == plan.solver else search(best[0].solver, now, found or most) or found
+    return _first(is_useful, now, most)
 
 
 def _first(holds: Callable[[float], bool], low: float, most: float) -> float | None:

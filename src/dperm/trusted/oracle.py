@@ -189,6 +189,8 @@ def _check_point(point: object, size: int) -> Array:
     except (TypeError, ValueError):
         vector = np.empty(0)
     if vector.shape != (size,):
-        raise InvalidParameter(f"the point asked about must be a vector of {size} number(s): the problem's dimension.")
+        raise InvalidParameter(
+            f"the point must be a vector of numbers of the problem's dimension, here {size} of them."
+        )
     check_not_diverged(vector)
     return vector

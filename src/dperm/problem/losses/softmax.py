@@ -111,8 +111,9 @@ class Softmax(Loss):
 
     @property
     def value_at_zero(self) -> float:
-        """All classes are equally likely at w = 0."""
-        return math.log(self.n_classes)
+        """The entropy of what w = 0 predicts: all classes equally likely, but for the cut."""
+        wrong = min(self.cut, 1.0 - 1.0 / self.n_classes)
+        return -(1.0 - wrong) * math.log(1.0 - wrong) - wrong * math.log(wrong / (self.n_classes - 1))
 
     def encode(self, target: Array) -> Array:
         """Keep whole numbers 0 … K−1, turn everything else into NaN."""

@@ -65,7 +65,7 @@ class DPKatyusha(AnchoredSolver):
     Examples
     --------
     >>> from dperm import DPKatyusha, PrivateLogisticRegression
-    >>> PrivateLogisticRegression(epsilon=1.0, solver=DPKatyusha()).plan(200_000, 54).passes < 10
+    >>> PrivateLogisticRegression(epsilon=1.0, penalty=0.01, solver=DPKatyusha()).plan(200_000, 54).passes < 10
     True
     """
 

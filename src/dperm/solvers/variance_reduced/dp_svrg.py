@@ -66,7 +66,7 @@ class DPSVRG(AnchoredSolver):
     Examples
     --------
     >>> from dperm import DPSVRG, PrivateLogisticRegression
-    >>> PrivateLogisticRegression(epsilon=1.0, solver=DPSVRG(n_epochs=4)).plan(200_000, 54).passes < 20
+    >>> PrivateLogisticRegression(epsilon=1.0, penalty=0.01, solver=DPSVRG(n_epochs=4)).plan(200_000, 54).passes < 20
     True
     """
 
