@@ -29,9 +29,14 @@ def summation_slack(n: int, further: int = 0) -> float:
 
 
 def margin_rounding(setting: "Setting", norm: float) -> float:
-    """How far rounding in the margins, and in a step, can move the computed mean gradient at a point of this norm."""
-    rows = ROWS_ALLOWED_PER_DECLARED + 1.0 / setting.n
-    return 2.0 * (setting.constants.dimension + 8.0) * 2.0**-53 * rows * setting.constants.smoothness * norm
+    """How far rounding in the margins, and in a step, can move the computed mean gradient at a point of this norm.
+
+    A margin is a sum over the entries of a row, and a slope one over the outputs: K margins of p entries each are off
+    by p·u times the norm of all coefficients together.
+    """
+    rows, outputs = ROWS_ALLOWED_PER_DECLARED + 1.0 / setting.n, max(1, setting.constants.n_outputs)
+    terms = setting.constants.dimension / outputs + outputs + 7.0
+    return 2.0 * terms * 2.0**-53 * rows * setting.constants.smoothness * norm
 
 
 def pull_rounding(pull: float) -> float:

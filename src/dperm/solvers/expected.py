@@ -73,6 +73,14 @@ def risk_at_zero(setting: Setting, guarantee: Guarantee) -> float:
     return min(constants.initial_gap, 0.5 * curvature * typical_length(setting, guarantee) ** 2)
 
 
+def mean_curvature(setting: Setting, total: float) -> float:
+    """What curvatures average to at most, where all are at least `total`.
+
+    By Jensen noise on the gradient moves a minimiser by at least its own length over this.
+    """
+    return total + setting.smoothness / setting.constants.dimension
+
+
 def moved_risk(setting: Setting, square: float) -> float:
     """The excess risk of a minimiser that was itself moved by noise with E‖noise‖² = square: ½ tr(H) square/p."""
     return 0.5 * (setting.smoothness / setting.constants.dimension + setting.constants.strong_convexity) * square

@@ -14,7 +14,7 @@ from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile
-from dperm.solvers.expected import noise_risk, ridge_bias, risk_at_zero, typical_length
+from dperm.solvers.expected import mean_curvature, noise_risk, ridge_bias, risk_at_zero, typical_length
 from dperm.solvers.perturbation.objective import JACOBIAN_SHARE, ObjectiveSettings, ObjectiveSolver
 from dperm.solvers.perturbation.tolerance import check_lengths
 from dperm.validation import finite
@@ -135,7 +135,12 @@ class DPObjective(ObjectiveSolver):
             replace(plan.planned[0], relative_noise=1.0 / math.sqrt(stage.budget))
             for plan, stage in zip(plans, stages, strict=True)
         )
-        length = share * noise / math.sqrt(stages[-1].budget) / _mean_curvature(setting, stages[-1].ridge)
+        length = (
+            share
+            * noise
+            / math.sqrt(stages[-1].budget)
+            / mean_curvature(setting, setting.constants.strong_convexity + stages[-1].ridge)
+        )
         settings = DPObjectiveSettings(
             **vars(plans[-1].settings), n_stages=len(stages), slope_share=share, noise_length=length
         )
@@ -207,7 +212,7 @@ class DPObjective(ObjectiveSolver):
             replace(look.planned[0], relative_noise=1.0 / math.sqrt(_LOOK)),
             PlannedQuery(adapted, relative_noise=1.0 / math.sqrt(1.0 - _LOOK)),
         )
-        length = share * noise / _mean_curvature(setting, ridge)
+        length = share * noise / mean_curvature(setting, setting.constants.strong_convexity + ridge)
         settings = DPObjectiveSettings(
             **vars(look.settings), n_stages=1, slope_share=share, noise_length=length / math.sqrt(1.0 - _LOOK),
             clipping_room=self._clipping_room(setting, guarantee, noise), look_noise=length / math.sqrt(_LOOK),
@@ -282,8 +287,3 @@ def _share_for(room: float, margin: float) -> float:
 def _margin_per_length(setting: Setting) -> float:
     """The largest margin of a minimiser of length 1: the row norm, for the logistic loss."""
     return math.sqrt(setting.constants.smoothness / 0.25)
-
-
-def _mean_curvature(setting: Setting, ridge: float) -> float:
-    """Curvatures average to at most this, so by Jensen the noise makes w at least its own length over it long."""
-    return setting.constants.strong_convexity + ridge + setting.smoothness / setting.constants.dimension

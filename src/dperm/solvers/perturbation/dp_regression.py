@@ -37,6 +37,9 @@ _FIRST_DISTANCE = 1.0 / 3.0
 # first minimisation leaves of the bias of the second one's ridge.
 _TYPICAL_DISTANCE, _LEFT_BY_THE_FIRST = 0.25, 0.25
 
+# The share of their bound that residuals are clipped at, roughly: for what hides the end of a minimisation.
+_TYPICAL_CLIP = 0.1
+
 # A size is asked for with slopes clipped at so many times the one before it.
 _REACH = 6.0
 
@@ -110,8 +113,12 @@ class DPRegression(ObjectiveSolver):
             exact = self.plan_with(setting, None, self.ridge or 0.0)
             return Plan(exact.mechanism, exact.planned, DPRegressionSettings(**vars(exact.settings)))
         ridge = self._least_ridge(setting, guarantee)
-        tolerance = tolerance_for(setting, setting.constants.strong_convexity + ridge)
-        objective = AdaptedObjectiveQuery(setting, ridge, tolerance, remainder_for(guarantee), "Gaussian")
+        total = setting.constants.strong_convexity + ridge
+        tolerance = tolerance_for(setting, total)
+        # Residuals are clipped at about a tenth of their bound, and the noise with them.
+        noise = _TYPICAL_CLIP * self._noise_length(setting, guarantee)
+        remainder = remainder_for(setting, guarantee, tolerance, total, noise)
+        objective = AdaptedObjectiveQuery(setting, ridge, tolerance, remainder, "Gaussian")
         sizes = SlopeSizeQuery(setting)
         planned = (
             PlannedQuery(objective, 1, 1.0 / math.sqrt(_LAST)),

@@ -15,7 +15,7 @@ from dperm.problem import Problem
 from dperm.problem.domains import WholeSpace
 from dperm.problem.regularizers import L2, NoRegularizer
 from dperm.solvers.base import Array, Oracle, Profile
-from dperm.solvers.expected import noise_risk, ridge_bias, risk_at_zero, typical_length
+from dperm.solvers.expected import mean_curvature, noise_risk, ridge_bias, risk_at_zero, typical_length
 from dperm.solvers.perturbation.objective import JACOBIAN_SHARE, ObjectiveSettings, ObjectiveSolver
 from dperm.solvers.perturbation.tolerance import check_lengths, needs_a_stable_minimiser
 from dperm.validation import finite
@@ -99,8 +99,7 @@ class DPSoftmax(ObjectiveSolver):
             return Plan(exact.mechanism, exact.planned, DPSoftmaxSettings(**vars(exact.settings)))
         cut, ridge = self._choose(setting, guarantee)
         one = self.plan_with(setting, guarantee, ridge, cut)
-        # Curvatures average to at most L/p, so by Jensen E‖noise of W‖² is at least this.
-        curvature = setting.constants.strong_convexity + ridge + setting.smoothness / setting.constants.dimension
+        curvature = mean_curvature(setting, setting.constants.strong_convexity + ridge)
         length = cut * self._noise_length(setting, guarantee) / curvature
         settings = DPSoftmaxSettings(**vars(one.settings), cut=cut, noise_length=length)
         of_wrong = "" if cut == 1.0 else f", probabilities of wrong classes cut at {cut:.0%}"

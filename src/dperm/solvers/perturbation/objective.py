@@ -77,8 +77,10 @@ class ObjectiveSolver(Solver):
     ) -> Plan[ObjectiveSettings]:
         """One minimisation with this ridge."""
         distribution = "Gaussian" if self._is_gaussian(guarantee) else "Gamma"
-        tolerance = tolerance_for(setting, setting.constants.strong_convexity + ridge)
-        remainder = remainder_for(guarantee)
+        total = setting.constants.strong_convexity + ridge
+        tolerance = tolerance_for(setting, total)
+        noise = 0.0 if guarantee is None else slope_share * self._noise_length(setting, guarantee)
+        remainder = remainder_for(setting, guarantee, tolerance, total, noise)
         query = ObjectivePerturbationQuery(setting, ridge, tolerance, remainder, distribution, slope_share)
         mechanism = f"{self.name}, the minimiser with a random linear term and a further ridge of {ridge:.3g}"
         # A coordinate of that noise is as long as this about once in a million.

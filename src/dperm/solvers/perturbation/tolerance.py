@@ -10,10 +10,12 @@ from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting, margin_rounding, pull_rounding
 from dperm.problem import Problem
 from dperm.problem.prox import prox_is_exact
+from dperm.solvers.expected import mean_curvature
 from dperm.solvers.refusals import needs_convexity
 
-# The share of ε that hides how far a minimisation was from done.
-REMAINDER_SHARE = 0.005
+# The share of ε that hides how far a minimisation was from done: the least, and the most where there are so many
+# coefficients that its noise would count. It is then kept to this share of what the random linear term does.
+REMAINDER_SHARE, _LARGEST_REMAINDER_SHARE, _REMAINDER_NOISE = 0.005, 0.1, 0.1
 
 # The tolerance, as a share of the gradient's sensitivity: far below the noise.
 _TOLERANCE_SHARE = 1e-7
@@ -70,9 +72,34 @@ def _longest_term(query: ObjectivePerturbationQuery, scale: float) -> float:
     return scale * (p + math.sqrt(2.0 * p * _LOG_UNLIKELY) + _LOG_UNLIKELY)  # ‖b‖ is Gamma(p) times the scale
 
 
-def remainder_for(guarantee: Guarantee | None) -> float:
-    """What the remainder costs; any number will do for a run without noise."""
-    return 1.0 if guarantee is None else REMAINDER_SHARE * guarantee.epsilon
+def remainder_for(
+    setting: Setting, guarantee: Guarantee | None, tolerance: float, strong_convexity: float, noise: float
+) -> float:
+    """What the remainder costs; any number will do for a run without noise.
+
+    Its noise has a density ∝ exp(−‖e‖/ϱ) with ϱ = 2τ/(Λε_r), so it is about pϱ long.
+
+    Parameters
+    ----------
+    setting : Setting
+        Public facts.
+    guarantee : Guarantee or None
+        What must hold.
+    tolerance : float
+        τ.
+    strong_convexity : float
+        Λ, the ridge included.
+    noise : float
+        √(E‖b‖²)/n of the random linear term.
+    """
+    if guarantee is None:
+        return 1.0
+    least, most = REMAINDER_SHARE * guarantee.epsilon, _LARGEST_REMAINDER_SHARE * guarantee.epsilon
+    if strong_convexity == 0.0 or noise == 0.0:
+        return least
+    length = 2.0 * setting.constants.dimension * tolerance / strong_convexity
+    moved = noise / mean_curvature(setting, strong_convexity)
+    return min(max(least, length / (_REMAINDER_NOISE * moved)), most)
 
 
 def needs_a_stable_minimiser(problem: Problem) -> str | None:
