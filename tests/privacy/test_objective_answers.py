@@ -23,6 +23,7 @@ from dperm import (
     NotSolved,
     Problem,
     SmoothedHinge,
+    Softmax,
     TalwarObjective,
     WholeSpace,
     minimize,
@@ -30,6 +31,7 @@ from dperm import (
 from dperm.accounting.composition import epsilon_of
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.solvers.expected import moved_risk, noise_risk
 from dperm.trusted import minimiser as minimiser_module
 from dperm.trusted.noise import Randomness
 from dperm.trusted.sources import ArraySource
@@ -262,3 +264,22 @@ def test_one_row_more_than_the_smoothness_allows_for_does_not_stop_the_search(ge
             Problem(loss, regularizer, domain), X, np.ones(n + 1),
             guarantee=Guarantee(1.0, 1e-3), solver=KiferObjective(), adjacency="add_remove", n=n, random_state=0,
         )  # fmt: skip
+
+
+def test_the_remainders_noise_stays_below_that_of_the_linear_term_however_many_columns_there_are():
+    guarantee = Guarantee(1.0, 1e-5)
+    shares = []
+    for n, p in ((30_000, 50), (1000, 50_000), (60_000, 800)):
+        for problem in (Problem(Logistic(), L2(1e-4)), Problem(Softmax(10), L2(1e-5))):
+            solver = "dp-objective" if problem.loss.n_outputs == 1 else "dp-softmax"
+            options = FitOptions(problem, guarantee=guarantee, adjacency="add_remove", n=n, solver=solver)
+            plan = options.plan(n, p)
+            query = plan.calibrated.plan.planned[0].query
+            dimension = problem.dimension(p)
+            # Both by the rules that predict risks: ½ tr(H) and ½ tr(H⁻¹) times a variance.
+            hidden = moved_risk(plan.setting, (dimension * query.remainder_scale) ** 2)
+            scale = plan.calibrated.sigma(plan.calibrated.plan.planned[0]) / n
+            assert hidden <= 0.1 * noise_risk(plan.setting, dimension * scale**2, query.strong_convexity)
+            shares.append(query.remainder)
+    assert min(shares) == 0.005  # where there are few columns it costs next to nothing
+    assert max(shares) <= 0.1

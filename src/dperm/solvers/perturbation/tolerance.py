@@ -10,12 +10,12 @@ from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting, margin_rounding, pull_rounding
 from dperm.problem import Problem
 from dperm.problem.prox import prox_is_exact
-from dperm.solvers.expected import mean_curvature
+from dperm.solvers.expected import moved_risk, noise_risk
 from dperm.solvers.refusals import needs_convexity
 
 # The share of ε that hides how far a minimisation was from done: the least, and the most where there are so many
-# coefficients that its noise would count. It is then kept to this share of what the random linear term does.
-REMAINDER_SHARE, _LARGEST_REMAINDER_SHARE, _REMAINDER_NOISE = 0.005, 0.1, 0.1
+# coefficients that its noise would count. Its risk is then kept to this share of that of the random linear term.
+REMAINDER_SHARE, _LARGEST_REMAINDER_SHARE, _REMAINDER_RISK = 0.005, 0.1, 0.05
 
 # The tolerance, as a share of the gradient's sensitivity: far below the noise.
 _TOLERANCE_SHARE = 1e-7
@@ -95,11 +95,11 @@ def remainder_for(
     if guarantee is None:
         return 1.0
     least, most = REMAINDER_SHARE * guarantee.epsilon, _LARGEST_REMAINDER_SHARE * guarantee.epsilon
-    if strong_convexity == 0.0 or noise == 0.0:
+    allowed = _REMAINDER_RISK * noise_risk(setting, noise**2, strong_convexity)
+    if strong_convexity == 0.0 or allowed == 0.0:
         return least
     length = 2.0 * setting.constants.dimension * tolerance / strong_convexity
-    moved = noise / mean_curvature(setting, strong_convexity)
-    return min(max(least, length / (_REMAINDER_NOISE * moved)), most)
+    return min(max(least, math.sqrt(moved_risk(setting, length**2) / allowed)), most)
 
 
 def needs_a_stable_minimiser(problem: Problem) -> str | None:
