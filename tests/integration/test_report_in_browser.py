@@ -105,7 +105,7 @@ def test_the_verdict_and_the_chart_can_be_seen(browser, plain):
 def test_dots_and_names_of_the_plot_are_side_by_side(browser, hostile):
     opened(browser, hostile, 360)
     rows = browser.find_elements(By.CSS_SELECTOR, ".plot tbody tr:has(circle)")
-    assert len(rows) == 4
+    assert len(rows) == 8  # five ends of bins, two categories, and no category
     for row in rows:
         name, dot, value = (row.find_element(By.CSS_SELECTOR, part) for part in ("th", "circle", "td.number"))
         assert name.rect["x"] + name.rect["width"] <= dot.rect["x"]
