@@ -41,8 +41,8 @@ from privacy.objective_runs import (
 
 
 def by_hand(sigma, epsilon, setting, ridge, monotone):
-    """δ of the Gaussian form from scratch, remainder of ε/200 included."""
-    left = 0.995 * epsilon - math.log1p(setting.constants.smoothness / (setting.n * ridge))
+    """δ of the Gaussian form from scratch, at the ε that the remainder leaves."""
+    left = epsilon - math.log1p(setting.constants.smoothness / (setting.n * ridge))
     if left < 0.0:
         return 1.0
     mu = setting.constants.lipschitz / sigma
@@ -79,21 +79,21 @@ def test_random_plans_keep_their_promise_and_waste_less_than_a_percent_of_noise(
             fit = FitOptions(problem, guarantee=guarantee, solver=solver, adjacency=adjacency.value).plan(n, 3)
             assert fit.privacy.certified_epsilon <= epsilon
             assert {name: getattr(fit.setting.constants, name) for name in constants} == pytest.approx(constants)
-            ridge = strength + fit.calibrated.plan.planned[0].query.ridge
+            query = fit.calibrated.plan.planned[0].query
+            ridge, left = strength + query.ridge, epsilon - query.remainder
+            assert 0.005 * epsilon <= query.remainder <= 0.1 * epsilon
             sigma, monotone = fit.privacy.sigma, known is not HUBER
             if pure:
                 spent = moved_by(adjacency) * row_norm / sigma
-                spent += math.log1p(constants["smoothness"] / (n * ridge)) + 0.005 * epsilon
-                assert spent == pytest.approx(epsilon, rel=1e-9)
+                spent += math.log1p(constants["smoothness"] / (n * ridge))
+                assert spent == pytest.approx(left, rel=1e-9)
             elif known is not LOGISTIC:
-                assert by_hand(sigma, epsilon, fit.setting, ridge, monotone) <= delta * (1 + 1e-6)
-                assert by_hand(0.99 * sigma, epsilon, fit.setting, ridge, monotone) > delta
+                assert by_hand(sigma, left, fit.setting, ridge, monotone) <= delta * (1 + 1e-6)
+                assert by_hand(0.99 * sigma, left, fit.setting, ridge, monotone) > delta
             elif adjacency is ADD:
                 ratio = row_norm**2 / (n * ridge)  # 4β/Λ
-                assert steep_or_curved(row_norm / sigma, ratio, 0.995 * epsilon) <= delta * (
-                    1 + 1e-4
-                )  # of the integral
-                assert steep_or_curved(row_norm / sigma * 1.02, ratio, 0.995 * epsilon) > delta
+                assert steep_or_curved(row_norm / sigma, ratio, left) <= delta * (1 + 1e-4)  # of the integral
+                assert steep_or_curved(row_norm / sigma * 1.02, ratio, left) > delta
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
