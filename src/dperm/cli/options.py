@@ -140,7 +140,8 @@ def _parse(option: str, text: str, kinds: dict[str, Callable[..., Any]]) -> Any:
     if name == "none" and not numbers:
         return None
     if name not in kinds:
-        raise InvalidParameter(f"{option} must be none or start with one of {', '.join(kinds)}, got {text!r}.")
+        words = "auto, none" if option == "--penalty" else "none"
+        raise InvalidParameter(f"{option} must be {words} or start with one of {', '.join(kinds)}, got {text!r}.")
     try:
         return kinds[name](*map(float, numbers))
     except TypeError:
