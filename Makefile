@@ -45,10 +45,10 @@ check: $(READY) ## Format, lint, types and the trusted boundary
 	$(BIN)/lint-imports
 
 test: check ## All checks and tests, on all cores
-	$(BIN)/python -m pytest -n auto --durations=10
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 
 test-slow: $(READY) ## Every solver on every problem: what `make test` takes a sample of
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 test-mutants: $(READY) ## Does a test notice a wrong operator or number in trusted code? A sample of MUTANTS=100 (about an hour); 0: all
 	$(BIN)/python tests/mutants/run.py $(MUTANTS)
