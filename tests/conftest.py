@@ -77,6 +77,7 @@ def postgresql_server():
     password = folder / "password"
     password.write_text("secret-of-tests")
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c max_connections=60"
+    options += " -c fsync=off"  # the processes that tests kill lose nothing by it, only a machine would
     authenticated = ["-A", "scram-sha-256", "-U", "tester", f"--pwfile={password}"]
     try:
         if as_user:
