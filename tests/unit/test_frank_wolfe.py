@@ -1,5 +1,6 @@
 """Private Frank–Wolfe: its bound with and without noise, the curvature it rests on, its default T and its refusals."""
 
+import functools
 import math
 
 import numpy as np
@@ -48,14 +49,17 @@ def fit(problem, X, y, n_steps, seed=None, guarantee=GUARANTEE):
     )
 
 
-def least_risk(problem, X, y):
+@functools.cache
+def least_risk(problem, n=N, p=P):
+    """On the rows of `signs(n, p)`, found once."""
+    X, y = signs(n, p)
     return empirical_risk(problem, X, y, minimize(problem, X, y, guarantee=None, noise=None, solver="dp-accmd").w)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=repr)
 def test_without_noise_the_gap_is_at_most_that_of_the_bound_at_every_step(problem):
     X, y = signs()
-    best, curvature = least_risk(problem, X, y), problem.constants(P).curvature
+    best, curvature = least_risk(problem), problem.constants(P).curvature
     for n_steps in (1, 2, 3, 5, 10, 30, 100, 300):
         gap = empirical_risk(problem, X, y, fit(problem, X, y, n_steps).w) - best
         assert -1e-6 <= gap <= 2.0 * curvature / (n_steps + 2.0)
@@ -74,7 +78,7 @@ def test_steps_follow_the_published_schedule():
 @pytest.mark.parametrize("problem", PROBLEMS, ids=repr)
 def test_with_noise_the_mean_gap_is_at_most_that_of_the_bound(problem):
     X, y = signs()
-    best, constants = least_risk(problem, X, y), problem.constants(P)
+    best, constants = least_risk(problem), problem.constants(P)
     for n_steps in (5, 40):
         fits = [fit(problem, X, y, n_steps, seed) for seed in range(10)]
         bound = 2.0 * constants.curvature / (n_steps + 2.0) + fits[0].privacy.sigma * math.log(constants.n_vertices)
@@ -143,7 +147,7 @@ def test_the_default_number_of_steps_grows_with_the_budget_and_falls_with_the_ve
 def test_the_default_number_of_steps_is_within_a_factor_of_the_best(n, radius):
     problem = Problem(Logistic(), domain=L1Ball(radius), row_norm=20.0, entry_bound=1.0)
     X, y = signs(n, 100)
-    best = least_risk(problem, X, y)
+    best = least_risk(problem, n, 100)
 
     def excess(n_steps):
         return np.mean([empirical_risk(problem, X, y, fit(problem, X, y, n_steps, s).w) - best for s in range(5)])
