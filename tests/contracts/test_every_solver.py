@@ -166,13 +166,23 @@ def test_without_noise_it_reaches_the_optimum(solver, problem):
     assert not release.privacy.for_release
 
 
+def many_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8_000, P)) / np.sqrt(P)
+    return X, np.sign(X @ rng.normal(size=P))
+
+
+@functools.cache
+def least_risk_of_many_rows(problem):
+    X, y = many_rows()
+    return empirical_risk(problem, X, y, minimize(problem, X, y, guarantee=None, noise=None).w)
+
+
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
 def test_more_budget_brings_less_excess_risk(solver):
     problem = first_taken_by(solver)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(8_000, P)) / np.sqrt(P)
-    y = np.sign(X @ rng.normal(size=P))
-    best = empirical_risk(problem, X, y, minimize(problem, X, y, guarantee=None, noise=None).w)
+    X, y = many_rows()
+    best = least_risk_of_many_rows(problem)
 
     def excess(epsilon):
         fits = (
