@@ -38,18 +38,24 @@ def test_the_word_goes_from_hopeless_to_useful_as_rows_are_added(model, delta):
     assert (words[0], words[-1]) == ("hopeless", "useful")
 
 
-@pytest.mark.parametrize("adjacency", ["replace_one", "add_remove"])
+WEAK = [
+    PrivateLogisticRegression(0.3),
+    PrivateLogisticRegression(0.3, solver="kifer-objective"),
+    PrivateLogisticRegression(0.3, 0.0),
+    PrivateLogisticRegression(0.3, classes=range(5)),
+    PrivateLinearRegression(0.1),
+    PrivateLogisticRegression(0.3, penalty=None, domain=L1Ball(5.0), solver="dp-accmd"),
+]
+
+
+# Every model with one adjacency; `make test-slow` takes the other as well.
 @pytest.mark.parametrize(
-    "model",
+    ("model", "adjacency"),
     [
-        PrivateLogisticRegression(0.3),
-        PrivateLogisticRegression(0.3, solver="kifer-objective"),
-        PrivateLogisticRegression(0.3, 0.0),
-        PrivateLogisticRegression(0.3, classes=range(5)),
-        PrivateLinearRegression(0.1),
-        PrivateLogisticRegression(0.3, penalty=None, domain=L1Ball(5.0), solver="dp-accmd"),
+        pytest.param(model, adjacency, marks=[pytest.mark.slow] if (i + j) % 2 else [], id=f"{model!r}-{adjacency}")
+        for i, model in enumerate(WEAK)
+        for j, adjacency in enumerate(("replace_one", "add_remove"))
     ],
-    ids=repr,
 )
 def test_it_is_useful_from_the_named_n_and_epsilon_on_and_not_much_earlier(model, adjacency):
     model.set_params(adjacency=adjacency)
