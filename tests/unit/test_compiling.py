@@ -43,12 +43,18 @@ class Mine(Logistic):
 
 
 @pytest.fixture(scope="module")
-def copied_package(tmp_path_factory):
-    """The package in a folder of its own, with nothing compiled."""
+def first_process(tmp_path_factory):
+    """A copy of the package with nothing compiled, and what one process compiles there and keeps."""
     folder = tmp_path_factory.mktemp("package")
     without = shutil.ignore_patterns("__pycache__", "*.npz")
     shutil.copytree(Path(dperm.__file__).parent, folder / "dperm", ignore=without)
-    return folder
+    return folder, *compiled_in_a_new_process(folder)
+
+
+@pytest.fixture
+def copied_package(first_process):
+    """The copy, used once or more often."""
+    return first_process[0]
 
 
 def compiled_in_a_new_process(folder, name="Logistic", loss=""):
@@ -60,10 +66,10 @@ def compiled_in_a_new_process(folder, name="Logistic", loss=""):
     return int(done.stderr.splitlines()[-1]), sorted(path.name for path in folder.rglob("*.nbc"))
 
 
-def test_a_second_process_compiles_no_kernel_again(copied_package):
-    first, kept = compiled_in_a_new_process(copied_package)
+def test_a_second_process_compiles_no_kernel_again(first_process):
+    folder, first, kept = first_process
     assert first > 1
-    second, kept_then = compiled_in_a_new_process(copied_package)
+    second, kept_then = compiled_in_a_new_process(folder)
     assert second <= 1  # the derivative itself, where it is not inlined
     assert kept == kept_then
 
@@ -77,7 +83,6 @@ def test_what_is_compiled_for_a_loss_of_ones_own_is_not_kept(copied_package):
 
 
 def test_changed_code_is_compiled_again(copied_package):
-    compiled_in_a_new_process(copied_package)
     # Of a file that others call into: numba alone looks at the file of the caller.
     called = copied_package / "dperm" / "trusted" / "exact" / "words.py"
     called.write_text(called.read_text() + "\n# changed\n")
