@@ -3,6 +3,7 @@ from .accounting.ledger import Budget
 from .errors import (
     AboutYourRowsWarning,
     BudgetExceeded,
+    ClusterFailed,
     Diverged,
     DpermError,
     InvalidParameter,
@@ -10,6 +11,7 @@ from .errors import (
     LargeDeltaWarning,
     LedgerDamaged,
     NoiseTooLarge,
+    NoRoomWarning,
     NotForReleaseWarning,
     NotSettled,
     NotSolved,
@@ -76,6 +78,8 @@ from .solvers.variance_reduced.dp_katyusha import DPKatyusha
 from .solvers.variance_reduced.dp_spider import DPSpider
 from .solvers.variance_reduced.dp_svrg import DPSVRG
 from .solvers.variance_reduced.dp_svrg_plus_plus import DPSVRGPlusPlus
+from .trusted.sources.cluster import ClusterSource
+from .trusted.sources.streamed import FileSource
 from .unsafe import empirical_risk
 
 __version__: str
@@ -100,6 +104,8 @@ __all__ = [
     "ChaudhuriObjective",
     "ChaudhuriOutput",
     "Classes",
+    "ClusterFailed",
+    "ClusterSource",
     "DPAccMD",
     "DPKatyusha",
     "DPNewton",
@@ -111,6 +117,7 @@ __all__ = [
     "Diverged",
     "DpermError",
     "ElasticNet",
+    "FileSource",
     "FitOptions",
     "FitPlan",
     "GroupBall",
@@ -127,6 +134,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "NoRegularizer",
+    "NoRoomWarning",
     "NoWitnessWarning",
     "NoiseTooLarge",
     "NotForReleaseWarning",

@@ -33,6 +33,10 @@ class PlanExceeded(DpermError, RuntimeError):
     """A solver asked the oracle something that its plan does not contain."""
 
 
+class ClusterFailed(DpermError, RuntimeError):
+    """The scheduler or all workers of a cluster were lost; nothing was released, and the plan counts as spent."""
+
+
 class BudgetExceeded(DpermError, RuntimeError):
     """A release that would spend more than a dataset's budget; nothing was read or spent."""
 
@@ -70,6 +74,10 @@ class AboutYourRowsWarning(UserWarning):
 
     It is shown where a fit is called and kept nowhere. `row_warnings=False` turns it off.
     """
+
+
+class NoRoomWarning(UserWarning):
+    """The folder for encoded rows is full, so every pass reads some of them from the table again: slower, not wrong."""
 
 
 class NoWitnessWarning(UserWarning):

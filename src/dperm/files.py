@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from dperm.errors import InvalidParameter
 from dperm.printable import one_line
@@ -130,9 +130,17 @@ class WholeFile:
 
     def write(self, content: str | bytes) -> None:
         """Write everything and let the file appear: on disk when this returns."""
+        self.begin().write(content.encode() if isinstance(content, str) else content)
+        self.finish()
+
+    def begin(self) -> BinaryIO:
+        """Where to write what comes bit by bit; `finish` lets the file appear."""
         self._stream.seek(0)
         self._stream.truncate()
-        self._stream.write(content.encode() if isinstance(content, str) else content)
+        return self._stream
+
+    def finish(self) -> None:
+        """Let the file appear: on disk when this returns."""
         self._sync()
         self._stream.close()
         # A temporary file is private; what is written gets the mode that the user's files have.

@@ -4,6 +4,7 @@ Nothing here adds noise. Never publish what these functions return about sensiti
 """
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from dperm.errors import InvalidParameter, InvalidTable
 from dperm.problem import Problem
 from dperm.schema import Amount, Category, Classes, Column, Number, Schema
 from dperm.trusted.objectives import objective_of
+from dperm.trusted.parts import RiskPart
 from dperm.trusted.sources import ArraySource, Source
 from dperm.trusted.sources.columns import Columns, as_numbers, as_words
 
@@ -49,9 +51,9 @@ def empirical_risk(problem: Problem, X: Any, y: Any, w: Array) -> float:
 
 def risk_over(source: Source, problem: Problem, w: Array) -> float:
     """The same on the rows of any source."""
-    objective = objective_of(problem)
-    total = sum(objective.risk_sum(block, w) for block in source.blocks(problem))
-    return total / source.n_rows + problem.regularizer.value(w)
+    with ThreadPoolExecutor(1) as pool:
+        total = source.total(problem, RiskPart(w), objective_of(problem), pool)
+    return float(total) / source.n_rows + problem.regularizer.value(w)
 
 
 def draft_schema(table: Any, target: str) -> tuple[Schema, dict[str, str]]:

@@ -1,4 +1,15 @@
-"""Every source of rows of the package, found through its base class, and one that cuts a table into uneven blocks."""
+"""Every source of rows of the package, found through its base class, and one that cuts a table into uneven blocks.
+
+Values are multiples of 1/128, which a schema's encoding, in float32, does not round: all sources have the same rows.
+"""
+
+import atexit
+import contextlib
+import functools
+import itertools
+import shutil
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -6,19 +17,23 @@ import pandas as pd
 from contracts.discovered import concrete
 from dperm import L2, Classes, Logistic, Number, Problem, Schema
 from dperm.trusted.block import Block
-from dperm.trusted.sources import ArraySource, Source, TableSource
+from dperm.trusted.sources import ArraySource, ClusterSource, FileSource, TableSource
+from dperm.trusted.sources.base import LocalSource, Source
 from dperm.trusted.sources.canaries import WithCanaries
+from dperm.trusted.sources.cluster import open_cluster
 from dperm.trusted.watched import _MadeUpSource
 
 N, P = 1200, 4
 PROBLEM = Problem(Logistic(), L2(0.05), row_norm=2.0, intercept=True)
-SCHEMA = Schema({f"x{j}": Number((-1, 1)) for j in range(P)}, Classes("y", [0, 1]))
+SCHEMA = Schema({f"x{j}": Number((-1, 1), encode="linear") for j in range(P)}, Classes("y", [0, 1]))
+# Rows of the files of a table: one has none.
+FILES = (0, 1, 1, 500, 510, N)
 
 
 def numbers(seed=0):
     """Values within [−1, 1], and labels that they explain in part; a few rows are ignored."""
     rng = np.random.default_rng(seed)
-    X = rng.uniform(-1.0, 1.0, size=(N, P))
+    X = rng.integers(-128, 129, size=(N, P)) / 128.0
     y = np.where(X @ np.arange(1.0, P + 1) + 0.5 * rng.normal(size=N) > 0.2, 1.0, -1.0)
     X[17], y[18] = np.nan, np.nan
     return X, y
@@ -31,7 +46,39 @@ def frame(X, y):
     return table
 
 
-class CutSource(Source):
+def files(X, y):
+    """The same rows as a folder of Parquet files."""
+    folder = Path(tempfile.mkdtemp())
+    table = frame(X, y)
+    for place, (first, last) in enumerate(itertools.pairwise(FILES)):
+        table.iloc[first:last].to_parquet(folder / f"part-{place}.parquet", row_group_size=300)
+    atexit.register(shutil.rmtree, folder)
+    return folder
+
+
+@functools.cache
+def two_workers():
+    """A cluster of two processes on this machine, for all tests of this process; they end with it."""
+    opened = contextlib.ExitStack()
+    atexit.register(opened.close)
+    return opened.enter_context(open_cluster("local[2]"))
+
+
+class FromFiles(FileSource):
+    """A test's own: as small as its blocks get, and most of them on disk."""
+
+    def __init__(self, X, y):
+        super().__init__(files(X, y), SCHEMA, memory="1 MB")
+
+
+class OnCluster(ClusterSource):
+    """A test's own: the same files, read by two workers."""
+
+    def __init__(self, X, y):
+        super().__init__(files(X, y), two_workers(), SCHEMA, memory="1 MB")
+
+
+class CutSource(LocalSource):
     """A test's own: rows in blocks of very different sizes, one of them empty, handed over one after another."""
 
     def __init__(self, X, y, edges=(0, 1, 1, 500, 510, N), weights=None):
@@ -61,10 +108,12 @@ class CutSource(Source):
 MAKE = {
     ArraySource: lambda X, y: ArraySource(X, y),
     TableSource: lambda X, y: TableSource(frame(X, y), None, SCHEMA),
+    FileSource: lambda X, y: FromFiles(X, y),
+    ClusterSource: lambda X, y: OnCluster(X, y),
     _MadeUpSource: lambda X, y: _MadeUpSource(X, y),
     WithCanaries: lambda X, y: WithCanaries(ArraySource(X[:700], y[:700]), X[700:], y[700:]),
 }
-SOURCES = [*concrete(Source), CutSource]
+SOURCES = [*(cls for cls in concrete(Source) if cls.__module__.startswith("dperm.")), CutSource]
 
 
 def made(cls, X, y):

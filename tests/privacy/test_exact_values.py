@@ -26,17 +26,19 @@ IMPORTS = {
     "planning.statement": {"noise": {"GENERATOR"}},
     # Check what is fitted, and encode what is predicted or scored on the caller's own rows.
     "estimators.base": {
-        "sources": {"Source"},
+        "sources": {"Source", "is_streamed", "source_of"},
         "sources.encoding": {"encode_rows"},
         "sources.labels": {"read_table"},
     },
     "estimators.classifier": {
-        "sources": {"ArraySource", "TableSource"},
+        "sources": {"ArraySource", "source_of"},
+        "sources.cluster": {"is_frame"},
         "sources.encoding": {"check_table", "label_numbers"},
         "sources.labels": {"class_numbers", "distinct_labels", "read_table", "read_target", "weights_by_class"},
     },
     "estimators.regressor": {
-        "sources": {"ArraySource", "TableSource"},
+        "sources": {"ArraySource", "source_of"},
+        "sources.cluster": {"is_frame"},
         "sources.encoding": {"check_table", "target_numbers"},
         "sources.labels": {"numeric_target", "read_table", "read_target"},
     },
@@ -50,11 +52,14 @@ IMPORTS = {
     # Exact on purpose, and named so.
     "unsafe": {
         "objectives": {"objective_of"},
+        "parts": {"RiskPart"},
         "sources": {"ArraySource", "Source"},
         "sources.columns": {"Columns", "as_numbers", "as_words"},
     },
     "estimators.diagnosis": {
-        "block": {"as_table"},
+        "block": {"Block", "as_table"},
+        "sources": {"Source", "is_streamed"},
+        "sources.base": {"InMemorySource"},
         "sources.columns": {"Columns", "as_numbers", "as_words"},
         "sources.encoding": {"target_numbers"},
         "sources.labels": {"numeric_target", "one_by_one", "read_table", "read_target"},
@@ -62,8 +67,13 @@ IMPORTS = {
     # Files are read for `fit` and `predict`, of which nothing is printed, and for `diagnose`, which prints exact facts.
     "cli.audit": {"sources.files": {"TableFile"}},
     "cli.diagnose": {"sources.files": {"TableFile"}},
-    "cli.fit": {"sources.files": {"TableFile"}},
-    "cli.predict": {"sources.files": {"TableFile"}},
+    "cli.fit": {
+        "sources": {"ClusterSource", "FileSource", "Source"},
+        "sources.cluster": {"open_cluster"},
+        "sources.files": {"TableFile"},
+    },
+    "cli.plan": {"sources": {"FileSource"}},  # how much fits into memory
+    "cli.predict": {"sources.files": {"check_columns", "number_columns", "open_pieces"}},
     "cli.schema": {"sources.files": {"TableFile"}},
     # Studies on public data.
     "studies.reference": {"block": {"Block"}},
@@ -84,7 +94,6 @@ EXACT = {
     "PrivateGLM.encode",
     "PrivateRegressor.predict",
     "PrivateRegressor.score",
-    "PrivatePoissonRegression.predict",
     "PrivatePoissonRegression.score",
     "PrivateLogisticRegression.predict_proba",
 }

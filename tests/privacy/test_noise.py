@@ -13,7 +13,7 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.trusted.exact.rounding import add_gaussian
-from dperm.trusted.exact.words import next_word
+from dperm.trusted.exact.words import next_word, stream_of
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.sources import ArraySource
@@ -62,7 +62,7 @@ def test_an_empty_batch_still_gets_noise_and_is_still_charged():
 
 def test_unseeded_noise_is_chacha_with_a_fresh_key_each_time():
     one, two = Randomness.from_random_state(None), Randomness.from_random_state(None)
-    streams = [one.noise, one.sampling, two.noise, two.sampling]
+    streams = [stream for fit in (one, two) for stream in (fit.noise, stream_of(fit.sampling.next(0.5).key))]
     assert len({tuple(stream[4:12]) for stream in streams}) == len(streams)  # keys
     assert len({next_word(stream) for stream in streams}) == len(streams)
     assert one.public_coin.random() != two.public_coin.random()
@@ -73,7 +73,7 @@ def test_the_streams_of_one_seeded_fit_are_independent():
     randomness = Randomness.from_random_state(7)
     one, two = np.zeros((2, 20_000))
     add_gaussian(one, 1.0, randomness.noise)
-    add_gaussian(two, 1.0, randomness.sampling)
+    add_gaussian(two, 1.0, stream_of(randomness.sampling.next(0.5).key, (1, 0)))
     # A correlation of independent streams has standard error 1/√m; four of them: false alarm 6e-5, fixed seed.
     assert abs(np.corrcoef(one, two)[0, 1]) < 4 / math.sqrt(20_000)
     assert randomness.seeded

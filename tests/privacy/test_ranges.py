@@ -17,10 +17,11 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.range import RangeQuery, range_queries
-from dperm.trusted.answers.range import exact_counts, first_place
+from dperm.trusted.answers.range import first_place
 from dperm.trusted.noise import Noise, Randomness
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.sources import TableSource
+from dperm.trusted.sources.counts import BeyondPart
 from privacy.harness import logistic_problem, setting_of
 
 CANDIDATES = Number("private").candidates
@@ -33,6 +34,10 @@ def setting(n, adjacency=Adjacency.REPLACE_ONE):
 
 def planned(*queries):
     return tuple(PlannedQuery(query, relative_noise=query.scale, fixed=True) for query in queries)
+
+
+def exact_counts(values, query):
+    return BeyondPart((query.column,), query.candidates).of({query.column: values}, None)
 
 
 def release_ranges(table, schema, queries, randomness, noisy=True):

@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from dperm.accounting.ledger import Budget
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
-from dperm.cli.options import build_estimator, fit_options, schema_option
+from dperm.cli.options import build_estimator, fit_options, memory_option, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.errors import Consequence, DpermError, InvalidParameter
 from dperm.estimators.base import PrivateGLM
@@ -20,6 +21,8 @@ from dperm.files import WholeFile
 from dperm.printable import one_line
 from dperm.release.model_file import model_text
 from dperm.schema import Amount, load_schema
+from dperm.trusted.sources import ClusterSource, FileSource, Source
+from dperm.trusted.sources.cluster import open_cluster
 from dperm.trusted.sources.files import TableFile
 
 # Bytes that are written before anything is spent, so that a full disk is noticed then; most model files are smaller.
@@ -35,6 +38,19 @@ _ROOM = 2**20
 @click.option("--n", type=int, help="Public number of rows [default: the schema's, or that of the table].")
 @click.option("--dataset", help="Charge the fit to this dataset's budget; see `dperm budget`.")
 @click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
+@memory_option
+@click.option(
+    "--cache",
+    "cache_folder",
+    type=FILE,
+    help="Folder for encoded rows that do not fit into memory; nobody else can open them, and they are gone when the "
+    "command ends [default: dperm's own among your caches].",
+)
+@click.option("--no-cache", is_flag=True, help="Write no encoded rows to disk; every pass reads TABLE again.")
+@click.option(
+    "--cluster",
+    help="Read, encode and add up on a Dask cluster: the scheduler's address, or local[4] for four processes here.",
+)
 @click.option("--seed", type=int, help="Make the fit repeatable; the result is then not for release.")
 @click.option(
     "--row-warnings/--no-row-warnings",
@@ -45,12 +61,13 @@ _ROOM = 2**20
 @fit_options
 def fit(
     table: Path, schema: Path | None, target: str | None, features: str | None, output: Path, force: bool,
-    n: int | None, dataset: str | None, ledger: str | None, seed: int | None, row_warnings: bool | None,
-    **options: Any,
+    n: int | None, dataset: str | None, ledger: str | None, memory: str, cache_folder: Path | None, no_cache: bool,
+    cluster: str | None, seed: int | None, row_warnings: bool | None, **options: Any,
 ) -> None:  # fmt: skip
     """Fit a model on the sensitive TABLE (CSV or Parquet) and write what may be released.
 
-    With a schema, columns may hold categories and missing values; without one they must hold numbers.
+    With a schema, TABLE may be a folder of files or a pattern with *, of any size, and columns may hold categories and
+    missing values; without one it is one file, and they must hold numbers.
 
     Example: dperm fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 --dataset people -o model.json
     """
@@ -66,20 +83,32 @@ def fit(
     asked = model.options()  # raises what is wrong with the parameters before the table is opened
     if public is not None and (target is not None or features is not None):
         raise InvalidParameter("with a schema leave --target and --features out: it declares them.")
-    plan = None
-    if public is not None and asked.declared_n is not None:
-        plan = asked.plan()
-        plan.check_budget(budget)  # before the table is opened
-    rows: tuple[Any, Any]
-    if public is not None:
-        rows = (TableFile(table, public.header, public.separator, n_rows=asked.declared_n).table, None)
-    elif target is not None:
-        rows = numbers_and_target(TableFile(table, n_rows=n), target, features, model)
-    else:
-        raise InvalidParameter("name the column to predict: --target, or a --schema.")
-    plan = plan or asked.plan(*rows[0].shape)  # of a table with a row and a column, at least
-    # The file is made before anything is spent, and complete before the ledger is told.
-    with WholeFile(output, replace=force, room=_ROOM) as file:
+    if cache_folder is not None and no_cache:
+        raise InvalidParameter("--cache and --no-cache exclude each other.")
+    if public is None and (cluster is not None or cache_folder is not None or no_cache):
+        raise InvalidParameter("--cluster, --cache and --no-cache go with a --schema, by which rows are streamed.")
+    with ExitStack() as opened:
+        rows: tuple[Any, Any]
+        if public is not None:
+            keeping: dict[str, Any] = {"memory": memory, "cache": cache_folder or not no_cache}
+            source: Source = FileSource(table, **keeping, n_rows=asked.declared_n)
+            plan = None
+            if asked.declared_n is not None:  # before the table is opened
+                plan = asked.plan(is_slow=source.is_slow if cluster is None else lambda *_: True)
+                plan.check_budget(budget)
+            if cluster is not None:
+                client = opened.enter_context(open_cluster(cluster))
+                source = ClusterSource(table, client, **keeping, n_rows=asked.declared_n)
+            source = source.with_schema(public)
+            rows = (source, None)
+            plan = plan or asked.plan(source.n_rows, source.n_features, source.is_slow)
+        elif target is not None:
+            rows = numbers_and_target(TableFile(table, n_rows=n), target, features, model)
+            plan = asked.plan(*rows[0].shape)  # of a table with a row and a column, at least
+        else:
+            raise InvalidParameter("name the column to predict: --target, or a --schema.")
+        # The file is made before anything is spent, and complete before the ledger is told.
+        file = opened.enter_context(WholeFile(output, replace=force, room=_ROOM))
         written = _Writing(file, output)
         try:
             model.fit(*rows, plan=plan, save=written)

@@ -84,6 +84,14 @@ schema_option = click.option(
 )
 
 
+memory_option = click.option(
+    "--memory",
+    default="1 GB",
+    show_default=True,
+    help="About how much memory to take for a table of any size, such as 512 MB or 8 GB (with a schema).",
+)
+
+
 def fit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the shared options to a command."""
     for option in reversed(_OPTIONS):

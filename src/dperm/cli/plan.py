@@ -10,13 +10,14 @@ import click
 from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.renyi import has_renyi_bound, rdp_epsilon
 from dperm.cli.context import CONTEXT
-from dperm.cli.options import build_estimator, fit_options, schema_option
+from dperm.cli.options import build_estimator, fit_options, memory_option, schema_option
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.setting import Setting
 from dperm.planning.auto import predictions
 from dperm.planning.fit_plan import FitPlan
 from dperm.schema import load_schema
 from dperm.solvers import Solver
+from dperm.trusted.sources import FileSource
 
 
 @click.command(context_settings=CONTEXT)
@@ -24,8 +25,11 @@ from dperm.solvers import Solver
 @click.option("--n", type=int, help="Number of rows, public [default: the schema's].")
 @click.option("--p", "n_features", type=int, help="Number of feature columns, public [default: the schema's].")
 @click.option("--explain", is_flag=True, help="What every solver is expected to do: how auto chooses.")
+@memory_option
 @fit_options
-def plan(schema: Path | None, n: int | None, n_features: int | None, explain: bool, **options: Any) -> None:
+def plan(
+    schema: Path | None, n: int | None, n_features: int | None, explain: bool, memory: str, **options: Any
+) -> None:  # fmt: skip
     """The noise and the cost of a fit, from public numbers alone; no data is touched.
 
     Example: dperm plan --n 200000 --p 54 --epsilon 1 --delta 1e-6 --explain
@@ -37,7 +41,8 @@ def plan(schema: Path | None, n: int | None, n_features: int | None, explain: bo
         raise InvalidParameter("with a schema leave --p out: it knows the number of columns.")
     if (n is None and (public is None or public.n is None)) or (public is None and n_features is None):
         raise InvalidParameter("a plan needs --n and --p, or a --schema that declares n.")
-    planned = build_estimator(**options, schema=public, n=n).plan(n, n_features)
+    model = build_estimator(**options, schema=public, n=n)
+    planned = model.plan(n, n_features, is_slow=None if public is None else FileSource((), memory=memory).is_slow)
     constants = planned.setting.constants
     click.echo(str(planned))
     click.echo(

@@ -1,7 +1,9 @@
 """`dperm predict`: what a model file says of every row of a table."""
 
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 import numpy as np
@@ -9,47 +11,102 @@ import numpy as np
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
-from dperm.files import write_whole
+from dperm.errors import InvalidParameter
+from dperm.estimators.base import PrivateGLM
+from dperm.files import WholeFile
 from dperm.printable import one_line
 from dperm.release.model_file import load_model
-from dperm.schema import Schema
-from dperm.trusted.sources.files import TableFile
+from dperm.trusted.sources.files import check_columns, number_columns, open_pieces
 
 
 @click.command(context_settings=CONTEXT)
 @click.argument("model_path", metavar="MODEL", type=FILE)
 @click.argument("table", type=FILE)
-@output_option("CSV file [default: standard output].")
-def predict(model_path: Path, table: Path, output: Path | None, force: bool) -> None:
-    """Predict for every row of TABLE with a MODEL file: one column, `prediction`.
+@click.option(
+    "--keep", help="Columns of TABLE to write beside the predictions, separated by commas; an id for instance."
+)
+@output_option("CSV or Parquet file, by its ending [default: CSV on standard output].")
+def predict(model_path: Path, table: Path, keep: str | None, output: Path | None, force: bool) -> None:
+    """Predict for every row of TABLE with a MODEL file: a column `prediction`, in the order of the rows.
 
-    A missing value means what the model's schema says; without a schema it is 0.
+    TABLE is a CSV or Parquet file, a folder of such files or a pattern with *, of any size: rows are read, predicted
+    and written a few at a time. A missing value means what the model's schema says; without a schema it is 0.
 
-    Example: dperm predict model.json people.csv -o predictions.csv
+    Example: dperm predict model.json 'visits/*.parquet' --keep visit_id -o predictions.parquet
     """
     if output is not None:
         outputs.check(output, force=force, inputs=[model_path, table])
-    model = load_model(model_path)
-    if model.schema_ is not None:
-        rows = _rows_to_predict(table, model.schema_)
-    else:
-        rows = TableFile(table).numbers(list(model.feature_names_in_))
-        filled = [np.nan_to_num(column.to_numpy(), posinf=np.inf, neginf=-np.inf) for column in rows.columns]
-        rows = rows.from_arrays(filled, names=rows.column_names)
-    lines = "\n".join(["prediction", *map(_field, model.predict(rows))]) + "\n"
+    model, kept = load_model(model_path), [name.strip() for name in keep.split(",")] if keep else []
+    if "prediction" in kept:
+        raise InvalidParameter("--keep cannot name a column 'prediction': that is what is written.")
+    tables = _predicted(model, table, kept)
+    first = next(tables)  # raises what is wrong with the table before a file is made
     if output is None:
-        click.echo(lines, nl=False)
+        for text in _lines(chain([first], tables)):
+            click.echo(text, nl=False)
+        return
+    with WholeFile(output, replace=True) as file:
+        stream = file.begin()
+        if output.suffix.lower() in (".parquet", ".pq"):
+            _write_parquet(first, tables, stream)
+        else:
+            for text in _lines(chain([first], tables)):
+                stream.write(text.encode())
+        file.finish()
+    click.echo(f"wrote {one_line(output)}")
+
+
+def _predicted(model: PrivateGLM, path: Path, kept: list[str]) -> Iterator[Any]:
+    """Arrow tables of kept columns and predictions, a few rows each."""
+    import pyarrow as pa
+
+    schema = model.schema_
+    if schema is None:
+        pieces, columns = open_pieces(path), list(model.feature_names_in_)
     else:
-        write_whole(output, lines)
-        click.echo(f"wrote {one_line(output)}")
+        # A table without column names may leave the target out.
+        features = None if schema.header is None else [name for name in schema.header if name != schema.target.column]
+        pieces = open_pieces(path, schema.header, schema.separator, shorter_header=features)
+        columns = list(schema.columns)
+    read = [*dict.fromkeys([*columns, *kept])]
+    check_columns(pieces, read)
+    for piece in pieces:
+        for rows in piece.tables(read):
+            found = rows if schema is not None else _filled(number_columns(rows, columns))
+            predicted = np.asarray(model.predict(found))  # type: ignore[attr-defined]
+            beside = {name: _readable(rows.column(name)) for name in kept}
+            yield pa.table({**beside, "prediction": pa.array(predicted.tolist())})
 
 
-def _rows_to_predict(table: Path, schema: Schema) -> Any:
-    """A table to predict; one without column names may leave the target out."""
-    features = None if schema.header is None else [name for name in schema.header if name != schema.target.column]
-    return TableFile(table, schema.header, schema.separator, shorter_header=features).table
+def _filled(rows: Any) -> Any:
+    filled = [np.nan_to_num(column.to_numpy(), posinf=np.inf, neginf=-np.inf) for column in rows.columns]
+    return rows.from_arrays(filled, names=rows.column_names)
+
+
+def _readable(column: Any) -> Any:
+    """Texts of a CSV file, which are read as bytes, as texts."""
+    import pyarrow as pa
+
+    return column.cast(pa.string()) if pa.types.is_binary(column.type) else column
+
+
+def _write_parquet(first: Any, tables: Iterator[Any], stream: BinaryIO) -> None:
+    from pyarrow import parquet
+
+    with parquet.ParquetWriter(stream, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table.cast(first.schema))
+
+
+def _lines(tables: Iterable[Any]) -> Iterator[str]:
+    """CSV, a table at a time."""
+    for place, table in enumerate(tables):
+        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        lines = [",".join(map(_field, row)) for row in rows]
+        header = [",".join(map(_field, table.column_names))] if place == 0 else []
+        yield "".join(f"{line}\n" for line in [*header, *lines])
 
 
 def _field(value: object) -> str:
-    text = str(value)
+    text = "" if value is None else str(value)
     return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text

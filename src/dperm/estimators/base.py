@@ -15,7 +15,7 @@ from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
 from dperm.planning.fit_plan import FitPlan, Release, check_releasable
-from dperm.planning.options import FitOptions, check_schema
+from dperm.planning.options import FitOptions, IsSlow, check_schema
 from dperm.problem import Problem
 from dperm.problem.domains import Domain, WholeSpace
 from dperm.problem.losses import Loss
@@ -26,7 +26,7 @@ from dperm.release.parameters import parameters_to_dict
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Amount, Classes, Schema
 from dperm.solvers import Solver
-from dperm.trusted.sources import Source
+from dperm.trusted.sources import Source, is_streamed, source_of
 from dperm.trusted.sources.encoding import encode_rows
 from dperm.trusted.sources.labels import read_table
 from dperm.validation import one_of, positive
@@ -192,13 +192,17 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
         if self.row_norm != 1.0 or self.entry_bound is not None:
             raise InvalidParameter("with a schema leave row_norm and entry_bound out: it declares the bounds.")
 
-    def plan(self, n: int | None = None, n_features: int | None = None) -> FitPlan:
+    def plan(
+        self, n: int | None = None, n_features: int | None = None, *, is_slow: IsSlow | None = None
+    ) -> FitPlan:  # fmt: skip
         """The noise and the cost of a fit, from public numbers alone.
 
         Parameters
         ----------
         n, n_features : int
             Shape of the table that would be fitted; a schema may declare n, and knows the number of columns.
+        is_slow : callable, optional
+            Of the source that would be fitted, `FileSource.is_slow` for instance: "auto" then counts passes.
 
         Examples
         --------
@@ -211,7 +215,7 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
             raise InvalidParameter(
                 f"n = {options.declared_n} is declared already, and n = {n} was given: leave one out."
             )
-        return options.plan(n, n_features)
+        return options.plan(n, n_features, is_slow)
 
     def fit(
         self, X: Any, y: Any = None, *, plan: FitPlan | None = None, save: Callable[[Self], object] | None = None
@@ -222,7 +226,8 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, data frame or CSR matrix of shape (rows, columns)
             Rows are clipped to `row_norm`; one with a value that is not finite is ignored. With a schema, a pandas,
-            polars or Arrow table.
+            polars or Arrow table, files (a path, a pattern with `*`, a folder, a pyarrow dataset), a Dask data frame,
+            or a `FileSource` or `ClusterSource` with settings of its own.
         y : array of shape (rows,)
             Targets: labels, of which one that is not among `classes` makes its row ignored, or numbers, which are
             clipped. With a schema by default the table's own target column.
@@ -238,13 +243,17 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
         options = self.options()
         if plan is not None and plan.options != options:
             raise InvalidParameter("the plan was made for other parameters; make it again with plan(n, n_features).")
+        if is_streamed(X):
+            if self.schema is None:
+                raise InvalidParameter("rows in files or on a cluster are read by a schema: give the model one.")
+            X = source_of(X, y)  # nothing is opened yet
         plan = plan or self._plan_by_shape(options, X)
         if plan is not None:
             plan.check_budget(self.budget)  # refused before a label is read
         self._forget()
         source, options, facts = self._read(X, y, options)
         if plan is None or plan.options != options:
-            plan = options.plan(source.n_rows, source.n_features)
+            plan = options.plan(source.n_rows, source.n_features, source.is_slow)
         self.parameters_ = parameters_to_dict(self, plan.solver)
         with ProgressBar(type(self).__name__) if self.verbose else nullcontext() as progress:
             release = plan.run(
@@ -262,6 +271,8 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
 
     def _plan_by_shape(self, options: FitOptions, X: Any) -> FitPlan | None:
         """The plan from public numbers and the shape of X, None where they do not suffice; no value is looked at."""
+        if isinstance(X, Source):
+            return None if options.declared_n is None else options.plan(is_slow=X.is_slow)
         shape = getattr(X, "shape", ())
         return options.plan(*shape) if len(shape) == 2 and min(shape) > 0 else None
 
@@ -309,6 +320,13 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
     def _margins(self, X: Any) -> Array:
         return np.asarray(self.encode(X) @ np.atleast_2d(self.coef_).T + self.intercept_)
 
+    def _by_partition(self, X: Any, like: NDArray[Any]) -> Any:
+        """`predict` for the partitions of a Dask frame, as a Dask series; nothing is computed yet."""
+        import pandas as pd
+
+        meta = pd.Series(like, index=X._meta.index, name="prediction")
+        return X.map_partitions(_predict_partition, self, meta=meta, enforce_metadata=False)
+
     def _loss_coefficients(self) -> tuple[Array, Array]:
         """Coefficients, one row per output, and intercepts in the units of the loss, whatever the target's own are."""
         return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
@@ -352,3 +370,9 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _predict_partition(frame: Any, model: PrivateGLM) -> Any:
+    import pandas as pd
+
+    return pd.Series(model.predict(frame), index=frame.index, name="prediction")  # type: ignore[attr-defined]

@@ -17,7 +17,8 @@ from dperm.planning.options import FitOptions
 from dperm.problem import Problem
 from dperm.problem.losses import Loss
 from dperm.schema import Classes, Schema
-from dperm.trusted.sources import ArraySource, TableSource
+from dperm.trusted.sources import ArraySource, source_of
+from dperm.trusted.sources.cluster import is_frame
 from dperm.trusted.sources.encoding import check_table, label_numbers
 from dperm.trusted.sources.labels import class_numbers, distinct_labels, read_table, read_target, weights_by_class
 from dperm.validation import positive
@@ -67,7 +68,7 @@ class PrivateClassifier(ClassifierMixin, PrivateGLM):  # type: ignore[misc]
         if self.schema is not None:
             classes = check_classes(self._declared)
             weights = check_class_weight(self.class_weight, classes)
-            return Reading(TableSource(X, y, self.schema, weights), options, {"classes": classes})
+            return Reading(source_of(X, y, self.schema, class_weights=weights), options, {"classes": classes})
         table = read_table(self, X, fitting=True)
         labels = read_target(self, y, table.shape[0])
         # Truth values declare their classes by their type.
@@ -118,7 +119,9 @@ class PrivateClassifier(ClassifierMixin, PrivateGLM):  # type: ignore[misc]
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class with the highest score."""
+        """The class with the highest score; of a Dask frame a Dask series, which is computed when it is needed."""
+        if is_frame(X):
+            return self._by_partition(X, self.classes_[:0])  # type: ignore[no-any-return]
         scores = self.decision_function(X)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])

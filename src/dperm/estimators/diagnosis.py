@@ -19,7 +19,9 @@ from dperm.printable import one_line
 from dperm.problem import Problem
 from dperm.release.parameters import parameters_from_dict
 from dperm.schema import Amount, Category, Number, Schema
-from dperm.trusted.block import as_table
+from dperm.trusted.block import Block, as_table
+from dperm.trusted.sources import Source, is_streamed
+from dperm.trusted.sources.base import InMemorySource
 from dperm.trusted.sources.columns import Columns, as_numbers, as_words
 from dperm.trusted.sources.encoding import target_numbers
 from dperm.trusted.sources.labels import numeric_target, one_by_one, read_table, read_target
@@ -147,6 +149,8 @@ def diagnose(model: PrivateGLM, X: Any, y: Any = None) -> Diagnosis:
     -----
     All numbers are exact, hence not differentially private. The exact minimiser is found by the same fit without noise.
     """
+    if is_streamed(X):
+        raise InvalidParameter("diagnose looks at a table in memory: hand over one, or a part of it.")
     again = _as_fitted(model)
     source, options, facts = again._read(X, y, again.options())
     width = np.atleast_2d(model.coef_).shape[1]
@@ -156,7 +160,7 @@ def diagnose(model: PrivateGLM, X: Any, y: Any = None) -> Diagnosis:
     plan = replace(options, guarantee=None, adjacency="replace_one").plan(source.n_rows, source.n_features)
     problem, exact = plan.problem, plan.run(source, row_warnings=False)
     again._keep(exact, problem, facts)
-    w, blocks = _coefficients(model, problem), list(source.blocks(problem))
+    w, blocks = _coefficients(model, problem), _blocks(source, problem)
     counted = np.concatenate([block.weight > 0.0 for block in blocks])
     factors = 1.0 / np.concatenate([block.scale for block in blocks])[counted]
     factors = factors[factors > _UNCLIPPED]
@@ -186,6 +190,10 @@ def diagnose(model: PrivateGLM, X: Any, y: Any = None) -> Diagnosis:
         exact_one_class=_largest_share(exactly) if has_classes else None,
         has_schema=model.schema_ is not None,
     )
+
+
+def _blocks(source: Source, problem: Problem) -> list[Block]:
+    return list(source.blocks(problem)) if isinstance(source, InMemorySource) else []
 
 
 def _as_fitted(model: PrivateGLM) -> PrivateGLM:

@@ -76,9 +76,9 @@ class PrivatePoissonRegression(PrivateRegressor):
     def _from_units(self, low: float, high: float) -> tuple[Array, Array]:
         return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_ - math.log(high - low))
 
-    def predict(self, X: Any) -> Array:
-        """The expected count of every row."""
-        return np.exp(super().predict(X))
+    def _of_margins(self, margins: Array) -> Array:
+        """Expected counts."""
+        return np.exp(margins)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """D², the share of the Poisson deviance that is explained, as in scikit-learn's `PoissonRegressor`.

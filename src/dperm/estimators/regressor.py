@@ -12,7 +12,8 @@ from dperm.estimators.base import Array, PrivateGLM, Reading
 from dperm.planning.fit_plan import Release
 from dperm.planning.options import FitOptions
 from dperm.schema import Amount, Schema
-from dperm.trusted.sources import ArraySource, TableSource
+from dperm.trusted.sources import ArraySource, source_of
+from dperm.trusted.sources.cluster import is_frame
 from dperm.trusted.sources.encoding import check_table, target_numbers
 from dperm.trusted.sources.labels import numeric_target, read_table, read_target
 
@@ -48,7 +49,7 @@ class PrivateRegressor(RegressorMixin, PrivateGLM):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any, options: FitOptions) -> Reading:
         if self.schema is not None:
-            return Reading(TableSource(X, y, self.schema), options, {})
+            return Reading(source_of(X, y, self.schema), options, {})
         table = read_table(self, X, fitting=True)
         target = numeric_target(read_target(self, y, table.shape[0]))
         return Reading(ArraySource(table, target), options, {})
@@ -76,8 +77,14 @@ class PrivateRegressor(RegressorMixin, PrivateGLM):  # type: ignore[misc]
         return np.atleast_2d(self.coef_) / unit, np.atleast_1d((self.intercept_ - low / 2.0 - high / 2.0) / unit)
 
     def predict(self, X: Any) -> Array:
-        """⟨coef, x⟩ + intercept for every row."""
-        return self._margins(X)[:, 0]
+        """What is expected of every row; of a Dask frame a Dask series, which is computed when it is needed."""
+        if is_frame(X):
+            return self._by_partition(X, np.empty(0))  # type: ignore[no-any-return]
+        return self._of_margins(self._margins(X)[:, 0])
+
+    def _of_margins(self, margins: Array) -> Array:
+        """Predictions: the identity is the default link."""
+        return margins
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R². With a schema y may be the table's own target column, clipped to its range; rows without it are left out.

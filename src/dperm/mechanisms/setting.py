@@ -7,10 +7,13 @@ from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
 from dperm.mechanisms.sigmoid_width import sigmoid, sigmoid_width
 from dperm.problem import Constants
 
+# Rows of one block of a table (trusted/block.py): more are cut into several, whose sums are added up by pairs.
+MOST_ROWS = 2**24
+
 
 def summation_block(n: int) -> int:
     """Rows that a kernel adds up before it moves to a fresh accumulator (trusted/objectives/)."""
-    return max(1024, math.ceil(n / 64))
+    return max(1024, math.isqrt(n))
 
 
 def summation_slack(n: int, further: int = 0) -> float:
@@ -22,9 +25,12 @@ def summation_slack(n: int, further: int = 0) -> float:
     `further` additions may follow, of numbers that are bounded like the sum.
     """
     rows = math.ceil(ROWS_ALLOWED_PER_DECLARED * n) + 1
-    # One block, then at most 64 + 8 blocks, then 8 pieces; the rest is for the products of one row, and for the blocks
-    # of a source, which are added up by pairs (trusted/sums.py): 21 additions for a million, none for rows in memory.
-    chain = summation_block(rows) + 128 + further
+    # Of a block of a source: so many rows at once, then as many such sums, then 8 pieces. The rest is for the products
+    # of one row, and for the blocks, which are added up by pairs (trusted/parts.py): 21 additions for a million, and as
+    # many once more for those of all workers.
+    longest = min(rows, MOST_ROWS)
+    at_once = summation_block(longest)
+    chain = at_once + math.ceil(longest / at_once) + 128 + further
     return 2.0 * rows * chain * 2.0**-53 * 1.01
 
 

@@ -16,6 +16,11 @@ from dperm.solvers.descent.dp_gd import DPGD
 from dperm.solvers.perturbation.dp_objective import DPObjective
 from dperm.solvers.perturbation.dp_softmax import DPSoftmax
 
+# Where passes are slow, a risk this many times the smallest is as good: the predictions are no more exact than that.
+_AS_GOOD = 1.1
+# Gradients until an exact minimisation has reached its tolerance: about what it takes on the tables of benchmarks/.
+_PASSES_TO_SOLVE = 30.0
+
 
 class Prediction(NamedTuple):
     """What one solver is expected to do on a problem, from public numbers.
@@ -93,7 +98,9 @@ def check_solver(solver: object, problem: Problem, guarantee: Guarantee | None) 
     return chosen
 
 
-def choose_solver(solver: object, problem: Problem, setting: Setting, guarantee: Guarantee | None) -> Solver:
+def choose_solver(
+    solver: object, problem: Problem, setting: Setting, guarantee: Guarantee | None, *, slow_passes: bool = False
+) -> Solver:
     """Turn a name, "auto" or a solver object into a solver that takes this problem, or raise.
 
     Parameters
@@ -105,18 +112,33 @@ def choose_solver(solver: object, problem: Problem, setting: Setting, guarantee:
         As for `check_solver`.
     setting : Setting
         The problem's constants, the public n and the adjacency.
+    slow_passes : bool
+        Whether rows are on disk or on a cluster. "auto" then takes the fewest passes of all that are nearly as good as
+        the best.
     """
-    return check_solver(solver, problem, guarantee) or _automatic(problem, setting, guarantee)
+    return check_solver(solver, problem, guarantee) or _automatic(problem, setting, guarantee, slow_passes)
 
 
-def _automatic(problem: Problem, setting: Setting, guarantee: Guarantee | None) -> Solver:
+def _automatic(problem: Problem, setting: Setting, guarantee: Guarantee | None, slow_passes: bool) -> Solver:
     if guarantee is None:
         able = (exact for exact in (DPObjective(), DPSoftmax()) if exact.refusal(problem) is None)
         return next(able, DPGD())
     ranked = predictions(problem, setting, guarantee)
     if not ranked:
         raise UnsupportedProblem(f"no solver takes this problem with this guarantee. {_who_takes(problem, False)}")
-    return ranked[0].solver
+    if not slow_passes:
+        return ranked[0].solver
+    as_good = [solver for solver, risk in ranked if risk <= _AS_GOOD * ranked[0].risk]
+    return min(as_good, key=lambda solver: expected_passes(solver, setting, guarantee))
+
+
+def expected_passes(solver: Solver, setting: Setting, guarantee: Guarantee | None) -> float:
+    """About how often a solver reads the rows, from public numbers; infinite if it cannot plan with such numbers."""
+    try:
+        passes = solver.plan(setting, guarantee).passes
+    except (ArithmeticError, ValueError):
+        return math.inf
+    return passes if passes < math.inf else _PASSES_TO_SOLVE
 
 
 def _who_takes(problem: Problem, pure: bool) -> str:

@@ -161,13 +161,17 @@ class FitPlan:
         random_state : int, optional
             Makes the run repeatable, and the result not for release.
         progress : callable, optional
-            Called with (steps done, steps planned).
+            Called with (steps done, steps planned). If it has a method `reading`, that is called with the number of a
+            pass over rows in files or on a cluster, and how many it has read: for whoever holds the rows, not public.
         row_warnings : bool
             Whether to show an `AboutYourRowsWarning` where most rows are ignored or clipped.
         """
         check_releasable(budget, random_state)
         source = source if self.schema is None else source.with_schema(self.schema)
         self._check_source(source)
+        reading = getattr(progress, "reading", None)
+        if reading is not None:
+            source.watch(reading)
         reservation = None if budget is None else budget.reserve(self.event, self.setting.adjacency)
         with nullcontext() if reservation is None else reservation.noted():
             return self._release(source, reservation, random_state, progress, row_warnings)

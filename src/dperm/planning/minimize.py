@@ -37,7 +37,8 @@ def minimize(
     problem : Problem
         Loss, regularizer, domain and the declared row bound.
     X : array or CSR matrix of shape (rows, columns)
-        Rows are clipped to the declared norm; dense rows are not copied and sparse ones not densified.
+        Rows are clipped to the declared norm; dense rows are not copied and sparse ones not densified. With a schema
+        also a table, files (a path, a list of them, a pyarrow dataset), a Dask data frame or a `FileSource`.
     y : array of shape (rows,)
         Numeric targets: above 0 or not for two classes, 0 … K−1 for K classes, numbers for regression.
     guarantee, solver, adjacency, noise, accountant
@@ -83,7 +84,7 @@ def minimize(
     )  # fmt: skip
     check_releasable(budget, random_state)
     source = source_of(X, y, schema, weights)
-    plan = options.plan(source.n_rows, source.n_features)
+    plan = options.plan(source.n_rows, source.n_features, source.is_slow)
     release = plan.run(
         source, budget=budget, random_state=random_state, progress=progress, row_warnings=row_warnings
     )  # fmt: skip

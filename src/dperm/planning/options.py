@@ -1,7 +1,7 @@
 """What a fit is asked to do, checked once, before any row is read."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -26,6 +26,9 @@ from dperm.validation import count, one_of
 
 # A plan holds vectors of as many numbers, and compiled code counts columns in 32 bits.
 MOST_COLUMNS = 10**8
+
+# Whether passes over so many rows of a schema cost much.
+IsSlow = Callable[[int, Schema | None], bool]
 
 # What is released before a solver runs.
 Before = tuple[RangeQuery | HistogramQuery, ...]
@@ -117,28 +120,33 @@ class FitOptions:
         """The public number of rows where one was declared, here or in the schema."""
         return self.schema.n if self.n is None and self.schema is not None else self.n
 
-    def plan(self, n_rows: int | None = None, n_features: int | None = None) -> FitPlan:
+    def plan(
+        self, n_rows: int | None = None, n_features: int | None = None, is_slow: IsSlow | None = None
+    ) -> FitPlan:  # fmt: skip
         """Choose the solver and find the noise from public numbers alone; no data is touched.
 
         Parameters
         ----------
         n_rows, n_features : int, optional
             Shape of the table. A declared n comes first, and a schema knows the number of columns.
+        is_slow : callable, optional
+            Of a source, `Source.is_slow`: whether passes over so many rows cost much, so that "auto" counts them.
         """
         facts = self.facts(n_rows, n_features)
         try:
-            return self._plan(facts)
+            return self._plan(facts, is_slow)
         except (ArithmeticError, ValueError) as error:
             if isinstance(error, DpermError):
                 raise
             raise _no_plan() from error  # public numbers alone: nothing of a row is in it
 
-    def _plan(self, facts: "PublicFacts") -> FitPlan:
+    def _plan(self, facts: "PublicFacts", is_slow: IsSlow | None) -> FitPlan:
         schema, width, problem, setting, ranges, left = facts
         solver = self.solver
         if solver == "auto" and (self.noise == "paper" or self.accountant != "pld"):
             solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
-        chosen = choose_solver(solver, problem, setting, left)
+        slow = is_slow is not None and is_slow(setting.n, schema)
+        chosen = choose_solver(solver, problem, setting, left, slow_passes=slow)
         if self.noise == "paper" and self.guarantee is not None:
             chosen, published = published_plan(chosen, setting, self.guarantee)
             calibrated = replace(published, constant=True)

@@ -1,5 +1,6 @@
 """Bounded rows: clipped to the declared bounds, never copied, never measured for anybody outside `trusted/`."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dperm.errors import InvalidParameter
+from dperm.mechanisms.setting import MOST_ROWS
 from dperm.problem import Problem
-from dperm.trusted.row_facts import RowFacts, facts_of
+from dperm.trusted.row_facts import NO_FACTS, RowFacts, facts_of
 from dperm.trusted.row_norms import is_canonical, row_norms
 
 Array = NDArray[np.float64]
@@ -80,6 +82,26 @@ class Block:
     def take(self, chosen: NDArray[np.intp]) -> "Block":
         """The chosen rows."""
         return Block(self.table[chosen], self.target[chosen], self.scale[chosen], self.weight[chosen])
+
+    def cut(self, most: int = MOST_ROWS) -> Iterator["Block"]:
+        """Blocks of at most so many rows, without a copy; the first has the facts of all."""
+        if len(self) <= most:
+            yield self
+            return
+        for first in range(0, len(self), most):
+            rows = slice(first, first + most)
+            facts = self.facts if first == 0 else NO_FACTS
+            yield Block(_rows(self.table, rows), self.target[rows], self.scale[rows], self.weight[rows], facts)
+
+
+def _rows(table: Any, rows: slice) -> Any:
+    """Consecutive rows that share memory with the table."""
+    if not sparse.issparse(table):
+        return table[rows]
+    starts = table.indptr[rows.start : rows.stop + 1]
+    stored = slice(int(starts[0]), int(starts[-1]))
+    shape = (starts.size - 1, table.shape[1])
+    return sparse.csr_matrix((table.data[stored], table.indices[stored], starts - starts[0]), shape=shape)
 
 
 def as_table(X: Any) -> Any:

@@ -18,6 +18,7 @@ from dperm.trusted.exact.radial import add_radial
 from dperm.trusted.exact.rounding import add_gaussian, add_laplace
 from dperm.trusted.exact.selection import exponential_choice, laplace_choice
 from dperm.trusted.exact.words import Stream, fresh_key, stream_of
+from dperm.trusted.sampling import Sampling
 
 Array = NDArray[np.float64]
 
@@ -114,7 +115,7 @@ class Randomness:
     ----------
     noise : Stream
         Adds noise.
-    sampling : Stream
+    sampling : Sampling
         Picks batches.
     public_coin : Generator
         For choices that are public anyway, such as which iterate to return.
@@ -123,7 +124,7 @@ class Randomness:
     """
 
     noise: Stream
-    sampling: Stream
+    sampling: Sampling
     public_coin: np.random.Generator
     seeded: bool
 
@@ -131,10 +132,10 @@ class Randomness:
     def from_random_state(cls, random_state: Any) -> "Randomness":
         """Fresh operating-system keys for None, else streams derived from the seed."""
         if random_state is None:
-            return cls(stream_of(fresh_key()), stream_of(fresh_key()), np.random.default_rng(), seeded=False)
+            return cls(stream_of(fresh_key()), Sampling(fresh_key()), np.random.default_rng(), seeded=False)
         noise, sampling, public_coin = np.random.SeedSequence(seed_from(random_state)).spawn(3)
         keys = [child.generate_state(8).astype(np.uint32) for child in (noise, sampling)]
-        return cls(stream_of(keys[0]), stream_of(keys[1]), np.random.default_rng(public_coin), seeded=True)
+        return cls(stream_of(keys[0]), Sampling(keys[1]), np.random.default_rng(public_coin), seeded=True)
 
 
 def check_random_state(random_state: Any) -> None:

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self
@@ -77,6 +78,7 @@ class Oracle:
         self._progress = progress
         self._done = 0
         self._pool = ThreadPoolExecutor(n_threads(), thread_name_prefix="dperm")
+        self._opened = ExitStack()
         self._sums = self._sums_over(source)
 
     def __enter__(self) -> Self:
@@ -86,8 +88,9 @@ class Oracle:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the threads."""
+        """Stop the threads, and drop what was kept of the rows."""
         self._pool.shutdown()
+        self._opened.close()
 
     @property
     def public_coin(self) -> np.random.Generator:
@@ -170,6 +173,7 @@ class Oracle:
             self._left[item] -= 1
 
     def _sums_over(self, source: Source) -> RowSums:
+        self._opened.callback(source.close)
         return RowSums(source, self._problem, self._pool, self._randomness.sampling)
 
     def _noise_of(self, item: PlannedQuery) -> Noise:

@@ -96,6 +96,10 @@ class RowFacts:
         return found
 
 
+# Of no rows.
+NO_FACTS = RowFacts(0, 0, 0, 0, 0, (np.inf, -np.inf), True)
+
+
 def facts_of(
     table: Any, given: Array, target: Array, norms: Array, scale: Array, clipped_range: tuple[float, float] | None
 ) -> RowFacts:

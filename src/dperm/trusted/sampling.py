@@ -1,4 +1,8 @@
-"""Poisson sampling within a block of rows, and how many steps' batches are drawn at once."""
+"""Poisson sampling within blocks of rows, and how many steps' batches are drawn at once.
+
+Every block of rows draws its batch of a step from a stream of its own, keyed by the fit, the step and the block's place
+in the table. So a block that is computed a second time, after a worker was lost, draws the same rows again.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.trusted.exact.skips import take_cells
-from dperm.trusted.exact.words import Stream
+from dperm.trusted.exact.words import Stream, stream_of
 
 Indices = NDArray[np.intp]
 
@@ -23,13 +27,49 @@ class Batches:
     edges: Indices
 
 
-def draw_batches(n_rows: int, rate: float, n_steps: int, sampling: Stream) -> Batches:
-    """Every row of a block in every step's batch independently with probability `rate`, exactly.
+@dataclass(frozen=True, eq=False, repr=False)
+class Sample:
+    """Every row independently with probability `rate`, exactly.
 
-    Rows are in rising order, so that equal batches are added up in the same order.
+    Attributes
+    ----------
+    key : array of eight words
+        Of the fit.
+    step : int
+        Tells the samples of one fit apart.
+    rate : float
+        Taken as exact.
     """
-    chosen = take_cells(n_steps * n_rows, rate, sampling)
-    return Batches(chosen % max(n_rows, 1), np.searchsorted(chosen, n_rows * np.arange(n_steps + 1)))
+
+    key: Stream
+    step: int
+    rate: float
+
+    def batches(self, n_rows: int, place: int, n_steps: int = 1) -> Batches:
+        """The rows of a block, given its place in the table, for one step or for several with one draw.
+
+        They are in rising order, so that equal batches are added up in the same order.
+        """
+        chosen = take_cells(n_steps * n_rows, self.rate, stream_of(self.key, (self.step, place)))
+        return Batches(chosen % max(n_rows, 1), np.searchsorted(chosen, n_rows * np.arange(n_steps + 1)))
+
+
+class Sampling:
+    """The samples of one fit, one after another.
+
+    Parameters
+    ----------
+    key : array of eight words
+        Used for nothing else.
+    """
+
+    def __init__(self, key: Stream) -> None:
+        self._key, self._step = key, 0
+
+    def next(self, rate: float) -> Sample:
+        """A sample that is independent of all before it."""
+        self._step += 1
+        return Sample(self._key, self._step, rate)
 
 
 def steps_at_once(n_steps: int, numbers_per_step: float) -> Iterator[int]:

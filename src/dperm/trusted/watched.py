@@ -4,7 +4,7 @@ Nothing here may see sensitive rows: what is kept is exact. `dperm.audit` hands 
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from dperm.trusted.noise import Noise, Randomness
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.sources.arrays import ArraySource
 from dperm.trusted.sources.base import Source
+from dperm.trusted.sources.counts import BeyondPart, ColumnPart
 
 Array = NDArray[np.float64]
 
@@ -68,18 +69,24 @@ class _MadeUpSource(ArraySource):
         self._first = np.asarray(X)[:, 0]
         self._schema: Schema | None = None
 
-    def numbers(self, column: str) -> Iterator[Array]:
-        """Far above, far below, or missing."""
-        yield np.where(np.isnan(self._first), np.nan, np.copysign(1e300, self._first))
+    def count(self, part: ColumnPart) -> Array:
+        """Far above or far below all candidates, in the last cell or in the first, or missing."""
+        if isinstance(part, BeyondPart):
+            n_above, n_below = self._n_beyond()
+            return np.repeat([[n_above], [n_below]], len(part.candidates), axis=1)
+        return np.concatenate([self._cells(column) for column in part.columns])
 
-    def cell_counts(self, column: str) -> Iterator[Array]:
-        """In the last cell, in the first, or missing."""
+    def _cells(self, column: str) -> Array:
         n_cells = 2 if self._schema is None else cell_edges(self._schema.numbers[column].bounds).size + 1
-        counts, below = np.zeros(n_cells), np.signbit(self._first[~np.isnan(self._first)])
-        counts[0], counts[-1] = np.sum(below), np.sum(~below)
-        yield counts
+        counts = np.zeros(n_cells)
+        counts[-1], counts[0] = self._n_beyond()
+        return counts
 
-    def with_schema(self, schema: Schema) -> Source:
+    def _n_beyond(self) -> tuple[float, float]:
+        below = np.signbit(self._first[~np.isnan(self._first)])
+        return float(np.sum(~below)), float(np.sum(below))
+
+    def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> Source:
         """The rows are encoded already."""
         self._schema = schema
         return self

@@ -5,25 +5,15 @@ import numpy as np
 from dperm.mechanisms import RangeQuery
 from dperm.trusted.answers.base import Array, Asked, answers
 from dperm.trusted.noise import Noise
+from dperm.trusted.sources.counts import BeyondPart
 
 
 @answers(RangeQuery)
 def noisy_range(query: RangeQuery, asked: Asked) -> Array:
     """The lower and the upper end."""
-    above = below = np.zeros(len(query.candidates))
-    for numbers in asked.sums.source.numbers(query.column):
-        more_above, more_below = exact_counts(numbers, query)
-        above, below = above + more_above, below + more_below
+    above, below = asked.sums.source.count(BeyondPart((query.column,), query.candidates))
     high, from_the_top = first_place(above, query, asked.noise), first_place(below[::-1], query, asked.noise)
     return np.array(_rising(query, len(query.candidates) - 1 - from_the_top, high))
-
-
-def exact_counts(numbers: Array, query: RangeQuery) -> tuple[Array, Array]:
-    """How many values lie above and below every candidate, before noise; a missing value counts for neither."""
-    known, candidates = np.sort(numbers[~np.isnan(numbers)]), np.asarray(query.candidates)
-    above = known.size - np.searchsorted(known, candidates, side="right")
-    below = np.searchsorted(known, candidates, side="left")
-    return above.astype(np.float64), below.astype(np.float64)
 
 
 def first_place(counts: Array, query: RangeQuery, noise: Noise) -> int:

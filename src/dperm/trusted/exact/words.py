@@ -16,7 +16,7 @@ from dperm.trusted.compiling import compile_exact
 # nonce), the place of the next unused word, and the words that were made last.
 Stream = NDArray[np.uint32]
 
-COUNTER, POSITION, _WORDS = 12, 16, 17
+COUNTER, _NONCE, POSITION, _WORDS = 12, 14, 16, 17
 
 # Blocks that are made at once; from 32 on that is about 3 ns a word.
 LANES = 32
@@ -25,10 +25,10 @@ _UINT = np.uint32
 _CONSTANTS = np.frombuffer(b"expand 32-byte k", dtype="<u4")
 
 
-def stream_of(key: Stream) -> Stream:
-    """A stream from a key of eight words; its nonce is 0, so no key may be used twice."""
+def stream_of(key: Stream, nonce: tuple[int, int] = (0, 0)) -> Stream:
+    """A stream from a key of eight words and a nonce of two; no pair of them may be used for two purposes."""
     stream = np.zeros(_END, np.uint32)
-    stream[:4], stream[4:COUNTER] = _CONSTANTS, key
+    stream[:4], stream[4:COUNTER], stream[_NONCE:POSITION] = _CONSTANTS, key, nonce
     _refill(stream)
     stream[POSITION] = _WORDS
     return stream

@@ -1,20 +1,32 @@
 """Where rows come from. Whatever the source, every row is encoded and bounded by the same code."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from dperm.errors import InvalidParameter
 from dperm.schema import Schema
 from dperm.trusted.sources.arrays import ArraySource
 from dperm.trusted.sources.base import Source
+from dperm.trusted.sources.cluster import ClusterSource, is_frame
+from dperm.trusted.sources.files import is_files
+from dperm.trusted.sources.streamed import FileSource
 from dperm.trusted.sources.tables import TableSource
 
-__all__ = ["ArraySource", "Source", "TableSource", "source_of"]
+__all__ = ["ArraySource", "ClusterSource", "FileSource", "Source", "TableSource", "is_streamed", "source_of"]
 
 
-def source_of(X: Any, y: Any, schema: Schema | None = None, weights: Any = None) -> Source:
-    """The source for what a caller hands over: itself, a table where a schema describes it, else an array."""
-    if isinstance(X, Source):
-        if y is not None or weights is not None:
-            raise InvalidParameter("a source of rows has its own target and weights: leave y and weights out.")
-        return X
-    return ArraySource(X, y, weights) if schema is None else TableSource(X, y, schema, weights=weights)
+def is_streamed(X: Any) -> bool:
+    """Whether rows are neither in an array nor in a table: in files, on a cluster, or in a source."""
+    return isinstance(X, Source) or is_files(X) or is_frame(X)
+
+
+def source_of(
+    X: Any, y: Any, schema: Schema | None = None, weights: Any = None, class_weights: Sequence[float] | None = None
+) -> Source:
+    """The source for what a caller hands over: itself, files, a Dask frame, a table with a schema, else an array."""
+    if not is_streamed(X):
+        return ArraySource(X, y, weights) if schema is None else TableSource(X, y, schema, class_weights, weights)
+    if y is not None or weights is not None:
+        raise InvalidParameter("a source of rows has its own target and weights: leave y and weights out.")
+    source = X if isinstance(X, Source) else ClusterSource(X) if is_frame(X) else FileSource(X)
+    return source if schema is None else source.with_schema(schema, class_weights)

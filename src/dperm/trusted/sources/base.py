@@ -1,7 +1,8 @@
 """What a source of rows is."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,26 @@ from dperm.errors import InvalidParameter
 from dperm.problem import Problem
 from dperm.schema import Schema
 from dperm.trusted.block import Block
+from dperm.trusted.objectives import Objective
+from dperm.trusted.parts import RowPart, add_up
+from dperm.trusted.sources.counts import ColumnPart
 
 Array = NDArray[np.float64]
 
+# Called with the number of the pass over the rows, and how many of them it has read.
+Report = Callable[[int, int], None]
+
+
+def place_of(piece: int, block: int) -> int:
+    """The place of a block in its piece of a table: the same wherever that piece is read."""
+    return piece * 2**16 + block
+
 
 class Source(ABC):
-    """Rows in blocks. Whatever the source, `Block.from_table` bounds every row.
+    """Rows, and sums over them. Whatever the source, `Block.from_table` bounds every row.
 
-    A source may give any number of blocks of any size; no sum may assume that there is one. It is made for one fit.
+    A source may hold rows in any number of blocks of any size, here or elsewhere; no sum may assume that there is one.
+    It is made for one fit.
     """
 
     @property
@@ -33,28 +46,66 @@ class Source(ABC):
         """Number of columns of an encoded row: public."""
 
     @abstractmethod
-    def blocks(self, problem: Problem) -> Iterable[Block]:
-        """Encoded and bounded rows, in the same blocks and the same order at every call."""
+    def total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
+        """The sum of what a part takes of every block of rows, encoded and bounded for a problem.
 
-    def numbers(self, column: str) -> Iterator[Array]:
-        """The values of one column, block by block, NaN where there is none: for private ranges."""
-        raise InvalidParameter(f"these rows have no schema, so {column!r} has no range to find.")
+        Parameters
+        ----------
+        problem : Problem
+            Says how rows are bounded; the same for a whole fit.
+        part : RowPart
+            What every block adds.
+        objective : Objective
+            What the part is computed with.
+        pool : Executor
+            Threads of this process.
+        """
 
-    def cell_counts(self, column: str) -> Iterator[Array]:
-        """How many values of a column are in every fine cell of its range, block by block: for private bins."""
-        raise InvalidParameter(f"these rows have no schema, so {column!r} has no bins to find.")
+    def only_block(self, problem: Problem) -> Block | None:
+        """All rows, where they are one block in the memory of this process."""
+        return None
 
-    def with_schema(self, schema: Schema) -> "Source":
-        """The same rows, encoded by this schema."""
+    def count(self, part: ColumnPart) -> Array:
+        """The sum of what a part counts in raw columns: for private ranges and bins."""
+        raise InvalidParameter(f"these rows have no schema, so {part.columns[0]!r} has nothing to find.")
+
+    def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> "Source":
+        """The same rows, encoded by this schema, with public weights for its classes if they are given."""
         raise InvalidParameter("these rows have no schema, so no other belongs to them.")
+
+    def is_slow(self, n: int, schema: Schema | None) -> bool:
+        """Whether a pass over n rows costs more than reading memory, from public numbers: "auto" counts passes then."""
+        return False
+
+    def watch(self, report: Report) -> None:  # noqa: B027 - rows in memory have nothing to tell
+        """Tell how far a pass over the rows has come, where it takes long enough to be of interest."""
+
+    def close(self) -> None:  # noqa: B027 - and nothing to drop
+        """Drop what was kept of the rows."""
 
     def __reduce__(self) -> Any:
         """Rows are not to be written anywhere."""
         raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
 
 
-class InMemorySource(Source):
-    """Rows that are read once per fit and kept, as one block."""
+class LocalSource(Source):
+    """Rows that this process reads, block by block."""
+
+    @abstractmethod
+    def blocks(self, problem: Problem) -> Iterable[Block]:
+        """Encoded and bounded rows, in the same blocks and the same order at every call."""
+
+    def placed(self, problem: Problem) -> Iterable[tuple[int, Block]]:
+        """Every block with its place, by which its samples are drawn."""
+        return enumerate(self.blocks(problem))
+
+    def total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
+        """Added up by pairs."""
+        return add_up(part.of(block, place, objective, pool) for place, block in self.placed(problem))
+
+
+class InMemorySource(LocalSource):
+    """Rows that are read once per fit and kept."""
 
     def __init__(self) -> None:
         self._kept: tuple[Problem, tuple[Block, ...]] | None = None
@@ -64,10 +115,15 @@ class InMemorySource(Source):
         """Encode and bound all rows."""
 
     def blocks(self, problem: Problem) -> tuple[Block, ...]:
-        """One block."""
+        """One block, or several if there are very many rows."""
         if self._kept is None or self._kept[0] is not problem:
-            self._kept = (problem, (self._read(problem),))
+            self._kept = (problem, tuple(self._read(problem).cut()))
         return self._kept[1]
+
+    def only_block(self, problem: Problem) -> Block | None:
+        """Unless there are very many rows."""
+        blocks = self.blocks(problem)
+        return blocks[0] if len(blocks) == 1 else None
 
 
 def check_weights(weights: Any, n_rows: int) -> None:

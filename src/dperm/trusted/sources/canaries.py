@@ -1,7 +1,8 @@
 """A source with made-up rows after its own, for audits by one fit."""
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +10,16 @@ from numpy.typing import NDArray
 from dperm.problem import Problem
 from dperm.schema import Schema
 from dperm.trusted.block import Block
+from dperm.trusted.objectives import Objective
+from dperm.trusted.parts import RowPart
 from dperm.trusted.sources.arrays import ArraySource
 from dperm.trusted.sources.base import Source
+from dperm.trusted.sources.counts import ColumnPart
 
 Array = NDArray[np.float64]
+
+# Of the made-up block, behind those of any source: its samples are drawn from a stream of its own.
+_PLACE = 2**32 - 1
 
 
 class WithCanaries(Source):
@@ -39,21 +46,28 @@ class WithCanaries(Source):
         """Number of columns of an encoded row."""
         return self._source.n_features
 
-    def blocks(self, problem: Problem) -> Iterable[Block]:
-        """Those of the source, and one more."""
-        own, more = self._source.blocks(problem), () if self._canaries is None else self._canaries.blocks(problem)
-        return (*own, *more) if isinstance(own, tuple) else chain(own, more)
+    def total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
+        """That of the source, and of one more block."""
+        own = self._source.total(problem, part, objective, pool)
+        if self._canaries is None:
+            return own
+        (block,) = self._canaries.blocks(problem)
+        return own + part.of(block, _PLACE, objective, pool)
 
-    def numbers(self, column: str) -> Iterator[Array]:
-        """Private ranges are found on the sensitive rows."""
-        return self._source.numbers(column)
+    def only_block(self, problem: Problem) -> Block | None:
+        """Without made-up rows that of the source."""
+        return self._source.only_block(problem) if self._canaries is None else None
 
-    def cell_counts(self, column: str) -> Iterator[Array]:
-        """So are private bins."""
-        return self._source.cell_counts(column)
+    def count(self, part: ColumnPart) -> Array:
+        """Private ranges and bins are found on the sensitive rows."""
+        return self._source.count(part)
 
-    def with_schema(self, schema: Schema) -> Source:
+    def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> Source:
         """The same rows under another schema; the made-up ones are encoded already."""
         other = WithCanaries.__new__(WithCanaries)
-        other._source, other._canaries = self._source.with_schema(schema), self._canaries
+        other._source, other._canaries = self._source.with_schema(schema, class_weights), self._canaries
         return other
+
+    def close(self) -> None:
+        """Drop what the source keeps."""
+        self._source.close()

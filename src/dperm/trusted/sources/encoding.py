@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 # Wider rows are kept sparse: they hold one or two numbers a column of the schema.
-_WIDEST_DENSE = 64
+WIDEST_DENSE = 64
 
 # Takes what rounding may add, at most 4 · 2⁻⁵³, off the norm of two entries.
 _ROUNDED_DOWN = 1.0 - 2.0**-50
@@ -95,7 +95,15 @@ def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:
     places, values = np.concatenate(all_places, axis=1), np.concatenate(all_values, axis=1)
     if fitting:
         values[dropped] = np.nan
-    return _matrix(places, values, first)
+    return _matrix(places, _shortened(values) if fitting else values, first)
+
+
+def _shortened(values: Array) -> NDArray[np.float32]:
+    """Values in half the space, rounded towards 0 so that no norm grows: rows to fit on are kept for many passes."""
+    short = values.astype(np.float32)
+    longer = np.abs(short) > np.abs(values)
+    short[longer] = np.nextafter(short[longer], np.float32(0.0))
+    return short
 
 
 def _cell(cross: Cross, schema: Schema, blocks: Mapping[str, tuple[Places, Array]]) -> Places:
@@ -244,10 +252,10 @@ def _lookup(table: list[int], codes: Places, absent: int) -> Places:
     return np.asarray([*table, absent], dtype=np.intp)[codes]
 
 
-def _matrix(places: Places, values: Array, n_columns: int) -> Any:
+def _matrix(places: Places, values: NDArray[Any], n_columns: int) -> Any:
     n_rows, n_entries = places.shape
-    if n_columns <= _WIDEST_DENSE:
-        dense = np.zeros((n_rows, n_columns))
+    if n_columns <= WIDEST_DENSE:
+        dense = np.zeros((n_rows, n_columns), dtype=values.dtype)
         np.put_along_axis(dense, places, values, axis=1)
         return dense
     starts = np.arange(n_rows + 1) * n_entries

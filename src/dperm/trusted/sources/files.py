@@ -1,17 +1,7 @@
-"""CSV and Parquet tables. No message holds a value, and no single row decides what happens.
+"""Tables on disk: which files they are, and the columns of one that is read as a whole."""
 
-A CSV record is one line. A line with the wrong number of fields or an unclosed quote, and an empty one, hold no value;
-bytes that are not UTF-8 are replaced, wherever they stand. Lines that are empty at the end of a file are no rows,
-unless the declared number of rows says that they are: a row that is replaced by an empty line must not end a fit.
-"""
-
-import bz2
-import csv
-import gzip
-import lzma
-import re
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import glob
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,34 +9,190 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import DpermError, InvalidTable
+from dperm.printable import one_line
 from dperm.trusted.sources.columns import Columns, as_numbers, as_words, count_texts
+from dperm.trusted.sources.csv_file import UNPACKERS, CsvPiece
+from dperm.trusted.sources.pieces import ParquetPiece, Piece, dataset_pieces
 
-_UNPACKERS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": gzip.decompress,
-    ".bz2": bz2.decompress,
-    ".xz": lzma.decompress,
-}
-
-# Characters; a longer line is no record.
-_LONGEST_LINE = 2**24
+_PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".tsv")
 
 
-class TableFile:
-    """A table on disk, its columns in Arrow arrays.
+def is_files(data: Any) -> bool:
+    """Whether it names files: a path, a pattern, a list of paths or a pyarrow dataset."""
+    if isinstance(data, list | tuple):
+        return bool(data) and all(isinstance(path, str | Path) for path in data)
+    return isinstance(data, str | Path) or _is_dataset(data)
+
+
+def _is_dataset(data: Any) -> bool:
+    return type(data).__module__.startswith("pyarrow.") and hasattr(data, "get_fragments")
+
+
+def open_pieces(
+    data: Any,
+    header: Sequence[str] | None = None,
+    separator: str = ",",
+    *,
+    n_rows: int | None = None,
+    shorter_header: Sequence[str] | None = None,
+) -> list[Piece]:
+    """The pieces of a table on disk, in the order of their names.
 
     Parameters
     ----------
-    path : Path
-        A CSV or Parquet file; a CSV file may be compressed (.gz, .bz2, .xz).
+    data : path, list of paths or pyarrow dataset
+        A Parquet or CSV file, a folder of such files, or a pattern with `*`; a CSV file may be packed (.gz, .bz2, .xz).
     header : sequence of str, optional
-        Names of the columns of a CSV file without a first line that names them, whatever its ending.
+        Names of the columns of CSV files without a first line that names them, whatever their ending.
     separator : str
-        What stands between its fields.
+        What stands between their fields.
+    n_rows : int, optional
+        The declared number of rows: as many empty lines at the ends of CSV files are rows as are needed to reach it.
     shorter_header : sequence of str, optional
         Names to take where no line has as many fields as `header` names.
-    n_rows : int, optional
-        The declared number of rows: as many empty lines at the end are rows as are needed to reach it.
     """
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise DpermError("reading tables needs pyarrow: pip install 'dperm[tables]'.") from None
+    if _is_dataset(data):
+        pieces = dataset_pieces(data)
+    else:
+        paths = [found for path in _listed(data) for found in _files(path)]
+        kinds = {_kind(path, header) for path, _ in paths}
+        if len(kinds) > 1:
+            raise InvalidTable(f"{_shown(data)} has Parquet and CSV files; name those of one kind.")
+        pieces = [_open(path, root, header, separator, shorter_header) for path, root in paths]
+    n_missing = (n_rows or 0) - sum(piece.n_rows for piece in pieces)
+    for place, piece in enumerate(pieces):
+        if isinstance(piece, CsvPiece) and n_missing > 0:
+            pieces[place] = filled = piece.filled(n_missing)
+            n_missing -= filled.n_filled
+    if not any(piece.n_rows for piece in pieces):
+        raise InvalidTable(f"{_shown(data)} has no rows.")
+    return pieces
+
+
+def check_columns(pieces: Sequence[Piece], names: Sequence[str]) -> None:
+    """Raise unless every piece has these columns, with values of one kind: names and types are public."""
+    first = pieces[0].empty().schema
+    for piece in pieces:
+        columns = piece.empty().schema
+        for name in names:
+            if name not in columns.names:
+                # The columns are not listed: in a file without a header they would be a row.
+                raise InvalidTable(f"{one_line(piece.name)} has no column {name!r}.")
+            ours, theirs = (schema.field(name).type for schema in (columns, first))
+            if _value_kind(ours) != _value_kind(theirs) and "nothing" not in (_value_kind(ours), _value_kind(theirs)):
+                raise InvalidTable(
+                    f"column {name!r} holds {theirs} in {one_line(pieces[0].name)} and {ours} in "
+                    f"{one_line(piece.name)}; write all files with one type."
+                )
+
+
+def _value_kind(kind: Any) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_null(kind):
+        return "nothing"
+    if (
+        pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+    ):
+        return "numbers"
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary)
+    if any(is_text(kind) for is_text in (*texts, pa.types.is_large_binary, pa.types.is_fixed_size_binary)):
+        return "text"
+    return str(kind)
+
+
+def _listed(data: Any) -> list[Path]:
+    return [Path(path) for path in data] if isinstance(data, list | tuple) else [Path(data)]
+
+
+def _shown(data: Any) -> str:
+    if _is_dataset(data):
+        return "the dataset"
+    return ", ".join(one_line(path) for path in _listed(data)[:3])
+
+
+def _files(path: Path) -> list[tuple[Path, Path]]:
+    """The files that a path stands for, each with the folder that was named."""
+    if path.is_dir():
+        found = sorted(one for one in path.rglob("*") if one.is_file() and not _is_hidden(one.relative_to(path)))
+        tables = [one for one in found if _ending(one) in (*_PARQUET, *_CSV)]
+        if not tables:
+            raise InvalidTable(f"{one_line(path)} holds no Parquet or CSV file.")
+        return [(one, path) for one in tables]
+    if glob.has_magic(str(path)) and not path.exists():
+        matching = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
+        if not matching:
+            raise InvalidTable(f"no file matches {one_line(path)}.")
+        return [pair for one in matching for pair in (_files(one) if one.is_dir() else [(one, one.parent)])]
+    if not path.is_file():
+        raise InvalidTable(f"there is no file {one_line(path)}.")
+    return [(path, path.parent)]
+
+
+def _is_hidden(path: Path) -> bool:
+    """Notes of the programs that write folders of files, such as `_SUCCESS` and `.part-0.crc`."""
+    return any(name.startswith((".", "_")) for name in path.parts)
+
+
+def _ending(path: Path) -> str:
+    return (path.with_suffix("") if path.suffix.lower() in UNPACKERS else path).suffix.lower()
+
+
+def _kind(path: Path, header: Sequence[str] | None) -> str:
+    if _ending(path) in _PARQUET:
+        return "Parquet"
+    if _ending(path) in _CSV or header is not None:
+        return "CSV"
+    raise InvalidTable(
+        f"{one_line(path)} must end in .csv, .tsv (.gz, .bz2, .xz) or .parquet, or a schema name its columns."
+    )
+
+
+def _open(
+    path: Path, root: Path, header: Sequence[str] | None, separator: str, shorter_header: Sequence[str] | None
+) -> Piece:
+    if _kind(path, header) == "Parquet":
+        folders = [name.partition("=") for name in path.relative_to(root).parts[:-1]]
+        return ParquetPiece.open(str(path), constants={name: value for name, found, value in folders if found})
+    piece = CsvPiece.open(str(path), header, separator)
+    if piece is None and shorter_header is not None:
+        piece = CsvPiece.open(str(path), shorter_header, separator)
+    if piece is None:
+        fields = "the named fields" if header is None else f"{len(header)} fields"
+        raise InvalidTable(f"no line of {one_line(path)} has {fields} between {separator!r}.")
+    return piece
+
+
+def number_columns(table: Any, names: Sequence[str]) -> Any:
+    """Columns of an Arrow table as floats, NaN where there is no number.
+
+    Whether a column holds numbers is decided by the majority of its entries and counts as public, like its name.
+    """
+    import pyarrow as pa
+
+    columns = {}
+    for name in names:
+        column = table.column(name)
+        numbers = as_numbers(column, name)
+        if 2 * np.count_nonzero(~np.isnan(numbers)) < count_texts(column):
+            raise InvalidTable(
+                f"column {name!r} holds text; declare its categories in a --schema or leave it out with --features."
+            )
+        columns[name] = pa.array(numbers)
+    return pa.table(columns)
+
+
+class TableFile:
+    """A table on disk that is read as a whole, its columns in Arrow arrays; parameters as of `open_pieces`."""
 
     def __init__(
         self,
@@ -57,34 +203,14 @@ class TableFile:
         shorter_header: Sequence[str] | None = None,
         n_rows: int | None = None,
     ) -> None:
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError:
-            raise DpermError("reading tables needs pyarrow: pip install 'dperm[tables]'.") from None
-        if not path.is_file():
-            raise InvalidTable(f"there is no file {path}.")
-        ending = (path.with_suffix("") if path.suffix.lower() in _UNPACKERS else path).suffix.lower()
-        if ending in (".parquet", ".pq"):
-            self.table = _read_parquet(path)
-        elif ending in (".csv", ".tsv") or header is not None:
-            found = _read_csv(path, header, separator, n_rows or 0)
-            if found is None and shorter_header is not None:
-                found = _read_csv(path, shorter_header, separator, n_rows or 0)
-            if found is None:
-                fields = "the named fields" if header is None else f"{len(header)} fields"
-                raise InvalidTable(f"no line of {path} has {fields} between {separator!r}.")
-            self.table = found
-        else:
-            raise InvalidTable(
-                f"{path} must end in .csv, .tsv (.gz, .bz2, .xz) or .parquet, or a schema name its columns."
-            )
-        self.names = list(self.table.column_names)
-        if len(set(self.names)) != len(self.names):
-            raise InvalidTable(f"{path} has two columns of the same name.")
-        if self.table.num_rows == 0:
-            raise InvalidTable(f"{path} has no rows.")
-        self._path = path
-        self._columns = Columns(self.table)
+        pieces = open_pieces(path, header, separator, shorter_header=shorter_header, n_rows=n_rows)
+        import pyarrow as pa
+
+        self.names = list(pieces[0].empty().column_names)
+        check_columns(pieces, self.names)
+        parts = [table for piece in pieces for table in piece.tables(self.names)]
+        self.table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+        self._path, self._columns = path, Columns(self.table)
 
     def require(self, names: Sequence[str]) -> None:
         """Raise if a column is missing."""
@@ -94,111 +220,12 @@ class TableFile:
             raise InvalidTable(f"{self._path} has no column {missing[0]!r}; its first line must name the columns.")
 
     def numbers(self, names: Sequence[str]) -> Any:
-        """Columns as an Arrow table of floats, NaN where there is no number.
-
-        Whether a column holds numbers is decided by the majority of its entries and counts as public, like its name.
-        """
-        import pyarrow as pa
-
+        """Columns as an Arrow table of floats, NaN where there is no number."""
         self.require(names)
-        columns = {}
-        for name in names:
-            column = self._columns.arrow(name)
-            numbers = as_numbers(column, name)
-            if 2 * np.count_nonzero(~np.isnan(numbers)) < count_texts(column):
-                raise InvalidTable(
-                    f"column {name!r} holds text; declare its categories in a --schema or leave it out with --features."
-                )
-            columns[name] = pa.array(numbers)
-        return pa.table(columns)
+        return number_columns(self.table, names)
 
     def labels(self, name: str) -> NDArray[Any]:
         """A column as text."""
         self.require([name])
         codes, words = as_words(self._columns.arrow(name), name)
         return np.asarray(np.array([*words, ""], dtype=object)[codes])
-
-
-def _read_csv(path: Path, header: Sequence[str] | None, separator: str, n_rows: int) -> Any | None:
-    """The table, None if no line has the right number of fields."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    lines = _text(path).replace("\r\n", "\n").split("\n")
-    names = list(header) if header is not None else _header(lines.pop(0), separator) if lines else []
-    if not names:
-        raise InvalidTable(f"{path} is empty; its first line must name the columns.")
-    if len(lines) > n_rows and lines[-1] == "":  # the end of the last line
-        lines.pop()
-    # A record of two fields has a separator at least.
-    while len(lines) > n_rows and len(names) > 1 and lines[-1] == "":
-        lines.pop()
-    if not any(lines):
-        return pa.table({name: pa.nulls(0, pa.binary()) for name in dict.fromkeys(names)})
-    # Fields are quoted as a whole, with every quote in them doubled, or have no quote at all.
-    field = rf'(?:"(?:""|[^"])*"|[^"{re.escape(separator)}]*)'
-    record = re.compile(f"{field}(?:{re.escape(separator)}{field})*")
-    whole = np.array([_is_record(line, record) for line in lines])
-    places = np.flatnonzero(whole)
-    if not places.size:
-        return None
-
-    def note_odd_line(row: Any) -> str:
-        whole[places[row.number - 1]] = False
-        return "skip"
-
-    longest = max(2**20, 8 * max(len(lines[place]) for place in places))  # bytes; a line must fit into a block
-    table = None
-    with suppress(pa.ArrowException):
-        table = arrow_csv.read_csv(
-            pa.BufferReader("\n".join(lines[place] for place in places).encode()),
-            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False, block_size=longest),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=separator, invalid_row_handler=note_odd_line, ignore_empty_lines=False
-            ),
-            convert_options=arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.binary())),
-        )
-    if table is None or table.num_rows != whole.sum():
-        raise InvalidTable(f"{path} cannot be read as CSV.")
-    if not whole.any():
-        return None
-    # A line that is none keeps its place, so that predictions stay beside their rows.
-    return table if whole.all() else table.take(pa.array(np.cumsum(whole) - 1, mask=~whole))
-
-
-def _is_record(line: str, record: re.Pattern[str]) -> bool:
-    """Whether a line is one record by itself, and cannot become part of another or several."""
-    if "\r" in line or not line or len(line) > _LONGEST_LINE:
-        return False
-    return '"' not in line or record.fullmatch(line) is not None
-
-
-def _text(path: Path) -> str:
-    content, unpack = path.read_bytes(), _UNPACKERS.get(path.suffix.lower())
-    if unpack is not None:
-        try:
-            content = unpack(content)
-        except (OSError, EOFError, lzma.LZMAError, ValueError):
-            content = b""
-        if not content:
-            raise InvalidTable(f"{path} cannot be unpacked.")
-    return content.decode("utf-8-sig", errors="replace")
-
-
-def _header(line: str, separator: str) -> list[str]:
-    try:
-        return next(csv.reader([line], delimiter=separator), [])
-    except csv.Error:
-        return []
-
-
-def _read_parquet(path: Path) -> Any:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        return parquet.read_table(path)
-    except (pa.ArrowInvalid, OSError):
-        pass
-    # Raised here and not above, so that no message of the reader is kept as its context.
-    raise InvalidTable(f"{path} cannot be read as Parquet.")
