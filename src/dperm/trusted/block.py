@@ -100,8 +100,14 @@ def _rows(table: Any, rows: slice) -> Any:
         return table[rows]
     starts = table.indptr[rows.start : rows.stop + 1]
     stored = slice(int(starts[0]), int(starts[-1]))
-    shape = (starts.size - 1, table.shape[1])
-    return sparse.csr_matrix((table.data[stored], table.indices[stored], starts - starts[0]), shape=shape)
+    return csr_of(table.data[stored], table.indices[stored], starts - starts[0], table.shape[1])
+
+
+def csr_of(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n_columns: int) -> Any:
+    """A CSR matrix of arrays that were checked before; scipy would check them again, and copy what is a small view."""
+    table = sparse.csr_matrix((indptr.size - 1, n_columns), dtype=data.dtype)
+    table.data, table.indices, table.indptr = data, indices, indptr
+    return table
 
 
 def as_table(X: Any) -> Any:

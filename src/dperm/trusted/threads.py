@@ -3,6 +3,9 @@
 import itertools
 import math
 import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
+from typing import Any
 
 _PIECES = 8
 _SMALLEST_PIECE = 1 << 18
@@ -17,3 +20,16 @@ def pieces_of(n: int, work: int, most: int = _PIECES) -> list[tuple[int, int]]:
     """Cut n rows into pieces for threads: as many as the work is worth, whatever the machine."""
     pieces = max(1, min(_PIECES, most, math.ceil(work / _SMALLEST_PIECE)))
     return list(itertools.pairwise(n * k // pieces for k in range(pieces + 1)))
+
+
+class OneThread(Executor):
+    """The thread that asks: for blocks of which several are added up at once."""
+
+    def map(  # type: ignore[override]
+        self, function: Callable[..., Any], *arguments: Iterable[Any], **_: Any
+    ) -> Iterator[Any]:
+        """One after another."""
+        return map(function, *arguments)
+
+
+ONE_THREAD = OneThread()

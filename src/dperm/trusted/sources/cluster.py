@@ -9,7 +9,7 @@ import functools
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +32,7 @@ from dperm.trusted.sources.files import check_columns, is_files, open_pieces
 from dperm.trusted.sources.kept import KeptBlocks, Room, cache_folder
 from dperm.trusted.sources.pieces import Piece
 from dperm.trusted.sources.streamed import KEPT, bytes_of, rows_of_block
+from dperm.trusted.threads import ONE_THREAD
 
 Array = NDArray[np.float64]
 
@@ -454,10 +455,10 @@ def _room(keeping: _Keeping) -> Room:
 def _take(partition: _Partition, number: int, asked: tuple[RowPart, Problem]) -> Any:
     part, problem = asked
     objective = objective_of(problem)
-    with ThreadPoolExecutor(1) as pool:  # a worker's own threads take other partitions
-        return add_up(
-            part.of(block, place_of(number, k), objective, pool) for k, block in enumerate(partition.blocks())
-        )  # fmt: skip
+    # A worker's other threads take other partitions.
+    return add_up(
+        part.of(block, place_of(number, k), objective, ONE_THREAD) for k, block in enumerate(partition.blocks())
+    )  # fmt: skip
 
 
 @_quiet

@@ -8,6 +8,7 @@ import mmap
 import os
 import tempfile
 import warnings
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from scipy import sparse
 
 from dperm.errors import InvalidParameter, NoRoomWarning
 from dperm.printable import one_line
-from dperm.trusted.block import Block
+from dperm.trusted.block import Block, csr_of
 from dperm.trusted.row_facts import RowFacts
 
 # Arrays begin at multiples of a cache line within a block, and blocks where a file can be mapped.
@@ -111,6 +112,7 @@ class KeptBlocks:
     def _written(self, block: Block) -> _Stored:
         if self._file is None:
             self._file = tempfile.TemporaryFile(dir=self._folder, prefix="dperm-", buffering=0)  # noqa: SIM115
+            weakref.finalize(self, self._file.close)
         start, offset, described = self._end, 0, []
         for array in map(np.ascontiguousarray, _arrays_of(block)):
             described.append((array.dtype, array.shape, offset))
@@ -139,8 +141,8 @@ class KeptBlocks:
         target, scale, weight, *table = arrays
         if len(table) == 1:
             return Block(table[0], target, scale, weight, kept.facts)
-        rows = sparse.csr_matrix(tuple(table), shape=(target.size, kept.n_columns), copy=False)
-        return Block(rows, target, scale, weight, kept.facts)
+        data, indices, indptr = table
+        return Block(csr_of(data, indices, indptr, kept.n_columns), target, scale, weight, kept.facts)
 
 
 def _arrays_of(block: Block) -> list[NDArray[Any]]:

@@ -257,9 +257,10 @@ def dataset_pieces(dataset: Any) -> list[Piece]:
     from pyarrow import dataset as arrow_dataset
     from pyarrow import fs
 
-    fragments = list(dataset.get_fragments())
-    is_plain = not getattr(dataset, "_scan_options", None)  # a filter is kept there
-    if not (is_plain and all(isinstance(part, arrow_dataset.ParquetFileFragment) for part in fragments)):
+    fragments: list[Any] = []
+    with suppress(ValueError):  # of a dataset that filters its rows
+        fragments = list(dataset.get_fragments())
+    if not (fragments and all(isinstance(part, arrow_dataset.ParquetFileFragment) for part in fragments)):
         return [DatasetPiece.open(dataset)]
     pieces: list[Piece] = []
     for part in fragments:

@@ -1,7 +1,9 @@
 """Rows in files that are read in pieces, so that memory does not depend on how many there are."""
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,8 @@ from dperm.errors import InvalidParameter
 from dperm.problem import Problem
 from dperm.schema import Schema
 from dperm.trusted.block import Block
-from dperm.trusted.parts import add_up
+from dperm.trusted.objectives import Objective
+from dperm.trusted.parts import RowPart, add_up
 from dperm.trusted.sources.base import LocalSource, Report, place_of
 from dperm.trusted.sources.counts import ColumnPart
 from dperm.trusted.sources.encoder import Encoder
@@ -19,6 +22,7 @@ from dperm.trusted.sources.encoding import check_table
 from dperm.trusted.sources.files import check_columns, open_pieces
 from dperm.trusted.sources.kept import KeptBlocks, Room, cache_folder
 from dperm.trusted.sources.pieces import Piece
+from dperm.trusted.threads import ONE_THREAD, n_threads
 
 Array = NDArray[np.float64]
 
@@ -27,7 +31,7 @@ _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 # Shares of the memory that may be used. Blocks that are kept take up to a third; tables as they were read, where there
 # are few, an eighth; the rest is for what is read and encoded now, and for Python itself.
-KEPT, _RAW, _BLOCK = 3, 8, 64
+KEPT, _RAW, _BLOCK = 3, 8, 32
 _FEWEST_ROWS, _MOST_ROWS = 2**10, 2**20
 
 
@@ -154,6 +158,20 @@ class FileSource(LocalSource):
             n_read += piece.n_rows
             if self._report is not None:
                 self._report(self._passes, n_read)
+
+    def total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
+        """Every thread takes a block; they are added up in order, by pairs."""
+
+        def parts() -> Iterator[Any]:
+            running = deque[Future[Any]]()
+            for place, block in self.placed(problem):
+                running.append(pool.submit(part.of, block, place, objective, ONE_THREAD))
+                if len(running) > n_threads():
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+
+        return add_up(parts())
 
     def only_block(self, problem: Problem) -> Block | None:
         """All rows, where they are few enough."""
