@@ -11,7 +11,7 @@ PEERS := .venv-peers
 PEERS_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib opacus jax-privacy)
 ACCURACY_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib interpret)
 
-.PHONY: help setup lock demo reproduce check test test-slow test-mutants bench bench-auto peers bench-peers bench-accuracy clean
+.PHONY: help setup lock demo reproduce check test test-slow test-mutants bench bench-scale bench-auto peers bench-peers bench-accuracy clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -71,6 +71,9 @@ bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/adult.py
 	$(BIN)/python benchmarks/audit.py
+
+bench-scale: $(READY) ## Tables larger than memory and clusters: ratios, and docs/scale.png (20 minutes, 20 GB of disk)
+	$(BIN)/python benchmarks/scale.py
 
 bench-auto: $(READY) ## auto against every other solver in 144 cells (hours); DPERM_DATA names a folder with a9a.npz
 	$(BIN)/python benchmarks/auto.py grid --seeds 3

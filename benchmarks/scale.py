@@ -4,7 +4,8 @@
 
 Parts: gradient (a cached table in the page cache against one in memory), cold (a cached table that has to be read from
 the disk, against reading its bytes alone), first (the first pass over Parquet against pyarrow's scan and encoding
-alone), workers (two against one), overhead (of a cluster on a small table), line (cost against n; draws
+alone), workers (two against one), overhead (of a cluster on a small table), questions (what
+one question costs a cluster besides the rows), line (cost against n; draws
 docs/scale.png with what was measured). Rows are made from a seed.
 """
 
@@ -183,7 +184,7 @@ def fit(source, n_steps: int) -> None:
     minimize(PROBLEM, source, guarantee=Guarantee(1.0, 1e-8), schema=SCHEMA, solver=solver, row_warnings=False)
 
 
-def measure_workers(folder: Path, rounds: int = 5) -> dict:
+def measure_workers(folder: Path, rounds: int = 3) -> dict:
     """Two workers against one, each with one thread."""
     data = write_rows(folder, 10_000_000)
     times: dict[int, list[float]] = {1: [], 2: []}
@@ -210,10 +211,30 @@ def measure_overhead(folder: Path, rounds: int = 5) -> dict:
             ready.append(seconds(lambda c=client: fit(ClusterSource(data, c), 20)))
     extra, extra_started = np.subtract(ready, plain), np.subtract(started, plain)
     print(
-        f"10⁵ rows, 20 gradients: {np.median(plain):.2f} s here; a cluster that is there adds {np.median(extra):.2f} s, "
+        f"10⁵ rows, 20 gradients: {np.median(plain):.2f} s here; a running cluster adds {np.median(extra):.2f} s, "
         f"one that has to be started {np.median(extra_started):.2f} s"
     )
     return said("seconds that a cluster adds", extra, 2.0) | {"started": float(np.median(extra_started))}
+
+
+def measure_questions(folder: Path, rounds: int = 15) -> dict:
+    """What one question costs on a cluster besides the rows: for the model in docs/scale.md."""
+    found = {}
+    with open_cluster("local[2]") as client, ThreadPoolExecutor(1) as pool:
+        for n_partitions in (4, 32, 256):
+            data = folder / f"tiny-{n_partitions}"
+            for number in range(n_partitions):
+                piece = write_rows(folder, 1000) / "part-0000.parquet"
+                data.mkdir(exist_ok=True)
+                shutil.copy(piece, data / f"part-{number:04}.parquet")
+            source = ClusterSource(data, client, SCHEMA)
+            gradient(source, pool)
+            times = [seconds(lambda s=source: gradient(s, pool)) for _ in range(rounds)]
+            source.close()
+            low, middle, high = np.percentile(times, [25, 50, 75])
+            print(f"{n_partitions} partitions: {1e3 * middle:.0f} ms a question ({1e3 * low:.0f} … {1e3 * high:.0f})")
+            found[str(n_partitions)] = {"median": middle, "quartiles": [low, high], "n": rounds}
+    return found
 
 
 def measure_one(data: Path, folder: Path, results) -> None:
@@ -290,7 +311,7 @@ def draw(measured: dict) -> None:
 
 PARTS = {
     "gradient": measure_gradient, "cold": measure_cold, "first": measure_first, "workers": measure_workers,
-    "overhead": measure_overhead,
+    "overhead": measure_overhead, "questions": measure_questions,
 }  # fmt: skip
 
 

@@ -72,7 +72,7 @@ IMPORTS = {
         "sources.cluster": {"open_cluster"},
         "sources.files": {"TableFile"},
     },
-    "cli.plan": {"sources": {"FileSource"}},  # how much fits into memory
+    "cli.plan": {"sources.streamed": {"bytes_of", "is_on_disk"}},  # how much fits into memory
     "cli.predict": {"sources.files": {"check_columns", "number_columns", "open_pieces"}},
     "cli.schema": {"sources.files": {"TableFile"}},
     # Studies on public data.

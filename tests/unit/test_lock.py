@@ -15,7 +15,7 @@ def plain(name):
 
 def test_every_line_of_the_lock_file_is_a_version_or_a_hash():
     lines = [line for line in LOCK.splitlines() if not line.startswith("#")]
-    entry = r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+( ; [a-z_]+ .*)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?"
+    entry = r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+( ; \(?[a-z_]+ .*)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?"
     assert [line for line in lines if not re.fullmatch(entry, line)] == []
     assert "/" not in LOCK  # no address and no path
     for before, after in zip(lines, [*lines[1:], "end"], strict=True):

@@ -17,7 +17,7 @@ from dperm.planning.auto import predictions
 from dperm.planning.fit_plan import FitPlan
 from dperm.schema import load_schema
 from dperm.solvers import Solver
-from dperm.trusted.sources import FileSource
+from dperm.trusted.sources.streamed import bytes_of, is_on_disk
 
 
 @click.command(context_settings=CONTEXT)
@@ -42,7 +42,10 @@ def plan(
     if (n is None and (public is None or public.n is None)) or (public is None and n_features is None):
         raise InvalidParameter("a plan needs --n and --p, or a --schema that declares n.")
     model = build_estimator(**options, schema=public, n=n)
-    planned = model.plan(n, n_features, is_slow=None if public is None else FileSource((), memory=memory).is_slow)
+    bytes_of(memory)  # raises if it is none
+    planned = model.plan(
+        n, n_features, is_slow=lambda rows, schema: schema is not None and is_on_disk(rows, schema, memory)
+    )
     constants = planned.setting.constants
     click.echo(str(planned))
     click.echo(

@@ -103,7 +103,7 @@ class TalwarMirror(Solver):
             steps = np.array([self.n_steps])
         step_sizes, bounds = mirror_bounds(setting, steps, variance)
         # The bound is the same for all T beyond some: the fewest steps, and not what rounding makes of a draw.
-        best = int(np.flatnonzero(bounds <= bounds.min() * (1.0 + 1e-9))[0])
+        best = int(np.flatnonzero(~(bounds > bounds.min() * (1.0 + 1e-9)))[0])
         return self.plan_with(setting, int(steps[best]), self.step_size or float(step_sizes[best]))
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:

@@ -436,7 +436,7 @@ def _encode(partition: Any, encoder: Encoder, problem: Problem, keeping: _Keepin
     rows = rows_of_block(keeping.memory, encoder)
 
     def read() -> Iterator[Block]:
-        return encoder.blocks(_tables(partition, encoder.columns), problem, rows, n_threads=1)
+        return encoder.blocks(_tables(partition, encoder.columns), problem, rows, threads=1)
 
     kept = KeptBlocks(_room(keeping), None if keeping.cache is False else cache_folder(keeping.cache))
     n_blocks = 0

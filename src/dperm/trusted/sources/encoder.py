@@ -72,7 +72,7 @@ class Encoder:
         return [*self.schema.columns, self.schema.target.column]
 
     def blocks(
-        self, tables: Iterable[Any], problem: Problem, rows: int, n_threads: int = n_threads()
+        self, tables: Iterable[Any], problem: Problem, rows: int, threads: int | None = None
     ) -> Iterator[Block]:  # fmt: skip
         """Encode tables in blocks of about so many rows, a few tables ahead of whoever takes them.
 
@@ -84,11 +84,11 @@ class Encoder:
             Declares the bounds.
         rows : int
             Of a block; no table is cut.
-        n_threads : int
-            That encode.
+        threads : int, optional
+            That encode; by default as many as this machine has.
         """
         waiting: list[_Encoded] = []
-        for encoded in self._encoded(tables, problem, n_threads):
+        for encoded in self._encoded(tables, problem, threads or n_threads()):
             waiting.append(encoded)
             if sum(piece.target.size for piece in waiting) >= rows:
                 yield self._block(waiting, problem)
@@ -131,10 +131,10 @@ class Encoder:
             return target_numbers(table, y, self.schema)
         return as_numbers(Columns(table).arrow(column), column, self.schema.missing)
 
-    def _encoded(self, tables: Iterable[Any], problem: Problem, n_threads: int) -> Iterator[_Encoded]:
+    def _encoded(self, tables: Iterable[Any], problem: Problem, threads: int) -> Iterator[_Encoded]:
         """In order, by several threads."""
-        ahead, left = 2 * n_threads, iter(tables)
-        with ThreadPoolExecutor(n_threads, thread_name_prefix="dperm-encode") as pool:
+        ahead, left = 2 * threads, iter(tables)
+        with ThreadPoolExecutor(threads, thread_name_prefix="dperm-encode") as pool:
             running = [pool.submit(self._piece, table, problem) for table in islice(left, ahead)]
             while running:
                 encoded = running.pop(0).result()

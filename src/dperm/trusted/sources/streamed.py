@@ -121,8 +121,7 @@ class FileSource(LocalSource):
 
     def is_slow(self, n: int, schema: Schema | None) -> bool:
         """Whether n encoded rows are more than is kept in memory."""
-        encoder = self._encoding() if schema is None else Encoder(schema)
-        return n * encoder.bytes_per_row > self._memory // KEPT
+        return is_on_disk(n, self._encoding().schema if schema is None else schema, self._memory)
 
     def watch(self, report: Report) -> None:
         """Called with the number of the pass and the rows that it has read."""
@@ -202,6 +201,11 @@ class FileSource(LocalSource):
         if self._encoder is None:
             raise InvalidParameter("rows in files are read by a schema: give the model one (schema=…).")
         return self._encoder
+
+
+def is_on_disk(n: int, schema: Schema, memory: int | str) -> bool:
+    """Whether n encoded rows are more than is kept in memory: public."""
+    return n * Encoder(schema).bytes_per_row > bytes_of(memory) // KEPT
 
 
 def rows_of_block(memory: int, encoder: Encoder) -> int:
