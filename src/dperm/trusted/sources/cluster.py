@@ -6,6 +6,7 @@ once. Task names hold a random word and numbers of steps; errors come back as se
 """
 
 import functools
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +41,7 @@ Array = NDArray[np.float64]
 _FAN_IN = 8
 # Partitions for every thread of a cluster, so that none waits long for the slowest, and rows that are worth a task.
 _PER_THREAD, _FEWEST_ROWS = 4, 2**17
+_GONE = "its scheduler is gone, or cannot be reached"
 # Bytes that Dask takes a partition for: public, whatever the partition is.
 _SHOWN_SIZE = 2**26
 # Seconds after which somebody looks whether the scheduler is still there, how long it may take to answer, and how long
@@ -64,9 +66,13 @@ def open_cluster(address: str) -> Iterator[Any]:
     distributed = _distributed()
     name, _, rest = address.partition("[")
     if name == "local":
-        if not (rest.endswith("]") and rest[:-1].isdigit() and int(rest[:-1]) > 0):
+        if re.fullmatch(r"[1-9][0-9]{0,3}\]", rest) is None:
             raise InvalidParameter(f"a cluster on this machine is written local[4], got {address!r}.")
+        import dask
+
+        # A partition that Dask moved to an idle worker would be read again there.
         with (
+            dask.config.set({"distributed.scheduler.work-stealing": False}),
             distributed.LocalCluster(
                 n_workers=int(rest[:-1]), threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
                 security=True, silence_logs=50,
@@ -147,8 +153,7 @@ class ClusterSource(Source):
         self._encoder = Encoder(schema, self._class_weights)
         if is_frame(self._data):
             check_table(self._data._meta, None, schema)
-            columns = [*dict.fromkeys(self._encoder.columns)]
-            self._partitions = self._partitions or self._data[columns].to_delayed()
+            self._partitions = self._data[self._encoder.columns].to_delayed()
             return
         if not self._partitions:
             declared = schema.n if self._declared is None else self._declared
@@ -199,12 +204,8 @@ class ClusterSource(Source):
         self._n_questions += 1
         name = f"sum-{self._n_questions}"
         # A task of its own, so that workers fetch it from each other, and one that loses it gets it again.
-        asked = self._client.submit(_hold, (part, objective.problem), key=self._key(name, "ask"), pure=False)
-        holders = self._holders(partitions)
-        parts = [
-            self._submit(_take, name, k, rows, k, asked, worker=holder)
-            for k, (rows, holder) in enumerate(zip(partitions, holders, strict=True))
-        ]
+        asked = self._submit(_hold, name, "all", (part, objective.problem))
+        parts = [self._submit(_take, name, k, rows, k, asked) for k, rows in enumerate(partitions)]
         self._passes += 1
         total = self._collect([asked, *parts], name, 1)
         if self._report is not None:
@@ -236,40 +237,29 @@ class ClusterSource(Source):
             self.close()
             size = min(_SHOWN_SIZE, self._memory // len(self._partitions))
             keeping = _Keeping(self._word, self._memory, self._cache, size)
-            workers = sorted(self._client.nthreads()) or [None]
             self._encoded = (
                 problem,
                 [
-                    self._submit(
-                        _encode, "rows", k, part, self._encoding(), problem, keeping, worker=workers[k % len(workers)]
-                    )
+                    self._submit(_encode, "rows", k, part, self._encoding(), problem, keeping)
                     for k, part in enumerate(self._partitions)
                 ],
             )
         return self._encoded[1]
 
-    def _holders(self, partitions: list[Any]) -> list[str | None]:
-        """Who has every partition; None for one that is not there yet, or no longer."""
-        with suppress(Exception):  # who is lost is noticed by whoever waits for a result
-            found = self._client.who_has(partitions)
-            return [next(iter(found.get(future.key, ())), None) for future in partitions]
-        return [None] * len(partitions)
-
     def _key(self, name: str, what: object) -> str:
         return f"dperm-{self._word}-{name}-{what}"
 
-    def _submit(
-        self, task: Callable[..., Any], name: str, number: int, *arguments: Any, worker: str | None = None
-    ) -> Any:  # fmt: skip
-        """A task for one partition, on this worker if it is there."""
+    def _submit(self, task: Callable[..., Any], name: str, number: object, *arguments: Any) -> Any:
+        """A task of this fit. Dask says where it runs: one that is tied to a worker may wait for it forever."""
         from dask.delayed import delayed
 
         key = self._key(f"{name}-{task.__name__.strip('_')}", number)
-        where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
-        if hasattr(arguments[0], "dask"):  # a partition of a frame, which Dask computes first
-            asked = delayed(task, pure=False)(*arguments, dask_key_name=key)
-            return self._client.compute(asked, optimize_graph=False, **where)
-        return self._client.submit(task, *arguments, key=key, pure=False, **where)
+        with suppress(Exception):  # of a client that has lost its scheduler
+            if arguments and hasattr(arguments[0], "dask"):  # a partition of a frame, which Dask computes first
+                asked = delayed(task, pure=False)(*arguments, dask_key_name=key)
+                return self._client.compute(asked, optimize_graph=False)
+            return self._client.submit(task, *arguments, key=key, pure=False)
+        raise ClusterFailed(f"the cluster failed: {_GONE}.")
 
     def _collect(self, futures: list[Any], name: str, n_inputs: int = 0) -> Any:
         """Add parts up in a tree, of a shape that depends on their number alone, and fetch the one that is left.
@@ -280,9 +270,7 @@ class ClusterSource(Source):
         while len(level) > 1:
             depth += 1
             level = [
-                self._client.submit(
-                    _add, *level[first : first + _FAN_IN], key=self._key(f"{name}-add-{depth}", first), pure=False
-                )
+                self._submit(_add, f"{name}-{depth}", first, *level[first : first + _FAN_IN])
                 for first in range(0, len(level), _FAN_IN)
             ]
             kept += level
@@ -297,31 +285,34 @@ class ClusterSource(Source):
     def _result(self, future: Any) -> Any:
         distributed, since = _distributed(), time.monotonic()
         while True:
+            failure = None
             try:
                 return future.result(timeout=_PATIENCE)
-            except (TimeoutError, distributed.TimeoutError):
-                failure = None
             except distributed.scheduler.KilledWorker:
                 failure = "the workers that read one of its partitions died again and again: it may be too large"
             except Exception as error:  # of Dask, or of the frame's own tasks: it may show a value
-                known = (distributed.CancelledError, distributed.comm.CommClosedError, OSError)
-                failure = (
-                    "its scheduler is gone, or cannot be reached"
-                    if isinstance(error, known) or self._client.status != "running"
-                    else f"a partition of the frame cannot be computed ({type(error).__name__})"
-                )
+                if future.status == "error":
+                    failure = self._task_failure(error)
+                elif not isinstance(error, TimeoutError):
+                    failure = _GONE
             if failure is None:
                 failure, since = self._looked_at(since)
             # Raised here and not above, so that no message of Dask is kept as its context.
             if failure is not None:
                 raise ClusterFailed(f"the cluster failed: {failure}.")
 
+    def _task_failure(self, error: Exception) -> str:
+        """What to say of a task that Dask itself says has failed; dperm's own return their errors."""
+        if is_frame(self._data):
+            return f"a partition of the frame cannot be computed ({type(error).__name__})"
+        return f"a worker cannot run its task ({type(error).__name__}); it needs this version of dperm"
+
     def _looked_at(self, since: float) -> tuple[str | None, float]:
         """What is wrong with a cluster that has not answered for a while, and when it last had a worker."""
         try:
             identity = self._client.sync(self._client.scheduler.identity, callback_timeout=_ANSWER)
         except Exception:
-            return "its scheduler is gone, or cannot be reached", since
+            return _GONE, since
         if identity["workers"]:
             return None, time.monotonic()
         is_lost = time.monotonic() - since > _NO_WORKER
@@ -371,37 +362,64 @@ class _Failure:
 class _Partition:
     """Encoded rows of one partition; Dask shows neither what they are nor how many."""
 
-    def __init__(
-        self, kept: KeptBlocks, n_blocks: int, again: Callable[[], Iterator[Block]], shown_size: int
-    ) -> None:  # fmt: skip
-        self._kept, self._n_blocks, self._again, self._shown_size = kept, n_blocks, again, shown_size
+    def __init__(self, kept: KeptBlocks, n_blocks: int, origin: tuple[Any, Encoder, Problem, "_Keeping"]) -> None:
+        self._kept, self._n_blocks, self._origin = kept, n_blocks, origin
 
     def blocks(self) -> Iterator[Block]:
         """Those that are kept, or all of them read again."""
-        if all(k in self._kept for k in range(self._n_blocks)):
+        if self.is_kept:
             for k in range(self._n_blocks):
                 self._kept.expect(k + 1)
                 yield self._kept[k]
         else:
-            yield from self._again()
+            yield from _blocks(*self._origin)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether nothing has to be read again."""
+        return all(k in self._kept for k in range(self._n_blocks))
+
+    def drop_frame(self) -> None:
+        """Forget a frame's partition, of which all is kept; a file costs nothing to remember."""
+        if self.is_kept and not isinstance(self._origin[0], Piece):
+            self._origin = (None, *self._origin[1:])
 
     def __sizeof__(self) -> int:
         """What Dask is told: a public number, large enough that it rather moves a task to the rows than the rows."""
-        return self._shown_size
+        return self._origin[-1].shown_size
 
     def __reduce__(self) -> Any:
-        """For another worker, when Dask moves it there, and for nobody else."""
-        blocks = [(b.table, b.target, b.scale, b.weight, b.facts) for b in self.blocks()]
-        return _arrived, (blocks, self._shown_size)
+        """For another worker, or for a file if memory is short: where the rows come from. Only a frame's come along."""
+        blocks = None
+        if self._origin[0] is None:
+            blocks = [(b.table, b.target, b.scale, b.weight, b.facts) for b in self.blocks()]
+        return _arrived, (blocks, *self._origin)
 
 
-def _arrived(blocks: list[Any], shown_size: int) -> _Partition:
+def _arrived(blocks: list[Any] | None, *origin: Any) -> _Partition:
     if not _distributed().Worker._instances:
         raise TypeError("rows cannot be pickled or copied: they never leave the workers.")
+    if blocks is None:
+        return _kept_partition(*origin)
     kept = KeptBlocks(Room(2**60), None)
     for k, parts in enumerate(blocks):
         kept.offer(k, Block(*parts))
-    return _Partition(kept, len(blocks), lambda: iter(()), shown_size)
+    return _Partition(kept, len(blocks), origin)
+
+
+def _kept_partition(partition: Any, encoder: Encoder, problem: Problem, keeping: _Keeping) -> _Partition:
+    kept = KeptBlocks(_room(keeping), None if keeping.cache is False else cache_folder(keeping.cache))
+    n_blocks = 0
+    for n_blocks, block in enumerate(_blocks(partition, encoder, problem, keeping), 1):
+        kept.offer(n_blocks - 1, block)
+    found = _Partition(kept, n_blocks, (partition, encoder, problem, keeping))
+    found.drop_frame()
+    return found
+
+
+def _blocks(partition: Any, encoder: Encoder, problem: Problem, keeping: _Keeping) -> Iterator[Block]:
+    rows = rows_of_block(keeping.memory, encoder)
+    return encoder.blocks(_tables(partition, encoder.columns), problem, rows, threads=1)
 
 
 def _quiet(task: Callable[..., Any]) -> Callable[..., Any]:
@@ -433,16 +451,7 @@ def _count_rows(partition: Any) -> int:
 
 @_quiet
 def _encode(partition: Any, encoder: Encoder, problem: Problem, keeping: _Keeping) -> _Partition:
-    rows = rows_of_block(keeping.memory, encoder)
-
-    def read() -> Iterator[Block]:
-        return encoder.blocks(_tables(partition, encoder.columns), problem, rows, threads=1)
-
-    kept = KeptBlocks(_room(keeping), None if keeping.cache is False else cache_folder(keeping.cache))
-    n_blocks = 0
-    for n_blocks, block in enumerate(read(), 1):
-        kept.offer(n_blocks - 1, block)
-    return _Partition(kept, n_blocks, read, keeping.shown_size)
+    return _kept_partition(partition, encoder, problem, keeping)
 
 
 @functools.lru_cache(4)
