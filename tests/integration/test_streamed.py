@@ -417,19 +417,20 @@ def test_the_padding_for_rounding_stays_small_however_many_rows_there_are():
 # --- auto ---
 
 
-def test_where_passes_are_slow_auto_takes_the_fewest_of_all_that_are_as_good():
-    n = 100_000
+@pytest.mark.parametrize("n", [2_000, 100_000, 10**8])
+def test_where_passes_are_slow_auto_takes_the_fewest_of_all_that_are_as_good(n):
     setting = Setting(PROBLEM.constants(5), n, Adjacency.REPLACE_ONE)
     guarantee = Guarantee(1.0, 1e-6)
     best = predictions(PROBLEM, setting, guarantee)[0]
     chosen = choose_solver("auto", PROBLEM, setting, guarantee, slow_passes=True)
     risks = {solver.name: risk for solver, risk in predictions(PROBLEM, setting, guarantee)}
     assert choose_solver("auto", PROBLEM, setting, guarantee).name == best.solver.name
-    assert risks[chosen.name] <= 1.1 * best.risk
+    enough = max(1.1 * best.risk, 1e-4 * setting.constants.initial_gap)
+    assert risks[chosen.name] <= enough
     passes = expected_passes(chosen, setting, guarantee)
     assert math.isfinite(passes)
     for solver, risk in predictions(PROBLEM, setting, guarantee):
-        if risk <= 1.1 * best.risk:
+        if risk <= enough:
             assert passes <= expected_passes(solver, setting, guarantee)
 
 

@@ -18,6 +18,8 @@ from dperm.solvers.perturbation.dp_softmax import DPSoftmax
 
 # Where passes are slow, a risk this many times the smallest is as good: the predictions are no more exact than that.
 _AS_GOOD = 1.1
+# And so is one below this share of the most that there is to gain: nobody would notice the difference.
+_IMMATERIAL = 1e-4
 # Gradients until an exact minimisation has reached its tolerance: about what it takes on the tables of benchmarks/.
 _PASSES_TO_SOLVE = 30.0
 
@@ -128,17 +130,30 @@ def _automatic(problem: Problem, setting: Setting, guarantee: Guarantee | None, 
         raise UnsupportedProblem(f"no solver takes this problem with this guarantee. {_who_takes(problem, False)}")
     if not slow_passes:
         return ranked[0].solver
-    as_good = [solver for solver, risk in ranked if risk <= _AS_GOOD * ranked[0].risk]
+    enough = max(_AS_GOOD * ranked[0].risk, _IMMATERIAL * setting.constants.initial_gap)
+    as_good = [solver for solver, risk in ranked if risk <= enough]
     return min(as_good, key=lambda solver: expected_passes(solver, setting, guarantee))
 
 
 def expected_passes(solver: Solver, setting: Setting, guarantee: Guarantee | None) -> float:
-    """About how often a solver reads the rows, from public numbers; infinite if it cannot plan with such numbers."""
+    """About how often a solver reads rows that are not in memory; infinite if it cannot plan with such numbers.
+
+    A question about a sample counts as a pass too: its rows are everywhere, and on a cluster it takes a round trip.
+    """
     try:
-        passes = solver.plan(setting, guarantee).passes
+        plan = solver.plan(setting, guarantee)
     except (ArithmeticError, ValueError):
         return math.inf
-    return passes if passes < math.inf else _PASSES_TO_SOLVE
+    passes = [
+        item.count
+        * (
+            _PASSES_TO_SOLVE
+            if item.query.gradients_per_row == math.inf
+            else max(item.query.gradients_per_row, item.query.n_steps)
+        )
+        for item in plan.planned
+    ]
+    return float(sum(passes))
 
 
 def _who_takes(problem: Problem, pure: bool) -> str:
