@@ -266,6 +266,7 @@ def test_a_worker_that_is_killed_while_it_reads_a_frame_changes_no_result(client
     assert_same_questions(*questions)
 
 
+@pytest.mark.slow  # each of them takes seconds to come back; the others are replaced at once
 def test_workers_on_this_machine_that_are_killed_are_replaced_and_change_no_result(rows, questions):
     undisturbed = fitted(FileSource(rows, SCHEMA))
     with open_cluster("local[2]") as client:

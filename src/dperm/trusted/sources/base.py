@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameter, InvalidTable
 from dperm.problem import Problem
 from dperm.schema import Schema
 from dperm.trusted.block import Block
@@ -24,7 +24,15 @@ Report = Callable[[int, int], None]
 
 
 def place_of(piece: int, block: int) -> int:
-    """The place of a block in its piece of a table: the same wherever that piece is read."""
+    """The place of a block in its piece of a table: the same wherever that piece is read.
+
+    Raises
+    ------
+    InvalidTable
+        If there are too many for each to have a place of its own, by which its samples are drawn.
+    """
+    if not (block < 2**16 and piece < 2**16 - 1):
+        raise InvalidTable("the table has more than 65 534 pieces, or one of more than 65 536 blocks; use more memory.")
     return piece * 2**16 + block
 
 

@@ -70,9 +70,11 @@ def open_cluster(address: str) -> Iterator[Any]:
             raise InvalidParameter(f"a cluster on this machine is written local[4], got {address!r}.")
         import dask
 
-        # A partition that Dask moved to an idle worker would be read again there.
+        # A partition that Dask moved to an idle worker would be read again there; a worker that was killed comes back.
         with (
-            dask.config.set({"distributed.scheduler.work-stealing": False}),
+            dask.config.set(
+                {"distributed.scheduler.work-stealing": False, "distributed.deploy.lost-worker-timeout": "1 hour"}
+            ),
             distributed.LocalCluster(
                 n_workers=int(rest[:-1]), threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
                 security=True, silence_logs=50,
@@ -83,12 +85,15 @@ def open_cluster(address: str) -> Iterator[Any]:
         return
     if "://" not in address:
         raise InvalidParameter(f"a cluster is an address such as tcp://scheduler:8786, or local[4], got {address!r}.")
-    client = None
-    with suppress(Exception):
-        client = distributed.Client(address, timeout=_ANSWER / 3)
-    if client is None:
-        raise ClusterFailed(f"no scheduler answers at {address}.")
+    # Made in two steps, so that one that cannot connect is closed here: left to the garbage collector, it is closed at
+    # any moment, and waits forever if another one is being made just then.
+    client, is_connected = distributed.Client.__new__(distributed.Client), False
     try:
+        with suppress(Exception):
+            client.__init__(address, timeout=_ANSWER / 3)
+            is_connected = True
+        if not is_connected:
+            raise ClusterFailed(f"no scheduler answers at {address}.")
         yield client
     finally:
         with suppress(Exception):
@@ -159,7 +164,7 @@ class ClusterSource(Source):
             declared = schema.n if self._declared is None else self._declared
             pieces = open_pieces(self._data, schema.header, schema.separator, n_rows=declared)
             n_rows = sum(piece.n_rows for piece in pieces)
-            n_threads = max(sum(self._client.nthreads().values()), 1)
+            n_threads = max(self._n_threads(), 1)
             rows = max(_FEWEST_ROWS, -(-n_rows // (_PER_THREAD * n_threads)))
             self._partitions = [part for piece in pieces for part in piece.split(rows)]
             self._n_rows = n_rows
@@ -246,6 +251,11 @@ class ClusterSource(Source):
             )
         return self._encoded[1]
 
+    def _n_threads(self) -> int:
+        with suppress(Exception):
+            return sum(self._client.sync(self._client.scheduler.ncores, callback_timeout=_ANSWER).values())
+        raise ClusterFailed(f"the cluster failed: {_GONE}.")
+
     def _key(self, name: str, what: object) -> str:
         return f"dperm-{self._word}-{name}-{what}"
 
@@ -254,12 +264,16 @@ class ClusterSource(Source):
         from dask.delayed import delayed
 
         key = self._key(f"{name}-{task.__name__.strip('_')}", number)
-        with suppress(Exception):  # of a client that has lost its scheduler
+        is_gone = False
+        try:
             if arguments and hasattr(arguments[0], "dask"):  # a partition of a frame, which Dask computes first
                 asked = delayed(task, pure=False)(*arguments, dask_key_name=key)
                 return self._client.compute(asked, optimize_graph=False)
             return self._client.submit(task, *arguments, key=key, pure=False)
-        raise ClusterFailed(f"the cluster failed: {_GONE}.")
+        except Exception as error:
+            is_gone = self._client.status != "running" or isinstance(error, OSError)
+        # Raised here and not above, so that no message of Dask is kept as its context.
+        raise ClusterFailed(f"the cluster failed: {_GONE if is_gone else 'a question cannot be sent to it'}.")
 
     def _collect(self, futures: list[Any], name: str, n_inputs: int = 0) -> Any:
         """Add parts up in a tree, of a shape that depends on their number alone, and fetch the one that is left.
@@ -292,7 +306,8 @@ class ClusterSource(Source):
                 failure = "the workers that read one of its partitions died again and again: it may be too large"
             except Exception as error:  # of Dask, or of the frame's own tasks: it may show a value
                 if future.status == "error":
-                    failure = self._task_failure(error)
+                    # Not `error`: that may be our own patience, which ended just before the task did.
+                    failure = self._task_failure(future.exception(timeout=_ANSWER))
                 elif not isinstance(error, TimeoutError):
                     failure = _GONE
             if failure is None:

@@ -148,12 +148,13 @@ class FileSource(LocalSource):
                     kept.expect(place + 1)
                     yield place, kept[place]
             else:
-                place = first
+                count = 0
                 for block in encoder.blocks(self._raw.of(number, piece, encoder.columns), problem, rows):
+                    place = place_of(number, count)
                     kept.offer(place, block)
                     yield place, block
-                    place += 1
-                n_blocks[number] = place - first
+                    count += 1
+                n_blocks[number] = count
             n_read += piece.n_rows
             if self._report is not None:
                 self._report(self._passes, n_read)
