@@ -13,6 +13,7 @@ from .errors import (
     NoiseTooLarge,
     NoRoomWarning,
     NotForReleaseWarning,
+    NotInstalled,
     NotSettled,
     NotSolved,
     NoWitnessWarning,
@@ -23,11 +24,14 @@ from .estimators.huber_regression import PrivateHuberRegression
 from .estimators.linear_regression import PrivateLinearRegression
 from .estimators.linear_svc import PrivateLinearSVC
 from .estimators.logistic_regression import PrivateLogisticRegression
+from .estimators.mlp import PrivateMLPClassifier, PrivateMLPRegressor
+from .estimators.own_function import PrivateClassifier, PrivateRegressor
 from .estimators.poisson_regression import PrivatePoissonRegression
 from .planning.fit_plan import FitPlan, Release
 from .planning.minimize import minimize
 from .planning.options import FitOptions
 from .problem import Problem
+from .problem.domains.blocks import BlockDomain
 from .problem.domains.box import Box
 from .problem.domains.group_ball import GroupBall
 from .problem.domains.l1_ball import L1Ball
@@ -35,6 +39,7 @@ from .problem.domains.l2_ball import L2Ball
 from .problem.domains.simplex import Simplex
 from .problem.domains.whole_space import WholeSpace
 from .problem.losses.base import Loss
+from .problem.losses.function import FunctionLoss
 from .problem.losses.huber import Huber
 from .problem.losses.logistic import Logistic
 from .problem.losses.one_vs_rest_hinge import OneVsRestHinge
@@ -44,6 +49,7 @@ from .problem.losses.smoothed_hinge import SmoothedHinge
 from .problem.losses.softmax import Softmax
 from .problem.losses.squared import Squared
 from .problem.losses.welsch import Welsch
+from .problem.regularizers.blocks import BlockRegularizer
 from .problem.regularizers.elastic_net import ElasticNet
 from .problem.regularizers.group_l2 import GroupL2
 from .problem.regularizers.l1 import L1
@@ -53,6 +59,7 @@ from .release.model_file import load_model, save_model
 from .release.statement import PrivacyStatement
 from .schema import Amount, Bins, Category, Classes, Number, Schema, load_schema
 from .solvers.descent.bassily_sgd import BassilySGD
+from .solvers.descent.dp_adam import DPAdam
 from .solvers.descent.dp_agd import DPAGD
 from .solvers.descent.dp_gd import DPGD
 from .solvers.descent.dp_sgd import DPSGD
@@ -97,6 +104,8 @@ __all__ = [
     "Amount",
     "BassilySGD",
     "Bins",
+    "BlockDomain",
+    "BlockRegularizer",
     "Box",
     "Budget",
     "BudgetExceeded",
@@ -107,6 +116,7 @@ __all__ = [
     "ClusterFailed",
     "ClusterSource",
     "DPAccMD",
+    "DPAdam",
     "DPKatyusha",
     "DPNewton",
     "DPObjective",
@@ -120,6 +130,7 @@ __all__ = [
     "FileSource",
     "FitOptions",
     "FitPlan",
+    "FunctionLoss",
     "GroupBall",
     "GroupL2",
     "Guarantee",
@@ -138,6 +149,7 @@ __all__ = [
     "NoWitnessWarning",
     "NoiseTooLarge",
     "NotForReleaseWarning",
+    "NotInstalled",
     "NotSettled",
     "NotSolved",
     "Number",
@@ -147,11 +159,15 @@ __all__ = [
     "PrintedSVRG",
     "PrintedSVRGPlusPlus",
     "PrivacyStatement",
+    "PrivateClassifier",
     "PrivateHuberRegression",
     "PrivateLinearRegression",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
+    "PrivateMLPClassifier",
+    "PrivateMLPRegressor",
     "PrivatePoissonRegression",
+    "PrivateRegressor",
     "Problem",
     "PublishedAdaSSP",
     "Release",

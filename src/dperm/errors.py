@@ -25,6 +25,10 @@ class Diverged(DpermError, ArithmeticError):
     """An iterate left the range of numbers; nothing was released, and the plan counts as spent."""
 
 
+class NotInstalled(DpermError):
+    """A part of dperm needs a library that is not there; the message says how to get it."""
+
+
 class NotSolved(DpermError, RuntimeError):
     """An exact minimisation did not reach its tolerance; nothing was released, and the plan counts as spent."""
 

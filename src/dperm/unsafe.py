@@ -1,4 +1,4 @@
-"""What is exact, hence not private: the empirical risk, for studies, and a first draft of a schema, to be corrected.
+"""What is exact, hence not private: risk and gradient, for studies, and a first draft of a schema, to be corrected.
 
 Nothing here adds noise. Never publish what these functions return about sensitive rows.
 """
@@ -14,7 +14,7 @@ from dperm.errors import InvalidParameter, InvalidTable
 from dperm.problem import Problem
 from dperm.schema import Amount, Category, Classes, Column, Number, Schema
 from dperm.trusted.objectives import objective_of
-from dperm.trusted.parts import RiskPart
+from dperm.trusted.parts import GradientPart, RiskPart
 from dperm.trusted.sources import ArraySource, Source
 from dperm.trusted.sources.columns import Columns, as_numbers, as_words
 
@@ -54,6 +54,26 @@ def risk_over(source: Source, problem: Problem, w: Array) -> float:
     with ThreadPoolExecutor(1) as pool:
         total = source.total(problem, RiskPart(w), objective_of(problem), pool)
     return float(total) / source.n_rows + problem.regularizer.value(w)
+
+
+def empirical_gradient(problem: Problem, X: Any, y: Any, w: Array) -> Array:
+    """∇F(w) = (1/n) Σ ∇f(w, z_i) on the clipped rows, without noise and without r.
+
+    Of a `FunctionLoss` it is the mean of the clipped gradients, which need not be the gradient of anything.
+
+    Parameters
+    ----------
+    problem, X, y, w
+        As of `empirical_risk`.
+
+    Notes
+    -----
+    This vector is exact, hence not differentially private.
+    """
+    source = ArraySource(X, y)
+    with ThreadPoolExecutor(1) as pool:
+        total = source.total(problem, GradientPart(w, None, None), objective_of(problem), pool)
+    return np.asarray(total) / source.n_rows
 
 
 def draft_schema(table: Any, target: str) -> tuple[Schema, dict[str, str]]:

@@ -80,6 +80,21 @@ def check_not_diverged(w: Any) -> None:
         raise Diverged("the run diverged; use a smaller step_size.")
 
 
+def disjoint_blocks(value: Any) -> tuple[tuple[int, int, Any], ...]:
+    """Return (start, stop, part) triples in order if no two of them share an index, else raise."""
+    try:
+        blocks = sorted(
+            ((operator.index(a), operator.index(b), part) for a, b, part in value), key=lambda block: block[0]
+        )
+    except (TypeError, ValueError):
+        blocks = []
+    starts, stops = [block[0] for block in blocks], [block[1] for block in blocks]
+    ordered = all(a < b for a, b in zip(starts, stops, strict=True)) and all(map(operator.le, stops, starts[1:]))
+    if not blocks or starts[0] < 0 or not ordered:
+        raise InvalidParameter("blocks must be triples (start, stop, part) that hold indices and do not overlap.")
+    return tuple(blocks)
+
+
 def disjoint_groups(value: Any) -> tuple[tuple[int, ...], ...]:
     """Return `value` as tuples of indices if they are disjoint, non-empty groups of them, else raise."""
     try:

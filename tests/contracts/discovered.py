@@ -7,9 +7,9 @@ import pkgutil
 import dperm.mechanisms
 import dperm.problem
 import dperm.trusted
-from dperm.problem.domains import Box, Domain, GroupBall, L1Ball, L2Ball, Simplex
+from dperm.problem.domains import BlockDomain, Box, Domain, GroupBall, L1Ball, L2Ball, Simplex
 from dperm.problem.losses import Huber, Loss, OneVsRestHinge, Poisson, SmoothedHinge, Softmax, Squared, Welsch
-from dperm.problem.regularizers import L1, L2, ElasticNet, GroupL2, Regularizer
+from dperm.problem.regularizers import L1, L2, BlockRegularizer, ElasticNet, GroupL2, Regularizer
 
 # A file that nobody imports is found as well.
 for _package in (dperm.problem, dperm.mechanisms, dperm.trusted):
@@ -55,6 +55,7 @@ REGULARIZERS = [
     ElasticNet(strength=1.0, l1_ratio=1.0),
     GroupL2(strength=1.5, groups=((5,), (0, 3))),
     GroupL2(strength=0.4, groups=((5,), (0, 3)), ridge=0.7),
+    BlockRegularizer(((0, 4, GroupL2(0.5, groups=((0, 2), (3,)))), (4, 6, ElasticNet(0.8, l1_ratio=0.5)))),
 ]
 
 SIX_LOW = (-1.0, 0.0, -0.2, -3.0, -0.1, -1.0)
@@ -62,6 +63,7 @@ SIX_HIGH = (0.5, 1.0, 0.0, 3.0, 2.0, 1.0)
 
 DOMAINS = [
     *examples(Domain),
+    BlockDomain(((0, 2, L2Ball(0.7)), (2, 4, L1Ball(1.5)), (4, 6, Box(-0.5, 2.0)))),
     Box(-0.5, 2.0),
     Box(0.0, 1.0),
     Box(SIX_LOW, SIX_HIGH),

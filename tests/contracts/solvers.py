@@ -1,7 +1,7 @@
 """Every solver of the package, found through its base class, at its defaults and with its main settings."""
 
 from contracts.discovered import concrete
-from dperm import DPAGD, DPGD, DPSVRG, DPAccMD, FitOptions, TalwarFrankWolfe, TalwarMirror
+from dperm import DPAGD, DPGD, DPSVRG, DPAccMD, DPAdam, FitOptions, TalwarFrankWolfe, TalwarMirror
 from dperm.solvers import Solver
 
 # What several of them share has no name.
@@ -13,11 +13,18 @@ SOLVER_EXAMPLES = [
     DPGD(accounting="composition", release="uniform"),
     DPSVRG(barzilai_borwein=True),
     DPAccMD(y_step="argmin"),
+    DPAdam(n_steps=500, sampling_rate=1.0, second_momentum=None),
 ]
 
 # Those that return an iterate drawn at random do not ask all that is planned, nor come to the optimum every time.
 STEADY_EXAMPLES = [
     solver for solver in SOLVER_EXAMPLES if not solver.random_iterate and getattr(solver, "release", None) != "uniform"
+]
+
+# With a step size of its own for every coefficient DP-Adam is exact for regularizers that work coordinate by coordinate
+# (tests/unit/test_dp_adam.py), not for groups and balls. With one step size it is exact for all.
+CONVERGING_EXAMPLES = [
+    solver for solver in STEADY_EXAMPLES if not (isinstance(solver, DPAdam) and solver.second_momentum is not None)
 ]
 
 

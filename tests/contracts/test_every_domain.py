@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 import dperm
 from contracts.discovered import DOMAINS, SIX_HIGH, SIX_LOW, concrete
-from dperm.problem.domains import Box, Domain, GroupBall, L1Ball, L2Ball, Simplex, WholeSpace
+from dperm.problem.domains import BlockDomain, Box, Domain, GroupBall, L1Ball, L2Ball, Simplex, WholeSpace
 
 quick = settings(deadline=None, max_examples=15, derandomize=True)
 
@@ -26,7 +26,16 @@ def fits(domain, p):
 
 
 CASES = [(domain, p) for domain in DOMAINS for p in (1, 2, 6, 50) if fits(domain, p)]
-BOUNDED = [(domain, p) for domain, p in CASES if not isinstance(domain, WholeSpace)]
+
+
+def is_bounded(domain, p):
+    """Whether C is bounded; blocks bound only the coefficients that are in one of them."""
+    if isinstance(domain, BlockDomain):
+        return sum(stop - start for start, stop, _ in domain.blocks) == p
+    return not isinstance(domain, WholeSpace)
+
+
+BOUNDED = [(domain, p) for domain, p in CASES if is_bounded(domain, p)]
 every_domain = pytest.mark.parametrize(("domain", "p"), CASES, ids=str)
 every_bounded_domain = pytest.mark.parametrize(("domain", "p"), BOUNDED, ids=str)
 
@@ -162,11 +171,16 @@ def furthest_pair(domain, p):
             return domain.radius * first, -domain.radius * first
         case Simplex():
             return domain.total * first, domain.total * last
+        case BlockDomain():
+            parts = [furthest_pair(part, stop - start) for start, stop, part in domain.blocks]
+            return tuple(np.concatenate(side) for side in zip(*parts, strict=True))
     raise NotImplementedError(f"name two extreme points of {domain}")
 
 
 def furthest_from_zero(domain, p):
     """A point of C that is as far from 0 as C allows."""
+    if isinstance(domain, BlockDomain):
+        return np.concatenate([furthest_from_zero(part, stop - start) for start, stop, part in domain.blocks])
     one, other = furthest_pair(domain, p)
     return np.where(np.abs(one) > np.abs(other), one, other) if isinstance(domain, Box) else one
 
@@ -234,6 +248,44 @@ def test_the_whole_space_is_infinite_in_every_direction():
     assert space.norm_bound(3) == space.diameter(3) == space.gaussian_width(3) == math.inf
     assert space.dual_norm(np.array([0.0, 1e-9, 0.0])) == math.inf
     assert space.dual_norm(np.zeros(3)) == 0.0
+
+
+@pytest.mark.parametrize(("domain", "p"), [(d, p) for d, p in CASES if not is_bounded(d, p)], ids=str)
+def test_what_no_block_bounds_is_infinite(domain, p):
+    assert domain.norm_bound(p) == domain.l1_bound(p) == domain.diameter(p) == domain.gaussian_width(p) == math.inf
+    assert domain.dual_norm(np.eye(p)[-1]) == math.inf
+    assert domain.dual_norm(np.zeros(p)) == 0.0
+
+
+def test_a_block_bounds_its_own_coefficients_alone():
+    domain = BlockDomain(((1, 3, L2Ball(2.0)),))
+    np.testing.assert_allclose(domain.project(np.array([9.0, 3.0, 4.0, -9.0])), [9.0, 1.2, 1.6, -9.0], rtol=1e-15)
+    assert domain.dual_norm(np.array([0.0, 3.0, 4.0, 0.0])) == pytest.approx(10.0, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [(), None, "ab", ((0, 2),), ((0, 0, L2Ball()),), ((3, 1, L2Ball()),), ((-1, 2, L2Ball()),),
+     ((0, 3, L2Ball()), (2, 4, L2Ball())), ((0.5, 2, L2Ball()),)],
+    ids=str,
+)  # fmt: skip
+def test_blocks_of_a_domain_must_hold_indices_and_not_overlap(wrong):
+    with pytest.raises(dperm.InvalidParameter, match="blocks must be"):
+        BlockDomain(wrong)
+
+
+def test_a_block_must_hold_a_domain_that_fits_it():
+    with pytest.raises(dperm.InvalidParameter, match="needs a dperm Domain"):
+        BlockDomain(((0, 2, dperm.L2(1.0)),))
+    with pytest.raises(dperm.InvalidParameter, match="6 bounds"):
+        BlockDomain(((0, 2, Box(SIX_LOW, SIX_HIGH)),))
+    with pytest.raises(dperm.InvalidParameter, match="needs 4 coefficients"):
+        BlockDomain(((2, 4, L2Ball()),)).check_dimension(3)
+
+
+def test_blocks_may_come_in_any_order_and_as_lists():
+    first, second = (0, 2, L2Ball()), (2, 3, Box())
+    assert BlockDomain([list(second), first]) == BlockDomain((first, second))
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=repr)

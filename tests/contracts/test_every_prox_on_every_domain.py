@@ -7,8 +7,23 @@ import pytest
 
 from contracts.discovered import DOMAINS, REGULARIZERS
 from contracts.test_every_domain import fits
-from dperm import L1, L2, Box, ElasticNet, L1Ball, L2Ball, Logistic, NoRegularizer, Problem, WholeSpace
-from dperm.problem.prox import composite_prox, coordinate_prox
+from dperm import (
+    L1,
+    L2,
+    BlockDomain,
+    BlockRegularizer,
+    Box,
+    ElasticNet,
+    GroupL2,
+    L1Ball,
+    L2Ball,
+    Logistic,
+    NoRegularizer,
+    Problem,
+    Simplex,
+    WholeSpace,
+)
+from dperm.problem.prox import _dykstra, composite_prox, coordinate_prox, prox_is_exact
 from dperm.trusted.compiling import compiled
 
 PAIRS = [
@@ -78,6 +93,36 @@ def test_the_compiled_form_of_a_prox_is_the_prox(problem, p):
         moved *= min(1.0, form.radius / max(float(np.linalg.norm(moved)), 1e-300))
         expected = composite_prox(problem.regularizer, problem.domain, v, step)
         np.testing.assert_allclose(moved, expected, rtol=1e-14, atol=0)
+
+
+BALLS = BlockDomain(((0, 3, L2Ball(0.5)), (3, 6, L1Ball(0.8))))
+GROUPS_IN_HALF = BlockRegularizer(((0, 3, GroupL2(0.4, groups=((0, 1),))), (3, 6, L1(0.2))))
+
+
+@pytest.mark.parametrize(
+    ("regularizer", "domain", "exact"),
+    [
+        (NoRegularizer(), BALLS, True),
+        (L1(0.2), BALLS, True),
+        (L1(0.2), BlockDomain(((1, 4, Simplex(2.0)),)), True),  # outside of the block it is L1 alone
+        (ElasticNet(0.3, 0.5), BlockDomain(((1, 4, Box(-0.2, 0.4)),)), True),
+        (GROUPS_IN_HALF, WholeSpace(), True),
+        (GROUPS_IN_HALF, BlockDomain(((0, 3, Box(-0.2, 0.4)), (3, 6, L1Ball(0.8)))), True),
+        (GROUPS_IN_HALF, BlockDomain(((0, 3, Simplex(1.0)),)), True),
+        (BlockRegularizer(((1, 3, L2(0.5)),)), BlockDomain(((3, 6, L1Ball(0.8)),)), True),
+        (BlockRegularizer(((0, 2, L1(0.5)),)), BALLS, False),  # the blocks overlap without being the same
+        (GroupL2(0.4, groups=((2, 3),)), BALLS, False),
+        (GROUPS_IN_HALF, L2Ball(0.5), False),
+    ],
+    ids=str,
+)
+def test_block_pairs_are_called_exact_where_the_prox_is_that_of_the_blocks(regularizer, domain, exact):
+    assert prox_is_exact(regularizer, domain) == exact
+    rng = np.random.default_rng(0)
+    for scale, step in SCALES_AND_STEPS[:6]:
+        v = scale * rng.normal(size=6)
+        slow = _dykstra(regularizer, domain, v, step)
+        np.testing.assert_allclose(composite_prox(regularizer, domain, v, step), slow, rtol=0, atol=1e-9 * scale)
 
 
 def test_a_prox_that_ties_coordinates_together_has_no_compiled_form():

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 import dperm
 from contracts.discovered import REGULARIZERS, concrete
-from dperm.problem.regularizers import L1, L2, ElasticNet, GroupL2, NoRegularizer, Regularizer
+from dperm.problem.regularizers import L1, L2, BlockRegularizer, ElasticNet, GroupL2, NoRegularizer, Regularizer
 
 quick = settings(deadline=None, max_examples=40, derandomize=True)
 every_regularizer = pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
@@ -71,6 +71,8 @@ def test_zero_costs_nothing_and_is_where_prox_leaves_it(regularizer):
         (ElasticNet(2.0, l1_ratio=0.25), 2.0 * (0.25 * 7.0 + 0.5 * 0.75 * 25.0)),
         (GroupL2(2.0, groups=((0, 1),)), 10.0),
         (GroupL2(2.0, groups=((1,), (0,))), 14.0),
+        (BlockRegularizer(((0, 1, L1(2.0)), (1, 2, L2(3.0)))), 30.0),
+        (BlockRegularizer(((1, 2, L1(2.0)),)), 8.0),
     ],
     ids=repr,
 )
@@ -95,7 +97,9 @@ def test_groups_may_be_lists():
     assert hash(GroupL2(0.1, groups=[[0, 1], [2]])) == hash(GroupL2(0.1, groups=((0, 1), (2,))))
 
 
-WITH_STRENGTH = [cls for cls in concrete(Regularizer) if dataclasses.fields(cls)]
+WITH_STRENGTH = [
+    cls for cls in concrete(Regularizer) if dataclasses.fields(cls) and not issubclass(cls, BlockRegularizer)
+]
 
 
 @pytest.mark.parametrize("cls", WITH_STRENGTH)
@@ -103,6 +107,31 @@ WITH_STRENGTH = [cls for cls in concrete(Regularizer) if dataclasses.fields(cls)
 def test_wrong_strengths_are_refused(cls, wrong):
     with pytest.raises(dperm.InvalidParameter, match="strength"):
         dataclasses.replace(cls.example(), strength=wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [(), None, "ab", ((0, 2),), ((0, 0, L1(1.0)),), ((3, 1, L1(1.0)),), ((-1, 2, L1(1.0)),),
+     ((0, 3, L1(1.0)), (2, 4, L2(1.0))), ((0.5, 2, L1(1.0)),)],
+    ids=str,
+)  # fmt: skip
+def test_blocks_must_hold_indices_and_not_overlap(wrong):
+    with pytest.raises(dperm.InvalidParameter, match="blocks must be"):
+        BlockRegularizer(wrong)
+
+
+def test_a_block_must_hold_a_regularizer_that_fits_it():
+    with pytest.raises(dperm.InvalidParameter, match="needs a dperm Regularizer"):
+        BlockRegularizer(((0, 2, dperm.L2Ball()),))
+    with pytest.raises(dperm.InvalidParameter, match="coefficients"):
+        BlockRegularizer(((0, 2, GroupL2(1.0, groups=((0, 5),))),))
+    with pytest.raises(dperm.InvalidParameter, match="4"):
+        BlockRegularizer(((2, 4, L1(1.0)),)).check_dimension(3)
+
+
+def test_blocks_may_come_in_any_order_and_as_lists():
+    first, second = (0, 2, L1(1.0)), (2, 3, L2(1.0))
+    assert BlockRegularizer([list(second), first]) == BlockRegularizer((first, second))
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, math.nan, math.inf, "a", None])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from contracts.solvers import METHODS, SOLVER_EXAMPLES, STEADY_EXAMPLES, noiseless_gap
+from contracts.solvers import CONVERGING_EXAMPLES, METHODS, SOLVER_EXAMPLES, noiseless_gap
 from dperm import (
     DPGD,
     L1,
@@ -150,7 +150,7 @@ def test_the_answer_is_finite_and_in_the_domain(solver, problem):
     np.testing.assert_allclose(problem.domain.project(w), w, atol=1e-9)
 
 
-@pytest.mark.parametrize(("solver", "problem"), pairs(STEADY_EXAMPLES, PROBLEMS))
+@pytest.mark.parametrize(("solver", "problem"), pairs(CONVERGING_EXAMPLES, PROBLEMS))
 def test_without_noise_it_reaches_the_optimum(solver, problem):
     """No point near the answer, and none on the way to a long independent run, has a lower risk."""
     X, y = table_for(problem)

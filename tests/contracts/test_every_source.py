@@ -50,10 +50,10 @@ from dperm.mechanisms import StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting, summation_slack
 from dperm.planning.options import FitOptions
+from dperm.trusted.adding import add_up
 from dperm.trusted.minimiser import minimiser
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
-from dperm.trusted.parts import add_up
 from dperm.trusted.sources import ArraySource, TableSource
 from dperm.trusted.sources.base import LocalSource
 from dperm.trusted.sources.counts import BeyondPart
@@ -71,7 +71,7 @@ def pool():
 
 
 def sums(source, pool, problem=PROBLEM, seed=0):
-    return RowSums(source, problem, pool, Randomness.from_random_state(seed).sampling)
+    return RowSums(source, problem, pool, Randomness.from_random_state(seed).sampling, source.n_rows)
 
 
 def points(problem=PROBLEM):

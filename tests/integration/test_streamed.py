@@ -37,9 +37,10 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.cli.main import run_with
 from dperm.mechanisms.setting import Setting, summation_slack
 from dperm.planning.auto import choose_solver, expected_passes, predictions
+from dperm.trusted.adding import add_up
 from dperm.trusted.block import Block
 from dperm.trusted.objectives import objective_of
-from dperm.trusted.parts import GradientPart, add_up
+from dperm.trusted.parts import GradientPart
 from dperm.trusted.sources import TableSource
 from dperm.trusted.sources.csv_file import CsvPiece
 from dperm.trusted.sources.pieces import ParquetPiece

@@ -690,7 +690,7 @@ def test_problems_without_strong_convexity_are_refused(solver):
         FitOptions(Problem(Logistic()), guarantee=GUARANTEE, solver=solver).plan(1000, P)
 
 
-@pytest.mark.parametrize("solver", [DPSVRG(), DPKatyusha(), DPSVRGPlusPlus()], ids=repr)
+@pytest.mark.parametrize("solver", [PrintedSVRG(), DPKatyusha(), DPSVRGPlusPlus()], ids=repr)
 def test_problems_that_are_not_convex_are_refused(solver):
     with pytest.raises(UnsupportedProblem, match="convex loss, which sigmoid is not"):
         FitOptions(Problem(Sigmoid(), L2(0.1)), guarantee=GUARANTEE, solver=solver).plan(1000, P)

@@ -52,7 +52,7 @@ IMPORTS = {
     # Exact on purpose, and named so.
     "unsafe": {
         "objectives": {"objective_of"},
-        "parts": {"RiskPart"},
+        "parts": {"GradientPart", "RiskPart"},
         "sources": {"ArraySource", "Source"},
         "sources.columns": {"Columns", "as_numbers", "as_words"},
     },
@@ -82,18 +82,22 @@ IMPORTS = {
 # Public functions and methods whose result is computed from rows without noise.
 EXACT = {
     "dperm.unsafe.empirical_risk",
+    "dperm.unsafe.empirical_gradient",
     "dperm.unsafe.risk_over",
     "dperm.unsafe.draft_schema",
     # All that a fit does to rows, and what its noise did: marked as not for release.
     "dperm.estimators.diagnosis.diagnose",
     "PrivateGLM.diagnose",
     # On rows that the caller hands over: predictions and scores of them are facts about them.
-    "PrivateClassifier.decision_function",
-    "PrivateClassifier.predict",
-    "PrivateClassifier.score",
-    "PrivateGLM.encode",
-    "PrivateRegressor.predict",
-    "PrivateRegressor.score",
+    "Classifier.decision_function",
+    "Classifier.predict",
+    "Classifier.score",
+    "LinearClassifier.decision_function",
+    "NetworkClassifier.decision_function",
+    "NetworkClassifier.predict_proba",
+    "PrivateEstimator.encode",
+    "Regressor.predict",
+    "Regressor.score",
     "PrivatePoissonRegression.score",
     "PrivateLogisticRegression.predict_proba",
 }
@@ -103,7 +107,9 @@ PRIVATE = {
     "dperm.audit.one_run.one_run",
     "dperm.planning.minimize.minimize",
     "FitPlan.run",
-    "PrivateGLM.fit",
+    "PrivateEstimator.fit",
+    # It refuses.
+    "PrivateEstimator.diagnose",
 }
 ROWS = {"X", "y", "table", "source"}
 

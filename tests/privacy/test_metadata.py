@@ -13,7 +13,8 @@ from dperm import (
     PrivateLinearSVC,
     PrivateLogisticRegression,
 )
-from dperm.estimators.base import PrivateGLM
+from dperm.estimators.base import PrivateEstimator
+from dperm.estimators.linear import PrivateGLM
 
 N, P = 400, 4
 ESTIMATORS = [
@@ -190,4 +191,5 @@ def test_the_sub_budgets_of_a_fit_sum_to_the_whole():
 
 
 def test_estimators_hold_their_budget_only_as_parameters():
-    assert not [name for name in vars(PrivateGLM) if name.endswith("_") and not name.startswith("_")]
+    for base in (PrivateEstimator, PrivateGLM):
+        assert not [name for name in vars(base) if name.endswith("_") and not name.startswith("_")]

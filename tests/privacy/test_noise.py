@@ -99,7 +99,9 @@ def test_noise_is_distinct_across_fits_and_threads():
     assert len({float(v) for vector in vectors for v in vector}) == 16 * P
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+@pytest.mark.filterwarnings(
+    "ignore:.*multi-threaded.*:DeprecationWarning", "ignore:os.fork\\(\\) was called:RuntimeWarning"
+)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_noise_is_distinct_across_processes(method):
     released_noise()  # the parent has fitted before its children start

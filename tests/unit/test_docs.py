@@ -65,6 +65,15 @@ def test_the_examples_of_extensions_run(code, capsys):
     exec(code, {"__name__": "example"})
 
 
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", (ROOT / "docs" / "networks.md").read_text(), re.S),
+)
+def test_the_examples_of_networks_print_what_is_shown(code, shown, capsys):
+    exec(code, {"__name__": "example"})
+    assert capsys.readouterr().out == shown
+
+
 def cited_in_code():
     sources = [path for folder in ("src", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
     return sorted({page for path in sources for page in re.findall(r"docs/[a-z_/]+\.md", path.read_text())})

@@ -301,10 +301,27 @@ def test_degenerate_settings_are_refused(solver, bad):
             solver(**bad)
 
 
-@pytest.mark.parametrize("solver", [DPSGD(), BassilySGD()], ids=repr)
+@pytest.mark.parametrize("solver", [BassilySGD(), BassilySGD(max_steps=10)], ids=repr)
 def test_losses_that_are_not_convex_are_sent_to_methods_for_them(solver):
     with pytest.raises(UnsupportedProblem, match=r"convex loss.*dp-gd.*rrpsgd.* can"):
         FitOptions(Problem(Sigmoid()), guarantee=GUARANTEE, solver=solver).plan(1000, P)
+
+
+def test_without_convexity_dp_sgd_takes_the_steps_of_rrpsgd_and_returns_the_last_iterate():
+    problem = Problem(Sigmoid(), L2(0.05))
+    plan = FitOptions(problem, guarantee=GUARANTEE, solver=DPSGD()).plan(2000, P)
+    alike = FitOptions(problem, guarantee=GUARANTEE, solver=RRPSGD(max_steps=20_000, max_passes=100.0)).plan(2000, P)
+    assert plan.calibrated.plan.planned == alike.calibrated.plan.planned
+    assert (plan.settings.n_steps, plan.settings.step_size) == (alike.settings.n_steps, alike.settings.step_size)
+
+    class Answers:
+        def ask(self, item, start, step_size):
+            assert len(step_size) == item.query.n_steps
+            return np.full(P, 2.0), np.full(P, 5.0)  # the last iterate, and a mean of iterates
+
+    np.testing.assert_array_equal(
+        plan.solver.run(Answers(), problem, plan.calibrated.plan, np.zeros(P)), np.full(P, 2.0)
+    )
 
 
 def test_cutting_n_squared_shows_in_the_plan():

@@ -17,7 +17,7 @@ from dperm.audit.bounds import epsilon_from_guesses
 from dperm.audit.result import Attack, AuditResult, result_of
 from dperm.audit.tables import longest, targets_of
 from dperm.errors import InvalidParameter, UnsupportedProblem
-from dperm.estimators.base import PrivateGLM
+from dperm.estimators.base import PrivateEstimator
 from dperm.planning.fit_plan import FitPlan, Progress
 from dperm.planning.options import FitOptions
 from dperm.problem import Problem
@@ -124,7 +124,7 @@ def one_run(
 
 
 def audit_table(
-    model: PrivateGLM,
+    model: PrivateEstimator,
     X: Any,
     y: Any = None,
     *,

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dperm.accounting.guarantee import Adjacency
 from dperm.problem import Problem
-from dperm.problem.losses.base import Loss
+from dperm.problem.losses import FunctionLoss, Loss
 
 Array = NDArray[np.float64]
 
@@ -37,6 +37,8 @@ def targets_of(problem: Problem) -> tuple[float, float]:
     loss = problem.loss
     if loss.n_outputs > 1:
         return 0.0, float(loss.n_outputs - 1)
+    if isinstance(loss, FunctionLoss) and loss.n_classes:
+        return 0.0, float(loss.n_classes - 1)
     return loss.target_range if isinstance(loss, Loss) else loss.clipped_range or (-1.0, 1.0)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE
 from dperm.errors import InvalidParameter
-from dperm.estimators.base import PrivateGLM
+from dperm.estimators.base import PrivateEstimator
 from dperm.printable import one_line
 from dperm.release.model_file import load_model
 from dperm.trusted.sources.files import TableFile
@@ -34,7 +34,7 @@ def diagnose(model_path: Path, table: Path, target: str | None) -> None:
     click.echo(str(model.diagnose(*_rows(model, table, target))))
 
 
-def _rows(model: PrivateGLM, path: Path, target: str | None) -> tuple[Any, Any]:
+def _rows(model: PrivateEstimator, path: Path, target: str | None) -> tuple[Any, Any]:
     """What the model was fitted on: a table with its own target, or numbers and the target beside them."""
     schema = model.schema_
     if schema is not None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from dperm.accounting.ledger import Budget
 from dperm.cli import output as outputs
@@ -16,7 +15,8 @@ from dperm.cli.context import CONTEXT
 from dperm.cli.options import build_estimator, fit_options, memory_option, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.errors import Consequence, DpermError, InvalidParameter
-from dperm.estimators.base import PrivateGLM
+from dperm.estimators.base import PrivateEstimator
+from dperm.estimators.classifier import CLASSES_READ
 from dperm.files import WholeFile
 from dperm.printable import one_line
 from dperm.release.model_file import model_text
@@ -121,8 +121,10 @@ def fit(
     if written.failure is not None:
         raise DpermError(f"{one_line(output)} cannot be written: {written.failure}; the model is {written.where}.")
     click.echo(str(model.privacy_))
-    if plan.problem.loss.n_outputs == np.atleast_2d(model.coef_).shape[0]:
-        click.echo(f"verdict:    {plan.verdict}")  # not where more classes were read from the rows than were planned
+    if (
+        CLASSES_READ not in model.privacy_.caveats or len(model.privacy_.classes or ()) == 2
+    ):  # a plan without classes is one for two
+        click.echo(f"verdict:    {plan.verdict}")
     if budget is not None:
         click.echo(f"budget:     {one_line(dataset)}: {budget.account().summary}")
     click.echo(f"wrote {one_line(output)}")
@@ -144,7 +146,7 @@ class _Writing:
         self.where: str | None = None
         self.failure: str | None = None
 
-    def __call__(self, model: PrivateGLM) -> None:
+    def __call__(self, model: PrivateEstimator) -> None:
         text = model_text(model)
         try:
             self._file.write(text)
@@ -168,7 +170,9 @@ def _rescued(text: str) -> str:
         return "what was printed"
 
 
-def numbers_and_target(source: TableFile, target: str, features: str | None, model: PrivateGLM) -> tuple[Any, Any]:
+def numbers_and_target(
+    source: TableFile, target: str, features: str | None, model: PrivateEstimator
+) -> tuple[Any, Any]:
     """Columns of numbers and the target of a table without a schema."""
     source.require([target])
     columns = (

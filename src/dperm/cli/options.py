@@ -8,7 +8,8 @@ import click
 from dperm.accounting.calibration import ACCOUNTANTS
 from dperm.cli.output import FILE
 from dperm.errors import InvalidParameter
-from dperm.estimators.base import PrivateGLM
+from dperm.estimators.base import PrivateEstimator
+from dperm.estimators.linear import PrivateGLM
 from dperm.estimators.registry import models
 from dperm.problem.domains import Box, Domain, L1Ball, L2Ball, Simplex
 from dperm.problem.regularizers import L1, L2, ElasticNet, Regularizer
@@ -19,9 +20,14 @@ _PENALTIES: dict[str, Callable[..., Regularizer]] = {"l2": L2, "l1": L1, "elasti
 _DOMAINS: dict[str, Callable[..., Domain]] = {"l2-ball": L2Ball, "l1-ball": L1Ball, "box": Box, "simplex": Simplex}
 
 
+def _offered() -> dict[str, type[PrivateEstimator]]:
+    """The models whose parameters can all be written on the command line."""
+    return {name: model for name, model in models().items() if model.on_command_line}
+
+
 def _own_options() -> list[Callable[..., Any]]:
     """Options that only some models have, from the models themselves."""
-    found = {name: (model, text) for model in models().values() for name, text in model.own_parameters.items()}
+    found = {name: (model, text) for model in _offered().values() for name, text in model.own_parameters.items()}
     return [
         click.option(
             f"--{name.replace('_', '-')}",
@@ -37,7 +43,7 @@ _OPTIONS = (
     click.option("--delta", type=float, required=True, help="δ of the guarantee, well below 1/n."),
     click.option(
         "--model",
-        type=click.Choice(list(models())),
+        type=click.Choice(list(_offered())),
         help="[default: logistic; linear if the schema's target has a range]",
     ),
     *_own_options(),
@@ -115,31 +121,46 @@ def build_estimator(
     accountant: str,
     intercept: bool,
     **more: Any,
-) -> PrivateGLM:
+) -> PrivateEstimator:
     """Turn the options into an estimator."""
     kind = models()[model or ("linear" if schema is not None and isinstance(schema.target, Amount) else "logistic")]
-    own = {name for one in models().values() for name in one.own_parameters}
+    own = {name for one in _offered().values() for name in one.own_parameters}
     given = {name: value for name, value in more.items() if name not in own or value is not None}
     for name in given.keys() & own - kind.own_parameters.keys():
-        able = " or ".join(key for key, one in models().items() if name in one.own_parameters)
+        able = " or ".join(key for key, one in _offered().items() if name in one.own_parameters)
         raise InvalidParameter(f"--{name.replace('_', '-')} goes with --model {able}.")
     if "classes" in given:
         given["classes"] = [label.strip() for label in given["classes"].split(",")]
+    if "hidden_layer_sizes" in given:
+        given["hidden_layer_sizes"] = _whole_numbers("--hidden-layer-sizes", given["hidden_layer_sizes"])
+    if issubclass(kind, PrivateGLM):
+        given |= {"row_norm": row_norm, "entry_bound": entry_bound, "fit_intercept": intercept}
+        given["penalty"] = penalty if penalty in ("auto", "l2", "l1") else _parse("--penalty", penalty, _PENALTIES)
+    else:
+        if (row_norm, entry_bound, intercept) != (1.0, None, True):
+            raise InvalidParameter("--row-norm, --entry-bound and --no-intercept are for linear models.")
+        if penalty in ("l2", "l1"):
+            raise InvalidParameter("the strength of a network's penalty is found by no rule: write --penalty l2:0.001.")
+        given["penalty"] = None if penalty == "auto" else _parse("--penalty", penalty, _PENALTIES)
     return kind(
         epsilon,
         delta,
-        penalty=penalty if penalty in ("auto", "l2", "l1") else _parse("--penalty", penalty, _PENALTIES),
         domain=_parse("--domain", domain, _DOMAINS),
-        row_norm=row_norm,
-        entry_bound=entry_bound,
         solver=solver,
         adjacency=adjacency,
         noise=None if noise == "none" else noise,
         accountant=accountant,
-        fit_intercept=intercept,
         schema=schema,
         **given,
     )
+
+
+def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """Read "64,32"."""
+    try:
+        return tuple(int(number) for number in text.split(",") if number.strip())
+    except ValueError:
+        raise InvalidParameter(f"{option} must be whole numbers separated by commas, got {text!r}.") from None
 
 
 def _parse(option: str, text: str, kinds: dict[str, Callable[..., Any]]) -> Any:

@@ -12,7 +12,7 @@ from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
 from dperm.errors import InvalidParameter
-from dperm.estimators.base import PrivateGLM
+from dperm.estimators.base import PrivateEstimator
 from dperm.files import WholeFile
 from dperm.printable import one_line
 from dperm.release.model_file import load_model
@@ -56,7 +56,7 @@ def predict(model_path: Path, table: Path, keep: str | None, output: Path | None
     click.echo(f"wrote {one_line(output)}")
 
 
-def _predicted(model: PrivateGLM, path: Path, kept: list[str]) -> Iterator[Any]:
+def _predicted(model: PrivateEstimator, path: Path, kept: list[str]) -> Iterator[Any]:
     """Arrow tables of kept columns and predictions, a few rows each."""
     import pyarrow as pa
 

@@ -1,9 +1,9 @@
-"""A generalized linear model in scikit-learn's shape: parameters, plan, fit, released coefficients."""
+"""What every estimator is, in scikit-learn's shape: parameters, plan, fit, what was released."""
 
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -17,9 +17,6 @@ from dperm.errors import InvalidParameter
 from dperm.planning.fit_plan import FitPlan, Release, check_releasable
 from dperm.planning.options import FitOptions, IsSlow, check_schema
 from dperm.problem import Problem
-from dperm.problem.domains import Domain, WholeSpace
-from dperm.problem.losses import Loss
-from dperm.problem.regularizers import L1, L2, NoRegularizer, Regularizer
 from dperm.progress import ProgressBar
 from dperm.release.content import content_of
 from dperm.release.parameters import parameters_to_dict
@@ -29,7 +26,6 @@ from dperm.solvers import Solver
 from dperm.trusted.sources import Source, is_streamed, source_of
 from dperm.trusted.sources.encoding import encode_rows
 from dperm.trusted.sources.labels import read_table
-from dperm.validation import one_of, positive
 
 Array = NDArray[np.float64]
 
@@ -52,43 +48,23 @@ class Reading(NamedTuple):
     facts: dict[str, Any]
 
 
-def read_penalty(penalty: object) -> Regularizer:
-    """The regularizer that a penalty names; the strength of one that is named by a word is found by rule.
-
-    Parameters
-    ----------
-    penalty : Regularizer, float, "auto", "l2", "l1" or None
-        A number is the strength of an l2 penalty, and 0 stands for none.
-    """
-    if isinstance(penalty, Regularizer):
-        return penalty
-    if penalty is None or (isinstance(penalty, int | float) and not isinstance(penalty, bool) and penalty == 0):
-        return NoRegularizer()
-    if isinstance(penalty, str):
-        return L1() if one_of("penalty", penalty, ("auto", "l2", "l1")) == "l1" else L2()
-    if isinstance(penalty, int | float) and not isinstance(penalty, bool):
-        return L2(positive("penalty", penalty))
-    raise InvalidParameter(
-        f"penalty must be 'auto', 'l2', 'l1', a number, a dperm Regularizer or None, got {penalty!r}."
-    )
+def n_scores(n_classes: int) -> int:
+    """How many scores tell so many classes apart; none stands for a regression, which predicts one number."""
+    return n_classes if n_classes > 2 else 1
 
 
 @dataclass(eq=False, repr=False)
-class PrivateGLM(BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """Parameters and steps common to all estimators; see a concrete one for their meaning.
 
-    A new model is a small dataclass: its own parameters as fields, `kind`, `title`, its loss and its prediction.
+    A new model is a small dataclass: its own parameters as fields, `kind`, `title`, its problem, its prediction, and
+    how what was released is kept and stands in a file.
     """
 
     epsilon: float = 1.0
     delta: float = 1e-5
     _: KW_ONLY
-    penalty: Regularizer | float | str | None = "auto"
-    domain: Domain | None = None
     solver: str | Solver = "auto"
-    row_norm: float = 1.0
-    entry_bound: float | None = None
-    fit_intercept: bool = True
     adjacency: str = "replace_one"
     noise: str | None = "certified"
     accountant: str = "pld"
@@ -99,8 +75,6 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
     verbose: bool = False
     row_warnings: bool = True
 
-    coef_: Array = field(init=False)
-    intercept_: Any = field(init=False)
     privacy_: PrivacyStatement = field(init=False)
     event_: Any = field(init=False)
     parameters_: dict[str, Any] | None = field(init=False)
@@ -116,6 +90,8 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
     target_kind: ClassVar[type[Classes] | type[Amount]]
     # Parameters that this model has and others have not, with a line for the command line's help.
     own_parameters: ClassVar[dict[str, str]] = {}
+    # Whether all of its parameters can be written there.
+    on_command_line: ClassVar[bool] = True
 
     @abstractmethod
     def _problem(self) -> Problem:
@@ -126,26 +102,16 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
         """Check the table and the target, without looking at a value where that is possible."""
 
     @abstractmethod
-    def _keep_coefficients(self, matrix: Array, intercepts: Array, release: Release) -> None:
-        """Store released coefficients, one row per output, in scikit-learn's shapes and the target's own units."""
+    def _keep_coefficients(self, release: Release, problem: Problem) -> None:
+        """Store released coefficients in scikit-learn's shapes and the target's own units."""
 
-    @property
-    def _bounded_norm(self) -> float:
-        """The norm that rows are clipped to: the schema's, or the declared one."""
-        return positive("row_norm", self.row_norm) if self.schema is None else self.schema.bound
+    @abstractmethod
+    def released_numbers(self) -> dict[str, Any]:
+        """The coefficients, as a model file holds them."""
 
-    def _problem_with(self, loss: Loss, domain: Domain | None = None, weight_bound: float = 1.0) -> Problem:
-        """The problem of this loss; `domain` is the model's own default."""
-        default = WholeSpace() if domain is None else domain
-        return Problem(
-            loss=loss,
-            regularizer=read_penalty(self.penalty),
-            domain=default if self.domain is None else self.domain,
-            row_norm=self._bounded_norm,
-            intercept=bool(self.fit_intercept),
-            weight_bound=weight_bound,
-            entry_bound=self.entry_bound if self.schema is None else 1.0,
-        )
+    @abstractmethod
+    def take_numbers(self, content: dict[str, Any], n_columns: int) -> None:
+        """Read back what `released_numbers` gave, for rows of this many entries; raise if they do not fit together."""
 
     def options(self) -> FitOptions:
         """What a fit with these parameters is asked to do; raises if one of them is wrong, before any row is read."""
@@ -161,36 +127,17 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
             accountant=self.accountant,
             n=self.n,
             schema=self.schema,
-            strength_by_rule=isinstance(self.penalty, str),
-            scaled_constant=True,
+            **self._rules(),
         )
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """All parameters; with `deep` also the numbers of a penalty object, as `penalty__strength`."""
-        values: dict[str, Any] = super().get_params(deep)
-        if deep and isinstance(self.penalty, Regularizer) and is_dataclass(self.penalty):
-            values |= {f"penalty__{part.name}": getattr(self.penalty, part.name) for part in fields(self.penalty)}
-        return values
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; `penalty__strength` and the like make a new penalty object."""
-        numbers = {name: params.pop(name) for name in list(params) if name.startswith("penalty__")}
-        super().set_params(**params)
-        if numbers:
-            known = self.get_params()
-            unknown = [name for name in numbers if name not in known]
-            if unknown:
-                raise InvalidParameter(f"{unknown[0]!r} is no parameter of the penalty {self.penalty!r}.")
-            changed = {name.removeprefix("penalty__"): value for name, value in numbers.items()}
-            self.penalty = replace(self.penalty, **changed)  # type: ignore[type-var]
-        return self
+    def _rules(self) -> dict[str, bool]:
+        """What the plan finds by rule: options of `FitOptions`."""
+        return {}
 
     def _check_schema(self, schema: Schema) -> None:
         if not isinstance(schema.target, self.target_kind):
             needed, has = ("classes", "a range") if self.target_kind is Classes else ("a range", "classes")
             raise InvalidParameter(f"{self.title} needs a schema whose target has {needed}; this one's has {has}.")
-        if self.row_norm != 1.0 or self.entry_bound is not None:
-            raise InvalidParameter("with a schema leave row_norm and entry_bound out: it declares the bounds.")
 
     def plan(
         self, n: int | None = None, n_features: int | None = None, *, is_slow: IsSlow | None = None
@@ -283,9 +230,6 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, release: Release, problem: Problem, facts: dict[str, Any]) -> None:
         """Store what was released, and nothing else."""
-        matrix, constant = release.w.reshape(problem.loss.n_outputs, -1), problem.intercept_value
-        columns = matrix[:, :-1] if problem.intercept else matrix
-        intercepts = constant * matrix[:, -1] if problem.intercept else np.zeros(problem.loss.n_outputs)
         caveats = (*release.privacy.caveats, *facts.pop("caveats", ()))
         self.privacy_ = replace(release.privacy, **facts, caveats=caveats)
         self.event_, self.schema_, entry = release.event, release.schema, release.reservation
@@ -302,7 +246,7 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
                 "fixed_in_advance": entry.fixed_in_advance,
             }
         )
-        self._keep_coefficients(columns.copy(), intercepts, release)
+        self._keep_coefficients(release, problem)
 
     def encode(self, X: Any) -> Any:
         """The rows that the coefficients belong to: a table encoded by the schema, or X itself without one.
@@ -312,13 +256,10 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
         X : table or array
             What `predict` takes.
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self, "privacy_")
         if self.schema_ is None:
             return read_table(self, X, fitting=False)
         return encode_rows(X, self.schema_, fitting=False)
-
-    def _margins(self, X: Any) -> Array:
-        return np.asarray(self.encode(X) @ np.atleast_2d(self.coef_).T + self.intercept_)
 
     def _by_partition(self, X: Any, like: NDArray[Any]) -> Any:
         """`predict` for the partitions of a Dask frame, as a Dask series; nothing is computed yet."""
@@ -327,40 +268,22 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
         meta = pd.Series(like, index=X._meta.index, name="prediction")
         return X.map_partitions(_predict_partition, self, meta=meta, enforce_metadata=False)
 
-    def _loss_coefficients(self) -> tuple[Array, Array]:
-        """Coefficients, one row per output, and intercepts in the units of the loss, whatever the target's own are."""
-        return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+    def description(self) -> dict[str, Any]:
+        """What a file says of parameters that it cannot hold."""
+        return {}
+
+    @classmethod
+    def from_description(cls, values: dict[str, Any], n_outputs: int) -> dict[str, Any]:
+        """Parameters with which the same fit is planned, from those of a file and the number of its scores."""
+        return values
 
     def diagnose(self, X: Any, y: Any = None) -> Any:
-        """Exact facts about the rows of a fit, and what its noise did: for you who hold them, NOT FOR RELEASE.
-
-        Parameters
-        ----------
-        X, y
-            What was fitted.
-
-        Returns
-        -------
-        Diagnosis
-            Prints as a short block; see docs/diagnose.md.
-        """
-        from dperm.estimators.diagnosis import diagnose  # it imports this module
-
-        check_is_fitted(self, "coef_")
-        return diagnose(self, X, y)
+        """Linear models can be diagnosed."""
+        raise InvalidParameter(f"there is no diagnosis of a {self.title}: it is for linear models.")
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn estimator with the same coefficients, for rows as `encode` returns them."""
         raise InvalidParameter(f"scikit-learn has no estimator that predicts as {self.title} does.")
-
-    def _as_plain(self, estimator: Any, **attributes: Any) -> Any:
-        """Hand the coefficients over to an estimator of scikit-learn."""
-        check_is_fitted(self, "coef_")
-        estimator.coef_, estimator.intercept_ = np.array(self.coef_), np.array(self.intercept_)
-        estimator.n_features_in_ = self.coef_.shape[-1]
-        for name, value in attributes.items():
-            setattr(estimator, name, value)
-        return estimator
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are accepted, missing values are bounded, and noise may lower any score."""
@@ -372,7 +295,7 @@ class PrivateGLM(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _predict_partition(frame: Any, model: PrivateGLM) -> Any:
+def _predict_partition(frame: Any, model: PrivateEstimator) -> Any:
     import pandas as pd
 
     return pd.Series(model.predict(frame), index=frame.index, name="prediction")  # type: ignore[attr-defined]

@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameter, NotForReleaseWarning
-from dperm.estimators.base import Array, PrivateGLM, Reading
+from dperm.estimators.base import Array, PrivateEstimator, Reading
+from dperm.estimators.linear import PrivateGLM
 from dperm.planning.fit_plan import Release
 from dperm.planning.options import FitOptions
 from dperm.problem import Problem
@@ -23,10 +25,13 @@ from dperm.trusted.sources.encoding import check_table, label_numbers
 from dperm.trusted.sources.labels import class_numbers, distinct_labels, read_table, read_target, weights_by_class
 from dperm.validation import positive
 
+# The caveat of a fit whose classes nobody declared.
+CLASSES_READ = "the classes were read from the rows"
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateClassifier(ClassifierMixin, PrivateGLM):  # type: ignore[misc]
-    """A linear classifier; the concrete one names its loss."""
+class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    """A classifier of declared classes; the concrete one names its problem and computes scores."""
 
     classes: Any = None
     class_weight: dict[Any, float] | None = None
@@ -40,8 +45,12 @@ class PrivateClassifier(ClassifierMixin, PrivateGLM):  # type: ignore[misc]
     }
 
     @abstractmethod
-    def _loss(self, n_classes: int) -> Loss:
-        """The loss for this many classes."""
+    def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:
+        """What is minimised for this many classes, with these public weights."""
+
+    @abstractmethod
+    def decision_function(self, X: Any) -> Array:
+        """Signed score per row for two classes, else one score per row and class."""
 
     def _check_schema(self, schema: Schema) -> None:
         super()._check_schema(schema)
@@ -60,9 +69,6 @@ class PrivateClassifier(ClassifierMixin, PrivateGLM):  # type: ignore[misc]
             named = check_class_weight(self.class_weight, tuple(self.class_weight or ()))
             return self._problem_for(2, None if named is None else (1.0, *named))
         return self._problem_for(len(declared), check_class_weight(self.class_weight, declared))
-
-    def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:
-        return self._problem_with(self._loss(n_classes), weight_bound=max(weights) if weights else 1.0)
 
     def _read(self, X: Any, y: Any, options: FitOptions) -> Reading:
         if self.schema is not None:
@@ -91,10 +97,10 @@ class PrivateClassifier(ClassifierMixin, PrivateGLM):  # type: ignore[misc]
             stacklevel=4,
         )
         classes = check_classes(distinct_labels(labels))
-        return classes, {"classes": classes, "caveats": ("the classes were read from the rows",)}
+        return classes, {"classes": classes, "caveats": (CLASSES_READ,)}
 
-    def _keep_coefficients(self, matrix: Array, intercepts: Array, release: Release) -> None:
-        self.coef_, self.intercept_ = matrix, intercepts
+    def _keep(self, release: Release, problem: Problem, facts: dict[str, Any]) -> None:
+        super()._keep(release, problem, facts)
         self.classes_ = np.asarray(self.privacy_.classes)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -102,7 +108,7 @@ class PrivateClassifier(ClassifierMixin, PrivateGLM):  # type: ignore[misc]
 
         The score of sensitive rows is a fact about them, which no guarantee covers.
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self, "privacy_")
         if self.schema_ is None:
             return float(super().score(X, y, sample_weight))
         check_table(X, y, self.schema_)
@@ -112,11 +118,6 @@ class PrivateClassifier(ClassifierMixin, PrivateGLM):  # type: ignore[misc]
             raise InvalidParameter("no row has one of the declared classes, so there is nothing to score.")
         right = self.predict(X)[known] == self.classes_[truth[known].astype(int)]
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
-
-    def decision_function(self, X: Any) -> Array:
-        """Signed score per row for two classes, else one score per row and class."""
-        margins = self._margins(X)
-        return margins[:, 0] if len(self.classes_) == 2 else margins
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with the highest score; of a Dask frame a Dask series, which is computed when it is needed."""
@@ -131,6 +132,31 @@ class PrivateClassifier(ClassifierMixin, PrivateGLM):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def probabilities(scores: Array) -> Array:
+    """Of every class, from what `decision_function` returned: one column per entry of `classes_`."""
+    if scores.ndim == 2:
+        return np.asarray(softmax(scores, axis=1))
+    positive = expit(scores)
+    return np.column_stack([1.0 - positive, positive])
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LinearClassifier(Classifier, PrivateGLM):
+    """A linear classifier; the concrete one names its loss."""
+
+    @abstractmethod
+    def _loss(self, n_classes: int) -> Loss:
+        """The loss for this many classes."""
+
+    def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:
+        return self._problem_with(self._loss(n_classes), weight_bound=max(weights) if weights else 1.0)
+
+    def decision_function(self, X: Any) -> Array:
+        """Signed score per row for two classes, else one score per row and class."""
+        margins = self._margins(X)
+        return margins[:, 0] if len(self.classes_) == 2 else margins
 
 
 def check_classes(classes: Any) -> tuple[Any, ...]:

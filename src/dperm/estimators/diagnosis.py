@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from dperm.errors import InvalidParameter
-from dperm.estimators.base import PrivateGLM
+from dperm.estimators.linear import PrivateGLM
 from dperm.printable import one_line
 from dperm.problem import Problem
 from dperm.release.parameters import parameters_from_dict

@@ -5,14 +5,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm.estimators.regressor import PrivateRegressor
+from dperm.estimators.regressor import LinearRegressor
 from dperm.problem import Problem
 from dperm.problem.losses import Huber
 from dperm.validation import positive
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateHuberRegression(PrivateRegressor):
+class PrivateHuberRegression(LinearRegressor):
     """Robust regression with (ε, δ)-differential privacy.
 
     Minimises the mean Huber loss plus r(w) over C: squared for residuals up to `threshold`, linear beyond. One row's
@@ -56,7 +56,7 @@ class PrivateHuberRegression(PrivateRegressor):
     kind = "huber"
     title = "Huber regression"
     own_parameters: ClassVar[dict[str, str]] = {
-        **PrivateRegressor.own_parameters,
+        **LinearRegressor.own_parameters,
         "threshold": "Residual from which on the loss is linear (huber).",
     }
 

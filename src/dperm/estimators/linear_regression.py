@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from dperm.estimators.regressor import PrivateRegressor
+from dperm.estimators.regressor import LinearRegressor
 from dperm.problem import Problem
 from dperm.problem.losses import Squared
 from dperm.validation import positive
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateLinearRegression(PrivateRegressor):
+class PrivateLinearRegression(LinearRegressor):
     """Least squares with (ε, δ)-differential privacy.
 
     Minimises (1/n) Σ ½(⟨w, x⟩ − y)² + r(w) over C. The slope of the squared loss has no bound of its own, so beyond a

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dperm.estimators.classifier import PrivateClassifier
+from dperm.estimators.classifier import LinearClassifier
 from dperm.problem.losses import Loss, OneVsRestHinge, SmoothedHinge
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateLinearSVC(PrivateClassifier):
+class PrivateLinearSVC(LinearClassifier):
     """Linear support vector machine with (ε, δ)-differential privacy.
 
     Minimises the mean smoothed hinge loss plus r(w) over C. With more than two classes there is one score per
@@ -45,7 +45,7 @@ class PrivateLinearSVC(PrivateClassifier):
     kind = "svc"
     title = "linear support vector classifier"
     own_parameters: ClassVar[dict[str, str]] = {
-        **PrivateClassifier.own_parameters,
+        **LinearClassifier.own_parameters,
         "smoothing": "Width of the hinge's smoothed corner (svc).",
     }
 

@@ -4,15 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 
 from dperm.estimators.base import Array
-from dperm.estimators.classifier import PrivateClassifier
+from dperm.estimators.classifier import LinearClassifier, probabilities
 from dperm.problem.losses import Logistic, Loss, Softmax
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateLogisticRegression(PrivateClassifier):
+class PrivateLogisticRegression(LinearClassifier):
     """Logistic regression with (ε, δ)-differential privacy.
 
     Minimises (1/n) Σ log(1 + exp(−y ⟨w, x⟩)) + r(w) over C; softmax for more than two classes.
@@ -88,11 +87,7 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     def predict_proba(self, X: Any) -> Array:
         """Probability of every class, one column per entry of `classes_`."""
-        scores = self.decision_function(X)
-        if scores.ndim == 2:
-            return np.asarray(softmax(scores, axis=1))
-        positive = expit(scores)
-        return np.column_stack([1.0 - positive, positive])
+        return probabilities(self.decision_function(X))
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn `LogisticRegression` with the same coefficients, for rows as `encode` returns them."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import Array
-from dperm.estimators.regressor import PrivateRegressor
+from dperm.estimators.regressor import LinearRegressor
 from dperm.problem import Problem
 from dperm.problem.losses import Poisson
 from dperm.schema import Schema
@@ -16,7 +16,7 @@ from dperm.validation import positive
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivatePoissonRegression(PrivateRegressor):
+class PrivatePoissonRegression(LinearRegressor):
     """Poisson regression for counts and rates, with (ε, δ)-differential privacy.
 
     The predicted rate is exp(⟨coef, x⟩ + intercept). Minimises the mean Poisson loss plus r(w) over C; beyond the rate

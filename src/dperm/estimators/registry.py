@@ -5,15 +5,15 @@ import importlib
 import pkgutil
 
 import dperm.estimators
-from dperm.estimators.base import PrivateGLM
+from dperm.estimators.base import PrivateEstimator
 
 
 @functools.cache
-def models() -> dict[str, type[PrivateGLM]]:
+def models() -> dict[str, type[PrivateEstimator]]:
     """All models that this package holds, by `kind`; a new file is found by itself."""
     found = {}
     for module in pkgutil.iter_modules(dperm.estimators.__path__):
         for thing in vars(importlib.import_module(f"{dperm.estimators.__name__}.{module.name}")).values():
-            if isinstance(thing, type) and issubclass(thing, PrivateGLM) and "kind" in vars(thing):
+            if isinstance(thing, type) and issubclass(thing, PrivateEstimator) and "kind" in vars(thing):
                 found[thing.kind] = thing
     return dict(sorted(found.items()))

@@ -1,5 +1,6 @@
 """What the regression models share: a declared range of the target, its units, scores."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -8,7 +9,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameter
-from dperm.estimators.base import Array, PrivateGLM, Reading
+from dperm.estimators.base import Array, PrivateEstimator, Reading
+from dperm.estimators.linear import PrivateGLM
 from dperm.planning.fit_plan import Release
 from dperm.planning.options import FitOptions
 from dperm.schema import Amount, Schema
@@ -19,20 +21,15 @@ from dperm.trusted.sources.labels import numeric_target, read_table, read_target
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateRegressor(RegressorMixin, PrivateGLM):  # type: ignore[misc]
-    """A linear predictor of a number; the concrete one names its loss and its prediction.
+class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+    """A predictor of a number of a declared range; the concrete one names its problem and predicts.
 
-    With a schema the target's declared range stands for the range of the loss, and coefficients are given in the
-    target's own units. The identity is the default link: a prediction is ⟨coef, x⟩ + intercept.
+    With a schema the target's declared range stands for the range of the loss.
     """
 
     target_bound: float = 1.0
 
     target_kind = Amount
-    # How the report says what a prediction is.
-    prediction: ClassVar[str] = (
-        "The prediction is the sum of the entries times their coefficients, and of the intercept."
-    )
     own_parameters: ClassVar[dict[str, str]] = {
         "target_bound": "Clip targets to this size (regression, without a schema)."
     }
@@ -54,37 +51,15 @@ class PrivateRegressor(RegressorMixin, PrivateGLM):  # type: ignore[misc]
         target = numeric_target(read_target(self, y, table.shape[0]))
         return Reading(ArraySource(table, target), options, {})
 
-    def _keep_coefficients(self, matrix: Array, intercepts: Array, release: Release) -> None:
-        self.coef_, self.intercept_ = matrix[0], float(intercepts[0])
-        if release.schema is not None:
-            self._to_units(*_range_of(release.schema))
-
-    def _to_units(self, low: float, high: float) -> None:
-        """From a target in [−1, 1] to one in [low, high]."""
-        unit, noise = (high - low) / 2.0, self.privacy_.coefficient_noise
-        self.privacy_ = replace(self.privacy_, coefficient_noise=None if noise is None else unit * noise)
-        self.coef_, self.intercept_ = unit * self.coef_, float(unit * self.intercept_ + low / 2.0 + high / 2.0)
-
-    def _loss_coefficients(self) -> tuple[Array, Array]:
-        """Coefficients and intercept for a target in the range of the loss."""
-        if self.schema_ is None:
-            return super()._loss_coefficients()
-        return self._from_units(*_range_of(self.schema_))
-
-    def _from_units(self, low: float, high: float) -> tuple[Array, Array]:
-        """The way back."""
-        unit = (high - low) / 2.0
-        return np.atleast_2d(self.coef_) / unit, np.atleast_1d((self.intercept_ - low / 2.0 - high / 2.0) / unit)
-
     def predict(self, X: Any) -> Array:
         """What is expected of every row; of a Dask frame a Dask series, which is computed when it is needed."""
         if is_frame(X):
             return self._by_partition(X, np.empty(0))  # type: ignore[no-any-return]
-        return self._of_margins(self._margins(X)[:, 0])
+        return self._predicted(X)
 
-    def _of_margins(self, margins: Array) -> Array:
-        """Predictions: the identity is the default link."""
-        return margins
+    @abstractmethod
+    def _predicted(self, X: Any) -> Array:
+        """What is expected of every row of a table in memory."""
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R². With a schema y may be the table's own target column, clipped to its range; rows without it are left out.
@@ -96,11 +71,11 @@ class PrivateRegressor(RegressorMixin, PrivateGLM):  # type: ignore[misc]
         return self._score(r2_score, X, y, sample_weight)
 
     def _score(self, measure: Any, X: Any, y: Any, sample_weight: Any) -> float:
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self, "privacy_")
         if self.schema_ is None:
             return float(measure(y, self.predict(X), sample_weight=sample_weight))
         check_table(X, y, self.schema_)
-        truth = np.clip(target_numbers(X, y, self.schema_), *_range_of(self.schema_))
+        truth = np.clip(target_numbers(X, y, self.schema_), *range_of(self.schema_))
         known = np.isfinite(truth)
         if not known.any():
             raise InvalidParameter("no row has a target, so there is nothing to score.")
@@ -114,7 +89,50 @@ class PrivateRegressor(RegressorMixin, PrivateGLM):  # type: ignore[misc]
         return tags
 
 
-def _range_of(schema: Schema) -> tuple[float, float]:
+@dataclass(eq=False, repr=False, kw_only=True)
+class LinearRegressor(Regressor, PrivateGLM):
+    """A linear predictor of a number; the concrete one names its loss and its prediction.
+
+    With a schema coefficients are given in the target's own units. The identity is the default link: a prediction is
+    ⟨coef, x⟩ + intercept.
+    """
+
+    # How the report says what a prediction is.
+    prediction: ClassVar[str] = (
+        "The prediction is the sum of the entries times their coefficients, and of the intercept."
+    )
+
+    def _keep_matrix(self, matrix: Array, intercepts: Array, release: Release) -> None:
+        self.coef_, self.intercept_ = matrix[0], float(intercepts[0])
+        if release.schema is not None:
+            self._to_units(*range_of(release.schema))
+
+    def _to_units(self, low: float, high: float) -> None:
+        """From a target in [−1, 1] to one in [low, high]."""
+        unit, noise = (high - low) / 2.0, self.privacy_.coefficient_noise
+        self.privacy_ = replace(self.privacy_, coefficient_noise=None if noise is None else unit * noise)
+        self.coef_, self.intercept_ = unit * self.coef_, float(unit * self.intercept_ + low / 2.0 + high / 2.0)
+
+    def _loss_coefficients(self) -> tuple[Array, Array]:
+        """Coefficients and intercept for a target in the range of the loss."""
+        if self.schema_ is None:
+            return super()._loss_coefficients()
+        return self._from_units(*range_of(self.schema_))
+
+    def _from_units(self, low: float, high: float) -> tuple[Array, Array]:
+        """The way back."""
+        unit = (high - low) / 2.0
+        return np.atleast_2d(self.coef_) / unit, np.atleast_1d((self.intercept_ - low / 2.0 - high / 2.0) / unit)
+
+    def _predicted(self, X: Any) -> Array:
+        return self._of_margins(self._margins(X)[:, 0])
+
+    def _of_margins(self, margins: Array) -> Array:
+        """Predictions: the identity is the default link."""
+        return margins
+
+
+def range_of(schema: Schema) -> tuple[float, float]:
     """The target's range in its own units."""
     if not isinstance(schema.target, Amount):
         raise InvalidParameter("the schema's target has no range.")

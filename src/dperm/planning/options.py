@@ -190,7 +190,8 @@ class FitOptions:
         if width > MOST_COLUMNS:
             raise InvalidParameter(f"n_features must be at most {MOST_COLUMNS}, got {width}.")
         try:
-            problem = with_scaled_constant(self.problem, width) if self.scaled_constant else self.problem
+            problem = replace(self.problem, loss=self.problem.loss.for_width(width))
+            problem = with_scaled_constant(problem, width) if self.scaled_constant else problem
             setting = Setting(problem.constants(width), n, Adjacency.parse(self.adjacency))
             if self.strength_by_rule:
                 problem = with_strength_by_rule(problem, setting, None if self.noise is None else self.guarantee)

@@ -67,8 +67,8 @@ def statement_of(
         n=setting.n,
         n_features=n_features,
         classes=None,
-        row_norm=problem.row_norm,
-        full_row_norm=problem.full_row_norm,
+        row_norm=problem.row_norm if problem.loss.scales_rows else math.inf,
+        full_row_norm=problem.full_row_norm if problem.loss.scales_rows else math.inf,
         entry_bound=problem.entry_bound,
         target_range=problem.loss.clipped_range,
         seeded=False,
@@ -79,4 +79,5 @@ def statement_of(
         coefficient_noise=coefficient_noise(calibrated),
         generator=GENERATOR,
         exact=options.noise is not None,
+        gradient_clip=None if problem.loss.scales_rows else setting.constants.lipschitz,
     )

@@ -101,6 +101,8 @@ def verdict_of(plan: "FitPlan") -> Verdict:
         return Verdict("exact")
     if options.noise != "certified" or options.accountant != "pld":
         return Verdict("unknown", why_unknown="there are predictions for certified noise by the accountant pld only")
+    if not plan.setting.constants.n_outputs:
+        return Verdict("unknown", why_unknown="what noise costs a function's model is not known beforehand")
     now = (float(plan.setting.n), guarantee.epsilon)
     noise, nothing = _costs(plan, plan.solver, *now)
     if not math.isfinite(noise):

@@ -10,7 +10,7 @@ from dperm.errors import InvalidParameter
 from dperm.problem.domains import Domain, WholeSpace
 from dperm.problem.domains.mirror import EntropicDomain, MirrorDomain
 from dperm.problem.losses.base import RowLoss
-from dperm.problem.prox import composite_prox, prox_is_exact
+from dperm.problem.prox import composite_prox, prox_is_exact, prox_with_steps
 from dperm.problem.regularizers import NoRegularizer, Regularizer
 from dperm.remembered import remembered
 from dperm.validation import finite, positive
@@ -143,6 +143,10 @@ class Problem:
             raise InvalidParameter(
                 f"intercept must be true, false or a value of at most the largest entry, got {self.intercept!r}."
             )
+        if not self.loss.scales_rows and (self.intercept or self.row_norm != 1.0 or self.entry_bound is not None):
+            raise InvalidParameter(
+                f"a {self.loss.name} takes rows as they are: leave row_norm, entry_bound and intercept out."
+            )
 
     @property
     def largest_entry(self) -> float:
@@ -193,8 +197,8 @@ class Problem:
         return self.weight_bound * self.row_scale
 
     def start(self, n_features: int) -> Array:
-        """The starting point: the point of C nearest to 0."""
-        return self.domain.project(np.zeros(self.dimension(n_features)))
+        """The starting point: the point of C nearest to where the loss starts, which is 0 for losses of margins."""
+        return self.domain.project(self.loss.start(self.dimension(n_features)))
 
     def constants(self, n_features: int) -> Constants:
         """Derive G, L, μ and the rest from the declared bounds.
@@ -253,9 +257,13 @@ class Problem:
         """Proximal step of r plus the indicator of C: argmin over w in C of ½‖w − v‖² + step · r(w)."""
         return composite_prox(self.regularizer, self.domain, v, step)
 
+    def prox_with_steps(self, v: Array, steps: Array) -> Array:
+        """The same with a step for every coefficient, as good as it can be had (`prox.prox_with_steps`)."""
+        return prox_with_steps(self.regularizer, self.domain, v, steps)
+
     def _value_bound(self, start: Array) -> float:
         # Losses are at least 0, so the loss at the start bounds its excess over the minimum.
-        if start.any():
+        if start.any() and self.loss.n_outputs:
             margin = self.row_scale * float(np.linalg.norm(start))
             return self.loss.value_at_zero + margin * self.loss.slope_bound(margin)
         return self.loss.value_at_zero

@@ -1,5 +1,6 @@
 """Proximal steps of a regularizer together with a domain: argmin over w in C of ½‖w − v‖² + step · r(w)."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,20 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dperm.problem.domains import Box, Domain, GroupBall, L1Ball, L2Ball, Simplex, WholeSpace
-from dperm.problem.regularizers import L1, GroupL2, Regularizer
+from dperm.problem.domains import BlockDomain, Box, Domain, GroupBall, L1Ball, L2Ball, Simplex, WholeSpace
+from dperm.problem.regularizers import L1, BlockRegularizer, GroupL2, NoRegularizer, Regularizer
 
 Array = NDArray[np.float64]
 
 
 def prox_is_exact(regularizer: Regularizer, domain: Domain) -> bool:
     """Whether `composite_prox` is computed exactly for this pair, hence does not expand distances."""
+    parts = _by_blocks(regularizer, domain)
+    if parts is not None:
+        return all(prox_is_exact(r, c) for _, r, c in parts)
     easier = regularizer.simplified_on(domain.name)
     return _projects_exactly(easier, domain) or (type(easier), type(domain)) in _PAIRS
 
 
 def composite_prox(regularizer: Regularizer, domain: Domain, v: Array, step: float) -> Array:
     """Proximal step of r plus the indicator of C."""
+    parts = _by_blocks(regularizer, domain)
+    if parts is not None:
+        w = v if isinstance(regularizer, BlockRegularizer) else regularizer.prox(v, step)
+        w = w.copy()
+        for block, r, c in parts:
+            w[block] = composite_prox(r, c, v[block], step)
+        return w
     easier = regularizer.simplified_on(domain.name)
     if _projects_exactly(easier, domain):
         return domain.project(easier.prox(v, step))
@@ -29,6 +40,23 @@ def composite_prox(regularizer: Regularizer, domain: Domain, v: Array, step: flo
     if pair is not None:
         return pair(easier, domain, v, step)
     return _dykstra(easier, domain, v, step)
+
+
+def prox_with_steps(regularizer: Regularizer, domain: Domain, v: Array, steps: Array) -> Array:
+    """Proximal step with a step for every coefficient: argmin over w of Σ (w_j − v_j)²/(2 steps_j) + r(w), then onto C.
+
+    Exact where r works coordinate by coordinate and C is the whole space or a box. A regularizer of groups takes the
+    mean of the steps, and the projection onto any other C is the nearest point as usual.
+    """
+    if isinstance(regularizer, BlockRegularizer):
+        w = v.copy()
+        for start, stop, part in regularizer.blocks:
+            w[start:stop] = prox_with_steps(part, WholeSpace(), v[start:stop], steps[start:stop])
+    elif regularizer.shrink is not None:
+        w = np.asarray(regularizer.shrink(v, steps, *regularizer.parameters))
+    else:
+        w = regularizer.prox(v, float(steps.mean()))
+    return domain.project(w)
 
 
 @dataclass(frozen=True)
@@ -56,6 +84,28 @@ def coordinate_prox(regularizer: Regularizer, domain: Domain) -> CoordinateProx 
     if isinstance(domain, L2Ball):
         return CoordinateProx(regularizer.shrink, regularizer.parameters, -np.inf, np.inf, domain.radius)
     return None
+
+
+def _by_blocks(regularizer: Regularizer, domain: Domain) -> list[tuple[slice, Regularizer, Domain]] | None:
+    """The pair as pairs on blocks of coefficients, None if it is not one of blocks or does not separate along them.
+
+    Coefficients outside of all blocks have no domain, and the regularizer itself if that has no blocks.
+    """
+    if not isinstance(domain, BlockDomain):
+        if not (isinstance(regularizer, BlockRegularizer) and isinstance(domain, WholeSpace)):
+            return None
+        return [(slice(start, stop), part, domain) for start, stop, part in regularizer.blocks]
+    if not isinstance(regularizer, BlockRegularizer):
+        separates = regularizer.shrink is not None  # coordinate by coordinate
+        return [(slice(start, stop), regularizer, part) for start, stop, part in domain.blocks] if separates else None
+    domains = {(start, stop): part for start, stop, part in domain.blocks}
+    regularizers = {(start, stop): part for start, stop, part in regularizer.blocks}
+    edges = sorted({*domains, *regularizers})
+    if any(stop > start for (_, stop), (start, _) in itertools.pairwise(edges)):
+        return None
+    return [
+        (slice(*edge), regularizers.get(edge, NoRegularizer()), domains.get(edge, WholeSpace())) for edge in edges
+    ]  # fmt: skip
 
 
 def _projects_exactly(regularizer: Regularizer, domain: Domain) -> bool:

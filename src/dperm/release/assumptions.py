@@ -39,6 +39,11 @@ def assumptions(statement: PrivacyStatement, schema: Schema | None, entry: dict[
     signed.append(
         "Every parameter of the fit (model, penalty, domain, solver, ε, δ) was chosen without looking at the rows."
     )
+    if statement.gradient_clip is not None:
+        signed.append(
+            "The model's function and the weights it started from were chosen without looking at the rows. Compiled "
+            "code computes a row's gradient alike wherever the row stands, as it was found to do for made-up rows."
+        )
     if statement.noise != "none" and not statement.seeded:
         signed.append(
             "The noise was keyed by the operating system of the machine that ran the fit. Nobody could read its "

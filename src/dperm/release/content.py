@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dperm.accounting.events import event_to_list
@@ -16,8 +15,8 @@ FORMAT, VERSION = "dperm-model", 2
 # All that a file may hold.
 KEYS = frozenset(
     (
-        "format", "version", "library", "kind", "columns", "coef", "intercept", "classes", "schema", "statement",
-        "privacy", "assumptions", "events", "fit", "ledger", "fingerprint",
+        "format", "version", "library", "kind", "columns", "coef", "intercept", "weights", "classes", "schema",
+        "statement", "privacy", "assumptions", "events", "fit", "ledger", "fingerprint",
     )
 )  # fmt: skip
 
@@ -35,7 +34,7 @@ def content_of(model: Any) -> dict[str, Any]:
     dict
         Ready for JSON. "fingerprint" is the SHA-256 of everything else.
     """
-    check_is_fitted(model, "coef_")
+    check_is_fitted(model, "privacy_")
     schema, entry = model.schema_, model.ledger_entry_
     content = {
         "format": FORMAT,
@@ -43,8 +42,7 @@ def content_of(model: Any) -> dict[str, Any]:
         "library": f"dperm {__version__}",
         "kind": model.kind,
         "columns": column_names(model),
-        "coef": np.asarray(model.coef_).tolist(),
-        "intercept": np.asarray(model.intercept_).tolist(),
+        **model.released_numbers(),
         "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
         "schema": None if schema is None else schema_to_dict(schema),
         "statement": str(model.privacy_).splitlines(),
@@ -61,5 +59,5 @@ def column_names(model: Any) -> list[str]:
     """Names of the columns that the coefficients belong to."""
     if model.schema_ is not None:
         return list(model.schema_.feature_names)
-    width = np.asarray(model.coef_).shape[-1]
+    width = model.privacy_.n_features
     return [str(name) for name in getattr(model, "feature_names_in_", [f"x{place}" for place in range(width)])]

@@ -8,7 +8,7 @@ import numpy as np
 
 from dperm.accounting.events import event_from_list
 from dperm.errors import InvalidParameter
-from dperm.estimators.base import PrivateGLM
+from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.registry import models
 from dperm.files import as_path, fingerprint, read_json, read_text, write_whole
 from dperm.printable import one_line
@@ -20,7 +20,7 @@ from dperm.schema import schema_from_dict
 _MOST_BYTES = 2**28
 
 
-def save_model(model: PrivateGLM, path: str | Path) -> None:
+def save_model(model: PrivateEstimator, path: str | Path) -> None:
     """Write a fitted model; a crash leaves the old file or none, never half of one.
 
     Parameters
@@ -33,7 +33,7 @@ def save_model(model: PrivateGLM, path: str | Path) -> None:
     write_whole(as_path(path), model_text(model))
 
 
-def model_text(model: PrivateGLM) -> str:
+def model_text(model: PrivateEstimator) -> str:
     """The text of a fitted model's file."""
     return json.dumps(content_of(model), indent=2, ensure_ascii=False) + "\n"
 
@@ -57,7 +57,7 @@ def _no_model(path: str | Path) -> InvalidParameter:
     return InvalidParameter(f"{one_line(path)} is not a dperm model file of version {VERSION}.")
 
 
-def load_model(path: str | Path) -> PrivateGLM:
+def load_model(path: str | Path) -> PrivateEstimator:
     """Read a model file back: an estimator that predicts, with its statement in `privacy_`.
 
     Parameters
@@ -89,16 +89,15 @@ def fingerprint_of(content: dict[str, Any]) -> str:
     return fingerprint({key: value for key, value in content.items() if key != "fingerprint"})
 
 
-def model_from(content: dict[str, Any]) -> PrivateGLM | None:
+def model_from(content: dict[str, Any]) -> PrivateEstimator | None:
     """The estimator of a model file's contents, None if they do not fit together."""
     try:
         _check_types(content)
         model = models()[content["kind"]]()
-        model.coef_ = np.asarray(content["coef"], dtype=np.float64)
-        intercept = np.asarray(content["intercept"], dtype=np.float64)
-        model.intercept_ = intercept if intercept.ndim else float(intercept)
         if content["classes"] is not None:
             model.classes_ = np.asarray(content["classes"])  # type: ignore[attr-defined]
+            if not len(content["classes"]) >= 2:
+                raise ValueError("classes")
         model.schema_ = None if content["schema"] is None else schema_from_dict(content["schema"])
         if model.schema_ is None:
             model.feature_names_in_ = np.asarray(content["columns"], dtype=object)
@@ -110,17 +109,16 @@ def model_from(content: dict[str, Any]) -> PrivateGLM | None:
         model.event_ = event_from_list(content["events"])
         model.parameters_ = content.get("fit")
         str(model.privacy_)  # its numbers are numbers
-        finite = np.isfinite(model.coef_).all() and np.isfinite(intercept).all()
-        fits = model.coef_.shape[-1] == len(content["columns"]) and column_names(model) == content["columns"]
-        return model if finite and fits and _shapes_agree(model) else None
+        model.take_numbers(content, len(content["columns"]))
+        return model if column_names(model) == content["columns"] else None
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError):
         return None
 
 
 def _check_types(content: dict[str, Any]) -> None:
     """Raise unless numbers are numbers and texts are texts: neither "1.5" nor true is a coefficient."""
-    _check_numbers(content["coef"])
-    _check_numbers(content["intercept"])
+    for key in {"coef", "intercept", "weights"} & content.keys():
+        _check_numbers(list(content[key].values()) if key == "weights" else content[key])
     for key in ("columns", "statement", "assumptions"):
         texts = content[key]
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
@@ -141,12 +139,3 @@ def _check_numbers(value: Any) -> None:
             _check_numbers(entry)
     elif type(value) not in (int, float):
         raise TypeError("a number")
-
-
-def _shapes_agree(model: PrivateGLM) -> bool:
-    if not hasattr(model, "classes_"):
-        return bool(model.coef_.ndim == 1 and np.ndim(model.intercept_) == 0)
-    n_classes = len(model.classes_)
-    outputs = 1 if n_classes == 2 else n_classes
-    shape = (outputs, model.coef_.shape[-1])
-    return bool(n_classes >= 2 and model.coef_.shape == shape and np.shape(model.intercept_) == (outputs,))

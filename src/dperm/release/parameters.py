@@ -29,6 +29,7 @@ def parameters_to_dict(model: Any, solver: Solver) -> dict[str, Any] | None:
         The one that ran.
     """
     values = {part.name: getattr(model, part.name) for part in dataclasses.fields(model) if part.init}
+    values |= model.description()
     content = {}
     try:
         for name in sorted(set(values) - _ELSEWHERE - {"solver", "class_weight"}):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dperm.accounting.events import event_to_list
-from dperm.errors import DpermError
-from dperm.estimators.base import PrivateGLM
+from dperm.errors import DpermError, NotInstalled
+from dperm.estimators.base import PrivateEstimator, n_scores
 from dperm.estimators.registry import models
 from dperm.planning.fit_plan import FitPlan, Release
 from dperm.release.finding import Finding
@@ -25,7 +25,7 @@ _ELSEWHERE = frozenset(("certified_epsilon", "certified_delta", "seeded", "cavea
 _LAST_DIGITS = 1e-9
 
 
-def derived(content: dict[str, Any], model: PrivateGLM) -> list[Finding]:
+def derived(content: dict[str, Any], model: PrivateEstimator) -> list[Finding]:
     """Plan the fit again and compare events and statement; nothing to say of noise that is not certified.
 
     Parameters
@@ -44,14 +44,18 @@ def derived(content: dict[str, Any], model: PrivateGLM) -> list[Finding]:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return [_compared(content, model)]
+    except NotInstalled as error:
+        return [Finding(True, f"the fit that the file describes was NOT planned again: {error}")]
     except (DpermError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return [Finding(False, f"the fit that the file describes cannot be planned{_other_version(content)}")]
 
 
-def _compared(content: dict[str, Any], model: PrivateGLM) -> Finding:
+def _compared(content: dict[str, Any], model: PrivateEstimator) -> Finding:
     """Whether one of the plans that there can be has these events and this statement."""
     statement, released = model.privacy_, model.schema_
     parameters = parameters_from_dict(content["fit"])
+    n_outputs = n_scores(len(content["classes"] or ()))
+    parameters = models()[content["kind"]].from_description(parameters, n_outputs)
     declared = parameters.pop("schema", released)
     if content["classes"] is not None and declared is None:
         parameters["classes"] = content["classes"]
@@ -86,10 +90,10 @@ def _same_but_for_releases(planned: Schema | None, released: Schema | None, stat
     return completed.with_edges({name: columns[name].edges for name in planned.private_edges}) == released
 
 
-def _statement(again: PrivateGLM, plan: FitPlan, model: PrivateGLM) -> PrivacyStatement:
+def _statement(again: PrivateEstimator, plan: FitPlan, model: PrivateEstimator) -> PrivacyStatement:
     """What a fit by this plan would state, in the target's own units."""
     problem = plan.problem
-    w = np.zeros(problem.loss.n_outputs * (plan.n_features + bool(problem.intercept)))
+    w = problem.start(plan.n_features)
     facts = {"classes": model.privacy_.classes} if hasattr(model, "classes_") else {}
     again._keep(Release(w, plan.statement, plan.event, model.schema_), problem, facts)
     return again.privacy_

@@ -12,7 +12,7 @@ from dperm.validation import count, finite, nonnegative, one_of, positive
 _FIRST_GENERATOR = "ChaCha20"
 
 # What files of earlier versions do not say.
-_ADDED_LATER = ("generator", "exact", "private_edges")
+_ADDED_LATER = ("generator", "exact", "private_edges", "gradient_clip")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class PrivacyStatement:
     classes : tuple or None
         The public classes.
     row_norm : float
-        The bound that rows were clipped to.
+        The bound that rows were clipped to; infinite where gradients were clipped instead.
     full_row_norm : float
         The same with the constant column.
     target_range : tuple of float or None
@@ -70,6 +70,8 @@ class PrivacyStatement:
         What drew the random numbers.
     exact : bool
         Whether what left is the correctly rounded value of the ideal mechanism. Older model files do not have it.
+    gradient_clip : float or None
+        The bound that every row's gradient was clipped to, for a function whose gradients have no other.
     """
 
     epsilon: float
@@ -99,6 +101,7 @@ class PrivacyStatement:
     generator: str = _FIRST_GENERATOR
     exact: bool = False
     private_edges: tuple[str, ...] = ()
+    gradient_clip: float | None = None
 
     @property
     def for_release(self) -> bool:
@@ -111,6 +114,8 @@ class PrivacyStatement:
         if self.classes is not None:
             public.append(f"the classes {', '.join(map(str, self.classes))}")
         rows = f"clipped to ‖x‖₂ ≤ {self.row_norm:g}"
+        if self.gradient_clip is not None:
+            rows = f"every row's gradient clipped to ‖g‖₂ ≤ {self.gradient_clip:g}"
         if self.entry_bound is not None:
             rows += f" and ‖x‖_∞ ≤ {self.entry_bound:g}"
         if self.full_row_norm != self.row_norm:
@@ -164,7 +169,8 @@ class PrivacyStatement:
         values["generator"] = content.get("generator", _FIRST_GENERATOR)
         values["exact"] = content.get("exact", False)
         values["private_edges"] = content.get("private_edges", ())
-        for name in ("epsilon", "delta", "certified_epsilon", "certified_delta"):
+        values["gradient_clip"] = content.get("gradient_clip")
+        for name in ("epsilon", "delta", "certified_epsilon", "certified_delta", "row_norm", "full_row_norm"):
             values[name] = _number(values[name])
         check_classes(values["classes"])
         for name in ("caveats", "private_ranges", "private_edges"):
@@ -188,12 +194,17 @@ class PrivacyStatement:
         one_of("noise", self.noise, ("certified", "paper", "none"))
         for name in ("n", "n_features", "n_steps", "noise_levels"):
             count(name, getattr(self, name))
+        if self.gradient_clip is None:
+            positive("row_norm", self.row_norm)
+            positive("full_row_norm", self.full_row_norm)
+        elif (self.row_norm, self.full_row_norm, self.entry_bound) != (math.inf, math.inf, None):
+            raise ValueError("gradient_clip")
         for check, names in (
-            (positive, ("row_norm", "full_row_norm", "entry_bound")),
+            (positive, ("entry_bound", "gradient_clip")),
             (nonnegative, ("noise_multiplier", "sigma", "coefficient_noise")),
         ):
             for name in names:
-                if name not in ("entry_bound", "coefficient_noise") or getattr(self, name) is not None:
+                if name in ("noise_multiplier", "sigma") or getattr(self, name) is not None:
                     check(name, getattr(self, name))
         texts = (self.mechanism, self.accountant, self.distribution, self.generator)
         truths = (self.seeded, self.exact)

@@ -142,7 +142,10 @@ def _facts(content: dict[str, Any], statement: PrivacyStatement, schema: Schema 
         any(math.isclose(statement.full_row_norm, norm) for norm in norms),
         (statement.coefficient_noise or 0.0) >= 0.0,
     ]
-    text = f"{statement.n_features} columns of norm at most {statement.row_norm:.4g}"
+    bounded = f"norm at most {statement.row_norm:.4g}"
+    if statement.gradient_clip is not None:
+        bounded = f"gradients of norm at most {statement.gradient_clip:.4g}"
+    text = f"{statement.n_features} columns of {bounded}"
     if schema is not None:
         agree += [
             not schema.derived_from_data,
@@ -150,12 +153,11 @@ def _facts(content: dict[str, Any], statement: PrivacyStatement, schema: Schema 
             not schema.private_edges,
             set(statement.private_ranges) <= set(schema.released_ranges),
             set(statement.private_edges) <= set(schema.released_edges),
-            (statement.row_norm, statement.entry_bound) == (schema.bound, 1.0),
+            statement.gradient_clip is not None or (statement.row_norm, statement.entry_bound) == (schema.bound, 1.0),
             schema.n in (None, statement.n),
             classes == (schema.target.labels if isinstance(schema.target, Classes) else None),
         ]
-        width, bound = schema.n_features, schema.bound
-        text = f"{len(schema.columns)} columns give rows of {width} entries and norm at most {bound:.4g}"
+        text = f"{len(schema.columns)} columns give rows of {schema.n_features} entries and {bounded}"
     return Finding(all(agree), text if all(agree) else "the model, the schema and the statement do not agree")
 
 

@@ -108,6 +108,13 @@ class Solver(ABC):
         """
         return math.inf
 
+    def gradient_bound(self, setting: Setting, guarantee: Guarantee) -> float:
+        """A bound on E‖∇F(w)‖² of an iterate drawn as the theorem says, without r and C; infinite where none is proved.
+
+        For a `FunctionLoss` it holds if its guesses at L and at the gap do, and no gradient is clipped.
+        """
+        return math.inf
+
     @classmethod
     def example(cls) -> Self:
         """Build an instance with ordinary settings, for the contract tests."""

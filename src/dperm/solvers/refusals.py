@@ -21,7 +21,7 @@ def needs_one_margin(problem: Problem) -> str | None:
     """Why a method that moves along one row's direction cannot take this one, or None."""
     if problem.loss.n_outputs == 1:
         return None
-    return f"it needs a loss of one margin, and {problem.loss.name} has {problem.loss.n_outputs}."
+    return f"it needs a loss of one margin, and {problem.loss.name} has {problem.loss.n_outputs or 'none'}."
 
 
 def needs_no_regularizer(problem: Problem) -> str | None:

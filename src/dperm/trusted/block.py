@@ -62,7 +62,8 @@ class Block:
         # A few ulp below the bounds, so that the scaled row, measured again, does not exceed them.
         room = 1.0 - 8.0 * table.shape[1] * 2.0**-53
         scale = np.ones(target.size)
-        for size, bound in ((norms, problem.row_norm), (entries, problem.largest_entry)):
+        sizes = ((norms, problem.row_norm), (entries, problem.largest_entry)) if problem.loss.scales_rows else ()
+        for size, bound in sizes:
             limit = bound * room
             scale = np.minimum(scale, limit / np.maximum(np.where(usable, size, np.inf), limit))
         weight = np.ones(target.size)

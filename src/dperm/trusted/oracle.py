@@ -174,7 +174,7 @@ class Oracle:
 
     def _sums_over(self, source: Source) -> RowSums:
         self._opened.callback(source.close)
-        return RowSums(source, self._problem, self._pool, self._randomness.sampling)
+        return RowSums(source, self._problem, self._pool, self._randomness.sampling, self._setting.n)
 
     def _noise_of(self, item: PlannedQuery) -> Noise:
         return Noise(item, self._calibrated, self._randomness)

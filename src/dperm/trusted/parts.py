@@ -5,10 +5,9 @@ or on the workers of a cluster.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ from dperm.trusted.objectives import Objective
 from dperm.trusted.sampling import Sample
 
 Array = NDArray[np.float64]
-Sum = TypeVar("Sum")
 
 
 class RowPart(ABC):
@@ -36,12 +34,13 @@ class GradientPart(RowPart):
     w: Array
     bound: float | None
     sample: Sample | None
+    expected: int | None = None
 
     def of(self, block: Block, place: int, objective: Objective, pool: Executor) -> Array:
         """An empty batch gives zeros."""
         if self.sample is not None:
             block = block.take(self.sample.batches(len(block), place).rows)
-        return objective.gradient_sum(block, self.w, self.bound, pool)
+        return objective.gradient_sum(block, self.w, self.bound, pool, self.expected)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,20 +105,3 @@ class FactsPart(RowPart):
     def of(self, block: Block, place: int, objective: Objective, pool: Executor) -> Any:
         """Counted already."""
         return block.facts
-
-
-def add_up(parts: Iterable[Sum]) -> Sum:
-    """A sum by pairs: no part goes through more than log₂(number of parts) + 1 additions.
-
-    So the padding of sensitivities for rounding (`summation_slack`) covers any number of blocks.
-    """
-    waiting: list[tuple[int, Any]] = []
-    for part in parts:
-        level, total = 0, part
-        while waiting and waiting[-1][0] == level:
-            total, level = waiting.pop()[1] + total, level + 1
-        waiting.append((level, total))
-    _, total = waiting.pop()
-    while waiting:
-        total = waiting.pop()[1] + total
-    return total

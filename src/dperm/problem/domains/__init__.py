@@ -1,6 +1,7 @@
 """Domains: one file each. To add one, write its file and import it here; the contract tests find it."""
 
 from dperm.problem.domains.base import Domain
+from dperm.problem.domains.blocks import BlockDomain
 from dperm.problem.domains.box import Box
 from dperm.problem.domains.group_ball import GroupBall
 from dperm.problem.domains.l1_ball import L1Ball
@@ -8,4 +9,4 @@ from dperm.problem.domains.l2_ball import L2Ball
 from dperm.problem.domains.simplex import Simplex
 from dperm.problem.domains.whole_space import WholeSpace
 
-__all__ = ["Box", "Domain", "GroupBall", "L1Ball", "L2Ball", "Simplex", "WholeSpace"]
+__all__ = ["BlockDomain", "Box", "Domain", "GroupBall", "L1Ball", "L2Ball", "Simplex", "WholeSpace"]

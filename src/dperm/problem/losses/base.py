@@ -14,6 +14,12 @@ from dperm.validation import positive
 Array = NDArray[np.float64]
 
 
+def class_numbers(target: Array, n_classes: int) -> Array:
+    """Keep whole numbers 0 … K−1, turn everything else into NaN."""
+    known = (target >= 0) & (target < n_classes) & (np.floor(target) == target)
+    return np.where(known, target, np.nan)
+
+
 class RowLoss(ABC):
     """What a problem must know of the loss of one row, whatever its form.
 
@@ -28,6 +34,8 @@ class RowLoss(ABC):
     # Whether ∂ℓ/∂margin is a sigmoid: monotone, with a curvature of at most 4 · curvature bound · t(1 − t) where the
     # slope is t times its bound. So near that bound, where rows are predicted badly, the curvature is near 0.
     sigmoidal: ClassVar[bool] = False
+    # Whether rows are scaled to the declared norm. A function's gradients are clipped whatever the row's size.
+    scales_rows: ClassVar[bool] = True
 
     @property
     def slope_is_the_sigmoid(self) -> bool:
@@ -48,6 +56,14 @@ class RowLoss(ABC):
     def dimension(self, width: int) -> int:
         """Number of coefficients for rows of this many entries, the constant one included."""
 
+    def for_width(self, width: int) -> "RowLoss":
+        """The loss for rows of this many entries, where its coefficients depend on how many there are."""
+        return self
+
+    def start(self, dimension: int) -> Array:
+        """Where a solver starts, unless the domain is elsewhere."""
+        return np.zeros(dimension)
+
     @abstractmethod
     def slope_bound(self, margin_bound: float) -> float:
         """A bound on the gradient of one row."""
@@ -64,7 +80,7 @@ class RowLoss(ABC):
     @property
     @abstractmethod
     def value_at_zero(self) -> float:
-        """A public bound on the risk of w = 0."""
+        """A public bound on the risk at the start, which is w = 0 where nothing else is said."""
 
     @abstractmethod
     def encode(self, target: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from dperm.errors import InvalidParameter
-from dperm.problem.losses.base import Array, Loss
+from dperm.problem.losses.base import Array, Loss, class_numbers
 from dperm.validation import count, positive
 
 
@@ -117,8 +117,7 @@ class Softmax(Loss):
 
     def encode(self, target: Array) -> Array:
         """Keep whole numbers 0 … K−1, turn everything else into NaN."""
-        known = (target >= 0) & (target < self.n_classes) & (np.floor(target) == target)
-        return np.where(known, target, np.nan)
+        return class_numbers(target, self.n_classes)
 
     @classmethod
     def example(cls) -> Self:

@@ -99,6 +99,15 @@ def panels(model: Any) -> tuple[list[Panel], Axis]:
     return found, axis
 
 
+def layers_of(model: Any) -> list[tuple[str, str, str]]:
+    """Name, shape and root mean square of every array of a network; empty for a linear model."""
+    found = []
+    for name, array in getattr(model, "weights_", {}).items():
+        shape = " × ".join(map(str, array.shape)) or "1"
+        found.append((name, shape, f"{math.sqrt(float(np.mean(np.square(array)))):.3g}"))
+    return found
+
+
 def noise_reach(noise: float | None) -> float | None:
     """Half the length of an error bar, None if no bound is known."""
     return None if noise is None else 2.0 * noise

@@ -18,7 +18,7 @@ from dperm.files import as_path, write_whole
 from dperm.printable import one_line
 from dperm.release.assumptions import assumptions
 from dperm.release.model_file import model_from, read_content
-from dperm.release.report.coefficients import noise_reach, panels
+from dperm.release.report.coefficients import layers_of, noise_reach, panels
 from dperm.release.report.words import one_in, percent_up, plain, schema_rules
 from dperm.release.statement import PrivacyStatement
 from dperm.release.verify import verify
@@ -104,7 +104,7 @@ def render_report(
         )
     statement, schema, entry = model.privacy_, model.schema_, model.ledger_entry_
     findings = verify(content, ledger)
-    shown, axis = panels(model)
+    shown, axis = panels(model) if hasattr(model, "coef_") else ([], None)
     dataset = None if entry is None else entry["dataset"]
     return str(
         template.render(
@@ -123,6 +123,7 @@ def render_report(
             attack=_attack(model.event_, statement),
             audit=audit,
             panels=shown,
+            layers=layers_of(model),
             axis=axis,
             reach=noise_reach(statement.coefficient_noise),
             rules=None if schema is None else schema_rules(schema),

@@ -1,7 +1,7 @@
 """DP-GD, Algorithm 4 of the paper, with a proximal step for r and C."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -159,6 +159,15 @@ class DPGD(Solver):
             rate = math.log1p(step_size * constants.strong_convexity)
             left = min(left, constants.initial_gap * math.exp(-rate * n_steps))
         return noise + left
+
+    def gradient_bound(self, setting: Setting, guarantee: Guarantee) -> float:
+        """Theorem 6.3: 2(F(w_0) − F*)/(ηT) + pTv for η ≤ 1/L, of w_m with m uniform from {0 … T−1}."""
+        plan = replace(self, accounting="composition", release="uniform").plan(setting, guarantee)
+        n_steps, step_size = plan.settings.n_steps, plan.settings.step_size
+        if step_size * setting.smoothness > 1.0 + 1e-12:
+            return math.inf
+        noise = n_steps * noise_floor(setting, guarantee)
+        return 2.0 * setting.constants.initial_gap / (step_size * n_steps) + noise
 
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float, accounting: str) -> int:
         constants = setting.constants

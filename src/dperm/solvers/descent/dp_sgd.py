@@ -1,4 +1,4 @@
-"""DP-SGD as it is used today: Poisson samples, numerical accounting, the mean of the last iterates."""
+"""DP-SGD as it is used today: Poisson samples, numerical accounting, the mean of the last iterates or the last one."""
 
 import math
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.descent.rrpsgd import RRPSGD
 from dperm.solvers.descent.stochastic import SAMPLING_TO_NOISE, check_decay, distance_bound, falling, rate_for
 from dperm.solvers.expected import noise_floor, rate_risk
-from dperm.solvers.refusals import needs_convexity
 from dperm.validation import count, finite, positive
 
 # What a run without noise aims at.
@@ -25,7 +25,7 @@ _NOISELESS_MAX_STEPS = 10_000
 
 @dataclass(frozen=True)
 class DPSGDSettings:
-    """What DP-SGD decided: T, η, and how many of the last iterates are averaged."""
+    """What DP-SGD decided: T, η, and how many of the last iterates are averaged; 0 for the last one alone."""
 
     n_steps: int
     step_size: float
@@ -37,6 +37,9 @@ class DPSGD(Solver):
     """Noisy minibatch SGD with a proximal step, whose last iterates are averaged.
 
     w_t = prox_{η_t r, C}(w_{t−1} − η_t(g_t + N(0, σ² I))), g_t the mean gradient of a Poisson sample.
+
+    For a loss that is not convex the last iterate is returned, and T and η are those of `RRPSGD`; the bound of RRPSGD
+    is for an iterate drawn at random, and none is known for the last one. `DPAdam` has momentum.
 
     Parameters
     ----------
@@ -84,7 +87,7 @@ class DPSGD(Solver):
         gradients="q·n·T, T = κ log(n²ε²/p) strongly convex",
         regularizers="any, non-smooth ones by a proximal step; any domain",
         adjacency="certified for both",
-        needs="convex smooth loss",
+        needs="smooth loss, convex or not",
     )
 
     def __post_init__(self) -> None:
@@ -107,11 +110,13 @@ class DPSGD(Solver):
         return cls(max_steps=2_000, max_passes=20.0)
 
     def refusal(self, problem: Problem) -> str | None:
-        """A mean of iterates is good only where the objective is convex."""
-        return needs_convexity(problem)
+        """It takes every problem that dperm can state."""
+        return None
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[DPSGDSettings]:
         """Choose T, q and η."""
+        if not setting.constants.convex:
+            return self._plan_without_convexity(setting, guarantee)
         time = self._default_time(setting, guarantee)  # ηT
         n_steps = self.n_steps or max(1, math.ceil(time * setting.smoothness))
         rate = self.sampling_rate
@@ -127,8 +132,18 @@ class DPSGD(Solver):
         )
         return Plan(mechanism, planned, DPSGDSettings(n_steps, step_size, n_averaged))
 
+    def _plan_without_convexity(self, setting: Setting, guarantee: Guarantee | None) -> Plan[DPSGDSettings]:
+        alike = RRPSGD(
+            self.n_steps, self.sampling_rate, self.step_size, self.decay, self.max_steps, self.max_passes
+        ).plan(setting, guarantee)  # fmt: skip
+        n_steps, rate = alike.settings.n_steps, alike.planned[0].query.sampling_rate
+        mechanism = f"dp-sgd, T = {n_steps} noisy stochastic gradient steps at sampling rate {rate:.3g}"
+        return Plan(mechanism, alike.planned, DPSGDSettings(n_steps, alike.settings.step_size, 0))
+
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """As measured on Covertype."""
+        if not setting.constants.convex:
+            return math.inf  # DP-Spider and DP-Adam are for such losses
         return rate_risk(setting, guarantee, 2.2, 2.5)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPSGDSettings], start: Array) -> Array:
@@ -138,7 +153,7 @@ class DPSGD(Solver):
         for item in plan.planned:
             now, step_sizes = step_sizes[: item.query.n_steps], step_sizes[item.query.n_steps :]
             last, mean = oracle.ask(item, last, step_size=now)
-        return mean
+        return mean if plan.settings.averaged else last
 
     def _default_time(self, setting: Setting, guarantee: Guarantee | None) -> float:
         """ηT: long enough for the start to be forgotten, short enough for the noise."""

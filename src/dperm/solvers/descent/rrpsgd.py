@@ -132,6 +132,16 @@ class RRPSGD(Solver):
         last: Array = oracle.ask(item, start, step_size=step_sizes[:n_before])[0]
         return last
 
+    def gradient_bound(self, setting: Setting, guarantee: Guarantee) -> float:
+        """[2(F(w_0) − F*) + LV Ση_t²] / Σ(2η_t − Lη_t²), V the variance of a step's direction."""
+        plan = self.plan(setting, guarantee)
+        query = plan.planned[0].query
+        sigma = expected_sigma(setting, guarantee, query.sampling_rate, query.n_steps)
+        variance = step_variance(setting, query.sampling_rate, sigma)
+        sizes, smoothness = plan.settings.step_size * falling(query.n_steps, self.decay), setting.smoothness
+        spread = smoothness * variance * float((sizes**2).sum())
+        return (2.0 * setting.constants.initial_gap + spread) / float((sizes * (2.0 - smoothness * sizes)).sum())
+
     def plan_with(self, setting: Setting, n_steps: int, rate: float, sigma: float) -> Plan[RRPSGDSettings]:
         """T steps at sampling rate q, with the step size for this noise."""
         smoothness = setting.smoothness

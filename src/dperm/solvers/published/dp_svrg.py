@@ -12,6 +12,7 @@ from dperm.solvers.base import Array, Oracle
 from dperm.solvers.published.paper import paper_sigma
 from dperm.solvers.published.printed import PrintedSolver, calibrate_as_printed, printed_text
 from dperm.solvers.published.registry import published, published_as
+from dperm.solvers.refusals import needs_strong_convexity
 from dperm.solvers.variance_reduced.anchored import ANCHOR_GROWTH, equal_epochs, pace_for, sampling_rate_for
 from dperm.solvers.variance_reduced.dp_svrg import DPSVRG, STEPS_PER_CONDITION, SVRGSettings, barzilai_borwein_step
 
@@ -66,7 +67,7 @@ class PrintedSVRG(PrintedSolver):
 
     def refusal(self, problem: Problem) -> str | None:
         """Algorithm 1 needs strong convexity."""
-        return DPSVRG().refusal(problem)
+        return needs_strong_convexity(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[SVRGSettings]:
         """Choose T, m and η as DP-SVRG does, and q."""

@@ -19,9 +19,13 @@ from dperm.solvers.variance_reduced.anchored import (
     equal_epochs,
     sampling_rate_for,
 )
+from dperm.solvers.variance_reduced.stationary import Stationary, StationarySettings
 
 # With η = 1/L, 2κ steps reduce the error in the slowest direction e²-fold.
 STEPS_PER_CONDITION = 2.0
+
+# Without convexity: cap on the default number of steps, a matter of running time.
+_MOST_STEPS = 1_000
 
 
 @dataclass(frozen=True)
@@ -35,12 +39,16 @@ class SVRGSettings:
 
 @dataclass(frozen=True)
 class DPSVRG(AnchoredSolver):
-    """Variance-reduced proximal steps around anchors, for strongly convex problems.
+    """Variance-reduced proximal steps around anchors, for strongly convex problems and for losses that are not convex.
 
     Every epoch releases ṽ = ∇F(w̃) + N(0, σ_s² I) once. An inner step is
     w_t = prox_{ηr, C}(w_{t−1} − η(d_t + ṽ)), where d_t estimates ∇F(w_{t−1}) − ∇F(w̃) on a batch, with noise
     proportional to min(2G, L‖w_{t−1} − w̃‖). The next anchor is a mean of iterates. The steps as the paper prints them
     are `PrintedSVRG`, which noise="paper" takes.
+
+    For a loss that is not convex every step asks for the change from the anchor on all rows, the next anchor is the
+    last iterate, and what is returned is the iterate with the shortest step. n_epochs, n_inner and step_size are then
+    those with the least bound on the squared gradient norm (docs/proofs/spider.md); the other settings do nothing.
 
     Parameters
     ----------
@@ -82,7 +90,7 @@ class DPSVRG(AnchoredSolver):
         gradients="(n + bκ) T, T = log(n²ε²μ/p), batches of b rows",
         regularizers="strongly convex ones, non-smooth parts by a proximal step; any domain",
         adjacency="published for replace_one; certified for both",
-        needs="convex smooth loss, strongly convex F^r",
+        needs="smooth loss: with strongly convex F^r, or not convex (stationary points)",
     )
 
     def __post_init__(self) -> None:
@@ -92,11 +100,13 @@ class DPSVRG(AnchoredSolver):
             raise InvalidParameter(f"barzilai_borwein must be True or False, got {self.barzilai_borwein!r}.")
 
     def refusal(self, problem: Problem) -> str | None:
-        """Algorithm 1 needs strong convexity."""
-        return needs_strong_convexity(problem)
+        """Algorithm 1 needs strong convexity; without convexity it looks for stationary points."""
+        return needs_strong_convexity(problem) if problem.loss.convex else None
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[SVRGSettings]:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[SVRGSettings] | Plan[StationarySettings]:
         """Choose T, m, q, η and the shares."""
+        if not setting.constants.convex:
+            return self._to_stationary_points.plan(setting, guarantee)
         pace = self._pace(setting, guarantee, lambda n_steps: n_steps / STEPS_PER_CONDITION)
         slowness = max(1.0, 1.0 / pace.step_size / setting.smoothness)
         inner = equal_epochs(pace.n_epochs, self.n_inner or STEPS_PER_CONDITION * pace.condition * slowness)
@@ -108,11 +118,26 @@ class DPSVRG(AnchoredSolver):
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """As measured on Covertype: close to one release, until the noise of the differences stops it early."""
+        if not setting.constants.convex:
+            return math.inf  # DP-Spider has the smaller bound
         condition = setting.smoothness / setting.constants.strong_convexity
         return rate_risk(setting, guarantee, 1.1 + 1e-3 * condition, math.inf)
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan[SVRGSettings], start: Array) -> Array:
+    def gradient_bound(self, setting: Setting, guarantee: Guarantee) -> float:
+        """That of docs/proofs/spider.md with differences from the anchor, for an iterate drawn at random."""
+        if setting.constants.convex:
+            return math.inf
+        return self._to_stationary_points.pace(setting, guarantee).bound
+
+    @property
+    def _to_stationary_points(self) -> Stationary:
+        n_steps = self.n_epochs * self.n_inner if self.n_epochs and self.n_inner else None
+        return Stationary(self.name, True, n_steps, self.n_inner, self.step_size, _MOST_STEPS)
+
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[Any], start: Array) -> Array:
         """Algorithm 1, around anchors that are released once per epoch."""
+        if isinstance(plan.settings, StationarySettings):
+            return self._to_stationary_points.run(oracle, problem, plan, start, "shortest")
         *anchors, difference = plan.planned
         n_inner, step_size = plan.settings.n_inner, plan.settings.step_size
         anchor = start

@@ -12,9 +12,10 @@ from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
 from dperm.errors import InvalidParameter, InvalidTable
 from dperm.problem import Problem
 from dperm.schema import Schema
+from dperm.trusted.adding import add_up
 from dperm.trusted.block import Block
 from dperm.trusted.objectives import Objective
-from dperm.trusted.parts import RowPart, add_up
+from dperm.trusted.parts import RowPart
 from dperm.trusted.sources.counts import ColumnPart
 
 Array = NDArray[np.float64]

@@ -22,9 +22,10 @@ from dperm import errors
 from dperm.errors import ClusterFailed, DpermError, InvalidParameter
 from dperm.problem import Problem
 from dperm.schema import Schema
+from dperm.trusted.adding import add_up
 from dperm.trusted.block import Block
 from dperm.trusted.objectives import Objective, objective_of
-from dperm.trusted.parts import RowPart, add_up
+from dperm.trusted.parts import RowPart
 from dperm.trusted.sources.base import Report, Source, place_of
 from dperm.trusted.sources.counts import ColumnPart
 from dperm.trusted.sources.encoder import ROWS_AT_ONCE, Encoder, rows_of

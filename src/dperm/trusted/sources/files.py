@@ -75,19 +75,25 @@ def open_pieces(
 
 def check_columns(pieces: Sequence[Piece], names: Sequence[str]) -> None:
     """Raise unless every piece has these columns, with values of one kind: names and types are public."""
-    first = pieces[0].empty().schema
+    first = _types(pieces[0])
     for piece in pieces:
-        columns = piece.empty().schema
+        columns = _types(piece)
         for name in names:
-            if name not in columns.names:
+            if name not in columns:
                 # The columns are not listed: in a file without a header they would be a row.
                 raise InvalidTable(f"{one_line(piece.name)} has no column {name!r}.")
-            ours, theirs = (schema.field(name).type for schema in (columns, first))
+            ours, theirs = columns[name], first[name]
             if _value_kind(ours) != _value_kind(theirs) and "nothing" not in (_value_kind(ours), _value_kind(theirs)):
                 raise InvalidTable(
                     f"column {name!r} holds {theirs} in {one_line(pieces[0].name)} and {ours} in "
                     f"{one_line(piece.name)}; write all files with one type."
                 )
+
+
+def _types(piece: Piece) -> dict[str, Any]:
+    """The type of every column by its name."""
+    schema = piece.empty().schema
+    return dict(zip(schema.names, schema.types, strict=True))
 
 
 def _value_kind(kind: Any) -> str:

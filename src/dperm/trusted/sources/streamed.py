@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from dperm.errors import InvalidParameter
 from dperm.problem import Problem
 from dperm.schema import Schema
+from dperm.trusted.adding import add_up
 from dperm.trusted.block import Block
 from dperm.trusted.objectives import Objective
-from dperm.trusted.parts import RowPart, add_up
+from dperm.trusted.parts import RowPart
 from dperm.trusted.sources.base import LocalSource, Report, place_of
 from dperm.trusted.sources.counts import ColumnPart
 from dperm.trusted.sources.encoder import Encoder

@@ -1,0 +1,161 @@
+"""A generalized linear model: a penalty, bounded rows, coefficients."""
+
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dperm.errors import InvalidParameter
+from dperm.estimators.base import Array, PrivateEstimator, n_scores
+from dperm.planning.fit_plan import Release
+from dperm.problem import Problem
+from dperm.problem.domains import Domain, WholeSpace
+from dperm.problem.losses import Loss
+from dperm.problem.regularizers import L1, L2, NoRegularizer, Regularizer
+from dperm.schema import Schema
+from dperm.validation import one_of, positive
+
+
+def read_penalty(penalty: object) -> Regularizer:
+    """The regularizer that a penalty names; the strength of one that is named by a word is found by rule.
+
+    Parameters
+    ----------
+    penalty : Regularizer, float, "auto", "l2", "l1" or None
+        A number is the strength of an l2 penalty, and 0 stands for none.
+    """
+    if isinstance(penalty, Regularizer):
+        return penalty
+    if penalty is None or (isinstance(penalty, int | float) and not isinstance(penalty, bool) and penalty == 0):
+        return NoRegularizer()
+    if isinstance(penalty, str):
+        return L1() if one_of("penalty", penalty, ("auto", "l2", "l1")) == "l1" else L2()
+    if isinstance(penalty, int | float) and not isinstance(penalty, bool):
+        return L2(positive("penalty", penalty))
+    raise InvalidParameter(
+        f"penalty must be 'auto', 'l2', 'l1', a number, a dperm Regularizer or None, got {penalty!r}."
+    )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateGLM(PrivateEstimator):
+    """What all linear models share."""
+
+    penalty: Regularizer | float | str | None = "auto"
+    domain: Domain | None = None
+    row_norm: float = 1.0
+    entry_bound: float | None = None
+    fit_intercept: bool = True
+
+    coef_: Array = field(init=False)
+    intercept_: Any = field(init=False)
+
+    @property
+    def _bounded_norm(self) -> float:
+        """The norm that rows are clipped to: the schema's, or the declared one."""
+        return positive("row_norm", self.row_norm) if self.schema is None else self.schema.bound
+
+    def _problem_with(self, loss: Loss, domain: Domain | None = None, weight_bound: float = 1.0) -> Problem:
+        """The problem of this loss; `domain` is the model's own default."""
+        default = WholeSpace() if domain is None else domain
+        return Problem(
+            loss=loss,
+            regularizer=read_penalty(self.penalty),
+            domain=default if self.domain is None else self.domain,
+            row_norm=self._bounded_norm,
+            intercept=bool(self.fit_intercept),
+            weight_bound=weight_bound,
+            entry_bound=self.entry_bound if self.schema is None else 1.0,
+        )
+
+    def _rules(self) -> dict[str, bool]:
+        """The strength of a penalty that is a word, and the size of the constant column."""
+        return {"strength_by_rule": isinstance(self.penalty, str), "scaled_constant": True}
+
+    def _check_schema(self, schema: Schema) -> None:
+        super()._check_schema(schema)
+        if self.row_norm != 1.0 or self.entry_bound is not None:
+            raise InvalidParameter("with a schema leave row_norm and entry_bound out: it declares the bounds.")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All parameters; with `deep` also the numbers of a penalty object, as `penalty__strength`."""
+        values: dict[str, Any] = super().get_params(deep)
+        if deep and isinstance(self.penalty, Regularizer) and is_dataclass(self.penalty):
+            values |= {f"penalty__{part.name}": getattr(self.penalty, part.name) for part in fields(self.penalty)}
+        return values
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; `penalty__strength` and the like make a new penalty object."""
+        numbers = {name: params.pop(name) for name in list(params) if name.startswith("penalty__")}
+        super().set_params(**params)
+        if numbers:
+            known = self.get_params()
+            unknown = [name for name in numbers if name not in known]
+            if unknown:
+                raise InvalidParameter(f"{unknown[0]!r} is no parameter of the penalty {self.penalty!r}.")
+            changed = {name.removeprefix("penalty__"): value for name, value in numbers.items()}
+            self.penalty = replace(self.penalty, **changed)  # type: ignore[type-var]
+        return self
+
+    def _keep_coefficients(self, release: Release, problem: Problem) -> None:
+        matrix, constant = release.w.reshape(problem.loss.n_outputs, -1), problem.intercept_value
+        columns = matrix[:, :-1] if problem.intercept else matrix
+        intercepts = constant * matrix[:, -1] if problem.intercept else np.zeros(problem.loss.n_outputs)
+        self._keep_matrix(columns.copy(), intercepts, release)
+
+    def _keep_matrix(self, matrix: Array, intercepts: Array, release: Release) -> None:
+        """Store released coefficients, one row per output."""
+        self.coef_, self.intercept_ = matrix, intercepts
+
+    def released_numbers(self) -> dict[str, Any]:
+        """Coefficients and intercepts."""
+        return {"coef": np.asarray(self.coef_).tolist(), "intercept": np.asarray(self.intercept_).tolist()}
+
+    def take_numbers(self, content: dict[str, Any], n_columns: int) -> None:
+        """Coefficients and intercepts, one row of them per class if there are more than two."""
+        self.coef_ = np.asarray(content["coef"], dtype=np.float64)
+        intercept = np.asarray(content["intercept"], dtype=np.float64)
+        self.intercept_ = intercept if intercept.ndim else float(intercept)
+        shapes: tuple[tuple[int, ...], tuple[int, ...]] = ((n_columns,), ())
+        if hasattr(self, "classes_"):
+            outputs = n_scores(len(self.classes_))
+            shapes = ((outputs, n_columns), (outputs,))
+        if (self.coef_.shape, intercept.shape) != shapes:
+            raise ValueError("coef")
+        if not (np.isfinite(self.coef_).all() and np.isfinite(intercept).all()):
+            raise ValueError("coef")
+
+    def _margins(self, X: Any) -> Array:
+        return np.asarray(self.encode(X) @ np.atleast_2d(self.coef_).T + self.intercept_)
+
+    def _loss_coefficients(self) -> tuple[Array, Array]:
+        """Coefficients, one row per output, and intercepts in the units of the loss, whatever the target's own are."""
+        return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+
+    def diagnose(self, X: Any, y: Any = None) -> Any:
+        """Exact facts about the rows of a fit, and what its noise did: for you who hold them, NOT FOR RELEASE.
+
+        Parameters
+        ----------
+        X, y
+            What was fitted.
+
+        Returns
+        -------
+        Diagnosis
+            Prints as a short block; see docs/diagnose.md.
+        """
+        from dperm.estimators.diagnosis import diagnose  # it imports this module
+
+        check_is_fitted(self, "privacy_")
+        return diagnose(self, X, y)
+
+    def _as_plain(self, estimator: Any, **attributes: Any) -> Any:
+        """Hand the coefficients over to an estimator of scikit-learn."""
+        check_is_fitted(self, "privacy_")
+        estimator.coef_, estimator.intercept_ = np.array(self.coef_), np.array(self.intercept_)
+        estimator.n_features_in_ = self.coef_.shape[-1]
+        for name, value in attributes.items():
+            setattr(estimator, name, value)
+        return estimator
