@@ -22,8 +22,13 @@ def privacy_of_shorter_runs(quick):
     return replace(STUDIES["privacy"](quick), svrg=((5, 100),), doubling=((4, 10),))
 
 
-# One figure, one table and the privacy study; the others are more of the same kinds.
-SOME = {"figure-1": STUDIES["figure-1"], "table-3": STUDIES["table-3"], "privacy": privacy_of_shorter_runs}
+# One figure, one table, section 6.2 and the privacy study; the others are more of the same kinds.
+SOME = {
+    "figure-1": STUDIES["figure-1"],
+    "table-3": STUDIES["table-3"],
+    "nonconvex": STUDIES["nonconvex"],
+    "privacy": privacy_of_shorter_runs,
+}
 
 
 @pytest.fixture(
@@ -101,6 +106,18 @@ def test_the_printed_noise_is_found_out_even_in_a_quick_look(folder):
     assert "**does not hold**: Algorithm 3 as printed is private." in told
 
 
+def test_gradient_norms_are_measured_on_both_problems_and_stay_below_their_bounds_even_in_a_quick_look(folder):
+    rows = list(csv.DictReader(io.StringIO((folder / "nonconvex.csv").read_text())))
+    assert {(row["problem"], row["method"]) for row in rows} == {
+        (problem, method)
+        for problem in ("sigmoid loss", "network with few rows")
+        for method in ("DP-GD", "RRPSGD", "DP-SVRG", "DP-Spider")
+    }
+    assert all(0.0 < float(row["squared_norm"]) < float(row["bound"]) for row in rows)
+    steps = {row["method"]: float(row["gradients"]) / float(row["n"]) for row in rows}
+    assert all(passes >= 1.0 for passes in steps.values())
+
+
 def test_every_study_writes_markdown_a_table_of_all_measurements_and_a_picture_in_grey(folder, studies):
     for name in studies:
         check_what_was_written(folder, name)
@@ -111,7 +128,7 @@ def check_what_was_written(folder, name):
     if name == "privacy":
         assert all(0.0 <= float(row["certified δ(ε)"]) <= 1.0 for row in rows)
     else:
-        value = "gap" if name.startswith("figure") else "excess"
+        value = {"figure": "gap", "table": "excess", "nonconvex": "squared_norm"}[name.partition("-")[0]]
         assert all(row[value] == "" or float(row[value]) > -1e-9 for row in rows)
         assert {row["seed"] for row in rows} >= {"0", "1"}
     assert "![" in (folder / f"{name}.md").read_text()

@@ -6,17 +6,18 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dperm import DPGD, L1, L2, DPAccMD, Logistic, PrintedSVRG, Problem, empirical_risk
+from dperm import DPGD, L1, L2, DPAccMD, FunctionLoss, Logistic, PrintedSVRG, Problem, Sigmoid, empirical_risk
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.problem.domains import L1Ball
 from dperm.studies.reference import least_risk, logistic_optimum
-from dperm.studies.reproduce import STUDIES, comparison, figures, lab, privacy
+from dperm.studies.reproduce import STUDIES, comparison, figures, lab, nonconvex, privacy
 from dperm.studies.reproduce.comparison import DELTA, Place
 from dperm.studies.reproduce.costs import Cost, LiteralAccMD, literal_accmd
 from dperm.studies.reproduce.lab import Fit, Lab
 from dperm.studies.reproduce.rows import CovertypeRows, HardRows, SparseRows, SphereRows, draw
-from dperm.studies.reproduce.verdicts import Outcome, all_of, fit_exponent, is_smaller
+from dperm.studies.reproduce.verdicts import Outcome, all_of, fit_exponent, is_smaller, mean_is_below
+from dperm.unsafe import empirical_gradient
 
 HOLDS, FAILS, OPEN = Outcome.HOLDS, Outcome.FAILS, Outcome.OPEN
 
@@ -26,6 +27,7 @@ def unpainted(monkeypatch):
     """Drawing takes longer than judging."""
     monkeypatch.setattr(comparison, "draw_trends", lambda *_: b"")
     monkeypatch.setattr(figures, "draw_panels", lambda *_: b"")
+    monkeypatch.setattr(nonconvex, "draw_bounded", lambda *_: b"")
     monkeypatch.setattr(privacy, "draw_scatter", lambda *_: b"")
 
 
@@ -293,6 +295,99 @@ def test_a_method_that_takes_no_penalty_leaves_the_last_column_undecided(unpaint
     assert outcome(study.section(results), "non-smooth") is OPEN
 
 
+@pytest.mark.parametrize(("bound", "expected"), [(2.0, HOLDS), (0.5, FAILS), (1.05, OPEN), (np.inf, OPEN)])
+def test_an_expectation_is_below_a_bound_only_if_its_interval_is(bound, expected):
+    assert mean_is_below([1.0, 1.1, 0.9], bound) is expected
+    assert mean_is_below([1.0], bound) is OPEN
+
+
+def invented_norms(study, square, at_start=1.0):
+    """Results with ‖∇F‖² = square(label, n, μ), and bounds of 0.1 · 1000/(nμ) or that to the power of 4/3."""
+    results = {}
+    for trial in study.trials:
+        for method in trial.methods:
+            for at in trial.places():
+                share = 1000.0 / (at.n * at.mu)
+                bound = 0.1 * share ** (4.0 / 3.0 if method.label == "DP-Spider" else 1.0)
+                for seed in range(method.seeds):
+                    results[trial.fit(method, at, seed)] = {
+                        "square": square(method.label, share) * (1.0 + 0.01 * seed), "bound": bound,
+                        "at_start": at_start, "seconds": 1.0, "gradients": 1e6,
+                    }  # fmt: skip
+    assert set(results) == set(study.measurements())
+    return results
+
+
+def norms_as_claimed(label, share):
+    constant = {"DP-GD": 1e-3, "RRPSGD": 2e-3, "DP-SVRG": 1e-4, "DP-Spider": 1e-4}[label]
+    return constant * share ** (4.0 / 3.0 if label == "DP-Spider" else 1.0)
+
+
+def test_norms_that_are_as_claimed_confirm_every_claim_of_section_6_2(unpainted):
+    study = STUDIES["nonconvex"](False)
+    verdicts = study.section(invented_norms(study, norms_as_claimed)).verdicts
+    assert {verdict.outcome for verdict in verdicts} == {HOLDS}
+    assert len(verdicts) == 17
+
+
+@pytest.mark.parametrize(
+    ("changed", "claims"),
+    [
+        (lambda label, share: norms_as_claimed(label, share) * (1e4 if label == "DP-GD" else 1.0),
+         {"below their bounds", "DP-GD has smaller"}),
+        (lambda label, share: 1e2 * share**0.5 if label == "RRPSGD" else norms_as_claimed(label, share),
+         {"RRPSGD, ", "below their bounds"}),
+        (lambda label, share: norms_as_claimed(label, share) * (15.0 if label == "DP-SVRG" else 1.0),
+         {"DP-SVRG has smaller"}),
+        (lambda label, share: 1e-4 * share**0.9 if label == "DP-Spider" else norms_as_claimed(label, share),
+         {"falls faster with n"}),
+    ],
+)  # fmt: skip
+def test_wrong_norms_flip_the_verdicts_on_section_6_2(changed, claims, unpainted):
+    study = STUDIES["nonconvex"](False)
+    verdicts = study.section(invented_norms(study, changed, at_start=1e9)).verdicts
+    failed = {verdict.claim for verdict in verdicts if verdict.outcome is FAILS}
+    assert all(any(words in claim for words in claims) for claim in failed), failed
+    assert all(any(words in claim for claim in failed) for words in claims), failed
+
+
+def test_a_method_that_hardly_moved_has_no_power(unpainted):
+    study = STUDIES["nonconvex"](False)
+    section = study.section(invented_norms(study, norms_as_claimed, at_start=1e-9))
+    assert outcome(section, "DP-GD, sigmoid loss: ‖∇F‖² falls") is OPEN
+    assert outcome(section, "falls faster with n") is OPEN
+    assert "hardly moved" in section.verdicts[0].because
+
+
+def test_a_fit_that_failed_leaves_section_6_2_undecided_and_can_be_drawn():
+    study = STUDIES["nonconvex"](True)
+    results = invented_norms(study, norms_as_claimed)
+    trial = study.trials[0]
+    for at in trial.places():
+        results[trial.fit(trial.methods[0], at, 0)] = {"square": None, "at_start": 1.0, "reason": "no"}
+    section = study.section(results)
+    assert section.picture.startswith(b"\x89PNG")
+    assert outcome(section, "DP-GD, sigmoid loss: ‖∇F‖² falls") is OPEN
+    assert outcome(section, "On the sigmoid loss") is OPEN
+    assert outcome(section, "DP-GD has smaller ‖∇F‖² than RRPSGD, sigmoid loss") is OPEN
+
+
+def test_the_exact_gradient_is_that_of_the_exact_risk():
+    rng = np.random.default_rng(0)
+    X, y, w = rng.normal(size=(50, 3)) / 3, np.where(rng.random(50) < 0.5, 1.0, -1.0), rng.normal(size=3)
+    problem, small = Problem(Sigmoid()), 1e-5 * np.eye(3)
+    rises = [empirical_risk(problem, X, y, w + one) - empirical_risk(problem, X, y, w - one) for one in small]
+    assert empirical_gradient(problem, X, y, w) == pytest.approx(np.array(rises) / 2e-5, abs=1e-9)
+
+
+def test_the_exact_gradient_of_a_function_is_the_mean_of_clipped_ones():
+    import jax.numpy as jnp
+
+    problem = Problem(FunctionLoss(lambda w, x, y: jnp.sum(w * x), np.zeros(2), clip=0.5))
+    X = np.array([[3.0, 4.0], [0.0, 0.1]])
+    assert empirical_gradient(problem, X, np.zeros(2), np.zeros(2)) == pytest.approx([0.15, 0.25])
+
+
 def invented_costs(study, delta, *, steps=10**12, sigma=1e9, apart=1.0, spread=1.0):
     results = {
         one: {"steps": steps, "certified_delta": delta, "sigma": sigma, "constant": 0.5}
@@ -420,7 +515,9 @@ def test_the_fingerprint_covers_the_code_that_decides_and_not_what_only_shows_it
         "trusted/objectives/margin_gradients.py",
         "planning/options.py",
     } <= names
-    assert {"studies/reproduce/rows.py", "studies/reproduce/lab.py", "studies/reference.py"} <= names
+    assert {
+        f"studies/{name}.py" for name in ("reproduce/rows", "reproduce/gradients", "reproduce/lab", "reference")
+    } <= names
     assert {"datasets/covertype.npz", "mechanisms/gradient.py"} <= names
     assert not [name for name in names if name.startswith("cli/") or name.endswith(("page.py", "pictures.py"))]
 

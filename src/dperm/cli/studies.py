@@ -40,10 +40,11 @@ def demo(output: Path, rows: int) -> None:
 )
 @click.option("--quick", is_flag=True, help="Fewer rows, seeds and settings: under two minutes for all.")
 def reproduce(study: str, output: Path, quick: bool) -> None:
-    """Measure a figure or a table of the paper again, and say whether its claims hold.
+    """Measure a figure, a table or a theorem of the paper again, and say whether its claims hold.
 
-    STUDY is figure-1, figure-2, table-1, table-2, table-3, privacy, or all. Each writes a picture, Markdown and CSV;
-    all together make one HTML page. What was measured is kept in the folder: an interrupted run goes on where it was.
+    STUDY is figure-1, figure-2, table-1, table-2, table-3, nonconvex (gradient norms of section 6.2; needs JAX),
+    privacy, or all. Each writes a picture, Markdown and CSV; all together make one HTML page. What was measured is kept
+    in the folder: an interrupted run goes on where it was.
 
     Example: dperm reproduce figure-1 --output reproduction
     """

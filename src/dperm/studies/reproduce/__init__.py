@@ -8,8 +8,9 @@ from rich.console import Console
 
 from dperm.files import make_folder, write_whole
 from dperm.printable import one_line
+from dperm.problem.tracing import jax_modules
 from dperm.studies.drawing import pyplot
-from dperm.studies.reproduce import figures, privacy, tables
+from dperm.studies.reproduce import figures, nonconvex, privacy, tables
 from dperm.studies.reproduce.lab import Lab, Measurement
 from dperm.studies.reproduce.page import template, write_page
 from dperm.studies.reproduce.section import Section
@@ -31,6 +32,7 @@ STUDIES: dict[str, Callable[[bool], Study]] = {
     "table-1": tables.table_1,
     "table-2": tables.table_2,
     "table-3": tables.table_3,
+    "nonconvex": nonconvex.study,
     "privacy": privacy.study,
 }
 
@@ -56,6 +58,8 @@ def reproduce(names: Sequence[str], output: Path, console: Console, quick: bool 
     """
     make_folder(output)
     pyplot()  # where one of these is missing, this fails now and not after an hour
+    if "nonconvex" in names:
+        jax_modules()
     if set(names) == set(STUDIES):
         template()
     lab = Lab(output / "measurements.jsonl")

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -31,10 +31,10 @@ from dperm.unsafe import empirical_risk
 _HERE = "studies/reproduce/"
 _WITHOUT_INFLUENCE = (
     "cli/", "release/report/", "estimators/", "studies/demo.py", "studies/drawing.py",
-    *[_HERE + name for name in ("figures.py", "tables.py", "comparison.py", "privacy.py", "verdicts.py", "section.py",
-                                "pictures.py", "page.py")],
+    *[_HERE + name for name in ("figures.py", "tables.py", "comparison.py", "privacy.py", "nonconvex.py", "verdicts.py",
+                                "section.py", "pictures.py", "page.py")],
 )  # fmt: skip
-_LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "dp-accounting")
+_LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "dp-accounting", "jax", "jaxlib")
 
 
 class Measurement(Protocol):
@@ -151,10 +151,17 @@ def fingerprint() -> str:
     """Digest of everything that has a say in what is measured: source files, data, libraries, the kind of machine."""
     digest = hashlib.sha256(f"{sys.version} {platform.machine()} {os.cpu_count()}\n".encode())
     for library in _LIBRARIES:
-        digest.update(f"{library} {version(library)}\n".encode())
+        digest.update(f"{library} {_version(library)}\n".encode())
     for name, content in sorted(_sources(files("dperm"), "")):
         digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "none"  # JAX is optional
 
 
 def _sources(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:

@@ -48,6 +48,16 @@ class Trend:
     values: Sequence[Sequence[float]]
 
 
+@dataclass(frozen=True)
+class Bounded:
+    """A quantity over seeds against x, and the bound on its expectation."""
+
+    label: str
+    x: Sequence[float]
+    values: Sequence[Sequence[float]]
+    bounds: Sequence[float]
+
+
 def draw_panels(title: str, panels: Sequence[Panel], n_columns: int) -> bytes:
     """Two bands, as printed and certified, each against time and against gradients; one column for every ε."""
     plt = pyplot()
@@ -101,6 +111,48 @@ def draw_trends(title: str, rows: Sequence[Sequence[tuple[str, str, Sequence[Tre
             axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
         row[0].set_ylabel("excess risk F(w) − F*")
     return _png(plt, figure)
+
+
+def draw_bounded(title: str, rows: Sequence[Sequence[tuple[str, str, Sequence[Bounded]]]]) -> bytes:
+    """Squared gradient norms against n and ε with solid lines, their bounds dashed; every line is named at its end."""
+    plt = pyplot()
+    figure, axes = plt.subplots(
+        len(rows), len(rows[0]), figsize=(6.6 * len(rows[0]), 5.4 * len(rows)), layout="constrained", squeeze=False,
+        sharey="row",
+    )  # fmt: skip
+    figure.suptitle(f"{title}\nmeans over seeds (bars: least to largest), and the bounds on them (dashed)")
+    for row, panels in zip(axes, rows, strict=True):
+        for axis, (heading, unit, curves) in zip(row, panels, strict=True):
+            for curve, style in zip(curves, STYLES, strict=False):
+                _draw_spread(axis, curve.x, curve.values, curve.label, style | {"linestyle": "-"})
+                axis.plot(curve.x, curve.bounds, fillstyle="none", markersize=4, linewidth=1,
+                          **style | {"linestyle": "--"})  # fmt: skip
+            axis.set(xscale="log", yscale="log", xlabel=unit, title=heading)
+            places = sorted({x for curve in curves for x in curve.x})
+            axis.set_xticks(places, [f"{x:g}" for x in places])
+            axis.set_xlim(places[0] * 0.9, places[-1] * (places[-1] / places[0]) ** 0.4)  # room for the names
+            axis.minorticks_off()
+            axis.grid(color="0.9")
+        row[0].set_ylabel("‖∇F(w)‖²")
+        for axis, (_, _, curves) in zip(row, panels, strict=True):  # now that the common limits are known
+            _name_ends(axis, curves)
+    return _png(plt, figure)
+
+
+def _name_ends(axis: Any, curves: Sequence[Bounded]) -> None:
+    """Names to the right of the lines' ends, so far apart that none covers another."""
+    ends = [(curve.x[-1], float(np.mean(curve.values[-1])), curve.label) for curve in curves]
+    ends += [(curve.x[-1], curve.bounds[-1], f"bound of {curve.label}") for curve in curves]
+    low, high = np.log(axis.get_ylim())
+    apart = 0.042 * (high - low)
+    for place in {x for x, _, _ in ends}:
+        below = -np.inf
+        for _, value, label in sorted(end for end in ends if end[0] == place and np.isfinite(end[1])):
+            below = max(np.log(value), below + apart)
+            axis.annotate(
+                label, (place, np.exp(below)), xytext=(9, 0), textcoords="offset points", fontsize=8, va="center",
+                bbox={"color": "white", "pad": 0.5},
+            )  # fmt: skip
 
 
 def draw_scatter(title: str, groups: Sequence[tuple[str, Sequence[float], Sequence[float]]], nominal: float) -> bytes:

@@ -74,6 +74,32 @@ def is_smaller(first: Sequence[float], second: Sequence[float], parts: int = 1) 
     return is_true(difference < 0.0)
 
 
+def mean_is_below(values: Sequence[float], bound: float, parts: int = 1) -> Outcome:
+    """Whether the expectation of what was measured is below a bound, by the t interval for its mean.
+
+    Parameters
+    ----------
+    values : sequence of float
+        What was measured, one number for every seed.
+    bound : float
+        What it should stay below.
+    parts : int
+        Of how many comparisons this is one, as for `is_smaller`.
+
+    Examples
+    --------
+    >>> mean_is_below([1.0, 1.1, 0.9], 2.0)
+    <Outcome.HOLDS: 'holds'>
+    """
+    if len(values) < 2 or not np.all(np.isfinite([*values, bound])):
+        return Outcome.OPEN
+    t = float(stats.t.ppf(1.0 - 0.025 / parts, len(values) - 1))
+    mean, half = float(np.mean(values)), t * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    if abs(mean - bound) <= half:
+        return Outcome.OPEN
+    return is_true(mean < bound)
+
+
 @dataclass(frozen=True)
 class Exponent:
     """The power of x with which something grows, a 95 % interval for it, and the power of a bound on the same points.
@@ -114,14 +140,15 @@ def fit_exponent(x: Sequence[float], series: Sequence[Sequence[float]], terms: S
     terms : sequence of sequences of float
         The terms of the bound at each x. Their constants are unknown, so the bound's power is that of the fastest.
     """
-    slopes = np.array([_slope(x, values) for values in series])
+    slopes = np.array([slope(x, values) for values in series])
     half = 0.0
     if len(slopes) > 1:
         half = float(stats.t.ppf(0.975, len(slopes) - 1)) * float(slopes.std(ddof=1)) / math.sqrt(len(slopes))
     value = float(slopes.mean())
     above = bool(np.any(np.mean(series, axis=0) > ROOM * np.sum(terms, axis=0)))
-    return Exponent(value, value - half, value + half, max(_slope(x, term) for term in terms), above)
+    return Exponent(value, value - half, value + half, max(slope(x, term) for term in terms), above)
 
 
-def _slope(x: Sequence[float], values: Sequence[float]) -> float:
+def slope(x: Sequence[float], values: Sequence[float]) -> float:
+    """The power of x that fits best, in logarithms."""
     return float(np.polyfit(np.log(x), np.log(np.maximum(values, 1e-300)), 1)[0])
