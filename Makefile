@@ -85,8 +85,9 @@ $(PEERS)/%/.ready: benchmarks/peers/%.txt
 
 peers: $(PEERS_READY) ## Environments for diffprivlib, Opacus and jax-privacy: 2 GB, more where torch brings CUDA
 
-bench-peers: $(READY) $(PEERS_READY) ## dperm against diffprivlib, Opacus, jax-privacy and scikit-learn (20 minutes)
+bench-peers: $(READY) $(PEERS_READY) ## dperm against diffprivlib, Opacus, jax-privacy and scikit-learn (an hour); DPERM_DATA names the folder of tables
 	$(BIN)/python benchmarks/peers/compare.py
+	$(BIN)/python benchmarks/peers/networks.py
 
 bench-accuracy: $(READY) $(ACCURACY_READY) ## Accuracy by ε on eight tables against peers and no privacy: docs/accuracy.md (an hour); DPERM_DATA names their folder
 	$(BIN)/python benchmarks/accuracy/measure.py
