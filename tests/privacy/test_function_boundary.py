@@ -244,7 +244,17 @@ def test_what_a_row_adds_is_the_same_to_the_last_bit_beside_any_others_and_in_an
     row, target = rng.normal(size=P), 0.3
     alone = gradient_sum(problem, row[None], np.array([target]))
     assert alone.any()
-    for n, place in ((2, 1), (512, 511), (600, 0), (600, 511), (600, 512), (1500, 777)):
+    for n, place in (
+        (2, 1),
+        (512, 511),
+        (600, 0),
+        (600, 511),
+        (600, 512),
+        (1500, 777),
+        (2500, 1024),
+        (2500, 2047),
+        (2500, 2048),
+    ):
         X, y = 100.0 * rng.normal(size=(n, P)), rng.normal(size=n)
         X[:, 0] = 0.0
         X[place], y[place] = row, target

@@ -21,8 +21,10 @@ from dperm.trusted.objectives.base import Array, Indices, Objective
 
 # Numbers of float64 that the rows of one compiled call may take.
 _NUMBERS = 2**22
-# Rows of a call: a multiple of the first, and at most the second, which is within `summation_block`.
-_ROWS, _MOST_ROWS = 64, 1024
+# Rows of a call: a multiple of the first, and at most the second.
+_ROWS, _MOST_ROWS = 16, 2048
+# Rows that are added up in one go: no more than `summation_block` allows.
+_ADDED_AT_ONCE = 1024
 # Calls that are started before the first of them is waited for, so that memory does not grow with the rows.
 _AT_ONCE = 4
 # Gradients of single rows beyond this size take more room than a processor has near: one row at a time is faster.
@@ -35,7 +37,7 @@ _LEAST_ENTRY, _LEAST_BOUND = 2.0**-400, 2.0**-450
 
 
 class FunctionObjective(Objective):
-    """Sums of what a compiled function adds for rows, at most 1024 at once.
+    """Sums of what a compiled function adds for rows, at most 2048 at once.
 
     Compiled code must treat every place of a call alike, so that what a row adds does not depend on the others. That is
     tried, bit by bit, before a row is read; where it fails, rows go through one at a time. All calls of a query have
@@ -49,13 +51,20 @@ class FunctionObjective(Objective):
         if not isinstance(problem.loss, FunctionLoss):
             raise UnsupportedProblem(f"{problem.loss.name} is not a function of one row.")
         self.loss = problem.loss
+        self._by_width: dict[int, _Compiled] = {}
+
+    def _compiled(self, block: Block) -> "_Compiled":
+        width = block.table.shape[1]
+        if width not in self._by_width:
+            self._by_width[width] = _compiled(self.loss, width)
+        return self._by_width[width]
 
     def gradient_sum(
         self, block: Block, w: Array, bound: float | None, pool: Executor, expected: int | None = None
     ) -> Array:  # fmt: skip
         """Σ of clipped gradients; what is not finite counts as zero."""
         clip = self.loss.clip if bound is None else bound / self.problem.weight_bound
-        compiled = _compiled(self.loss, block.table.shape[1])
+        compiled = self._compiled(block)
         length = compiled.length(expected)
         gradient = compiled.gradient(length)
         return self._sum(block, length, lambda rows: gradient(w, clip, rows), w.size)
@@ -70,14 +79,14 @@ class FunctionObjective(Objective):
         clip = bound / self.problem.weight_bound
         if clip < _LEAST_BOUND:
             return np.zeros(w.size)
-        compiled = _compiled(self.loss, block.table.shape[1])
+        compiled = self._compiled(block)
         return self._sum(
             block.take(chosen), compiled.length(None), lambda rows: compiled.difference(w, anchor, clip, rows), w.size
         )  # fmt: skip
 
     def risk_sum(self, block: Block, w: Array) -> float:
         """Σ f; a row whose loss is not finite counts as zero."""
-        compiled = _compiled(self.loss, block.table.shape[1])
+        compiled = self._compiled(block)
         return float(self._sum(block, compiled.length(None), lambda rows: compiled.risk(w, rows), 1)[0])
 
     def gradient_rounding(self, setting: Setting, norm: float) -> float:
@@ -118,7 +127,9 @@ class _Compiled:
 
     def __init__(self, loss: FunctionLoss, width: int) -> None:
         found = traced(loss, width)
-        self._most = max(_ROWS, min(_MOST_ROWS, _NUMBERS // found.numbers_per_row // _ROWS * _ROWS))
+        most = min(_MOST_ROWS, _NUMBERS // found.numbers_per_row)
+        unit = _ROWS * _n_groups(most)
+        self._most = max(_ROWS, most // unit * unit)
         parts = _Parts(loss, width)
         self._parts, self._gradients = parts, dict[int, Any]()
         self.difference = _one_by_one(parts, parts.difference)
@@ -130,7 +141,8 @@ class _Compiled:
             return self._most
         likely = expected + 2.0 * math.sqrt(expected)
         n_calls = math.ceil(likely / self._most)
-        return min(self._most, math.ceil(likely / n_calls / _ROWS) * _ROWS)
+        unit = _ROWS * _n_groups(likely / n_calls)
+        return min(self._most, math.ceil(likely / n_calls / unit) * unit)
 
     def gradient(self, length: int) -> Any:
         """The sum of clipped gradients for calls of this length."""
@@ -185,10 +197,11 @@ class _Parts:
                 vector = jnp.where(kept[:, None], vectors[ghost], 0.0)
                 delta = jnp.where(kept[:, None], factor[:, None] * deltas[ghost], 0.0)
                 left, right = (delta, vector) if self.traced.layers[ghost].transposed else (vector, delta)
-                out.append((left.T @ right).ravel())
+                out.append(_summed_products(jnp, left, right).ravel())
             else:
                 whole_rows = whole[place].reshape(len(x), -1)
-                out.append(factor @ jnp.where(kept[:, None], whole_rows, 0.0))
+                kept_rows = jnp.where(kept[:, None], whole_rows, 0.0)
+                out.append(_summed_products(jnp, factor[:, None], kept_rows).ravel())
         return jnp.concatenate(out)
 
     def difference(self, w: Any, anchor: Any, bound: Any, rows: Any) -> Any:
@@ -263,6 +276,21 @@ class _Parts:
         return [weight * factor] * len(leaves)
 
 
+def _n_groups(rows: float) -> int:
+    """How many groups of at most `_ADDED_AT_ONCE` so many rows make."""
+    return max(1, math.ceil(rows / _ADDED_AT_ONCE))
+
+
+def _summed_products(jnp: Any, left: Any, right: Any) -> Any:
+    """Σ left_i ⊗ right_i over the rows of a call: within groups of equal length, then over the groups."""
+    n_rows = len(left)
+    grouped = (_n_groups(n_rows), -1)
+    if grouped[0] == 1:
+        return left.T @ right
+    left, right = left.reshape(*grouped, left.shape[1]), right.reshape(*grouped, right.shape[1])
+    return jnp.sum(jnp.einsum("gri,gro->gio", left, right), axis=0)
+
+
 def _room(size: int) -> float:
     """A few ulp below 1, so that a vector of so many entries, measured again, does not exceed its bound."""
     return 1.0 - 8.0 * (size + 64) * 2.0**-53
@@ -295,7 +323,8 @@ def _alike_everywhere(parts: _Parts, length: int) -> Any:
     made_up = np.random.default_rng(0).uniform(-1.0, 1.0, (length, parts.width + 2))
     made_up[:, parts.width :] = 0.0
     added = []
-    for place in sorted({0, 1, length // 2, length - 2, length - 1}):
+    tried = {0, 1, length // 2 - 1, length // 2, *range(length - _ROWS, length)}  # code for the last rows may differ
+    for place in sorted(place for place in tried if place >= 0):
         rows = made_up.copy()
         rows[place] = (*np.linspace(-1.0, 1.0, parts.width), 0.0, 1.0)
         added.append(np.asarray(compiled(parts.loss.start_point, parts.loss.clip, rows)))
