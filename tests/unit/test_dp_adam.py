@@ -28,6 +28,13 @@ from dperm.solvers.descent.dp_adam import DPAdamSettings
 GUARANTEE = Guarantee(1.0, 1e-6)
 P = 6
 PROBLEM = Problem(Sigmoid())
+UNITS = 3
+NETWORK = Problem(
+    FunctionLoss(
+        lambda w, x, y: jnp.square((jnp.tanh(x @ w["in"]) @ w["out"])[0] - y),
+        {"in": np.ones((P, UNITS)), "out": np.ones((UNITS, 1))},
+    )
+)
 
 
 def plan_for(solver=None, n=100_000, epsilon=1.0, problem=PROBLEM, adjacency="replace_one"):
@@ -54,13 +61,16 @@ def test_the_number_of_steps_grows_with_n_and_with_the_budget():
     assert more_budget / one == pytest.approx(ratio, rel=1e-3)
 
 
-def test_noise_alone_moves_a_coefficient_by_a_bit_more_than_one():
-    """sTΔ/(√3 Gnμ), the deviation of T noises √TΔ/(nμ) times step sizes s/G that fall to 0, is 1.3."""
-    n_steps, _ = decided(DPAdam(max_passes=1e9))
-    setting = plan_for().setting
+@pytest.mark.parametrize(
+    ("problem", "inputs"), [(PROBLEM, P), (NETWORK, (P + 1) + (UNITS + 1))], ids=["margins", "network"]
+)
+def test_noise_alone_moves_the_sums_on_a_rows_way_by_ten(problem, inputs):
+    """√k·sTΔ/(√3 Gnμ), √k times the deviation of T noises √TΔ/(nμ) times step sizes s/G that fall to 0."""
+    n_steps, _ = decided(DPAdam(max_passes=1e9), problem=problem)
+    setting = plan_for(problem=problem).setting
     noise = math.sqrt(n_steps) * setting.sum_sensitivity / (setting.n * gaussian_mu(GUARANTEE))
     falling = 16.0 / setting.constants.lipschitz * (1.0 - np.arange(n_steps) / n_steps)
-    assert noise * math.sqrt((falling**2).sum()) == pytest.approx(1.3, rel=2e-3)
+    assert math.sqrt(inputs) * noise * math.sqrt((falling**2).sum()) == pytest.approx(10.0, rel=2e-3)
 
 
 def test_replacing_a_row_takes_half_the_steps():

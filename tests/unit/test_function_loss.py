@@ -156,7 +156,7 @@ def test_a_matrix_that_is_used_twice_is_no_linear_layer():
     np.testing.assert_allclose(gradient_sum(loss, x, y), slopes, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("n", [0, 1, 511, 512, 513, 1025])
+@pytest.mark.parametrize("n", [0, 1, 1023, 1024, 1025, 2048, 2049])
 def test_every_row_counts_once_whatever_their_number(n):
     loss = loss_of()
     X, y = table(n)
@@ -219,6 +219,19 @@ def test_the_empirical_risk_is_the_mean_of_the_function():
     hidden = np.tanh(X @ PARAMS["hidden"]["kernel"] + PARAMS["hidden"]["bias"])
     expected = 0.5 * np.square(hidden @ PARAMS["out"] - y).mean()
     assert dperm.empirical_risk(Problem(loss_of()), X, y, w) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("params", "inputs"),
+    [
+        ({"kernel": np.zeros((16, 26)), "bias": np.zeros(26)}, 17),
+        ({"in": np.zeros((16, 64)), "out": np.zeros((64, 26)), "bias": np.zeros(64)}, 17 + 65),
+        ({"filter": np.zeros((5, 5, 1, 8)), "out": np.zeros((72, 10))}, 26 + 73),
+        ({"scale": np.zeros(7), "offset": np.zeros(())}, 7),
+    ],
+)  # fmt: skip
+def test_the_inputs_of_one_unit_of_every_layer_follow_from_the_shapes(params, inputs):
+    assert FunctionLoss(lambda w, x, y: 0.0, params).fan_in(16) == inputs
 
 
 def test_a_product_in_less_precision_is_summed_all_the_same():

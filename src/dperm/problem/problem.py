@@ -68,6 +68,8 @@ class Constants:
         margin, and infinite otherwise. Then the gradient sum moves less at small w.
     softmax : bool
         Whether a row's gradient is known to be ω(p − e_k) ⊗ x, p the softmax of its margins and k its class.
+    fan_in : int
+        How many numbers the sums on a row's way have, one sum of every layer: the columns, for losses of margins.
     """
 
     lipschitz: float
@@ -91,6 +93,7 @@ class Constants:
     norm_bound: float = math.inf
     sigmoid_norm: float = math.inf
     softmax: bool = False
+    fan_in: int = 1
 
 
 @dataclass(frozen=True)
@@ -251,6 +254,7 @@ class Problem:
             norm_bound=self.domain.norm_bound(dimension),
             sigmoid_norm=self.full_row_norm if self.loss.slope_is_the_sigmoid else math.inf,
             softmax=self.loss.slope_is_the_softmax,
+            fan_in=self.loss.fan_in(n_features + bool(self.intercept)),
         )
 
     def prox(self, v: Array, step: float) -> Array:

@@ -56,6 +56,10 @@ class RowLoss(ABC):
     def dimension(self, width: int) -> int:
         """Number of coefficients for rows of this many entries, the constant one included."""
 
+    def fan_in(self, width: int) -> int:
+        """How many numbers the sums on a row's way have, one sum of every layer; no bound, only for step numbers."""
+        return width
+
     def for_width(self, width: int) -> "RowLoss":
         """The loss for rows of this many entries, where its coefficients depend on how many there are."""
         return self

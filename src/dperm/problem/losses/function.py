@@ -156,6 +156,13 @@ class FunctionLoss(RowLoss):
         traced(self, width)
         return int(self.start_point.size)
 
+    def fan_in(self, width: int) -> int:
+        """From the shapes: a matrix adds up as many numbers as it has entries for each along its last axis."""
+        matrices = [leaf.shape for leaf in self.leaves if len(leaf.shape) > 1]
+        if not matrices:  # vectors, or single numbers
+            return max(leaf.stop - leaf.start for leaf in self.leaves)
+        return sum(math.prod(shape[:-1]) + 1 for shape in matrices)
+
     def regularizer(self, **by_leaf: Regularizer) -> BlockRegularizer:
         """Regularizers for some of the arrays, by name (`hidden/kernel` is written `hidden__kernel`).
 

@@ -19,8 +19,9 @@ from dperm.solvers.descent.stochastic import expected_sigma
 from dperm.solvers.expected import noise_floor
 from dperm.validation import count, finite, positive
 
-# Default T: noise alone moves a coefficient by about this much from the start to the end; weights are about 1.
-_WANDERED = 1.3
+# Default T: from the start to the end, noise alone moves the sums on a row's way by about this much, all layers
+# together, if every number in them is ±1.
+_WANDERED = 10.0
 _FEWEST_STEPS = 100
 # Where the passes allow fewer, so many steps are taken all the same, with fewer rows each.
 _STEPS_AT_LEAST = 300
@@ -51,7 +52,7 @@ class DPAdam(Solver):
     Parameters
     ----------
     n_steps : int, optional
-        T. By default so many that noise alone moves a coefficient by about 1.3.
+        T. By default so many that noise alone moves a row's scores by about 10, inputs of every layer taken as ±1.
     sampling_rate : float, optional
         q, every row's chance to be in a step's batch. By default so that the noise multiplier is about 4, or less where
         that takes too many passes.
@@ -144,10 +145,12 @@ class DPAdam(Solver):
             rate = central_limit_rate(multiplier, mu**2 / n_steps, setting.adjacency)
             return min(1.0, max(rate, 1.0 / setting.n))
 
-        # The noise of T steps, √T Δ/(nμ) each, times step sizes s/G that fall to 0, adds up to sTΔ/(√3 Gnμ).
+        # The noise of T steps, √T Δ/(nμ) each, times step sizes s/G that fall to 0, adds up to sTΔ/(√3 Gnμ) on a
+        # coefficient, and to √k times that on a sum of k inputs.
         moved = setting.sum_sensitivity / setting.constants.lipschitz
         reach = self.reach if self.reach < math.inf else type(self).reach
-        wanted = max(_FEWEST_STEPS, math.sqrt(3.0) * _WANDERED * setting.n * mu / (reach * moved))
+        wandered = _WANDERED / math.sqrt(setting.constants.fan_in)
+        wanted = max(_FEWEST_STEPS, math.sqrt(3.0) * wandered * setting.n * mu / (reach * moved))
         if self.sampling_rate is not None:
             most = self.max_passes / self.sampling_rate
         else:  # the lowest q falls as 1/√T, so qT grows with √T
