@@ -20,7 +20,7 @@ from dperm.trusted.block import Block
 from dperm.trusted.sources import ArraySource, ClusterSource, FileSource, TableSource
 from dperm.trusted.sources.base import LocalSource, Source
 from dperm.trusted.sources.canaries import WithCanaries
-from dperm.trusted.sources.cluster import open_cluster
+from dperm.trusted.sources.dask_client import open_cluster
 from dperm.trusted.watched import _MadeUpSource
 
 N, P = 1200, 4

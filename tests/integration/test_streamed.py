@@ -43,8 +43,8 @@ from dperm.trusted.objectives import objective_of
 from dperm.trusted.parts import GradientPart
 from dperm.trusted.sources import TableSource
 from dperm.trusted.sources.csv_file import CsvPiece
+from dperm.trusted.sources.memory import bytes_of
 from dperm.trusted.sources.pieces import ParquetPiece
-from dperm.trusted.sources.streamed import bytes_of
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 

@@ -19,7 +19,7 @@ from distributed.config import initialize_logging
 
 from contracts.sources import PROBLEM, SCHEMA
 from dperm import DPGD, Budget, ClusterSource, Guarantee, minimize
-from dperm.trusted.sources.cluster import open_cluster
+from dperm.trusted.sources.dask_client import open_cluster
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 STEPS = DPGD(n_steps=15, accounting="composition")
@@ -177,7 +177,7 @@ _WORK = {
     "a sample": ("dperm.trusted.sampling", "Sample", "batches"),
     "counts of a range": ("dperm.trusted.sources.counts", "BeyondPart", "of"),
     "counts of bins": ("dperm.trusted.sources.counts", "CellsPart", "of"),
-    "adding up": ("dperm.trusted.sources.cluster", None, "_add"),
+    "adding up": ("dperm.trusted.sources.cluster_tasks", None, "add"),
 }
 
 

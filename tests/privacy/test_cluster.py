@@ -48,9 +48,9 @@ from dperm.trusted.exact.words import fresh_key
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
 from dperm.trusted.sampling import Sample, Sampling
-from dperm.trusted.sources import cluster
+from dperm.trusted.sources import cluster, cluster_tasks, dask_client
 from dperm.trusted.sources.base import place_of
-from dperm.trusted.sources.cluster import open_cluster
+from dperm.trusted.sources.dask_client import open_cluster
 from dperm.trusted.sources.encoder import Encoder
 from dperm.trusted.sources.encoding import encode_rows
 from dperm.trusted.sources.pieces import ParquetPiece
@@ -142,6 +142,7 @@ def hasty(monkeypatch):
     """Whoever waits for a cluster gives up soon."""
     for name, seconds in (("_PATIENCE", 0.3), ("_ANSWER", 1.5), ("_NO_WORKER", 2.0)):
         monkeypatch.setattr(cluster, name, seconds)
+    monkeypatch.setattr(dask_client, "_CONNECTING", 0.5)
 
 
 @dataclasses.dataclass
@@ -533,8 +534,8 @@ def test_rows_are_not_in_the_files_that_dask_writes_when_memory_is_short(marked,
 def partition_of(n_rows, folder):
     path = folder / f"{n_rows}.parquet"
     frame(*numbers()).iloc[:n_rows].to_parquet(path)
-    keeping = cluster._Keeping("word", 10**7, False, cluster._SHOWN_SIZE)
-    return cluster._encode(ParquetPiece.open(str(path)), Encoder(SCHEMA), PROBLEM, keeping)
+    keeping = cluster_tasks.Keeping("word", 10**7, False, cluster._SHOWN_SIZE)
+    return cluster_tasks.encode(ParquetPiece.open(str(path)), Encoder(SCHEMA), PROBLEM, keeping)
 
 
 def test_the_size_of_a_partition_that_dask_is_told_does_not_depend_on_its_rows(tmp_path):

@@ -32,13 +32,13 @@ IMPORTS = {
     },
     "estimators.classifier": {
         "sources": {"ArraySource", "source_of"},
-        "sources.cluster": {"is_frame"},
+        "sources.dask_client": {"is_frame"},
         "sources.encoding": {"check_table", "label_numbers"},
         "sources.labels": {"class_numbers", "distinct_labels", "read_table", "read_target", "weights_by_class"},
     },
     "estimators.regressor": {
         "sources": {"ArraySource", "source_of"},
-        "sources.cluster": {"is_frame"},
+        "sources.dask_client": {"is_frame"},
         "sources.encoding": {"check_table", "target_numbers"},
         "sources.labels": {"numeric_target", "read_table", "read_target"},
     },
@@ -69,10 +69,10 @@ IMPORTS = {
     "cli.diagnose": {"sources.files": {"TableFile"}},
     "cli.fit": {
         "sources": {"ClusterSource", "FileSource", "Source"},
-        "sources.cluster": {"open_cluster"},
+        "sources.dask_client": {"open_cluster"},
         "sources.files": {"TableFile"},
     },
-    "cli.plan": {"sources.streamed": {"bytes_of", "is_on_disk"}},  # how much fits into memory
+    "cli.plan": {"sources.memory": {"bytes_of", "is_on_disk"}},  # how much fits into memory
     "cli.predict": {"sources.files": {"check_columns", "number_columns", "open_pieces"}},
     "cli.schema": {"sources.files": {"TableFile"}},
     # Studies on public data.

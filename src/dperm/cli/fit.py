@@ -22,7 +22,7 @@ from dperm.printable import one_line
 from dperm.release.model_file import model_text
 from dperm.schema import Amount, load_schema
 from dperm.trusted.sources import ClusterSource, FileSource, Source
-from dperm.trusted.sources.cluster import open_cluster
+from dperm.trusted.sources.dask_client import open_cluster
 from dperm.trusted.sources.files import TableFile
 
 # Bytes that are written before anything is spent, so that a full disk is noticed then; most model files are smaller.

@@ -17,7 +17,7 @@ from dperm.planning.auto import predictions
 from dperm.planning.fit_plan import FitPlan
 from dperm.schema import load_schema
 from dperm.solvers import Solver
-from dperm.trusted.sources.streamed import bytes_of, is_on_disk
+from dperm.trusted.sources.memory import bytes_of, is_on_disk
 
 
 @click.command(context_settings=CONTEXT)

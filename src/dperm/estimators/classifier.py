@@ -20,7 +20,7 @@ from dperm.problem import Problem
 from dperm.problem.losses import Loss
 from dperm.schema import Classes, Schema
 from dperm.trusted.sources import ArraySource, source_of
-from dperm.trusted.sources.cluster import is_frame
+from dperm.trusted.sources.dask_client import is_frame
 from dperm.trusted.sources.encoding import check_table, label_numbers
 from dperm.trusted.sources.labels import class_numbers, distinct_labels, read_table, read_target, weights_by_class
 from dperm.validation import positive

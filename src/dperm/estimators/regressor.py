@@ -15,7 +15,7 @@ from dperm.planning.fit_plan import Release
 from dperm.planning.options import FitOptions
 from dperm.schema import Amount, Schema
 from dperm.trusted.sources import ArraySource, source_of
-from dperm.trusted.sources.cluster import is_frame
+from dperm.trusted.sources.dask_client import is_frame
 from dperm.trusted.sources.encoding import check_table, target_numbers
 from dperm.trusted.sources.labels import numeric_target, read_table, read_target
 

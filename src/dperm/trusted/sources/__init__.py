@@ -7,7 +7,8 @@ from dperm.errors import InvalidParameter
 from dperm.schema import Schema
 from dperm.trusted.sources.arrays import ArraySource
 from dperm.trusted.sources.base import Source
-from dperm.trusted.sources.cluster import ClusterSource, is_frame
+from dperm.trusted.sources.cluster import ClusterSource
+from dperm.trusted.sources.dask_client import is_frame
 from dperm.trusted.sources.files import is_files
 from dperm.trusted.sources.streamed import FileSource
 from dperm.trusted.sources.tables import TableSource

@@ -1,6 +1,5 @@
 """Rows in files that are read in pieces, so that memory does not depend on how many there are."""
 
-import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -9,34 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import InvalidParameter
 from dperm.problem import Problem
 from dperm.schema import Schema
 from dperm.trusted.adding import add_up
 from dperm.trusted.block import Block
 from dperm.trusted.objectives import Objective
 from dperm.trusted.parts import RowPart
-from dperm.trusted.sources.base import LocalSource, Report, place_of
+from dperm.trusted.sources.base import LocalSource, place_of
+from dperm.trusted.sources.by_schema import SchemaSource
 from dperm.trusted.sources.counts import ColumnPart
 from dperm.trusted.sources.encoder import Encoder
 from dperm.trusted.sources.encoding import check_table
-from dperm.trusted.sources.files import check_columns, open_pieces
+from dperm.trusted.sources.files import check_columns
 from dperm.trusted.sources.kept import KeptBlocks, Room, cache_folder
+from dperm.trusted.sources.memory import KEPT, RAW, is_on_disk, rows_of_block
 from dperm.trusted.sources.pieces import Piece
 from dperm.trusted.threads import ONE_THREAD, n_threads
 
 Array = NDArray[np.float64]
 
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
-# Shares of the memory that may be used. Blocks that are kept take up to a third; tables as they were read, where there
-# are few, an eighth; the rest is for what is read and encoded now, and for Python itself.
-KEPT, _RAW, _BLOCK = 3, 8, 32
-_FEWEST_ROWS, _MOST_ROWS = 2**10, 2**20
-
-
-class FileSource(LocalSource):
+class FileSource(SchemaSource, LocalSource):
     r"""A table in files: read, encoded by a schema and kept for later passes, in memory and then on local disk.
 
     Parameters
@@ -69,6 +61,8 @@ class FileSource(LocalSource):
     [0, 1]
     """
 
+    _where = "in files"
+
     def __init__(
         self,
         data: Any,
@@ -79,35 +73,23 @@ class FileSource(LocalSource):
         class_weights: Sequence[float] | None = None,
         n_rows: int | None = None,
     ) -> None:
-        self._data, self._memory, self._cache = data, bytes_of(memory), cache
+        super().__init__(data, memory, cache, class_weights, n_rows)
         if cache is not True:
             cache_folder(cache)  # raises before anything is read
-        self._declared, self._class_weights = n_rows, class_weights
-        self._raw = _RawTables(self._memory // _RAW)
+        self._raw = _RawTables(self._memory // RAW)
         self._pieces: list[Piece] = []
-        self._encoder: Encoder | None = None
         self._kept: tuple[Problem, KeptBlocks, list[int | None]] | None = None
-        self._report: Report | None = None
-        self._passes = 0
         if schema is not None:
-            self._use(schema)
+            self._encode_by(schema)
 
-    def _use(self, schema: Schema) -> None:
+    def _use(self, encoder: Encoder) -> None:
         if not self._pieces:
-            declared = schema.n if self._declared is None else self._declared
-            self._pieces = open_pieces(self._data, schema.header, schema.separator, n_rows=declared)
-        self._encoder = Encoder(schema, self._class_weights)
-        check_columns(self._pieces, self._encoder.columns)
-        check_table(self._pieces[0].empty(), None, schema)
+            self._pieces = self._open_pieces(encoder.schema)
+        check_columns(self._pieces, encoder.columns)
+        check_table(self._pieces[0].empty(), None, encoder.schema)
 
-    def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> "FileSource":
-        """The same files, encoded by this schema; nothing that is kept of the rows is shared."""
-        other = type(self).__new__(type(self))
-        vars(other).update(vars(self))
-        other._kept, other._passes = None, 0
-        other._class_weights = self._class_weights if class_weights is None else class_weights
-        other._use(schema)
-        return other
+    def _forget(self) -> None:
+        self._kept = None
 
     @property
     def n_rows(self) -> int:
@@ -115,18 +97,9 @@ class FileSource(LocalSource):
         self._encoding()
         return sum(piece.n_rows for piece in self._pieces)
 
-    @property
-    def n_features(self) -> int:
-        """Number of columns of an encoded row."""
-        return self._encoding().schema.n_features
-
     def is_slow(self, n: int, schema: Schema | None) -> bool:
         """Whether n encoded rows are more than is kept in memory."""
         return is_on_disk(n, self._encoding().schema if schema is None else schema, self._memory)
-
-    def watch(self, report: Report) -> None:
-        """Called with the number of the pass and the rows that it has read."""
-        self._report = report
 
     def blocks(self, problem: Problem) -> Iterator[Block]:
         """Those that are kept, and the others read again."""
@@ -199,21 +172,6 @@ class FileSource(LocalSource):
             self._kept[1].close()
         self._kept = None
 
-    def _encoding(self) -> Encoder:
-        if self._encoder is None:
-            raise InvalidParameter("rows in files are read by a schema: give the model one (schema=…).")
-        return self._encoder
-
-
-def is_on_disk(n: int, schema: Schema, memory: int | str) -> bool:
-    """Whether n encoded rows are more than is kept in memory: public."""
-    return n * Encoder(schema).bytes_per_row > bytes_of(memory) // KEPT
-
-
-def rows_of_block(memory: int, encoder: Encoder) -> int:
-    """Rows of a block, from public numbers."""
-    return max(_FEWEST_ROWS, min(memory // _BLOCK // encoder.bytes_per_row, _MOST_ROWS))
-
 
 class _RawTables:
     """Tables as they were read, if all of them are small: then files are read once, whatever is asked before a fit."""
@@ -241,20 +199,3 @@ class _RawTables:
             self._kept[number] = tables
         else:
             self._kept.clear()
-
-
-def bytes_of(memory: int | str) -> int:
-    """A number of bytes, given as such or as text.
-
-    Examples
-    --------
-    >>> bytes_of("1.5 GB"), bytes_of("512MiB")
-    (1500000000, 536870912)
-    """
-    found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([A-Za-z]*)\s*", str(memory))
-    if isinstance(memory, bool) or found is None or found[2].upper() not in _UNITS:
-        raise InvalidParameter(f"memory must be a number of bytes such as '1 GB' or '512 MB', got {memory!r}.")
-    size = float(found[1]) * _UNITS[found[2].upper()]
-    if not 10**6 <= size < 2**60:
-        raise InvalidParameter(f"memory must be at least 1 MB, got {memory!r}.")
-    return int(size)
