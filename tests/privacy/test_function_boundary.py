@@ -286,8 +286,8 @@ def test_code_that_treats_places_differently_is_replaced_by_one_row_at_a_time():
         if function != parts.gradient:
             return compiled
 
-        def uneven(w, clip, rows):
-            return np.asarray(compiled(w, clip, rows)) * (1.0 + 2.0**-52 * rows[-1, -1])  # in the last place
+        def uneven(w, clip, x, y, weight):
+            return np.asarray(compiled(w, clip, x, y, weight)) * (1.0 + 2.0**-52 * weight[-1])  # in the last place
 
         return uneven
 
@@ -297,15 +297,13 @@ def test_code_that_treats_places_differently_is_replaced_by_one_row_at_a_time():
         replaced = sums._alike_everywhere(parts, length)
         rng = np.random.default_rng(0)
         x, y, weight = rng.normal(size=(length, P)), rng.normal(size=length), rng.uniform(size=length)
-        rows = np.column_stack([x, y, weight])
-        total = np.asarray(replaced(loss.start_point, CLIP, rows))
-        np.testing.assert_allclose(total, even(loss.start_point, CLIP, rows), rtol=1e-12)
+        total = np.asarray(replaced(loss.start_point, CLIP, x, y, weight))
+        np.testing.assert_allclose(total, even(loss.start_point, CLIP, x, y, weight), rtol=1e-12)
         row, added = rng.normal(size=P), []
         for place in (0, 30, length - 1):
             here = np.where(np.arange(length)[:, None] == place, row, x)
             chosen = (np.arange(length) == place).astype(float)
-            packed = np.column_stack([here, np.zeros(length), chosen])
-            added.append(np.asarray(replaced(loss.start_point, CLIP, packed)))
+            added.append(np.asarray(replaced(loss.start_point, CLIP, here, np.zeros(length), chosen)))
     assert added[0].any()
     np.testing.assert_array_equal(added[0], added[1])
     np.testing.assert_array_equal(added[0], added[2])

@@ -1,4 +1,4 @@
-"""Losses that are functions of one row: clipped gradients by JAX, at most 1024 rows at a time."""
+"""Losses that are functions of one row: clipped gradients by JAX, at most 2048 rows at a time."""
 
 import functools
 import math
@@ -66,8 +66,8 @@ class FunctionObjective(Objective):
         clip = self.loss.clip if bound is None else bound / self.problem.weight_bound
         compiled = self._compiled(block)
         length = compiled.length(expected)
-        gradient = compiled.gradient(length)
-        return self._sum(block, length, lambda rows: gradient(w, clip, rows), w.size)
+        gradient = compiled.gradient(length, _kind_of(block))
+        return self._sum(block, length, lambda *rows: gradient(w, clip, *rows), w.size)
 
     def difference_sum(
         self, block: Block, chosen: Indices, w: Array, anchor: Array, bound: float, pool: Executor,
@@ -81,25 +81,25 @@ class FunctionObjective(Objective):
             return np.zeros(w.size)
         compiled = self._compiled(block)
         return self._sum(
-            block.take(chosen), compiled.length(None), lambda rows: compiled.difference(w, anchor, clip, rows), w.size
+            block.take(chosen), compiled.length(None), lambda *rows: compiled.difference(w, anchor, clip, *rows), w.size
         )  # fmt: skip
 
     def risk_sum(self, block: Block, w: Array) -> float:
         """Σ f; a row whose loss is not finite counts as zero."""
         compiled = self._compiled(block)
-        return float(self._sum(block, compiled.length(None), lambda rows: compiled.risk(w, rows), 1)[0])
+        return float(self._sum(block, compiled.length(None), lambda *rows: compiled.risk(w, *rows), 1)[0])
 
     def gradient_rounding(self, setting: Setting, norm: float) -> float:
         """Unknown: no search for an exact minimum may rest on it."""
         return np.inf
 
-    def _sum(self, block: Block, length: int, part: Callable[[Array], Any], size: int) -> Array:
+    def _sum(self, block: Block, length: int, part: Callable[..., Any], size: int) -> Array:
         """What all calls add up to, by pairs; a few run at the same time where there are processors for it."""
 
         def parts() -> Iterator[Array]:
             started: deque[Any] = deque()
             for rows in _calls(block, length):
-                started.append(part(rows))  # not waited for
+                started.append(part(*rows))  # not waited for
                 if len(started) > _AT_ONCE:
                     yield np.asarray(started.popleft())
             yield from map(np.asarray, started or [np.zeros(size)])
@@ -108,18 +108,24 @@ class FunctionObjective(Objective):
             return np.asarray(add_up(parts()))
 
 
-def _calls(block: Block, length: int) -> Iterator[Array]:
-    """The rows of every call, each followed by its target and its weight; what is missing in the last has weight 0."""
-    width = block.table.shape[1]
+def _kind_of(block: Block) -> Any:
+    """What its entries are handed over as: float32 is not converted here, compiled code is faster at it."""
+    return np.float32 if block.table.dtype == np.float32 else np.float64
+
+
+def _calls(block: Block, length: int) -> Iterator[tuple[Any, Array, Array]]:
+    """Rows, targets and weights of every call; what is missing in the last has weight 0."""
     for first in range(0, len(block), length):
         rows = slice(first, first + length)
-        table, weight = block.table[rows], block.weight[rows]
-        packed = np.zeros((length, width + 2))
-        packed[: weight.size, :width] = table.toarray() if sparse.issparse(table) else table
-        packed[: weight.size, width], packed[: weight.size, width + 1] = block.target[rows], weight
-        if not weight.all():
-            packed[: weight.size][weight == 0.0] = 0.0  # a row that is ignored may hold anything
-        yield packed
+        table, n_rows = block.table[rows], block.weight[rows].size
+        x = np.zeros((length, table.shape[1]), _kind_of(block))
+        target, weight = np.zeros(length), np.zeros(length)
+        x[:n_rows] = table.toarray() if sparse.issparse(table) else table
+        target[:n_rows], weight[:n_rows] = block.target[rows], block.weight[rows]
+        ignored = weight[:n_rows] == 0.0
+        if ignored.any():
+            x[:n_rows][ignored] = target[:n_rows][ignored] = 0.0  # a row that is ignored may hold anything
+        yield x, target, weight
 
 
 class _Compiled:
@@ -131,7 +137,7 @@ class _Compiled:
         unit = _ROWS * _n_groups(most)
         self._most = max(_ROWS, most // unit * unit)
         parts = _Parts(loss, width)
-        self._parts, self._gradients = parts, dict[int, Any]()
+        self._parts, self._gradients = parts, dict[Any, Any]()
         self.difference = _one_by_one(parts, parts.difference)
         self.risk = jax_modules().jit(parts.risk)
 
@@ -144,16 +150,16 @@ class _Compiled:
         unit = _ROWS * _n_groups(likely / n_calls)
         return min(self._most, math.ceil(likely / n_calls / unit) * unit)
 
-    def gradient(self, length: int) -> Any:
-        """The sum of clipped gradients for calls of this length."""
-        if length not in self._gradients:
+    def gradient(self, length: int, kind: Any) -> Any:
+        """The sum of clipped gradients for calls of this length, with rows of this kind of numbers."""
+        if (length, kind) not in self._gradients:
             parts = self._parts
             with in_float64():
                 large = parts.traced.n_alone > _LARGE
-                self._gradients[length] = (
-                    _one_by_one(parts, parts.gradient) if large else _alike_everywhere(parts, length)
+                self._gradients[length, kind] = (
+                    _one_by_one(parts, parts.gradient) if large else _alike_everywhere(parts, length, kind)
                 )
-        return self._gradients[length]
+        return self._gradients[length, kind]
 
 
 @functools.lru_cache(maxsize=16)
@@ -162,7 +168,7 @@ def _compiled(loss: FunctionLoss, width: int) -> _Compiled:
 
 
 class _Parts:
-    """What the rows of one call add, as JAX functions of a point or two, a clip, and packed rows."""
+    """What the rows of one call add, as JAX functions of a point or two, a clip, rows, targets and weights."""
 
     def __init__(self, loss: FunctionLoss, width: int) -> None:
         self.jax, self.loss, self.width = jax_modules(), loss, width
@@ -170,16 +176,14 @@ class _Parts:
         self.ghosts = {layer.leaf: place for place, layer in enumerate(self.traced.layers)}
         self.size = loss.start_point.size
 
-    def _unpacked(self, rows: Any) -> tuple[Any, Any, Any]:
-        """Rows, targets and weights."""
-        y = rows[:, self.width]
-        target = y.astype(self.jax.numpy.int32) if self.loss.n_classes else y
-        return rows[:, : self.width], target, rows[:, self.width + 1]
+    def _given(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Rows and targets as the function takes them."""
+        return x.astype(np.float64), y.astype(np.int32) if self.loss.n_classes else y
 
-    def gradient(self, w: Any, clip: Any, rows: Any) -> Any:
+    def gradient(self, w: Any, clip: Any, x: Any, y: Any, weight: Any) -> Any:
         """Σ weight · clipped ∇f(w, z): of linear layers without the gradient of any one row."""
         jnp = self.jax.numpy
-        x, y, weight = self._unpacked(rows)
+        x, y = self._given(x, y)
         whole, vectors, deltas = self._row_gradients(w, x, y)
         squares = []
         for place in range(len(self.loss.leaves)):
@@ -204,19 +208,19 @@ class _Parts:
                 out.append(_summed_products(jnp, factor[:, None], kept_rows).ravel())
         return jnp.concatenate(out)
 
-    def difference(self, w: Any, anchor: Any, bound: Any, rows: Any) -> Any:
+    def difference(self, w: Any, anchor: Any, bound: Any, x: Any, y: Any, weight: Any) -> Any:
         """Σ weight · clipped [clipped ∇f(w, z) − clipped ∇f(anchor, z)]."""
         jnp = self.jax.numpy
-        x, y, weight = self._unpacked(rows)
+        x, y = self._given(x, y)
         moved = self._clipped_rows(w, x, y) - self._clipped_rows(anchor, x, y)
         square = jnp.sum(moved * moved, axis=1)
         factor = weight * _shortening(jnp, square, bound, self.size)
         return factor @ jnp.where((factor != 0.0)[:, None], moved, 0.0)
 
-    def risk(self, w: Any, rows: Any) -> Any:
+    def risk(self, w: Any, x: Any, y: Any, weight: Any) -> Any:
         """Σ weight · f(w, z)."""
         jax, jnp = self.jax, self.jax.numpy
-        x, y, weight = self._unpacked(rows)
+        x, y = self._given(x, y)
         taps = [jnp.zeros(shape) for shape in self.traced.tap_shapes()]
         leaves = self.loss.arrays(w)
         values = jax.vmap(lambda row, target: self.traced.evaluate(leaves, row, target, taps)[0])(x, y)
@@ -314,20 +318,19 @@ def _shortening(jnp: Any, square: Any, bound: Any, size: int) -> Any:
     return jnp.where(jnp.isfinite(square), limit / jnp.maximum(norm, limit), 0.0)
 
 
-def _alike_everywhere(parts: _Parts, length: int) -> Any:
+def _alike_everywhere(parts: _Parts, length: int, kind: Any = np.float64) -> Any:
     """The compiled sum of gradients, if what a made-up row adds is the same to the last bit in any place of a call.
 
     Otherwise one that takes rows one at a time: slower, and alike by construction.
     """
     compiled = parts.jax.jit(parts.gradient)
-    made_up = np.random.default_rng(0).uniform(-1.0, 1.0, (length, parts.width + 2))
-    made_up[:, parts.width :] = 0.0
+    made_up = np.random.default_rng(0).uniform(-1.0, 1.0, (length, parts.width)).astype(kind)
     added = []
     tried = {0, 1, length // 2 - 1, length // 2, *range(length - _ROWS, length)}  # code for the last rows may differ
     for place in sorted(place for place in tried if place >= 0):
-        rows = made_up.copy()
-        rows[place] = (*np.linspace(-1.0, 1.0, parts.width), 0.0, 1.0)
-        added.append(np.asarray(compiled(parts.loss.start_point, parts.loss.clip, rows)))
+        x, weight = made_up.copy(), np.zeros(length)
+        x[place], weight[place] = np.linspace(-1.0, 1.0, parts.width), 1.0
+        added.append(np.asarray(compiled(parts.loss.start_point, parts.loss.clip, x, np.zeros(length), weight)))
     alike = all(np.array_equal(other, added[0]) for other in added)
     return compiled if alike else _one_by_one(parts, parts.gradient)
 
@@ -337,11 +340,11 @@ def _one_by_one(parts: _Parts, part: Callable[..., Any]) -> Any:
     jax = parts.jax
 
     def total(*arguments: Any) -> Any:
-        *fixed, rows = arguments
+        *fixed, x, y, weight = arguments
 
         def step(so_far: Any, row: Any) -> Any:
-            return so_far + part(*fixed, row[None]), None
+            return so_far + part(*fixed, *(given[None] for given in row)), None
 
-        return jax.lax.scan(step, jax.numpy.zeros(parts.size), rows)[0]
+        return jax.lax.scan(step, jax.numpy.zeros(parts.size), (x, y, weight))[0]
 
     return jax.jit(total)
