@@ -66,7 +66,28 @@ def broken(w, x, y):
     return jnp.sum(jnp.sqrt(x[0] * outputs(w, x))) * jnp.exp(w["scale"] * x[1]) + jnp.log(x[2]) * w["scale"] * y
 
 
-FUNCTIONS = {"network": network, "steep": steep, "amplified": amplified, "broken": broken}
+_traces = []
+
+
+@jax.custom_vjp
+def shifty(z):
+    """A derivative of one's own, with another factor whenever it is traced."""
+    return z
+
+
+def _shifty_slope(_, slope):
+    _traces.append(slope)
+    return (1e3 * len(_traces) * slope,)
+
+
+shifty.defvjp(lambda z: (z, None), _shifty_slope)
+
+
+def lying(w, x, y):
+    return jnp.square(jnp.sum(jnp.tanh(shifty(outputs(w, x)))) * w["scale"] - y)
+
+
+FUNCTIONS = {"network": network, "steep": steep, "amplified": amplified, "broken": broken, "lying": lying}
 
 
 def problem_of(function=network, clipping="flat", clip=CLIP, weight_bound=WEIGHT_BOUND):
@@ -230,6 +251,14 @@ def test_the_function_is_called_with_shapes_alone_and_not_again_for_other_rows()
     calls = len(seen)
     minimize(problem, table.X + 1.0, -table.y, guarantee=GUARANTEE, solver=DPGD(n_steps=2))
     assert len(seen) == calls
+
+
+def test_a_derivative_of_ones_own_is_called_with_shapes_alone():
+    _traces.clear()
+    sums._compiled.cache_clear()
+    assert gradient_sum(problem_of(lying), np.ones((3, P)), np.ones(3)).any()
+    assert _traces
+    assert all(isinstance(slope, jax.core.Tracer) for slope in _traces)
 
 
 def gated(w, x, y):
