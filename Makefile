@@ -65,6 +65,7 @@ bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/filter.py
 	$(BIN)/python benchmarks/sgd.py
 	$(BIN)/python benchmarks/nonconvex.py
+	$(BIN)/python benchmarks/adam_steps.py
 	$(BIN)/python benchmarks/support.py
 	$(BIN)/python benchmarks/regression.py
 	$(BIN)/python benchmarks/auto.py cells

@@ -22,7 +22,7 @@ from dperm.validation import count, finite, positive
 # Default T: from the start to the end, noise alone moves the sums on a row's way by about this much, all layers
 # together, if every number in them is ±1.
 _WANDERED = 10.0
-_FEWEST_STEPS = 100
+_FEWEST_STEPS = 20
 # Where the passes allow fewer, so many steps are taken all the same, with fewer rows each.
 _STEPS_AT_LEAST = 300
 # Default sampling rate: so many rows that the noise multiplier is about the first. If that takes too many passes, fewer
