@@ -29,6 +29,8 @@ from dperm import (
     DPSGD,
     DPSVRG,
     L2,
+    RRPSGD,
+    BassilySGD,
     Classes,
     DPNewton,
     DPObjective,
@@ -160,7 +162,8 @@ def a_problem_for(solver):
 
 
 @pytest.mark.parametrize(("solver", "cls"), CUT_SOLVERS)
-def test_a_fit_without_noise_does_not_depend_on_where_rows_are_and_how_they_are_cut(solver, cls):
+def test_a_fit_without_noise_does_not_depend_on_where_rows_are_and_how_they_are_cut(solver, cls, monkeypatch):
+    monkeypatch.setattr(DPNewton, "noiseless_steps", 10)  # of 100, which take long on a cluster
     problem, solver = a_problem_for(solver), with_few_steps(solver)
     if is_sampled(solver, problem):
         pytest.skip("another cut draws other batches: see the sampled steps below")
@@ -204,7 +207,10 @@ def test_steps_over_several_blocks_are_the_compiled_steps_over_one(problem, nois
     np.testing.assert_allclose(answers[1], answers[0], rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("solver", ["dp-sgd", "dp-svrg", "dp-katyusha", "bassily-sgd", "rrpsgd"])
+# Two of them would take 10 000 steps where there is no noise.
+@pytest.mark.parametrize(
+    "solver", ["dp-sgd", "dp-svrg", "dp-katyusha", BassilySGD(n_steps=500), RRPSGD(n_steps=500)], ids=str
+)
 def test_sampled_solvers_run_over_several_blocks_and_come_to_the_same_optimum(solver):
     problem = Problem(Logistic(), L2(0.5))
     one, other = (fitted(problem, source, solver).w for source in (ArraySource(*numbers()), CutSource(*numbers())))

@@ -306,7 +306,8 @@ def test_a_table_of_ten_thousand_columns_in_parquet_is_fitted(tmp_path, capsys):
     public = tmp_path / "wide.toml"
     blocks = "\n".join(f"[columns.{name}]\nrange = [0, 1]" for name in names)
     public.write_text(f'[target]\ncolumn = "rich"\nclasses = ["no", "yes"]\n{blocks}\n')
-    assert fit(tmp_path / "wide.parquet", public, tmp_path / "m.json", "--solver", "kifer-objective") == 0
+    # A solver whose cost is not predicted: a verdict plans forty times to say how many rows would do.
+    assert fit(tmp_path / "wide.parquet", public, tmp_path / "m.json", "--solver", "rrpsgd") == 0
     assert load_model(tmp_path / "m.json").privacy_.row_norm == 100.0
     capsys.readouterr()
 

@@ -85,7 +85,7 @@ def test_a_sensitivity_smaller_by_five_percent_would_be_exceeded(loss, intercept
         s * 0.1 * steer + t * math.sqrt(0.99) * carry for s in (1, -1) for t in (1, -1)
     ]
     targets = np.linspace(*loss.target_range, 5) if loss.n_outputs == 1 else np.arange(loss.n_outputs, dtype=float)
-    sizes = np.concatenate([np.linspace(0.1, 6, 50), [20, 100, 500]])
+    sizes = np.concatenate([np.linspace(0.1, 6, 20), [20, 100, 500]])
     width = P + int(intercept)
     steers = [np.eye(width)[0]] + ([np.eye(width)[0] + np.eye(width)[-1]] if intercept else [])
     points = [
