@@ -218,8 +218,8 @@ def test_the_paper_noise_is_never_for_release(solver):
     problem = first_taken_by(solver)
     if not has_published_noise(solver):  # no formula was ever given for it
         with pytest.raises(UnsupportedProblem, match="noise='certified', or a method that has some: dp-gd, dp-svrg, "):
-            FitOptions(problem, guarantee=GUARANTEE, solver=solver, noise="paper").plan(2000, P)
+            FitOptions(problem, guarantee=GUARANTEE, solver=solver, noise="paper").plan(100, P)
         return
-    fit = FitOptions(problem, guarantee=GUARANTEE, solver=solver, noise="paper").plan(2000, P)
+    fit = FitOptions(problem, guarantee=GUARANTEE, solver=solver, noise="paper").plan(100, P)
     assert not fit.statement.for_release
     assert fit.calibrated.noise_multiplier > 0

@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 from dperm import (
+    DPGD,
     Amount,
     Classes,
     Guarantee,
@@ -105,7 +106,7 @@ def test_the_intercept_is_in_the_units_of_the_margin_whatever_the_row_norm(row_n
     np.testing.assert_allclose(linear.predict(np.zeros((1, 2))), [1.0], rtol=1e-6)
     classes = np.repeat([0, 1, 2], [N // 2, N // 4, N - N // 2 - N // 4])
     softmax = PrivateLogisticRegression(
-        classes=[0, 1, 2], domain=L2Ball(50.0), solver="dp-gd", **more
+        classes=[0, 1, 2], domain=L2Ball(50.0), solver=DPGD(n_steps=1000), **more
     ).fit(X, classes)  # fmt: skip
     np.testing.assert_allclose(softmax.predict_proba(np.zeros((1, 2)))[0], [0.5, 0.25, 0.25], rtol=1e-3)
 
