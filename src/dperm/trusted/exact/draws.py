@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 from itertools import count
+from math import ceil, floor
 
 from dperm.trusted.exact.digits import WIDTH, Number, Uniform, Word
 
@@ -121,8 +122,14 @@ def _density_ends(bits: int) -> list[tuple[Fraction, Fraction]]:
     low, high = sorted(partial[-2:])
     parts = []
     for j in count():
-        parts.append((low ** (j * j), high ** (j * j)))
+        parts.append(_on_grid(low ** (j * j), high ** (j * j), bits + 32))
         # The terms fall by more than half from one to the next.
         if j > 1 and 2 * high ** ((j + 1) ** 2) < Fraction(1, 2**bits):
             return parts
     raise AssertionError
+
+
+def _on_grid(low: Fraction, high: Fraction, bits: int) -> tuple[Fraction, Fraction]:
+    """Both ends moved outwards to multiples of 2^−bits: fractions of other denominators add up slowly."""
+    unit = 2**bits
+    return Fraction(floor(low * unit), unit), Fraction(ceil(high * unit), unit)
