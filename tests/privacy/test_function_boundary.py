@@ -306,6 +306,18 @@ def test_a_difference_that_a_row_adds_is_the_same_in_any_place():
         np.testing.assert_array_equal(difference_sum(problem, X, y, w, 0.1), alone)
 
 
+def test_no_more_than_1024_rows_are_added_up_one_after_another():
+    """The padding for rounding counts on it. Sums of the halves, each in a call of its own, are the same to the bit."""
+    problem, rng = problem_of(clip=50.0), np.random.default_rng(0)
+    X, y, w = rng.normal(size=(2048, P)), rng.normal(size=2048), problem.loss.start_point + 0.2
+    for total in (
+        lambda rows: gradient_sum(problem, X[rows], y[rows]),
+        lambda rows: difference_sum(problem, X[rows], y[rows], w, 10.0),
+    ):
+        halves = total(slice(0, 1024)) + total(slice(1024, 2048))
+        np.testing.assert_array_equal(total(slice(0, 2048)), halves)
+
+
 def test_code_that_treats_places_differently_is_replaced_by_one_row_at_a_time():
     loss, length = problem_of(gated).loss, 64
     parts = sums._Parts(loss, P)

@@ -292,7 +292,9 @@ def _summed_products(jnp: Any, left: Any, right: Any) -> Any:
     if grouped[0] == 1:
         return left.T @ right
     left, right = left.reshape(*grouped, left.shape[1]), right.reshape(*grouped, right.shape[1])
-    return jnp.sum(jnp.einsum("gri,gro->gio", left, right), axis=0)
+    # The compiler must not make one long sum of it again.
+    sums = jax_modules().lax.optimization_barrier(jnp.einsum("gri,gro->gio", left, right))
+    return jnp.sum(sums, axis=0)
 
 
 def _room(size: int) -> float:
@@ -336,15 +338,19 @@ def _alike_everywhere(parts: _Parts, length: int, kind: Any = np.float64) -> Any
 
 
 def _one_by_one(parts: _Parts, part: Callable[..., Any]) -> Any:
-    """The compiled sum of what single rows add."""
+    """The compiled sum of what single rows add: one after the other within groups, then over the groups."""
     jax = parts.jax
 
     def total(*arguments: Any) -> Any:
         *fixed, x, y, weight = arguments
+        groups = tuple(given.reshape(_n_groups(len(x)), -1, *given.shape[1:]) for given in (x, y, weight))
 
         def step(so_far: Any, row: Any) -> Any:
             return so_far + part(*fixed, *(given[None] for given in row)), None
 
-        return jax.lax.scan(step, jax.numpy.zeros(parts.size), (x, y, weight))[0]
+        def group_sum(rows: Any) -> Any:
+            return jax.lax.scan(step, jax.numpy.zeros(parts.size), rows)[0]
+
+        return jax.numpy.sum(jax.lax.map(group_sum, groups), axis=0)
 
     return jax.jit(total)
