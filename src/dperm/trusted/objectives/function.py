@@ -192,7 +192,7 @@ class _Parts:
                 vectors[ghost], deltas[ghost] = _normal(jnp, vectors[ghost]), _normal(jnp, deltas[ghost])
                 squares.append(_square(jnp, vectors[ghost]) * _square(jnp, deltas[ghost]))
             else:
-                squares.append(jnp.sum(jnp.square(whole[place]).reshape(len(x), -1), axis=1))
+                squares.append(_square(jnp, whole[place]))
         out = []
         for place, factor in enumerate(self._factors(squares, clip, weight)):
             kept = factor != 0.0
@@ -203,8 +203,7 @@ class _Parts:
                 left, right = (delta, vector) if self.traced.layers[ghost].transposed else (vector, delta)
                 out.append(_summed_products(jnp, left, right).ravel())
             else:
-                whole_rows = whole[place].reshape(len(x), -1)
-                kept_rows = jnp.where(kept[:, None], whole_rows, 0.0)
+                kept_rows = jnp.where(kept[:, None], whole[place], 0.0)
                 out.append(_summed_products(jnp, factor[:, None], kept_rows).ravel())
         return jnp.concatenate(out)
 
@@ -213,8 +212,7 @@ class _Parts:
         jnp = self.jax.numpy
         x, y = self._given(x, y)
         moved = self._clipped_rows(w, x, y) - self._clipped_rows(anchor, x, y)
-        square = jnp.sum(moved * moved, axis=1)
-        factor = weight * _shortening(jnp, square, bound, self.size)
+        factor = weight * _shortening(jnp, _square(jnp, moved), bound, self.size)
         return factor @ jnp.where((factor != 0.0)[:, None], moved, 0.0)
 
     def risk(self, w: Any, x: Any, y: Any, weight: Any) -> Any:
@@ -228,7 +226,7 @@ class _Parts:
         return jnp.sum(jnp.where(counted, weight * values, 0.0))[None]
 
     def _row_gradients(self, w: Any, x: Any, y: Any, ghosts: bool = True) -> tuple[dict[int, Any], Any, Any]:
-        """Every row's gradient in the arrays that are no linear layer's; the vectors and δ of those that are."""
+        """Every row's gradient in the arrays that are no linear layer's, flat; the vectors and δ of those that are."""
         jax, jnp = self.jax, self.jax.numpy
         leaves, taps = self.loss.arrays(w), [jnp.zeros(shape) for shape in self.traced.tap_shapes()]
         own = {place: leaf for place, leaf in enumerate(leaves) if not (ghosts and place in self.ghosts)}
@@ -239,15 +237,14 @@ class _Parts:
 
         slopes = jax.vmap(jax.grad(value, argnums=(0, 1), has_aux=True), in_axes=(None, None, 0, 0))
         (whole, deltas), vectors = slopes(own, taps, x, y)
-        return whole, vectors, deltas
+        return {place: part.reshape(len(x), -1) for place, part in whole.items()}, vectors, deltas
 
     def _clipped_rows(self, w: Any, x: Any, y: Any) -> Any:
         """Every row's clipped gradient; zeros where it is not finite."""
         jnp = self.jax.numpy
         whole, _, _ = self._row_gradients(w, x, y, ghosts=False)
-        rows = [whole[place].reshape(len(x), -1) for place in range(len(self.loss.leaves))]
-        squares = [jnp.sum(part * part, axis=1) for part in rows]
-        factors = self._factors(squares, self.loss.clip, jnp.ones(len(x)))
+        rows = [whole[place] for place in range(len(self.loss.leaves))]
+        factors = self._factors([_square(jnp, part) for part in rows], self.loss.clip, jnp.ones(len(x)))
         clipped = [
             jnp.where((factor != 0.0)[:, None], factor[:, None] * part, 0.0)
             for factor, part in zip(factors, rows, strict=True)
@@ -287,11 +284,10 @@ def _n_groups(rows: float) -> int:
 
 def _summed_products(jnp: Any, left: Any, right: Any) -> Any:
     """Σ left_i ⊗ right_i over the rows of a call: within groups of equal length, then over the groups."""
-    n_rows = len(left)
-    grouped = (_n_groups(n_rows), -1)
-    if grouped[0] == 1:
+    n_groups = _n_groups(len(left))
+    if n_groups == 1:
         return left.T @ right
-    left, right = left.reshape(*grouped, left.shape[1]), right.reshape(*grouped, right.shape[1])
+    left, right = left.reshape(n_groups, -1, left.shape[1]), right.reshape(n_groups, -1, right.shape[1])
     # The compiler must not make one long sum of it again.
     sums = jax_modules().lax.optimization_barrier(jnp.einsum("gri,gro->gio", left, right))
     return jnp.sum(sums, axis=0)
