@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.accounting.events import Event, Gaussian, PoissonSampledGaussian
+from dperm.accounting.events import Event, Gaussian, PoissonSampledGaussian, Pure
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.setting import Setting, summation_slack
+from dperm.mechanisms.setting import Setting, TableFacts, summation_slack
 from dperm.validation import finite, positive
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Query(ABC):
-    """A mechanism: a frozen dataclass, one file each, with a function that answers it in trusted/answers/.
+class Mechanism(ABC):
+    """What may be released: a frozen dataclass, one file each, that owns its sensitivity and its event.
 
     `noise_multiplier` is always the noise's scale over the sensitivity under the setting's adjacency. Gaussian
     events want it relative to one record's contribution and apply the adjacency themselves, so
@@ -25,48 +25,30 @@ class Query(ABC):
 
     Attributes
     ----------
-    setting : Setting
+    setting : TableFacts
         The public facts that the mechanism rests on.
     distribution : str
         How the noise is distributed: a word for the privacy statement.
-    sampling_rate : float
-        Every row is in a batch with this probability.
     n_steps : int
         How many steps, planned beforehand, one answer takes.
-    n_points : int
-        At how many released points it is asked.
-    takes_step_size : bool
-        Whether it is asked with a step size, which is public.
     """
 
-    setting: Setting
+    setting: TableFacts
 
     # Without annotations, so that they are no fields; a mechanism that makes one a field without a default of its own
     # declares it with `field()`.
     distribution = "Gaussian"
-    sampling_rate = 1.0
     n_steps = 1
-    n_points = 1
-    takes_step_size = False
-
-    @property
-    def point_sizes(self) -> tuple[int, ...]:
-        """How many numbers each point has: as many as there are coefficients, unless a mechanism says otherwise."""
-        return (self.setting.constants.dimension,) * self.n_points
 
     @property
     @abstractmethod
     def sensitivity(self) -> float:
         """How far what is hidden moves between adjacent tables, given the batch, in the norm that the noise is for."""
 
-    def sensitivity_at(self, *points: Array) -> float:
-        """The same at released points: at most `sensitivity`."""
-        return self.sensitivity
-
     @property
     def gradients_per_row(self) -> float:
         """Expected number of gradients that the answer takes of every row; infinite where that is not public."""
-        return 1.0
+        return 0.0
 
     @abstractmethod
     def event(self, noise_multiplier: float) -> Event:
@@ -85,6 +67,43 @@ class Query(ABC):
         return None
 
 
+@dataclass(frozen=True)
+class Query(Mechanism):
+    """What a solver may ask of the oracle about a problem; a function in trusted/answers/ answers it.
+
+    Attributes
+    ----------
+    setting : Setting
+        The problem's constants, the public n and the adjacency.
+    sampling_rate : float
+        Every row is in a batch with this probability.
+    n_points : int
+        At how many released points it is asked.
+    takes_step_size : bool
+        Whether it is asked with a step size, which is public.
+    """
+
+    setting: Setting
+
+    sampling_rate = 1.0
+    n_points = 1
+    takes_step_size = False
+
+    @property
+    def point_sizes(self) -> tuple[int, ...]:
+        """How many numbers each point has: as many as there are coefficients, unless a mechanism says otherwise."""
+        return (self.setting.constants.dimension,) * self.n_points
+
+    def sensitivity_at(self, *points: Array) -> float:
+        """The sensitivity at released points: at most `sensitivity`."""
+        return self.sensitivity
+
+    @property
+    def gradients_per_row(self) -> float:
+        """One, unless a mechanism says otherwise."""
+        return 1.0
+
+
 def check_sampling_rate(rate: float) -> None:
     """Refuse degenerate sampling: q = 0 would look like no privacy cost."""
     if not 0.0 < finite("sampling_rate", rate) <= 1.0:
@@ -95,6 +114,15 @@ def sampled_gaussian(setting: Setting, rate: float, noise_multiplier: float) -> 
     """A Gaussian release over a Poisson sample, with the multiplier relative to one record."""
     per_record = positive("noise multiplier", noise_multiplier) * setting.adjacency.records_moved
     return Gaussian(per_record) if rate == 1.0 else PoissonSampledGaussian(rate, per_record)
+
+
+def whole_change(mechanism: Mechanism, noise_multiplier: float) -> Event:
+    """A release whose sensitivity is the whole change between adjacent tables, with Gaussian or Laplace noise."""
+    positive("noise multiplier", noise_multiplier)
+    if mechanism.distribution == "Laplace":
+        return Pure(1.0 / noise_multiplier * (1.0 + 1e-15))
+    # Events want the noise relative to one record, and double it under replace_one; the sensitivity has that in it.
+    return Gaussian(noise_multiplier * mechanism.setting.adjacency.records_moved)
 
 
 # What an exact minimisation can be relied on to solve within its steps (trusted/minimiser.py).

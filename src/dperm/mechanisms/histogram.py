@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.events import Event, Gaussian, Pure
+from dperm.accounting.events import Event
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.base import Query
+from dperm.mechanisms.base import Query, whole_change
 from dperm.mechanisms.setting import Setting
 from dperm.validation import one_of, positive
 
@@ -63,10 +63,7 @@ class HistogramQuery(Query):
 
     def event(self, noise_multiplier: float) -> Event:
         """What the counts cost."""
-        if self.distribution == "Laplace":
-            return Pure(1.0 / noise_multiplier * (1.0 + 1e-15))
-        # Events want the noise relative to one record, and double it under replace_one; the sensitivity has that in it.
-        return Gaussian(noise_multiplier * self.setting.adjacency.records_moved)
+        return whole_change(self, noise_multiplier)
 
 
 def histogram_scale(guarantee: Guarantee) -> float:

@@ -8,6 +8,7 @@ from dperm.accounting.events import Composed, Event, NotPrivate, Repeated
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import InvalidParameter
 from dperm.mechanisms import HistogramQuery, Query, RangeQuery
+from dperm.mechanisms.base import Mechanism
 from dperm.validation import count, positive
 
 # A solver's own frozen dataclass of what it decided.
@@ -26,14 +27,14 @@ def check_steps(n_steps: float) -> None:
 
 
 @dataclass(frozen=True)
-class PlannedQuery:
-    """A query, how often it may be asked, and its noise relative to the plan's noise multiplier.
+class Planned:
+    """A mechanism, how often it may be asked, and its noise relative to the plan's noise multiplier.
 
     With `fixed` the noise is settled before the plan is calibrated: `relative_noise` is the multiplier itself, and the
-    query is asked once.
+    mechanism is asked once.
     """
 
-    query: Query
+    query: Mechanism
     count: int = 1
     relative_noise: float = 1.0
     fixed: bool = False
@@ -53,6 +54,13 @@ class PlannedQuery:
         """The privacy cost of all answers."""
         one = self.query.event(self.multiplier(noise_multiplier))
         return one if self.fixed else Repeated(one, self.count)
+
+
+@dataclass(frozen=True)
+class PlannedQuery(Planned):
+    """A query that a solver will ask."""
+
+    query: Query
 
 
 @dataclass(frozen=True)
@@ -125,8 +133,26 @@ class Plan(Generic[SettingsT]):
         return CalibratedPlan(self, noise_multiplier)
 
 
+class WithNoise:
+    """A plan with its noise: the scale of what is added to each of its answers."""
+
+    noise_multiplier: float | None
+    # Whether noise is for the largest sensitivity wherever a question is asked.
+    constant: bool = False
+
+    def sigma(self, item: Planned, sensitivity: float | None = None) -> float:
+        """Scale of a planned query's noise (a Gaussian's is its σ): at this sensitivity, or at its largest."""
+        if self.noise_multiplier is None:
+            return 0.0
+        moved = item.query.sensitivity if sensitivity is None else sensitivity
+        sigma = item.multiplier(self.noise_multiplier) * moved
+        if not (sigma > 0.0 and math.isfinite(sigma)):
+            raise InvalidParameter("the noise of a query is not a positive finite number; the bounds are degenerate.")
+        return sigma
+
+
 @dataclass(frozen=True)
-class CalibratedPlan:
+class CalibratedPlan(WithNoise):
     """A plan with its noise. `noise_multiplier` None is the explicit way to run without noise or privacy.
 
     With `constant` full gradients have the noise for their largest sensitivity wherever they are asked for, as
@@ -141,16 +167,6 @@ class CalibratedPlan:
         """Zero or NaN is never a way to say "no noise"."""
         if self.noise_multiplier is not None:
             positive("noise multiplier", self.noise_multiplier)
-
-    def sigma(self, item: PlannedQuery, sensitivity: float | None = None) -> float:
-        """Scale of a planned query's noise (a Gaussian's is its σ): at this sensitivity, or at its largest."""
-        if self.noise_multiplier is None:
-            return 0.0
-        moved = item.query.sensitivity if sensitivity is None else sensitivity
-        sigma = item.multiplier(self.noise_multiplier) * moved
-        if not (sigma > 0.0 and math.isfinite(sigma)):
-            raise InvalidParameter("the noise of a query is not a positive finite number; the bounds are degenerate.")
-        return sigma
 
     def event(self) -> Event:
         """The accounting event of what runs."""

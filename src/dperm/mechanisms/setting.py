@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
 from dperm.mechanisms.sigmoid_width import sigmoid, sigmoid_width
@@ -9,6 +10,28 @@ from dperm.problem import Constants
 
 # Rows of one block of a table (trusted/block.py): more are cut into several, whose sums are added up by pairs.
 MOST_ROWS = 2**24
+
+
+class TableFacts(Protocol):
+    """The public facts about a table that every mechanism rests on."""
+
+    @property
+    def n(self) -> int:
+        """The public number of rows."""
+        ...
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Which two tables cannot be told apart."""
+        ...
+
+
+@dataclass(frozen=True)
+class PublicTable:
+    """The facts about a table of which nothing is minimised: sums over its rows need no more."""
+
+    n: int
+    adjacency: Adjacency
 
 
 def summation_block(n: int) -> int:

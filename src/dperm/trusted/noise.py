@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dperm.accounting.events import Event, NotPrivate
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
+from dperm.mechanisms.plan import Planned, WithNoise
 from dperm.trusted.exact.radial import add_radial
 from dperm.trusted.exact.rounding import add_gaussian, add_laplace
 from dperm.trusted.exact.selection import exponential_choice, laplace_choice
@@ -32,16 +32,16 @@ class Noise:
 
     Parameters
     ----------
-    item : PlannedQuery
+    item : Planned
         The query, how often it may be asked, and its noise relative to the plan's.
-    calibrated : CalibratedPlan
+    calibrated : WithNoise
         Has the plan's noise multiplier; None there is the explicit way to run without noise or privacy.
     randomness : Randomness
         Where noise is drawn.
     """
 
-    item: PlannedQuery
-    calibrated: CalibratedPlan
+    item: Planned
+    calibrated: WithNoise
     randomness: "Randomness"
 
     # Each turns a vector of exact numbers, in place, into what may be released, given a scale and a stream of random

@@ -1,0 +1,120 @@
+"""The statement of a release that is not one fit: sums over rows, or several parts under one guarantee."""
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from dperm.accounting.composition import delta_of, epsilon_of
+from dperm.accounting.events import Event
+from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.printable import one_line
+from dperm.validation import count, finite
+
+
+@dataclass(frozen=True)
+class JointStatement:
+    """What a privacy engineer signs for everything that was released together. Every number is public.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The guarantee, of all parts together.
+    certified_epsilon, certified_delta : float
+        What the accountant proves: ε at this δ, and δ at this ε.
+    adjacency : str
+        Which two tables cannot be told apart.
+    n : int
+        The public number of rows.
+    parts : tuple of str
+        What was released, a phrase each.
+    seeded : bool
+        Whether the noise can be computed again from a seed.
+    caveats : tuple of str
+        What keeps the result from being released.
+    generator : str
+        What drew the random numbers.
+    """
+
+    epsilon: float
+    delta: float
+    certified_epsilon: float
+    certified_delta: float
+    adjacency: str
+    n: int
+    parts: tuple[str, ...]
+    seeded: bool
+    caveats: tuple[str, ...]
+    generator: str
+
+    @classmethod
+    def of(
+        cls,
+        event: Event,
+        guarantee: Guarantee,
+        adjacency: Adjacency,
+        n: int,
+        parts: tuple[str, ...],
+        *,
+        generator: str,
+        seeded: bool = False,
+        caveats: tuple[str, ...] = (),
+    ) -> "JointStatement":
+        """The statement of an event; the seed is a caveat by itself.
+
+        Parameters
+        ----------
+        event : Event
+            All that ran.
+        guarantee : Guarantee
+            What is promised of it.
+        adjacency, n, parts, generator, seeded, caveats
+            As of the class.
+        """
+        if seeded:
+            caveats = (*caveats, "the noise came from a seed")
+        return cls(
+            guarantee.epsilon, guarantee.delta, epsilon_of(event, guarantee.delta, adjacency),
+            delta_of(event, guarantee.epsilon, adjacency), adjacency.value, n, parts, seeded, caveats, generator,
+        )  # fmt: skip
+
+    @property
+    def for_release(self) -> bool:
+        """Whether the guarantee covers publishing it."""
+        return not self.caveats
+
+    def __str__(self) -> str:
+        """A few lines for a person."""
+        promise = f"(ε = {self.epsilon:g}, δ = {self.delta:g})-differential privacy, adjacency {self.adjacency}"
+        key = "from a seed" if self.seeded else "keyed by the operating system"
+        release = "FOR RELEASE" if self.for_release else "NOT FOR RELEASE: " + "; ".join(self.caveats)
+        lines = [f"promised:   {promise}"]
+        lines += [f"{'released:' if not place else '':<12}{part}" for place, part in enumerate(self.parts)]
+        lines += [
+            f"accounted:  ε = {self.certified_epsilon:.6g} at δ = {self.delta:g}, for all of it together",
+            f"public:     n = {self.n}, and every parameter",
+            f"randomness: {self.generator} {key}, exact to the last bit; {release}",
+        ]
+        return "\n".join(one_line(line) for line in lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self) | {"parts": list(self.parts), "caveats": list(self.caveats)}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "JointStatement":
+        """Read what `to_dict` wrote; raises ValueError, KeyError or TypeError if it is something else."""
+        if set(content) != {field.name for field in fields(cls)}:
+            raise ValueError("a statement has other keys")
+        Guarantee(content["epsilon"], content["delta"])
+        Adjacency.parse(content["adjacency"])
+        count("n", content["n"])
+        for name in ("certified_epsilon", "certified_delta"):
+            finite(name, content[name])
+        for name in ("parts", "caveats"):
+            if not isinstance(content[name], list) or not all(isinstance(text, str) for text in content[name]):
+                raise TypeError(name)
+        if not isinstance(content["seeded"], bool) or not isinstance(content["generator"], str):
+            raise TypeError("seeded, generator")
+        if math.isnan(content["certified_epsilon"]):
+            raise ValueError("certified_epsilon")
+        return cls(**content | {"parts": tuple(content["parts"]), "caveats": tuple(content["caveats"])})
