@@ -24,6 +24,12 @@ IMPORTS = {
     },
     "planning.minimize": {"sources": {"source_of"}},
     "planning.statement": {"noise": {"GENERATOR"}},
+    # Release sums: what rows add goes in, and noisy sums come out of the tally.
+    "planning.sums": {
+        "noise": {"GENERATOR", "Randomness"},
+        "sources.base": {"check_row_count"},
+        "tally": {"Tally"},
+    },
     # Check what is fitted, and encode what is predicted or scored on the caller's own rows.
     "estimators.base": {
         "sources": {"Source", "is_streamed", "source_of"},
