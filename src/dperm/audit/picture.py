@@ -8,8 +8,8 @@ import numpy as np
 from dperm.accounting.attack import true_positive_rates
 from dperm.audit.result import Attack, AuditResult, rounded_down
 from dperm.errors import InvalidParameter
+from dperm.pictures.canvas import offscreen
 from dperm.planning.fit_plan import FitPlan
-from dperm.studies.drawing import pyplot
 
 _BLUE, _RED, _GREY = "#0b4f8a", "#a40e0e", "#4a4a4a"
 
@@ -27,7 +27,7 @@ def draw_audit(result: AuditResult, plan: FitPlan) -> bytes:
     ranked = [attack for attack in result.attacks if attack.roc]
     if not ranked:
         raise InvalidParameter("a picture needs the black box or the low bits among the attacks.")
-    plt = pyplot()
+    plt = offscreen()
     wrong = np.concatenate([np.linspace(0.0, 0.05, 26), np.linspace(0.06, 1.0, 95)])
     allowed = np.array(true_positive_rates(plan.event, plan.setting.adjacency, wrong.tolist()))
     figure, axes = plt.subplots(figsize=(6.4, 6.4))

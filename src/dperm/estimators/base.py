@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
+from dperm.estimators.pictured import Pictured
 from dperm.planning.fit_plan import FitPlan, Release, check_releasable
 from dperm.planning.options import FitOptions, IsSlow, check_schema
 from dperm.problem import Problem
 from dperm.progress import ProgressBar
 from dperm.release.content import content_of
-from dperm.release.parameters import parameters_to_dict
+from dperm.release.parameters import parameters_from_dict, parameters_to_dict
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Amount, Classes, Schema
 from dperm.solvers import Solver
@@ -54,7 +55,7 @@ def n_scores(n_classes: int) -> int:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
     """Parameters and steps common to all estimators; see a concrete one for their meaning.
 
     A new model is a small dataclass: its own parameters as fields, `kind`, `title`, its problem, its prediction, and
@@ -157,12 +158,16 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         >>> PrivateLogisticRegression(epsilon=1.0).plan(n=200_000, n_features=54).solver.name
         'dp-objective'
         """
+        return self._options_with(n).plan(n, n_features, is_slow)
+
+    def _options_with(self, n: int | None) -> FitOptions:
+        """What a fit is asked to do, if this is not another n than the declared one."""
         options = self.options()
         if n is not None and options.declared_n not in (None, n):
             raise InvalidParameter(
                 f"n = {options.declared_n} is declared already, and n = {n} was given: leave one out."
             )
-        return options.plan(n, n_features, is_slow)
+        return options
 
     def fit(
         self, X: Any, y: Any = None, *, plan: FitPlan | None = None, save: Callable[[Self], object] | None = None
@@ -276,6 +281,26 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def from_description(cls, values: dict[str, Any], n_outputs: int) -> dict[str, Any]:
         """Parameters with which the same fit is planned, from those of a file and the number of its scores."""
         return values
+
+    def as_asked(self) -> Self:
+        """A fresh estimator with the parameters of the fit, from a file as well: it plans what ran.
+
+        Its solver is the one that ran, whether it was named or chosen.
+        """
+        check_is_fitted(self, "privacy_")
+        if self.privacy_.noise != "certified":
+            raise InvalidParameter("the noise of the fit is not certified, so that the fit is not planned again.")
+        if self.parameters_ is None:
+            raise InvalidParameter("the fit cannot be planned again: the model does not describe it in plain data.")
+        labels = list(getattr(self, "classes_", ()))
+        parameters = self.from_description(parameters_from_dict(self.parameters_), n_scores(len(labels)))
+        schema = parameters.pop("schema", self.schema_)
+        if labels and schema is None:
+            parameters["classes"] = np.asarray(labels).tolist()
+        statement = self.privacy_
+        return type(self)(
+            statement.epsilon, statement.delta, adjacency=statement.adjacency, schema=schema, **parameters
+        )  # fmt: skip
 
     def diagnose(self, X: Any, y: Any = None) -> Any:
         """Linear models can be diagnosed."""

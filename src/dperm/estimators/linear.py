@@ -1,7 +1,7 @@
 """A generalized linear model: a penalty, bounded rows, coefficients."""
 
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -50,6 +50,9 @@ class PrivateGLM(PrivateEstimator):
 
     coef_: Array = field(init=False)
     intercept_: Any = field(init=False)
+
+    # What the sum of entries times coefficients is called in pictures.
+    score_words: ClassVar[str] = "score"
 
     @property
     def _bounded_norm(self) -> float:

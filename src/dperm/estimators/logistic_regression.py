@@ -81,6 +81,7 @@ class PrivateLogisticRegression(LinearClassifier):
 
     kind = "logistic"
     title = "logistic regression"
+    score_words = "log odds"
 
     def _loss(self, n_classes: int) -> Loss:
         return Logistic() if n_classes == 2 else Softmax(n_classes)

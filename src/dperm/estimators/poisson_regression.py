@@ -57,6 +57,7 @@ class PrivatePoissonRegression(LinearRegressor):
 
     kind = "poisson"
     title = "Poisson regression"
+    score_words = "logarithm of the rate"
     prediction = "The prediction is e to the power of: the intercept plus every entry times its coefficient."
 
     def _check_schema(self, schema: Schema) -> None:

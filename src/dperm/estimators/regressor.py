@@ -97,6 +97,7 @@ class LinearRegressor(Regressor, PrivateGLM):
     ⟨coef, x⟩ + intercept.
     """
 
+    score_words: ClassVar[str] = "prediction"
     # How the report says what a prediction is.
     prediction: ClassVar[str] = (
         "The prediction is the sum of the entries times their coefficients, and of the intercept."

@@ -1,7 +1,7 @@
 """A fit that is planned, and what comes out when it runs."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -135,6 +135,25 @@ class FitPlan:
     def __str__(self) -> str:
         """The statement, and the verdict."""
         return f"{self.privacy}\nverdict:    {self.verdict}"
+
+    def plot_risk_of_epsilon(self, epsilons: Iterable[float] | None = None, ax: Any = None) -> Any:
+        """Draw what more or less privacy is expected to cost, all else equal; it needs matplotlib.
+
+        Parameters
+        ----------
+        epsilons : iterable of float, optional
+            Where, besides the plan's own ε.
+        ax : Axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        Axes
+        """
+        from dperm.pictures.risk import plot_risk_of_epsilon
+        from dperm.planning.outlook import risk_of_epsilon
+
+        return plot_risk_of_epsilon(risk_of_epsilon(self.options, self.setting.n, self.n_features, epsilons), ax)
 
     def check_budget(self, budget: Budget | None) -> None:
         """Raise `BudgetExceeded` if the budget has no room for the fit now; the ledger is only read."""

@@ -2,26 +2,13 @@
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from dperm.accounting.guarantee import Guarantee
-from dperm.mechanisms.setting import Setting
-from dperm.planning.auto import predictions
-from dperm.problem import Problem
-from dperm.solvers import Solver
-from dperm.solvers.expected import risk_at_zero
+from dperm.planning.costs import costs_at, why_unknown
 
 if TYPE_CHECKING:
     from dperm.planning.fit_plan import FitPlan
-
-# Predictions are within a factor of about five of what was measured (solvers/expected.py). So noise that is predicted
-# to cost less than a fifth of predicting nothing very likely leaves a useful model; between that and all of it nobody
-# knows; beyond it the prediction would have to be wrong for the model to be of any use.
-_OFF_BY = 5.0
 
 # Beyond this ε hardly anything is promised, so that it is no advice; and nobody collects more rows than this.
 _LARGEST_ADVISED_EPSILON, _MOST_ADVISED_ROWS = 10.0, 10**10
@@ -99,52 +86,27 @@ def verdict_of(plan: "FitPlan") -> Verdict:
     options, guarantee = plan.options, plan.options.guarantee
     if options.noise is None or guarantee is None:
         return Verdict("exact")
-    if options.noise != "certified" or options.accountant != "pld":
-        return Verdict("unknown", why_unknown="there are predictions for certified noise by the accountant pld only")
-    if not plan.setting.constants.n_outputs:
-        return Verdict("unknown", why_unknown="what noise costs a function's model is not known beforehand")
+    why = why_unknown(options, plan.setting)
+    if why is not None:
+        return Verdict("unknown", why_unknown=why)
     now = (float(plan.setting.n), guarantee.epsilon)
-    noise, nothing = _costs(plan, plan.solver, *now)
-    if not math.isfinite(noise):
+    costs = costs_at(options, plan.n_features, *now, plan.solver)
+    if costs.word == "unknown":
         return Verdict("unknown", why_unknown=f"{plan.solver.name} does not predict what its noise costs")
-    if _OFF_BY * noise < nothing:
-        return Verdict("useful", noise, nothing)
+    if costs.word == "useful":
+        return Verdict("useful", *costs)
     n = _useful_from(plan, now[0], _MOST_ADVISED_ROWS, lambda n: (n, now[1]))
     epsilon = _useful_from(plan, now[1], _LARGEST_ADVISED_EPSILON, lambda epsilon: (now[0], epsilon))
-    word = "hopeless" if noise >= nothing else "doubtful"
-    return Verdict(word, noise, nothing, None if n is None else math.ceil(n), epsilon)
-
-
-def _public(plan: "FitPlan", n: float, epsilon: float) -> tuple[Problem, Setting, Guarantee]:
-    """What a plan with another n and another ε would rest on, its penalty and its encoding included."""
-    guarantee = Guarantee(epsilon, plan.statement.delta)
-    facts = replace(plan.options, n=math.ceil(n), guarantee=guarantee).facts(None, plan.n_features)
-    return facts.problem, facts.setting, facts.left or guarantee
-
-
-def _costs(plan: "FitPlan", solver: Solver, n: float, epsilon: float) -> tuple[float, float]:
-    """What noise and what predicting nothing is expected to cost; what a float cannot hold is no prediction."""
-    with np.errstate(all="ignore"), suppress(ArithmeticError, ValueError):
-        _, setting, guarantee = _public(plan, n, epsilon)
-        if solver.refusal_at(setting, guarantee) is None:
-            noise, nothing = solver.expected_risk(setting, guarantee), risk_at_zero(setting, guarantee)
-            if noise >= 0.0 and nothing > 0.0:
-                return noise, nothing
-    return math.inf, 1.0
+    return Verdict(costs.word, *costs, None if n is None else math.ceil(n), epsilon)
 
 
 def _useful_from(
     plan: "FitPlan", now: float, most: float, numbers: Callable[[float], tuple[float, float]]
 ) -> float | None:
-    """About the least number above `now` at which the plan's solver is useful, or the one that "auto" takes there."""
+    """About the least number above `now` at which the solver that was asked for, or that "auto" takes, is useful."""
 
     def is_useful(number: float) -> bool:
-        solver = plan.solver
-        if plan.options.solver == "auto":
-            ranked = predictions(*_public(plan, *numbers(number)))
-            solver = ranked[0].solver if ranked else solver
-        noise, nothing = _costs(plan, solver, *numbers(number))
-        return _OFF_BY * noise < nothing
+        return costs_at(plan.options, plan.n_features, *numbers(number)).word == "useful"
 
     return _first(is_useful, now, most)
 

@@ -9,11 +9,9 @@ import numpy as np
 
 from dperm.accounting.events import event_to_list
 from dperm.errors import DpermError, NotInstalled
-from dperm.estimators.base import PrivateEstimator, n_scores
-from dperm.estimators.registry import models
+from dperm.estimators.base import PrivateEstimator
 from dperm.planning.fit_plan import FitPlan, Release
 from dperm.release.finding import Finding
-from dperm.release.parameters import parameters_from_dict
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Schema
 from dperm.version import __version__
@@ -53,15 +51,7 @@ def derived(content: dict[str, Any], model: PrivateEstimator) -> list[Finding]:
 def _compared(content: dict[str, Any], model: PrivateEstimator) -> Finding:
     """Whether one of the plans that there can be has these events and this statement."""
     statement, released = model.privacy_, model.schema_
-    parameters = parameters_from_dict(content["fit"])
-    n_outputs = n_scores(len(content["classes"] or ()))
-    parameters = models()[content["kind"]].from_description(parameters, n_outputs)
-    declared = parameters.pop("schema", released)
-    if content["classes"] is not None and declared is None:
-        parameters["classes"] = content["classes"]
-    again = models()[content["kind"]](
-        statement.epsilon, statement.delta, adjacency=statement.adjacency, schema=declared, **parameters,
-    )  # fmt: skip
+    again = model.as_asked()
     plans = again.options().plans_with_noise(statement.noise_multiplier, statement.n, statement.n_features)
     wrong = "noise"
     for plan in plans:

@@ -15,6 +15,7 @@ from dperm.accounting.guarantee import Guarantee
 from dperm.datasets.covertype import Covertype, load_covertype
 from dperm.errors import DpermError, InvalidParameter
 from dperm.files import make_folder, write_whole
+from dperm.pictures.canvas import offscreen
 from dperm.planning.minimize import minimize
 from dperm.printable import one_line
 from dperm.problem import Problem
@@ -22,7 +23,6 @@ from dperm.problem.losses import Logistic
 from dperm.problem.regularizers import L2
 from dperm.progress import ProgressBar
 from dperm.release.statement import PrivacyStatement
-from dperm.studies.drawing import pyplot
 from dperm.studies.reference import logistic_optimum, single_release_risk
 from dperm.unsafe import empirical_risk
 
@@ -69,7 +69,7 @@ def run_demo(output: Path, console: Console, n_train: int = 200_000) -> Path:
     if not FEWEST_ROWS <= n_train <= MOST_ROWS:
         raise InvalidParameter(f"the demo takes {FEWEST_ROWS} to {MOST_ROWS} training rows, got {n_train}.")
     make_folder(output)
-    pyplot()  # where it is missing, this fails now and not after a minute
+    offscreen()  # where it is missing, this fails now and not after a minute
     data = load_covertype(n_train)
     problem = Problem(Logistic(), L2(STRENGTH))
     console.print(f"Covertype: {n_train} rows of {data.X.shape[1]} columns, class 2 against the rest, λ = {STRENGTH}")
@@ -135,7 +135,7 @@ def _table(lines: list[Line]) -> Table:
 
 
 def _draw(lines: list[Line], best_accuracy: float, path: Path) -> Path:
-    plt = pyplot()
+    plt = offscreen()
     epsilons = [line.epsilon for line in lines]
     figure, (risk, accuracy) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     spread = ([line.excess - line.lowest for line in lines], [line.highest - line.excess for line in lines])

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 from rich.console import Console
 
 from dperm.files import make_folder, write_whole
+from dperm.pictures.canvas import offscreen
 from dperm.printable import one_line
 from dperm.problem.tracing import jax_modules
-from dperm.studies.drawing import pyplot
 from dperm.studies.reproduce import figures, nonconvex, privacy, tables
 from dperm.studies.reproduce.lab import Lab, Measurement
 from dperm.studies.reproduce.page import template, write_page
@@ -57,7 +57,7 @@ def reproduce(names: Sequence[str], output: Path, console: Console, quick: bool 
         The page, if all studies were asked for.
     """
     make_folder(output)
-    pyplot()  # where one of these is missing, this fails now and not after an hour
+    offscreen()  # where one of these is missing, this fails now and not after an hour
     if "nonconvex" in names:
         jax_modules()
     if set(names) == set(STUDIES):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.studies.drawing import pyplot
+from dperm.pictures.canvas import offscreen
 
 STYLES: tuple[dict[str, Any], ...] = (
     {"color": "black", "linestyle": "-", "marker": "o"},
@@ -60,7 +60,7 @@ class Bounded:
 
 def draw_panels(title: str, panels: Sequence[Panel], n_columns: int) -> bytes:
     """Two bands, as printed and certified, each against time and against gradients; one column for every ε."""
-    plt = pyplot()
+    plt = offscreen()
     figure = plt.figure(figsize=(max(9.0, 4.3 * n_columns), 15), layout="constrained")
     figure.suptitle(title)
     names = list(dict.fromkeys(panel.name for panel in panels))
@@ -91,7 +91,7 @@ def _draw_curves(axes: Any, panel: Panel, quantity: str) -> None:
 
 def draw_trends(title: str, rows: Sequence[Sequence[tuple[str, str, Sequence[Trend]]]]) -> bytes:
     """Excess risk against n, ε and p, one row of panels for every kind of noise."""
-    plt = pyplot()
+    plt = offscreen()
     figure, axes = plt.subplots(
         len(rows), len(rows[0]), figsize=(5.2 * len(rows[0]), 5.2 * len(rows)), layout="constrained", squeeze=False,
         sharey="row",
@@ -115,7 +115,7 @@ def draw_trends(title: str, rows: Sequence[Sequence[tuple[str, str, Sequence[Tre
 
 def draw_bounded(title: str, rows: Sequence[Sequence[tuple[str, str, Sequence[Bounded]]]]) -> bytes:
     """Squared gradient norms against n and ε with solid lines, their bounds dashed; every line is named at its end."""
-    plt = pyplot()
+    plt = offscreen()
     figure, axes = plt.subplots(
         len(rows), len(rows[0]), figsize=(6.6 * len(rows[0]), 5.4 * len(rows)), layout="constrained", squeeze=False,
         sharey="row",
@@ -157,7 +157,7 @@ def _name_ends(axis: Any, curves: Sequence[Bounded]) -> None:
 
 def draw_scatter(title: str, groups: Sequence[tuple[str, Sequence[float], Sequence[float]]], nominal: float) -> bytes:
     """Certified δ against the constant that Theorem 4.1 would need, one marker for every group."""
-    plt = pyplot()
+    plt = offscreen()
     figure, axes = plt.subplots(figsize=(9, 6.5), layout="constrained")
     for (label, x, y), style in zip(groups, STYLES, strict=False):
         axes.plot(x, y, label=label, markersize=7, fillstyle="none", **{**style, "linestyle": "none"})

@@ -1,0 +1,43 @@
+"""How far a coefficient is drawn to be uncertain: the one place where the bars of all pictures come from."""
+
+from typing import Any, NamedTuple
+
+from dperm.pictures.entries import Array, coefficients_of
+
+# Bars and bands reach this many standard deviations of the noise.
+DEVIATIONS = 2.0
+
+
+class Bars(NamedTuple):
+    """The ends of the bars of all coefficients, in the shape of the coefficients, and what they mean."""
+
+    low: Array
+    high: Array
+    meaning: str
+
+
+def bars_of(model: Any) -> Bars | None:
+    """The bars of a fitted linear model's coefficients; None where nothing bounds the noise of one.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted linear model, or one from a file.
+    """
+    coef, reach = coefficients_of(model), noise_reach(model)
+    if reach is None:
+        return None
+    return Bars(coef - reach, coef + reach, "bars: two standard deviations of the privacy noise, at most")
+
+
+def noise_reach(model: Any) -> float | None:
+    """Two standard deviations of the noise of one coefficient, or of any sum of them with weights of norm 1."""
+    noise = model.privacy_.coefficient_noise
+    return None if noise is None else DEVIATIONS * noise
+
+
+def no_bars(model: Any) -> str:
+    """Why there are none."""
+    if model.privacy_.noise == "none":
+        return "no bars: no noise was added"
+    return "no bars: for this way of fitting no bound on the noise of one coefficient is known"

@@ -1,0 +1,78 @@
+"""What more or less privacy would cost: the predictions of a fit at other ε, with everything else as it is."""
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dperm.accounting.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON, Guarantee
+from dperm.errors import InvalidParameter, UnsupportedProblem
+from dperm.pictures.risk import RiskCurve
+from dperm.planning.costs import OFF_BY, costs_at, why_unknown
+
+if TYPE_CHECKING:
+    from dperm.planning.options import FitOptions
+
+# Points of the curve, the fit's own ε besides; and the ε that it reaches to at least.
+_POINTS, _LOW, _HIGH = 13, 0.03, 10.0
+
+
+def risk_of_epsilon(
+    options: "FitOptions", n: int | None, n_features: int | None, epsilons: Iterable[float] | None = None
+) -> RiskCurve:
+    """What noise is expected to cost at several ε; nothing is calibrated and no row is read.
+
+    Parameters
+    ----------
+    options : FitOptions
+        What is asked for; its ε is varied.
+    n, n_features : int or None
+        Shape of the table; a schema may know both.
+    epsilons : iterable of float, optional
+        Where, besides the fit's own ε. By default 13 numbers, from a tenth of it or less to three times it or more.
+
+    Raises
+    ------
+    UnsupportedProblem
+        If there are no predictions of such fits.
+    """
+    if options.noise is None or options.guarantee is None:
+        raise UnsupportedProblem("a fit without noise costs nothing at any ε, so there is nothing to draw.")
+    facts = options.facts(n, n_features)
+    why = why_unknown(options, facts.setting)
+    if why is not None:
+        raise UnsupportedProblem(f"what noise costs cannot be drawn: {why}.")
+    epsilon, delta = options.guarantee.epsilon, options.guarantee.delta
+    asked = sorted({epsilon, *(_around(epsilon) if epsilons is None else _checked(epsilons, delta))})
+    if len(asked) < 2:
+        raise InvalidParameter("epsilons must hold another number than the fit's own ε.")
+    costs = [costs_at(options, facts.n_features, facts.setting.n, each) for each in asked]
+    if not any(math.isfinite(cost.noise) for cost in costs):
+        raise UnsupportedProblem("what noise costs cannot be drawn: at none of these ε is there a prediction.")
+    return RiskCurve(
+        epsilons=tuple(asked),
+        noise_costs=tuple(cost.noise for cost in costs),
+        nothing_costs=tuple(cost.nothing for cost in costs),
+        words=tuple(cost.word for cost in costs),
+        off_by=OFF_BY,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=str(facts.setting.adjacency),
+        n=facts.setting.n,
+        n_features=facts.n_features,
+        solver=options.solver if isinstance(options.solver, str) else options.solver.name,
+    )
+
+
+def _around(epsilon: float) -> list[float]:
+    low, high = max(min(_LOW, epsilon / 10.0), SMALLEST_EPSILON), min(max(_HIGH, 3.0 * epsilon), LARGEST_EPSILON)
+    return [float(each) for each in np.geomspace(low, high, _POINTS)]
+
+
+def _checked(epsilons: Iterable[float], delta: float) -> list[float]:
+    try:
+        numbers = [float(each) for each in epsilons]
+    except (TypeError, ValueError):
+        raise InvalidParameter("epsilons must be a list of numbers.") from None
+    return [Guarantee(each, delta).epsilon for each in numbers]
