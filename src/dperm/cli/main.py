@@ -23,6 +23,7 @@ COMMANDS = {
     "verify": ("release:verify", "Derive the guarantee of a model file again and check its statement."),
     "audit": ("audit:audit", "Attack a fit: lower bounds on ε beside the promise."),
     "report": ("release:report", "Write one HTML page about a model file, to read, print and sign."),
+    "plot": ("plot:plot", "Draw a model file: its coefficients, effects, attackers, or the cost of privacy."),
     "solvers": ("solvers:solvers", "List the solvers, each with its row of the paper's comparison tables."),
     "demo": ("studies:demo", "Private logistic regression on the bundled Covertype data."),
     "reproduce": ("studies:reproduce", "Measure a figure or a table of the paper again."),

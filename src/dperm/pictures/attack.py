@@ -54,13 +54,10 @@ def plot_attack(model: Any, ax: Any = None) -> Any:
     )  # fmt: skip
     axes.set_title(
         f"At 1 % false alarms an attacker catches at most {_percent_up(right)}\n{promise(statement)}",
-        fontsize="medium", loc="left",
+        fontsize="medium", loc="left", color="black" if statement.for_release else RED,
     )  # fmt: skip
     axes.legend(loc="lower right", frameon=False)
     bare(axes)
-    if not statement.for_release:
-        axes.title.set_color(RED)
-        axes._left_title.set_color(RED)
     return axes
 
 

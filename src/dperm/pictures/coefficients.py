@@ -1,5 +1,6 @@
 """The coefficients of a linear model as dots, grouped by the columns of the schema."""
 
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,10 +47,12 @@ def plot_coefficients(model: Any, ax: Any = None, largest: int = 20) -> Any:
     for place, ((title, meaning), axes) in enumerate(zip(titles, panels.flat, strict=False)):
         _panel(axes, lines, coef[place], None if bars is None else Bars(bars.low[place], bars.high[place], ""))
         axes.set_xlabel("coefficient")
-        axes.set_title(as_label(title, 30), fontsize="medium")
         if len(titles) == 1:
-            axes.set_title(f"{as_label(meaning, 90)}\n{of_all}{promise(model.privacy_)}", fontsize="medium", loc="left")
+            words = "\n".join(wrap(as_label(meaning, 160), 72))
+            axes.set_title(f"{words}\n{of_all}{promise(model.privacy_)}", fontsize="medium", loc="left")
             axes.set_xlabel(f"coefficient\n{no_bars(model) if bars is None else bars.meaning}")
+        else:
+            axes.set_title(as_label(title, 30), fontsize="medium")
         if place % _PANELS_IN_A_ROW and ax is None:
             axes.tick_params(labelleft=False)
     if len(titles) == 1:
@@ -103,7 +106,7 @@ def _panel(axes: Any, lines: list[Line], values: Array, bars: Bars | None) -> No
     drawn = [(height, line.place) for height, line in enumerate(lines) if line.place is not None]
     heights, places = np.array(drawn).T if drawn else np.zeros((2, 0), dtype=int)
     shown = values[places]
-    axes.axvline(0.0, color=GREY, linewidth=0.8, zorder=0)
+    axes.axvline(0.0, color=GREY, linewidth=0.8, zorder=1)
     sure = np.ones(places.size, dtype=bool)
     if bars is not None:
         low, high = bars.low[places], bars.high[places]

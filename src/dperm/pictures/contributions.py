@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from dperm.errors import InvalidParameter
-from dperm.pictures.entries import Array, Group, coefficients_of, groups
+from dperm.pictures.canvas import COLOURS
+from dperm.pictures.entries import Array, Group, coefficients_of, groups, score_titles
 from dperm.schema import Bins, Category, Column, Number, Schema
 
 # Points of a curve within a bin, and how far open bins are drawn, beside the distance between the outer edges.
@@ -50,10 +51,14 @@ class Contribution:
     entries: Array
 
     @property
+    def values(self) -> Array:
+        """All that the column can add, one row per score."""
+        return np.concatenate([self.curve, self.entries], axis=1)
+
+    @property
     def span(self) -> float:
         """By how much the column can move a score: of all scores the most."""
-        values = np.concatenate([self.curve, self.entries], axis=1)
-        return float((values.max(axis=1) - values.min(axis=1)).max())
+        return float(np.ptp(self.values, axis=1).max())
 
 
 def contributions(model: Any) -> list[Contribution]:
@@ -75,6 +80,20 @@ def contribution(model: Any, column: object) -> Contribution:
     if not isinstance(column, str) or column not in schema.columns:
         raise InvalidParameter(f"the schema has no column {column!r}; it has {', '.join(map(repr, schema.columns))}.")
     return next(found for found in contributions(model) if found.column == column)
+
+
+def most_moving(found: list[Contribution], largest: int) -> list[Contribution]:
+    """As many of them, in their order: those that can move a score the most."""
+    ranked = np.argsort([-each.span for each in found], kind="stable")[:largest]
+    return [found[place] for place in sorted(ranked)]
+
+
+def scores_moved(model: Any, found: list[Contribution]) -> list[tuple[int, str]]:
+    """The scores that are drawn, by place and name: all, or as many as can be told apart, those that move the most."""
+    titles = [title for title, _ in score_titles(model)]
+    values = np.concatenate([each.values for each in found], axis=1)
+    ranked = np.argsort(-np.ptp(values, axis=1), kind="stable")[: len(COLOURS)]
+    return [(int(place), titles[place]) for place in sorted(ranked)]
 
 
 def schema_of(model: Any) -> Schema:

@@ -8,12 +8,12 @@ import numpy as np
 from dperm.errors import InvalidParameter
 from dperm.pictures.bars import noise_reach
 from dperm.pictures.canvas import BLUE, COLOURS, DASHES, GREY, MARKERS, as_label, bare, new_axes, promise
-from dperm.pictures.contributions import Contribution, contribution, contributions, schema_of
+from dperm.pictures.contributions import Contribution, contribution, contributions, most_moving, schema_of, scores_moved
 from dperm.pictures.entries import Array, score_titles
 from dperm.validation import count
 
-# More categories than this are not drawn, and more classes cannot be told apart.
-MOST_CATEGORIES, MOST_CLASSES = 14, len(COLOURS)
+# More categories than this are not drawn.
+MOST_CATEGORIES = 16
 _COLUMNS_OF_THE_GRID = 3
 
 
@@ -36,7 +36,7 @@ def plot_effect(model: Any, column: str, ax: Any = None) -> Any:
     effect = contribution(model, column)
     height = 4.0 if effect.numbers.size else 1.8 + 0.26 * min(len(effect.labels), MOST_CATEGORIES)
     axes = new_axes(6.6, height) if ax is None else ax
-    scores = _scores(model, [effect])
+    scores = scores_moved(model, [effect])
     _draw(axes, effect, model, scores)
     adds = f"added to {adds_to(model)}"
     words = f"{_band_words(model)}{_left_out(model, column)}"
@@ -45,9 +45,8 @@ def plot_effect(model: Any, column: str, ax: Any = None) -> Any:
         axes.set_xlabel(f"{as_label(column)}\n{words}")
     else:
         axes.set_xlabel(f"{adds}\n{words}")
-    axes.set_title(f"What {as_label(column)} adds to {adds_to(model)}\n{promise(model.privacy_)}", loc="left")
-    axes.title.set_fontsize("medium")
-    axes._left_title.set_fontsize("medium")
+    title = f"What {as_label(column)} adds to {adds_to(model)}\n{promise(model.privacy_)}"
+    axes.set_title(title, fontsize="medium", loc="left")
     if len(scores) > 1:
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     return axes
@@ -76,7 +75,7 @@ def plot_effects(model: Any, columns: Iterable[str] | None = None, largest: int 
     grid = new_axes(3.9 * wide, 2.7 * tall + 0.9, ncols=wide, nrows=tall, squeeze=False).ravel()
     for unused in grid[len(chosen) :]:
         unused.set_visible(False)
-    scores = _scores(model, chosen)
+    scores = scores_moved(model, chosen)
     for axes, effect in zip(grid, chosen, strict=False):
         _draw(axes, effect, model, scores)
         axes.set_title(as_label(effect.column, 30), fontsize="medium", fontweight="bold")
@@ -105,18 +104,7 @@ def _chosen(model: Any, columns: Iterable[str] | None, largest: int) -> list[Con
         if not chosen:
             raise InvalidParameter("columns must name at least one column.")
         return chosen
-    found = contributions(model)
-    spans = sorted((effect.span for effect in found), reverse=True)
-    least = spans[min(largest, len(spans)) - 1]
-    return [effect for effect in found if effect.span >= least][:largest]
-
-
-def _scores(model: Any, effects: list[Contribution]) -> list[tuple[int, str]]:
-    """Which scores are drawn, by place and name: all, or those that these columns move the most."""
-    titles = [title for title, _ in score_titles(model)]
-    values = np.concatenate([np.concatenate([effect.curve, effect.entries], axis=1) for effect in effects], axis=1)
-    ranked = np.argsort(-np.ptp(values, axis=1), kind="stable")[:MOST_CLASSES]
-    return [(int(place), titles[place]) for place in sorted(ranked)]
+    return most_moving(contributions(model), largest)
 
 
 def _draw(axes: Any, effect: Contribution, model: Any, scores: list[tuple[int, str]]) -> None:
@@ -127,38 +115,49 @@ def _draw(axes: Any, effect: Contribution, model: Any, scores: list[tuple[int, s
 
 
 def _draw_curve(axes: Any, effect: Contribution, reach: float | None, scores: list[tuple[int, str]]) -> None:
-    x = effect.numbers
-    axes.axhline(0.0, color=GREY, linewidth=0.8)
+    x, alone = effect.numbers, len(scores) == 1
     beside = x[-1] + 0.08 * (x[-1] - x[0]) * (1 + np.arange(len(effect.labels)))
+    axes.axhline(0.0, color=GREY, linewidth=0.8)
+    if reach is not None:  # around the one curve; around 0 where many bands would hide each other
+        middle = effect.curve[scores[0][0]] if alone else np.zeros(x.size)
+        far = reach * effect.sizes
+        axes.fill_between(x, middle - far, middle + far, color=BLUE if alone else GREY, alpha=0.18, linewidth=0)
     for order, (place, title) in enumerate(scores):
-        colour, dash = (BLUE, "-") if len(scores) == 1 else (COLOURS[order], DASHES[order])
-        y = effect.curve[place]
-        if reach is not None:
-            far = reach * effect.sizes
-            axes.fill_between(x, y - far, y + far, color=colour, alpha=0.18 if len(scores) == 1 else 0.08, linewidth=0)
-        axes.plot(x, y, color=colour, linestyle=dash, linewidth=1.8, label=as_label(title, 24))
-        for at, value in zip(beside, effect.entries[place], strict=True):
-            axes.errorbar([at], [value], None if reach is None else reach, color=colour, marker=MARKERS[order], ms=5)
-    if effect.knots and len(scores) == 1:
-        at_knots = np.interp(effect.knots, x, effect.curve[scores[0][0]])
-        axes.plot(effect.knots, at_knots, linestyle="", marker="|", markersize=5, color=BLUE)
+        colour, dash = (BLUE, "-") if alone else (COLOURS[order], DASHES[order])
+        axes.plot(x, effect.curve[place], color=colour, linestyle=dash, linewidth=1.8, label=as_label(title, 24))
+        axes.errorbar(
+            beside,
+            effect.entries[place],
+            reach if alone else None,
+            color=colour,
+            linestyle="",
+            marker=MARKERS[order],
+            markersize=5,
+        )
+    # The ends of bins, as ticks at the bottom.
+    axes.plot(
+        effect.knots, np.zeros(len(effect.knots)), transform=axes.get_xaxis_transform(), linestyle="", marker="|",
+        markersize=9, color=GREY,
+    )  # fmt: skip
     for at, label in zip(beside, effect.labels, strict=True):
         axes.annotate(
             as_label(label), (at, 1.0), xycoords=("data", "axes fraction"), ha="center", va="top", rotation=90,
             fontsize="small", color=GREY,
         )  # fmt: skip
+    axes.locator_params(axis="x", nbins=5)
 
 
 def _draw_categories(axes: Any, effect: Contribution, reach: float | None, scores: list[tuple[int, str]]) -> None:
-    kept = _largest_entries(effect.entries)
+    kept, alone = _largest_entries(effect.entries), len(scores) == 1
     heights = np.arange(kept.size)
     axes.axvline(0.0, color=GREY, linewidth=0.8)
+    if reach is not None and not alone:
+        axes.axvspan(-reach, reach, color=GREY, alpha=0.18, linewidth=0)
     for order, (place, title) in enumerate(scores):
-        colour = BLUE if len(scores) == 1 else COLOURS[order]
-        shift = 0.0 if len(scores) == 1 else 0.6 * (order / (len(scores) - 1) - 0.5)
+        shift = 0.0 if alone else 0.6 * (order / (len(scores) - 1) - 0.5)
         axes.errorbar(
-            effect.entries[place, kept], heights + shift, xerr=reach, color=colour, marker=MARKERS[order],
-            markersize=5 if len(scores) == 1 else 4, linestyle="", elinewidth=1.4 if len(scores) == 1 else 0.8,
+            effect.entries[place, kept], heights + shift, xerr=reach if alone else None,
+            color=BLUE if alone else COLOURS[order], marker=MARKERS[order], markersize=5, linestyle="",
             label=as_label(title, 24),
         )  # fmt: skip
     axes.set_yticks(heights, labels=[as_label(effect.labels[place], 22) for place in kept], fontsize="small")
@@ -175,7 +174,7 @@ def _largest_entries(entries: Array) -> Any:
 
 def _same_scale(grid: Any, effects: list[Contribution], reach: float | None) -> None:
     """Contributions on one scale in all panels, along y for numbers and along x for categories."""
-    values = np.concatenate([np.concatenate([e.curve, e.entries], axis=1) for e in effects], axis=1)
+    values = np.concatenate([effect.values for effect in effects], axis=1)
     low, high = min(0.0, values.min()) - (reach or 0.0), max(0.0, values.max()) + (reach or 0.0)
     room = 0.05 * ((high - low) or 1.0)
     for axes, effect in zip(grid, effects, strict=False):
@@ -184,7 +183,8 @@ def _same_scale(grid: Any, effects: list[Contribution], reach: float | None) -> 
 
 def _band_words(model: Any) -> str:
     if noise_reach(model) is not None:
-        return "bands and bars: two standard deviations of the privacy noise, at most"
+        drawn = "bands and bars" if len(score_titles(model)) == 1 else "grey, around 0"
+        return f"{drawn}: two standard deviations of the privacy noise, at most"
     if model.privacy_.noise == "none":
         return "no band: no noise was added"
     return "no band: for this way of fitting no bound on the noise of one coefficient is known"

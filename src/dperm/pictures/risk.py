@@ -52,6 +52,12 @@ class RiskCurve:
     solver: str
 
     @property
+    def known(self) -> list[int]:
+        """The places of the ε at which there is a prediction."""
+        costs = zip(self.noise_costs, self.nothing_costs, strict=True)
+        return [place for place, (noise, nothing) in enumerate(costs) if 0.0 < noise < math.inf > nothing > 0.0]
+
+    @property
     def now(self) -> int:
         """The place of the fit's own ε."""
         return self.epsilons.index(self.epsilon)
@@ -60,11 +66,11 @@ class RiskCurve:
         """What is expected at the fit's own ε."""
         noise, nothing = self.noise_costs[self.now], self.nothing_costs[self.now]
         start = f"At ε = {self.epsilon:g} ({self.adjacency})"
-        if not math.isfinite(noise):
+        if self.now not in self.known:
             return f"{start} nothing is predicted"
         share = noise / nothing
         beside = f"{100.0 * share:.2g} % of" if share < 1.0 else f"{share:.2g} times"
-        return f"{start} noise is expected to add {noise:.2g} to the loss: {beside} what predicting nothing costs"
+        return f"{start} noise is expected to add {noise:.2g} to the mean loss: {beside} what predicting nothing costs"
 
 
 def plot_risk_of_epsilon(curve: RiskCurve, ax: Any = None) -> Any:
@@ -81,20 +87,19 @@ def plot_risk_of_epsilon(curve: RiskCurve, ax: Any = None) -> Any:
     -------
     Axes
     """
-    axes = new_axes(7.2, 4.6) if ax is None else ax
-    epsilons, noise = np.array(curve.epsilons), np.array(curve.noise_costs)
-    known = np.isfinite(noise)
-    epsilons, noise, nothing = epsilons[known], noise[known], np.array(curve.nothing_costs)[known]
+    axes = new_axes(7.2, 4.8) if ax is None else ax
+    epsilons, noise, nothing = (
+        np.array(row)[curve.known] for row in (curve.epsilons, curve.noise_costs, curve.nothing_costs)
+    )
     surely = nothing / curve.off_by
     low, high = 0.5 * min(noise.min(), surely.min()), 3.0 * max(noise.max(), nothing.max())
-    for word, (bottom, top) in {
-        "useful": (low, surely), "doubtful": (surely, nothing), "hopeless": (nothing, high)
-    }.items():  # fmt: skip
+    zones = {"useful": (low, surely), "doubtful": (surely, nothing), "hopeless": (nothing, high)}
+    for word, (bottom, top) in zones.items():
         axes.fill_between(epsilons, bottom, top, color=ZONES[word], linewidth=0, zorder=0)
     axes.plot(epsilons, nothing, color=GREY, linewidth=1.2, linestyle="--", label="predicting nothing")
     axes.plot(epsilons, noise, color=BLUE, linewidth=2, marker="o", markersize=4, label="noise")
     axes.axvline(curve.epsilon, color=GREY, linewidth=0.8, linestyle=":")
-    if known[curve.now]:
+    if curve.now in curve.known:
         axes.plot(
             [curve.epsilon], [curve.noise_costs[curve.now]], color=BLUE, marker="o", markersize=10,
             markerfacecolor="white", markeredgewidth=2, linestyle="", label=f"noise at ε = {curve.epsilon:g}",
@@ -104,10 +109,11 @@ def plot_risk_of_epsilon(curve: RiskCurve, ax: Any = None) -> Any:
     axes.set_ylabel("expected to be added to the mean loss")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     _name_zones(axes, low, float(surely[-1]), float(nothing[-1]), high)
+    in_two_lines = str(curve).replace(": ", ",\n")
     solver = "the best solver" if curve.solver == "auto" else curve.solver
     axes.set_title(
-        f"{curve}\nn = {curve.n}, {curve.n_features} columns, {solver}; estimates, right to a factor of about "
-        f"{curve.off_by:g}",
+        f"{in_two_lines}\nn = {curve.n}, {curve.n_features} columns, {solver}; "
+        f"estimates, right to a factor of about {curve.off_by:g}",
         fontsize="medium", loc="left",
     )  # fmt: skip
     axes.legend(loc="lower left", frameon=False)

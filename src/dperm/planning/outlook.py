@@ -1,6 +1,5 @@
 """What more or less privacy would cost: the predictions of a fit at other ε, with everything else as it is."""
 
-import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -48,9 +47,7 @@ def risk_of_epsilon(
     if len(asked) < 2:
         raise InvalidParameter("epsilons must hold another number than the fit's own ε.")
     costs = [costs_at(options, facts.n_features, facts.setting.n, each) for each in asked]
-    if not any(math.isfinite(cost.noise) for cost in costs):
-        raise UnsupportedProblem("what noise costs cannot be drawn: at none of these ε is there a prediction.")
-    return RiskCurve(
+    curve = RiskCurve(
         epsilons=tuple(asked),
         noise_costs=tuple(cost.noise for cost in costs),
         nothing_costs=tuple(cost.nothing for cost in costs),
@@ -63,6 +60,9 @@ def risk_of_epsilon(
         n_features=facts.n_features,
         solver=options.solver if isinstance(options.solver, str) else options.solver.name,
     )
+    if len(curve.known) < 2:
+        raise UnsupportedProblem(f"what noise costs cannot be drawn: {curve.solver} does not predict it.")
+    return curve
 
 
 def _around(epsilon: float) -> list[float]:

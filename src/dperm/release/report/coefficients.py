@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from dperm.pictures.entries import groups, score_titles
 from dperm.release.content import column_names
-from dperm.schema import Schema
 
 # A plot with more rows than this shows the largest; a table holds them all.
 MOST_ROWS = 60
@@ -90,7 +90,7 @@ def panels(model: Any) -> tuple[list[Panel], Axis]:
     axis = Axis.of(float(coef.min()) - reach, float(coef.max()) + reach)
     digits = _digits(float(np.abs(coef).max()))
     found = []
-    for place, (title, meaning) in enumerate(_titles(model)):
+    for place, (title, meaning) in enumerate(score_titles(model)):
         blocks = tuple(_blocks(model, coef[place], digits))
         rows = tuple(row for block in blocks for row in block.rows)
         shown = _largest(blocks) if len(rows) > MOST_ROWS else blocks
@@ -133,64 +133,17 @@ def _digits(largest: float) -> int | None:
     return max(0, 3 - math.floor(math.log10(largest)))
 
 
-def _titles(model: Any) -> Iterator[tuple[str, str]]:
-    if not hasattr(model, "classes_"):
-        target = "the target" if model.schema_ is None else model.schema_.target.column
-        yield target, model.prediction
-    elif len(model.classes_) == 2:
-        low, high = map(str, model.classes_)
-        yield high, f"A positive coefficient speaks for {high}, a negative one for {low}."
-    else:
-        for label in map(str, model.classes_):
-            yield label, f"A positive coefficient speaks for {label}. The class with the highest score is predicted."
-
-
 def _blocks(model: Any, values: Any, digits: int | None) -> Iterator[Block]:
-    names, first = column_names(model), 0
-    for title, labels in _labels(model.schema_, names):
-        places = range(first, first + len(labels))
+    names = column_names(model)
+    for group in groups(model):
+        places = range(group.first, group.first + len(group.labels))
         yield Block(
-            title,
+            group.title,
             tuple(
                 Coefficient(names[place], label, float(values[place]), signed(float(values[place]), digits))
-                for place, label in zip(places, labels, strict=True)
+                for place, label in zip(places, group.labels, strict=True)
             ),
         )
-        first += len(labels)
-
-
-def _labels(schema: Schema | None, names: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Title of every block, empty where a column has one entry, and short names of its entries."""
-    if schema is None:
-        yield "", names
-        return
-    for key, column in schema.columns.items():
-        entries = column.column_names(key)
-        yield ("", [key]) if len(entries) == 1 and entries[0] == key else (key, [_short(key, name) for name in entries])
-    for cross in schema.crosses:
-        yield (
-            " × ".join(cross.columns),
-            [name.replace(" [", ": level ").replace("]", "") for name in cross.column_names()],
-        )
-
-
-def _short(key: str, name: str) -> str:
-    """The entry's name without that of its column.
-
-    Examples
-    --------
-    >>> _short("smokes", "smokes = no"), _short("smokes", "smokes: missing"), _short("gain", "gain < 1")
-    ('no', '(missing)', 'gain < 1')
-    >>> _short("age", "age at 17")
-    'at 17'
-    """
-    if name == key:
-        return "(value)"
-    if name.startswith(f"{key} = "):
-        return name.removeprefix(f"{key} = ")
-    if name.startswith(f"{key} at "):
-        return name.removeprefix(f"{key} ")
-    return f"({name.removeprefix(f'{key}: ')})" if name.startswith(f"{key}: ") else name
 
 
 def _largest(blocks: tuple[Block, ...]) -> tuple[Block, ...]:

@@ -19,6 +19,7 @@ from dperm.printable import one_line
 from dperm.release.assumptions import assumptions
 from dperm.release.model_file import model_from, read_content
 from dperm.release.report.coefficients import layers_of, noise_reach, panels
+from dperm.release.report.curves import MOST_DRAWINGS, effect_drawings, risk_drawing
 from dperm.release.report.words import one_in, percent_up, plain, schema_rules
 from dperm.release.statement import PrivacyStatement
 from dperm.release.verify import verify
@@ -126,6 +127,11 @@ def render_report(
             layers=layers_of(model),
             axis=axis,
             reach=noise_reach(statement.coefficient_noise),
+            effects=effect_drawings(model),
+            most_effects=MOST_DRAWINGS,
+            score_words=getattr(model, "score_words", ""),
+            interactions=0 if schema is None else schema.interactions,
+            risk=risk_drawing(model),
             rules=None if schema is None else schema_rules(schema),
             missing_texts=[] if schema is None else schema.missing,
             entry=entry,
@@ -140,13 +146,16 @@ def render_report(
 
 def _template() -> Any:
     try:
-        from jinja2 import Environment, StrictUndefined
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError:
         raise DpermError("the report needs jinja2: pip install 'dperm[report]'.") from None
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
+        loader=FunctionLoader(lambda name: (files(__package__) / name).read_text(encoding="utf-8")),
+    )  # fmt: skip
     environment.filters |= {"plain": plain, "percent_up": percent_up, "one_in": one_in}
     environment.filters |= {"rounded_up": rounded_up, "rounded_down": rounded_down}
-    return environment.from_string((files(__package__) / "page.html").read_text(encoding="utf-8"))
+    return environment.get_template("page.html")
 
 
 def _attack(event: Any, statement: PrivacyStatement) -> dict[str, Any] | None:

@@ -1,0 +1,69 @@
+"""`dperm plot`: a model file as a picture."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from dperm.cli import output as outputs
+from dperm.cli.context import CONTEXT
+from dperm.cli.output import FILE, output_option
+from dperm.errors import InvalidParameter
+from dperm.estimators.base import PrivateEstimator
+from dperm.files import write_whole
+from dperm.pictures.canvas import offscreen
+from dperm.printable import one_line
+from dperm.release.model_file import load_model
+
+WHAT = ("coefficients", "effects", "attack", "risk")
+_FORMATS = (".png", ".svg", ".pdf")
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("model_path", metavar="MODEL", type=FILE)
+@click.option("--what", type=click.Choice(WHAT), required=True, help="Which picture.")
+@click.option("--column", help="With effects: this column of the schema alone.")
+@output_option("Picture: a .png, .svg or .pdf file.", required=True)
+def plot(model_path: Path, what: str, column: str | None, output: Path, force: bool) -> None:
+    """Draw a MODEL file. Only released and public numbers are drawn, so the picture may go where the model may.
+
+    coefficients: the largest, with bars for the privacy noise. effects: what every column of the schema adds to the
+    score over its range. attack: the most that any attacker can find out. risk: what more or less privacy would cost.
+
+    Example: dperm plot model.json --what effects -o effects.png
+    """
+    if output.suffix.lower() not in _FORMATS:
+        raise InvalidParameter(f"the picture must be a file with the ending {', '.join(_FORMATS)}.")
+    if column is not None and what != "effects":
+        raise InvalidParameter("--column goes with --what effects.")
+    outputs.check(output, force=force, inputs=[model_path])
+    offscreen()  # where matplotlib is missing, this says so before the file is read
+    axes = _drawn(load_model(model_path), what, column)
+    write_whole(output, _as_bytes(np.atleast_1d(axes).flat[0].figure, output.suffix.lower().removeprefix(".")))
+    click.echo(f"wrote {one_line(output)}")
+
+
+def _drawn(model: PrivateEstimator, what: str, column: str | None) -> Any:
+    match what:
+        case "coefficients":
+            return model.plot_coefficients()
+        case "effects":
+            return model.plot_effects() if column is None else model.plot_effect(column)
+        case "attack":
+            return model.plot_attack()
+        case _:
+            return model.plot_risk_of_epsilon()
+
+
+def _as_bytes(figure: Any, kind: str) -> bytes:
+    """The picture as a file holds it: without a date, so that the same model gives the same file."""
+    import matplotlib
+
+    dateless = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    stream = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "dperm", "svg.fonttype": "none"}):
+        figure.savefig(stream, format=kind, dpi=120, metadata=dateless[kind])
+    offscreen().close(figure)
+    return stream.getvalue()
