@@ -49,3 +49,20 @@ def test_where_no_bound_is_known_none_is_given():
         assert fit.statement.coefficient_noise is None
     nothing = FitOptions(Problem(Squared(), domain=L2Ball(1.0)), guarantee=None, noise=None).plan(10_000, 5)
     assert nothing.statement.coefficient_noise is None
+
+
+@pytest.mark.parametrize(("solver", "delta"), [("kifer-objective", 1e-6), ("chaudhuri-output", 0.0)])
+def test_the_bound_holds_for_sums_with_weights_of_norm_one(solver, delta):
+    """Bands of the pictures rest on it: neighbouring bins are drawn as (1 − t, t), scaled to norm 1."""
+    problem, n, p, fits = Problem(Logistic(), L2(0.05)), 1000, 60, 40
+    more = {"guarantee": Guarantee(1.0, delta), "solver": solver}
+    bound = FitOptions(problem, **more).plan(n, p).statement.coefficient_noise
+    found = np.array(
+        [minimize(problem, csr_matrix((n, p)), np.ones(n), random_state=seed, **more).w for seed in range(fits)]
+    )
+    for t in (0.5, 0.8):
+        weights = np.array([1.0 - t, t]) / math.hypot(1.0 - t, t)
+        sums = found[:, ::2] * weights[0] + found[:, 1::2] * weights[1]
+        # 1200 sums; for Gamma noise the lengths of 40 vectors vary by 1/√60 each. Five standard deviations.
+        slack = 5.0 / math.sqrt(2 * fits * p / 2) + 5.0 / math.sqrt(fits * p)
+        assert 0.8 * bound <= rms(list(sums)) <= bound * (1.0 + slack)
