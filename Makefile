@@ -11,7 +11,7 @@ PEERS := .venv-peers
 PEERS_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib opacus jax-privacy)
 ACCURACY_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib interpret)
 
-.PHONY: help setup lock demo reproduce notebooks check test test-slow test-mutants bench bench-scale bench-auto peers bench-peers bench-accuracy clean
+.PHONY: help setup lock demo reproduce notebooks pictures check test test-slow test-mutants bench bench-scale bench-auto peers bench-peers bench-accuracy clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -40,6 +40,9 @@ reproduce: $(READY) ## The paper's figures and tables measured again, with verdi
 
 notebooks: $(READY) ## Run the notebooks of the documentation and store what they show
 	$(BIN)/python docs/notebooks/execute.py
+
+pictures: $(READY) ## The pictures of docs/pictures.md, drawn again
+	$(BIN)/python docs/pictures/draw.py
 
 check: $(READY) ## Format, lint, types and the trusted boundary
 	$(BIN)/ruff format --check .

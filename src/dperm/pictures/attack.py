@@ -50,7 +50,7 @@ def plot_attack(model: Any, ax: Any = None) -> Any:
     right = true_positive_rates(model.event_, adjacency, [wrong])[0]
     axes.set(
         xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="false alarms (false positive rate)",
-        ylabel=f"{_found(adjacency)} (true positive rate)",
+        ylabel=f"caught: {_caught(adjacency)} (true positive rate)",
     )  # fmt: skip
     axes.set_title(
         f"At 1 % false alarms an attacker catches at most {_percent_up(right)}\n{promise(statement)}",
@@ -68,8 +68,8 @@ def promised_rates(epsilon: float, delta: float, false_positive_rates: Array) ->
     return np.clip(np.minimum(rising, falling), false_positive_rates, 1.0)
 
 
-def _found(adjacency: Adjacency) -> str:
-    return "rows told from another" if adjacency is Adjacency.REPLACE_ONE else "rows found to be there"
+def _caught(adjacency: Adjacency) -> str:
+    return "one row told from another" if adjacency is Adjacency.REPLACE_ONE else "a row found to be there"
 
 
 def _percent_up(share: float) -> str:

@@ -70,7 +70,7 @@ def plot_effects(model: Any, columns: Iterable[str] | None = None, largest: int 
         One for every column that is drawn.
     """
     chosen = _chosen(model, columns, count("largest", largest))
-    wide = min(_COLUMNS_OF_THE_GRID, len(chosen))
+    wide = 2 if len(chosen) == 4 else min(_COLUMNS_OF_THE_GRID, len(chosen))
     tall = -(-len(chosen) // wide)
     grid = new_axes(3.9 * wide, 2.7 * tall + 0.9, ncols=wide, nrows=tall, squeeze=False).ravel()
     for unused in grid[len(chosen) :]:

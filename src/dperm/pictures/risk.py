@@ -108,7 +108,7 @@ def plot_risk_of_epsilon(curve: RiskCurve, ax: Any = None) -> Any:
     axes.set_xlabel(f"ε, {curve.adjacency} (δ = {curve.delta:g}); more privacy to the left")
     axes.set_ylabel("expected to be added to the mean loss")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    _name_zones(axes, low, float(surely[-1]), float(nothing[-1]), high)
+    _name_zones(axes, low, float(surely[-2]), float(nothing[-2]), high)
     in_two_lines = str(curve).replace(": ", ",\n")
     solver = "the best solver" if curve.solver == "auto" else curve.solver
     axes.set_title(
@@ -122,7 +122,7 @@ def plot_risk_of_epsilon(curve: RiskCurve, ax: Any = None) -> Any:
 
 
 def _name_zones(axes: Any, low: float, surely: float, nothing: float, high: float) -> None:
-    """The words of the verdict at the right end, each in the middle of its zone."""
+    """The words of the verdict at the right end, each in the middle of its zone near there."""
     for word, bottom, top in (
         ("useful", low, surely),
         ("doubtful", surely, nothing),
