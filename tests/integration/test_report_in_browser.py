@@ -97,7 +97,8 @@ def test_the_verdict_and_the_chart_can_be_seen(browser, plain):
     verdict = browser.find_element(By.CSS_SELECTOR, ".verdict")
     assert verdict.is_displayed()
     assert verdict.text == "VERIFIED: what is promised follows from the events in the file"
-    for chart in browser.find_elements(By.CSS_SELECTOR, ".attack svg, td.bar svg"):
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".curve svg")) == 2  # of ε, and of the one number
+    for chart in browser.find_elements(By.CSS_SELECTOR, ".attack svg, td.bar svg, .curve svg"):
         assert chart.size["width"] > 60
         assert chart.size["height"] > 15
 
@@ -110,6 +111,17 @@ def test_dots_and_names_of_the_plot_are_side_by_side(browser, hostile):
         name, dot, value = (row.find_element(By.CSS_SELECTOR, part) for part in ("th", "circle", "td.number"))
         assert name.rect["x"] + name.rect["width"] <= dot.rect["x"]
         assert dot.rect["x"] + dot.rect["width"] <= value.rect["x"]
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_nothing_that_is_written_in_a_curve_overlaps(browser, plain, width):
+    opened(browser, plain, width)
+    overlaps = """return [...document.querySelectorAll('.curve svg')].flatMap(svg => {
+        const texts = [...svg.querySelectorAll('text')].map(text => text.getBoundingClientRect());
+        return texts.flatMap((a, i) => texts.slice(i + 1).filter(b =>
+            a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 2 && b.top < a.bottom - 2));
+    })"""
+    assert browser.execute_script(overlaps) == []
 
 
 def test_the_table_of_all_coefficients_opens_on_a_click(browser, plain):

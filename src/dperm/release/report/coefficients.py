@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dperm.pictures.bars import noise_reach
 from dperm.pictures.entries import groups, score_titles
 from dperm.release.content import column_names
 
@@ -86,7 +87,7 @@ def panels(model: Any) -> tuple[list[Panel], Axis]:
         As `model_file.model_from` returns it.
     """
     coef, intercepts = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
-    reach = noise_reach(model.privacy_.coefficient_noise) or 0.0
+    reach = noise_reach(model) or 0.0
     axis = Axis.of(float(coef.min()) - reach, float(coef.max()) + reach)
     digits = _digits(float(np.abs(coef).max()))
     found = []
@@ -106,11 +107,6 @@ def layers_of(model: Any) -> list[tuple[str, str, str]]:
         shape = " × ".join(map(str, array.shape)) or "1"
         found.append((name, shape, f"{math.sqrt(float(np.mean(np.square(array)))):.3g}"))
     return found
-
-
-def noise_reach(noise: float | None) -> float | None:
-    """Half the length of an error bar, None if no bound is known."""
-    return None if noise is None else 2.0 * noise
 
 
 def signed(value: float, digits: int | None) -> str:

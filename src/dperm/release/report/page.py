@@ -15,10 +15,11 @@ from dperm.accounting.ledger.accounts import Account, rounded_down, rounded_up
 from dperm.audit.result import AuditResult, name_of_plan
 from dperm.errors import DpermError, InvalidParameter
 from dperm.files import as_path, write_whole
+from dperm.pictures.bars import noise_reach
 from dperm.printable import one_line
 from dperm.release.assumptions import assumptions
 from dperm.release.model_file import model_from, read_content
-from dperm.release.report.coefficients import layers_of, noise_reach, panels
+from dperm.release.report.coefficients import layers_of, panels
 from dperm.release.report.curves import MOST_DRAWINGS, effect_drawings, risk_drawing
 from dperm.release.report.words import one_in, percent_up, plain, schema_rules
 from dperm.release.statement import PrivacyStatement
@@ -126,7 +127,7 @@ def render_report(
             panels=shown,
             layers=layers_of(model),
             axis=axis,
-            reach=noise_reach(statement.coefficient_noise),
+            reach=noise_reach(model),
             effects=effect_drawings(model),
             most_effects=MOST_DRAWINGS,
             score_words=getattr(model, "score_words", ""),
