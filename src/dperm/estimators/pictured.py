@@ -159,4 +159,5 @@ class Pictured:
             return risk_of_epsilon(self._options_with(n), n, n_features, epsilons)
         statement, asked = self.privacy_, self.as_asked()
         options = asked._options_with(n)
-        return risk_of_epsilon(options, n or statement.n, n_features or statement.n_features, epsilons)
+        n = statement.n if n is None else n
+        return risk_of_epsilon(options, n, statement.n_features if n_features is None else n_features, epsilons)

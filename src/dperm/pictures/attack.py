@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from dperm.accounting.attack import true_positive_rates
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import InvalidParameter
-from dperm.pictures.canvas import BLUE, GREY, PALE, RED, bare, new_axes, promise
+from dperm.pictures.canvas import BLUE, GREY, PALE, RED, bare, given_or_new, promise
 from dperm.pictures.entries import Array
 
 # Where the curve is computed: closely where it is steep.
@@ -37,7 +37,7 @@ def plot_attack(model: Any, ax: Any = None) -> Any:
         raise InvalidParameter("the model was fitted without noise: nothing is promised, and any attack may succeed.")
     adjacency = Adjacency.parse(statement.adjacency)
     proved = np.array(true_positive_rates(model.event_, adjacency, RATES.tolist()))
-    axes = new_axes(6.4, 6.9) if ax is None else ax
+    axes = given_or_new(ax, 6.4, 6.9)
     axes.fill_between(RATES, RATES, proved, color=PALE, linewidth=0)
     axes.plot(RATES, proved, color=BLUE, linewidth=2, label="proved: nobody gets above this line")
     word = "promised by a publication" if statement.noise == "paper" else "promised"

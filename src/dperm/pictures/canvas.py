@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from dperm.errors import NotInstalled
+from dperm.errors import InvalidParameter, NotInstalled
 from dperm.printable import one_line
 from dperm.release.statement import PrivacyStatement
 
@@ -31,6 +31,15 @@ def offscreen() -> Any:
 
     matplotlib.use("Agg")
     return plt
+
+
+def given_or_new(ax: Any, width: float, height: float) -> Any:
+    """The axes that were given, or one on a new figure."""
+    if ax is None:
+        return new_axes(width, height)
+    if not hasattr(ax, "plot"):
+        raise InvalidParameter(f"ax must be an Axes of matplotlib, got {type(ax).__name__}.")
+    return ax
 
 
 def new_axes(width: float, height: float, **more: Any) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 
 from dperm.errors import InvalidParameter
 from dperm.pictures.bars import Bars, bars_of, no_bars
-from dperm.pictures.canvas import BLUE, GREY, as_label, bare, new_axes, promise
+from dperm.pictures.canvas import BLUE, GREY, as_label, bare, given_or_new, new_axes, promise
 from dperm.pictures.entries import Array, coefficients_of, groups, score_titles
 from dperm.validation import count
 
@@ -99,7 +99,7 @@ def _panels(ax: Any, n_panels: int, n_lines: int) -> Any:
     panels = np.asarray(ax, dtype=object).ravel()
     if panels.size != n_panels:
         raise InvalidParameter(f"the model has {n_panels} rows of coefficients, and ax has {panels.size} axes.")
-    return panels
+    return np.array([given_or_new(axes, 0.0, 0.0) for axes in panels], dtype=object)
 
 
 def _panel(axes: Any, lines: list[Line], values: Array, bars: Bars | None) -> None:

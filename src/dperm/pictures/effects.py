@@ -7,7 +7,7 @@ import numpy as np
 
 from dperm.errors import InvalidParameter
 from dperm.pictures.bars import noise_reach
-from dperm.pictures.canvas import BLUE, COLOURS, DASHES, GREY, MARKERS, as_label, bare, new_axes, promise
+from dperm.pictures.canvas import BLUE, COLOURS, DASHES, GREY, MARKERS, as_label, bare, given_or_new, new_axes, promise
 from dperm.pictures.contributions import Contribution, contribution, contributions, most_moving, schema_of, scores_moved
 from dperm.pictures.entries import Array, score_titles
 from dperm.validation import count
@@ -35,7 +35,7 @@ def plot_effect(model: Any, column: str, ax: Any = None) -> Any:
     """
     effect = contribution(model, column)
     height = 4.0 if effect.numbers.size else 1.8 + 0.26 * min(len(effect.labels), MOST_CATEGORIES)
-    axes = new_axes(6.6, height) if ax is None else ax
+    axes = given_or_new(ax, 6.6, height)
     scores = scores_moved(model, [effect])
     _draw(axes, effect, model, scores)
     adds = f"added to {adds_to(model)}"
@@ -98,7 +98,7 @@ def adds_to(model: Any) -> str:
 
 def _chosen(model: Any, columns: Iterable[str] | None, largest: int) -> list[Contribution]:
     if columns is not None:
-        if isinstance(columns, str):
+        if isinstance(columns, str) or not isinstance(columns, Iterable):
             raise InvalidParameter("columns must be a list of names; for one column there is plot_effect.")
         chosen = [contribution(model, column) for column in columns]
         if not chosen:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.pictures.canvas import BLUE, GREY, bare, new_axes
+from dperm.pictures.canvas import BLUE, GREY, bare, given_or_new
 
 # Useful, doubtful, hopeless, from the bottom: pale colours that also differ in lightness.
 ZONES = {"useful": "#e3eef8", "doubtful": "#fbf3d5", "hopeless": "#f3ddd3"}
@@ -68,9 +68,17 @@ class RiskCurve:
         start = f"At ε = {self.epsilon:g} ({self.adjacency})"
         if self.now not in self.known:
             return f"{start} nothing is predicted"
-        share = noise / nothing
-        beside = f"{100.0 * share:.2g} % of" if share < 1.0 else f"{share:.2g} times"
-        return f"{start} noise is expected to add {noise:.2g} to the mean loss: {beside} what predicting nothing costs"
+        cost = f"{noise:.2g}" if noise >= 1e-4 else "less than 0.0001"
+        return f"{start} noise is expected to add {cost} to the mean loss: {_beside(noise / nothing)}"
+
+
+def _beside(share: float) -> str:
+    """The cost of noise beside that of predicting nothing, in two digits."""
+    if share >= 1.0:
+        times = f"{float(f'{share:.2g}'):,.0f}".replace(",", " ") if share >= 10.0 else f"{share:.2g}"
+        return f"{times} times what predicting nothing costs"
+    percent = f"{100.0 * share:.2g}" if share >= 1e-4 else "less than 0.01"
+    return f"{percent} % of what predicting nothing costs"
 
 
 def plot_risk_of_epsilon(curve: RiskCurve, ax: Any = None) -> Any:
@@ -87,7 +95,7 @@ def plot_risk_of_epsilon(curve: RiskCurve, ax: Any = None) -> Any:
     -------
     Axes
     """
-    axes = new_axes(7.2, 4.8) if ax is None else ax
+    axes = given_or_new(ax, 7.2, 4.8)
     epsilons, noise, nothing = (
         np.array(row)[curve.known] for row in (curve.epsilons, curve.noise_costs, curve.nothing_costs)
     )
@@ -102,7 +110,8 @@ def plot_risk_of_epsilon(curve: RiskCurve, ax: Any = None) -> Any:
     if curve.now in curve.known:
         axes.plot(
             [curve.epsilon], [curve.noise_costs[curve.now]], color=BLUE, marker="o", markersize=10,
-            markerfacecolor="white", markeredgewidth=2, linestyle="", label=f"noise at ε = {curve.epsilon:g}",
+            markerfacecolor="white", markeredgewidth=2, linestyle="", clip_on=False, zorder=4,
+            label=f"noise at ε = {curve.epsilon:g}",
         )  # fmt: skip
     axes.set(xscale="log", yscale="log", xlim=(epsilons[0], epsilons[-1]), ylim=(low, high))
     axes.set_xlabel(f"ε, {curve.adjacency} (δ = {curve.delta:g}); more privacy to the left")
@@ -116,7 +125,7 @@ def plot_risk_of_epsilon(curve: RiskCurve, ax: Any = None) -> Any:
         f"estimates, right to a factor of about {curve.off_by:g}",
         fontsize="medium", loc="left",
     )  # fmt: skip
-    axes.legend(loc="lower left", frameon=False)
+    axes.legend(loc="lower left", edgecolor="none", framealpha=0.7)
     bare(axes)
     return axes
 
