@@ -2,6 +2,7 @@
 
 import re
 import sys
+from copy import copy
 
 import numpy as np
 import pytest
@@ -178,6 +179,18 @@ def test_several_classes_have_a_curve_each_and_one_band_around_zero(three):
     assert [drawn[label] for label in ("low", "middle", "high")] == effect.curve.tolist()
     heights = axes.collections[0].get_paths()[0].vertices[:, 1]
     assert np.abs(heights).max() == pytest.approx(DEVIATIONS * three.privacy_.coefficient_noise)
+
+
+def test_of_many_classes_those_that_move_the_most_are_drawn(three):
+    many = copy(three)
+    many.classes_ = np.arange(12)
+    many.coef_ = np.random.default_rng(0).normal(size=(12, three.coef_.shape[1])) * np.arange(12)[:, None]
+    many.intercept_ = np.zeros(12)
+    axes = many.plot_effect("sex")
+    spans = np.ptp(many.coef_[:, 7:10], axis=1)
+    _, labels = axes.get_legend_handles_labels()
+    assert labels == [str(place) for place in np.sort(np.argsort(-spans)[:8])]
+    assert "8 of 12 classes" in words(axes)
 
 
 def test_the_grid_holds_every_column_on_one_scale_or_those_that_are_named(regression, two):

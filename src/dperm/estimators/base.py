@@ -292,11 +292,11 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
             raise InvalidParameter("the noise of the fit is not certified, so that the fit is not planned again.")
         if self.parameters_ is None:
             raise InvalidParameter("the fit cannot be planned again: the model does not describe it in plain data.")
-        labels = list(getattr(self, "classes_", ()))
+        labels = self.classes_.tolist() if hasattr(self, "classes_") else []
         parameters = self.from_description(parameters_from_dict(self.parameters_), n_scores(len(labels)))
         schema = parameters.pop("schema", self.schema_)
         if labels and schema is None:
-            parameters["classes"] = np.asarray(labels).tolist()
+            parameters["classes"] = labels
         statement = self.privacy_
         return type(self)(
             statement.epsilon, statement.delta, adjacency=statement.adjacency, schema=schema, **parameters

@@ -52,7 +52,8 @@ def plot_coefficients(model: Any, ax: Any = None, largest: int = 20) -> Any:
             axes.set_title(f"{words}\n{of_all}{promise(model.privacy_)}", fontsize="medium", loc="left")
             axes.set_xlabel(f"coefficient\n{no_bars(model) if bars is None else bars.meaning}")
         else:
-            axes.set_title(as_label(title, 30), fontsize="medium")
+            marked = "" if model.privacy_.for_release else "\nNOT FOR RELEASE"
+            axes.set_title(as_label(title, 30) + marked, fontsize="medium")
         if place % _PANELS_IN_A_ROW and ax is None:
             axes.tick_params(labelleft=False)
     if len(titles) == 1:

@@ -193,4 +193,6 @@ def _band_words(model: Any) -> str:
 def _left_out(model: Any, column: str | None = None) -> str:
     """What the curves do not show."""
     crosses = [cross for cross in schema_of(model).crosses if column is None or column in cross.columns]
-    return "; interactions with other columns come on top" if crosses else ""
+    words = "; interactions with other columns come on top" if crosses else ""
+    n_scores = len(score_titles(model))
+    return words if n_scores <= len(COLOURS) else f"{words}; {len(COLOURS)} of {n_scores} classes"

@@ -131,10 +131,12 @@ def risk_drawing(model: Any) -> RiskDrawing | None:
     model : estimator
         As `model_file.model_from` returns it.
     """
+    if not hasattr(model, "coef_"):
+        return None
     try:
         curve: RiskCurve = model.risk_of_epsilon()
     except (DpermError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
-        return None  # a network, other noise, or a file that does not describe a fit
+        return None  # other noise, or a file that does not describe a fit
     epsilons, noise, nothing = (
         np.array(row)[curve.known] for row in (curve.epsilons, curve.noise_costs, curve.nothing_costs)
     )
