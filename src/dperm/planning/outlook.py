@@ -41,7 +41,7 @@ def risk_of_epsilon(
     facts = options.facts(n, n_features)
     why = why_unknown(options, facts.setting)
     if why is not None:
-        raise UnsupportedProblem(f"what noise costs cannot be drawn: {why}.")
+        raise UnsupportedProblem(f"there is nothing to draw: {why}.")
     epsilon, delta = options.guarantee.epsilon, options.guarantee.delta
     asked = sorted({epsilon, *(_around(epsilon) if epsilons is None else _checked(epsilons, delta))})
     if len(asked) < 2:
@@ -61,7 +61,7 @@ def risk_of_epsilon(
         solver=options.solver if isinstance(options.solver, str) else options.solver.name,
     )
     if len(curve.known) < 2:
-        raise UnsupportedProblem(f"what noise costs cannot be drawn: {curve.solver} does not predict it.")
+        raise UnsupportedProblem(f"there is nothing to draw: {curve.solver} does not predict what its noise costs.")
     return curve
 
 
