@@ -1,7 +1,7 @@
 """What every mechanism promises: an answer, a sensitivity, an event, and nothing but the gate as a way out."""
 
 import math
-from dataclasses import FrozenInstanceError, dataclass
+from dataclasses import FrozenInstanceError, dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -154,6 +154,9 @@ PROBLEMS = (
 )
 
 
+WEIGHTED_PROBLEMS = tuple(replace(problem, weight_bound=2.0) for problem in PROBLEMS)
+
+
 @pytest.fixture
 def blind(monkeypatch):
     monkeypatch.setattr(Noise, "adders", BlindNoise.adders)
@@ -167,6 +170,36 @@ def test_behind_a_blind_gate_every_solver_gives_the_same_coefficients_on_any_tab
     tables = ((X, y + first) for X, y in map(table, (0, 1)))
     fits = [minimize(problem, X, y, guarantee=GUARANTEE, solver=solver, random_state=3).w for X, y in tables]
     np.testing.assert_array_equal(*fits)
+
+
+@pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
+def test_behind_a_blind_gate_every_solver_gives_the_same_coefficients_with_any_weights(solver, blind):
+    problem = next(problem for problem in WEIGHTED_PROBLEMS if solver.refusal(problem) is None)
+    X, y = table(0)
+    y = y + (1.0 if problem.loss.n_outputs > 1 else 0.0)
+    given = (np.ones(N), np.random.default_rng(1).uniform(-1.0, 3.0, N), np.full(N, np.nan))
+    fits = [
+        minimize(
+            problem, X, y, guarantee=GUARANTEE, solver=solver, random_state=3, weights=weights, row_warnings=False
+        ).w
+        for weights in given
+    ]  # fmt: skip
+    for fit in fits[1:]:
+        np.testing.assert_array_equal(fit, fits[0])
+
+
+@pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
+def test_every_solver_minimises_the_weighted_loss(solver):
+    """Seven rows in ten say the opposite of the others, and have a tenth of their weight."""
+    problem = next(problem for problem in WEIGHTED_PROBLEMS if solver.refusal(problem) is None)
+    rng = np.random.default_rng(5)
+    X, light = rng.uniform(-0.5, 0.5, size=(300, P)), np.arange(300) % 10 < 7
+    y, weights = np.where(light, -np.sign(X[:, 0]), np.sign(X[:, 0])), np.where(light, 0.2, 2.0)
+    if problem.loss.n_outputs > 1:
+        y += 1.0
+    fit = minimize(problem, X, y, guarantee=None, noise=None, solver=solver, random_state=3, weights=weights)
+    matrix = fit.w.reshape(problem.loss.n_outputs, -1)
+    assert matrix[-1, 0] > (matrix[0, 0] if problem.loss.n_outputs > 1 else 0.0)
 
 
 def fit_frame(model, seed):

@@ -15,6 +15,7 @@ from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
 from dperm.estimators.pictured import Pictured
+from dperm.estimators.weights import check_given, check_policy
 from dperm.planning.fit_plan import FitPlan, Release, check_releasable
 from dperm.planning.options import FitOptions, IsSlow, check_schema
 from dperm.problem import Problem
@@ -72,6 +73,8 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
     n: int | None = None
     schema: Schema | None = None
     budget: Budget | None = None
+    weight_bound: float = 1.0
+    private_weights: bool = False
     random_state: Any = None
     verbose: bool = False
     row_warnings: bool = True
@@ -99,8 +102,8 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
         """What a fit with these parameters minimises."""
 
     @abstractmethod
-    def _read(self, X: Any, y: Any, options: FitOptions) -> Reading:
-        """Check the table and the target, without looking at a value where that is possible."""
+    def _read(self, X: Any, y: Any, options: FitOptions, sample_weight: Any = None) -> Reading:
+        """Check the table, the target and the weights, without looking at a value where that is possible."""
 
     @abstractmethod
     def _keep_coefficients(self, release: Release, problem: Problem) -> None:
@@ -118,6 +121,7 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
         """What a fit with these parameters is asked to do; raises if one of them is wrong, before any row is read."""
         if self.schema is not None:
             self._check_schema(check_schema(self.schema))
+        check_policy(self)
         check_releasable(self.budget, self.random_state)
         return FitOptions(
             self._problem(),
@@ -170,8 +174,9 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
         return options
 
     def fit(
-        self, X: Any, y: Any = None, *, plan: FitPlan | None = None, save: Callable[[Self], object] | None = None
-    ) -> Self:
+        self, X: Any, y: Any = None, sample_weight: Any = None, *,
+        plan: FitPlan | None = None, save: Callable[[Self], object] | None = None,
+    ) -> Self:  # fmt: skip
         """Fit on sensitive rows and keep only what may be released.
 
         Parameters
@@ -183,6 +188,9 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
         y : array of shape (rows,)
             Targets: labels, of which one that is not among `classes` makes its row ignored, or numbers, which are
             clipped. With a schema by default the table's own target column.
+        sample_weight : array of shape (rows,), or str
+            A weight for every row, of at most `weight_bound`; the mean of the weighted losses is over n, not over the
+            sum of the weights. With a schema also the name of a column of the table.
         plan : FitPlan, optional
             What `plan` returned for these parameters, so that it is not made again.
         save : callable, optional
@@ -199,11 +207,12 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
             if self.schema is None:
                 raise InvalidParameter("rows in files or on a cluster are read by a schema: give the model one.")
             X = source_of(X, y)  # nothing is opened yet
+        check_given(self, X, sample_weight)
         plan = plan or self._plan_by_shape(options, X)
         if plan is not None:
             plan.check_budget(self.budget)  # refused before a label is read
         self._forget()
-        source, options, facts = self._read(X, y, options)
+        source, options, facts = self._read(X, y, options, sample_weight)
         if plan is None or plan.options != options:
             plan = options.plan(source.n_rows, source.n_features, source.is_slow)
         self.parameters_ = parameters_to_dict(self, plan.solver)

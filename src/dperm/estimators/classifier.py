@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from dperm.errors import InvalidParameter, NotForReleaseWarning
 from dperm.estimators.base import Array, PrivateEstimator, Reading
 from dperm.estimators.linear import PrivateGLM
+from dperm.estimators.weights import facts_of_weights, weights_of_rows, weights_of_table
 from dperm.planning.fit_plan import Release
 from dperm.planning.options import FitOptions
 from dperm.problem import Problem
@@ -70,13 +71,17 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
             return self._problem_for(2, None if named is None else (1.0, *named))
         return self._problem_for(len(declared), check_class_weight(self.class_weight, declared))
 
-    def _read(self, X: Any, y: Any, options: FitOptions) -> Reading:
+    def _read(self, X: Any, y: Any, options: FitOptions, sample_weight: Any = None) -> Reading:
+        said = facts_of_weights(self, sample_weight is not None)
         if self.schema is not None:
             classes = check_classes(self._declared)
-            weights = check_class_weight(self.class_weight, classes)
-            return Reading(source_of(X, y, self.schema, class_weights=weights), options, {"classes": classes})
+            source = source_of(
+                X, y, self.schema, weights_of_table(self, X, sample_weight),
+                check_class_weight(self.class_weight, classes),
+            )  # fmt: skip
+            return Reading(source, options, {"classes": classes, **said})
         table = read_table(self, X, fitting=True)
-        labels = read_target(self, y, table.shape[0])
+        labels, given = read_target(self, y, table.shape[0]), weights_of_rows(self, sample_weight, table.shape[0])
         # Truth values declare their classes by their type.
         known = self._declared or ((False, True) if labels.dtype.kind == "b" else None)
         classes, facts = self._classes_of(labels) if known is None else (known, {"classes": known})
@@ -84,11 +89,11 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         numbers = class_numbers(labels, classes)
         source = ArraySource(
             table, 2 * numbers - 1 if len(classes) == 2 else numbers,
-            None if weights is None else weights_by_class(numbers, weights),
+            given if weights is None else weights_by_class(numbers, weights, given),
         )  # fmt: skip
         if self._declared is None:
             options = replace(options, problem=self._problem_for(len(classes), weights))
-        return Reading(source, options, facts)
+        return Reading(source, options, facts | said)
 
     def _classes_of(self, labels: NDArray[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         warnings.warn(
@@ -151,7 +156,7 @@ class LinearClassifier(Classifier, PrivateGLM):
         """The loss for this many classes."""
 
     def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:
-        return self._problem_with(self._loss(n_classes), weight_bound=max(weights) if weights else 1.0)
+        return self._problem_with(self._loss(n_classes), class_bound=max(weights) if weights else 1.0)
 
     def decision_function(self, X: Any) -> Array:
         """Signed score per row for two classes, else one score per row and class."""

@@ -59,8 +59,8 @@ class PrivateGLM(PrivateEstimator):
         """The norm that rows are clipped to: the schema's, or the declared one."""
         return positive("row_norm", self.row_norm) if self.schema is None else self.schema.bound
 
-    def _problem_with(self, loss: Loss, domain: Domain | None = None, weight_bound: float = 1.0) -> Problem:
-        """The problem of this loss; `domain` is the model's own default."""
+    def _problem_with(self, loss: Loss, domain: Domain | None = None, class_bound: float = 1.0) -> Problem:
+        """The problem of this loss; `domain` is the model's own default, `class_bound` the largest weight of a class."""
         default = WholeSpace() if domain is None else domain
         return Problem(
             loss=loss,
@@ -68,7 +68,7 @@ class PrivateGLM(PrivateEstimator):
             domain=default if self.domain is None else self.domain,
             row_norm=self._bounded_norm,
             intercept=bool(self.fit_intercept),
-            weight_bound=weight_bound,
+            weight_bound=class_bound * positive("weight_bound", self.weight_bound),
             entry_bound=self.entry_bound if self.schema is None else 1.0,
         )
 

@@ -83,12 +83,13 @@ class Network(PrivateEstimator):
         """What the fitted model gives for rows, one column per output."""
 
     def _problem_with(
-        self, function: Callable[..., Any], n_outputs: int, weight_bound: float = 1.0, **target: Any
+        self, function: Callable[..., Any], n_outputs: int, class_bound: float = 1.0, **target: Any
     ) -> Problem:  # fmt: skip
         loss = FunctionLoss(function, self._start(n_outputs), clip=self.clip, clipping=self.clipping, **target)
         if isinstance(self.penalty, str):
             raise InvalidParameter(f"no rule gives the strength of a penalty on a {self.title}: give a number.")
         domain = WholeSpace() if self.domain is None else self.domain
+        weight_bound = class_bound * positive("weight_bound", self.weight_bound)
         return Problem(loss, read_penalty(self.penalty), domain, weight_bound=weight_bound)
 
     def _keep_coefficients(self, release: Release, problem: Problem) -> None:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import Array, PrivateEstimator, Reading
 from dperm.estimators.linear import PrivateGLM
+from dperm.estimators.weights import facts_of_weights, weights_of_rows, weights_of_table
 from dperm.planning.fit_plan import Release
 from dperm.planning.options import FitOptions
 from dperm.schema import Amount, Schema
@@ -44,12 +45,14 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         """The largest target in the units of the loss."""
         return self.target_bound if self.schema is None else 1.0
 
-    def _read(self, X: Any, y: Any, options: FitOptions) -> Reading:
+    def _read(self, X: Any, y: Any, options: FitOptions, sample_weight: Any = None) -> Reading:
+        said = facts_of_weights(self, sample_weight is not None)
         if self.schema is not None:
-            return Reading(source_of(X, y, self.schema), options, {})
+            return Reading(source_of(X, y, self.schema, weights_of_table(self, X, sample_weight)), options, said)
         table = read_table(self, X, fitting=True)
         target = numeric_target(read_target(self, y, table.shape[0]))
-        return Reading(ArraySource(table, target), options, {})
+        weights = weights_of_rows(self, sample_weight, table.shape[0])
+        return Reading(ArraySource(table, target, weights), options, said)
 
     def predict(self, X: Any) -> Array:
         """What is expected of every row; of a Dask frame a Dask series, which is computed when it is needed."""

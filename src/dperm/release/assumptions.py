@@ -39,6 +39,7 @@ def assumptions(statement: PrivacyStatement, schema: Schema | None, entry: dict[
     signed.append(
         "Every parameter of the fit (model, penalty, domain, solver, ε, δ) was chosen without looking at the rows."
     )
+    signed += _about_weights_and_start(statement)
     if statement.gradient_clip is not None:
         signed.append(
             "The model's function and the weights it started from were chosen without looking at the rows. Compiled "
@@ -58,6 +59,26 @@ def assumptions(statement: PrivacyStatement, schema: Schema | None, entry: dict[
         if entry.get("fixed_in_advance", True):
             charged += " How much each may spend was not decided by looking at what earlier ones had found."
         signed.append(charged)
+    return signed
+
+
+def _about_weights_and_start(statement: PrivacyStatement) -> list[str]:
+    signed = []
+    if statement.weights == "public":
+        signed.append(
+            f"The weight of every row is public, at most {statement.weight_bound:g}, and was not found by looking at "
+            "the rows."
+        )
+    if statement.weights == "private":
+        signed.append(
+            f"The weight of a row belongs to the row and is protected with it. Its bound, {statement.weight_bound:g}, is "
+            "public and was declared without looking at the weights."
+        )
+    if statement.public_start:
+        signed.append(
+            "The point that the fit began at is public: it was chosen without looking at the rows, or came out of a "
+            "release whose cost is not part of this one's ε."
+        )
     return signed
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from dperm.accounting.events import event_to_list
 from dperm.errors import DpermError, NotInstalled
 from dperm.estimators.base import PrivateEstimator
+from dperm.estimators.weights import expects_weights, facts_of_weights
 from dperm.planning.fit_plan import FitPlan, Release
 from dperm.release.finding import Finding
 from dperm.release.statement import PrivacyStatement
@@ -84,7 +85,8 @@ def _statement(again: PrivateEstimator, plan: FitPlan, model: PrivateEstimator) 
     """What a fit by this plan would state, in the target's own units."""
     problem = plan.problem
     w = problem.start(plan.n_features)
-    facts = {"classes": model.privacy_.classes} if hasattr(model, "classes_") else {}
+    facts: dict[str, Any] = {"classes": model.privacy_.classes} if hasattr(model, "classes_") else {}
+    facts |= facts_of_weights(again, model.privacy_.weights is not None or expects_weights(again))
     again._keep(Release(w, plan.statement, plan.event, model.schema_), problem, facts)
     return again.privacy_
 

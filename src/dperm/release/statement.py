@@ -12,7 +12,7 @@ from dperm.validation import count, finite, nonnegative, one_of, positive
 _FIRST_GENERATOR = "ChaCha20"
 
 # What files of earlier versions do not say.
-_ADDED_LATER = ("generator", "exact", "private_edges", "gradient_clip")
+_ADDED_LATER = ("generator", "exact", "private_edges", "gradient_clip", "weights", "weight_bound", "public_start")
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,12 @@ class PrivacyStatement:
         Whether what left is the correctly rounded value of the ideal mechanism. Older model files do not have it.
     gradient_clip : float or None
         The bound that every row's gradient was clipped to, for a function whose gradients have no other.
+    weights : str or None
+        "public" or "private" where rows had weights of their own: whether these belong to the rows.
+    weight_bound : float or None
+        The declared bound on them; that of class weights multiplies it.
+    public_start : bool
+        Whether the fit began at a point that the user gave.
     """
 
     epsilon: float
@@ -102,6 +108,9 @@ class PrivacyStatement:
     exact: bool = False
     private_edges: tuple[str, ...] = ()
     gradient_clip: float | None = None
+    weights: str | None = None
+    weight_bound: float | None = None
+    public_start: bool = False
 
     @property
     def for_release(self) -> bool:
@@ -113,6 +122,10 @@ class PrivacyStatement:
         public = [f"n = {self.n}", f"{self.n_features} columns"]
         if self.classes is not None:
             public.append(f"the classes {', '.join(map(str, self.classes))}")
+        if self.weights == "public":
+            public.append(f"the weights of rows, at most {self.weight_bound:g}")
+        if self.public_start:
+            public.append("the point that the fit began at")
         rows = f"clipped to ‖x‖₂ ≤ {self.row_norm:g}"
         if self.gradient_clip is not None:
             rows = f"every row's gradient clipped to ‖g‖₂ ≤ {self.gradient_clip:g}"
@@ -122,6 +135,10 @@ class PrivacyStatement:
             rows += f" ({self.full_row_norm:.4g} with the constant column)"
         if self.target_range is not None:
             rows += f", targets to [{self.target_range[0]:g}, {self.target_range[1]:g}]"
+        ignored = "a value that is not finite or an unknown label"
+        if self.weights == "private":
+            rows += f", weights, which are private, to [0, {self.weight_bound:g}]"
+            ignored = "a value that is not finite, an unknown label or a weight that is negative or no number"
         key = "from a seed" if self.seeded else "keyed by the operating system"
         exact = ", exact to the last bit" if self.exact else ""
         release = "FOR RELEASE" if self.for_release else "NOT FOR RELEASE: " + "; ".join(self.caveats)
@@ -132,7 +149,7 @@ class PrivacyStatement:
                 f"mechanism:  {self.mechanism}",
                 f"noise:      {self._noise()}",
                 f"public:     {', '.join(public)}, and every parameter of the fit",
-                f"rows:       {rows}; one with a value that is not finite or an unknown label is ignored",
+                f"rows:       {rows}; one with {ignored} is ignored",
                 f"randomness: {self.generator} {key}{exact}; {release}",
             )
         )
@@ -169,7 +186,9 @@ class PrivacyStatement:
         values["generator"] = content.get("generator", _FIRST_GENERATOR)
         values["exact"] = content.get("exact", False)
         values["private_edges"] = content.get("private_edges", ())
-        values["gradient_clip"] = content.get("gradient_clip")
+        for name in ("gradient_clip", "weights", "weight_bound"):
+            values[name] = content.get(name)
+        values["public_start"] = content.get("public_start", False)
         for name in ("epsilon", "delta", "certified_epsilon", "certified_delta", "row_norm", "full_row_norm"):
             values[name] = _number(values[name])
         check_classes(values["classes"])
@@ -200,14 +219,18 @@ class PrivacyStatement:
         elif (self.row_norm, self.full_row_norm, self.entry_bound) != (math.inf, math.inf, None):
             raise ValueError("gradient_clip")
         for check, names in (
-            (positive, ("entry_bound", "gradient_clip")),
+            (positive, ("entry_bound", "gradient_clip", "weight_bound")),
             (nonnegative, ("noise_multiplier", "sigma", "coefficient_noise")),
         ):
             for name in names:
                 if name in ("noise_multiplier", "sigma") or getattr(self, name) is not None:
                     check(name, getattr(self, name))
+        if (self.weights is None) != (self.weight_bound is None):
+            raise ValueError("weights, weight_bound")
+        if self.weights is not None:
+            one_of("weights", self.weights, ("public", "private"))
         texts = (self.mechanism, self.accountant, self.distribution, self.generator)
-        truths = (self.seeded, self.exact)
+        truths = (self.seeded, self.exact, self.public_start)
         if not all(isinstance(truth, bool) for truth in truths) or not all(isinstance(text, str) for text in texts):
             raise ValueError("seeded, exact, generator")
         if self.target_range is not None:

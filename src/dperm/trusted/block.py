@@ -52,7 +52,7 @@ class Block:
         problem : Problem
             Declares the bounds.
         weights : array, optional
-            Weight per row, at most `problem.weight_bound`; 1 if absent.
+            Weight per row, 1 if absent; clipped to [0, `problem.weight_bound`], and 0 where it is no number.
         """
         table = as_table(X)
         given = _numbers(np.asarray(y))
@@ -66,9 +66,9 @@ class Block:
         for size, bound in sizes:
             limit = bound * room
             scale = np.minimum(scale, limit / np.maximum(np.where(usable, size, np.inf), limit))
-        weight = np.ones(target.size)
-        if weights is not None:
-            weight = np.clip(np.nan_to_num(np.asarray(weights, dtype=np.float64)), 0.0, problem.weight_bound)
+        # A bound below 1 holds for rows without weights too: the sensitivity rests on it.
+        weight = np.ones(target.size) if weights is None else np.nan_to_num(np.asarray(weights, dtype=np.float64))
+        weight = np.clip(weight, 0.0, problem.weight_bound)
         facts = facts_of(table, given, target, norms, scale, problem.loss.clipped_range)
         return cls(table, np.where(usable, target, 0.0), scale, np.where(usable, weight, 0.0), facts)
 

@@ -7,8 +7,9 @@ import numpy as np
 from dperm.errors import InvalidParameter
 from dperm.problem import Problem
 from dperm.trusted.block import Block
-from dperm.trusted.sources.base import InMemorySource, check_weights
+from dperm.trusted.sources.base import InMemorySource
 from dperm.trusted.sources.labels import numeric_target, one_by_one
+from dperm.trusted.sources.weights import weight_numbers
 
 
 class ArraySource(InMemorySource):
@@ -21,15 +22,15 @@ class ArraySource(InMemorySource):
     y : array of shape (rows,)
         Numeric targets.
     weights : array, optional
-        Public weights per row.
+        Weight per row. One that is no number or negative ignores its row; a larger one than the problem's bound is
+        clipped to it.
     """
 
     def __init__(self, X: Any, y: Any, weights: Any = None) -> None:
         super().__init__()
         y = one_by_one(y)
         self._shape = table_shape(X, y)
-        check_weights(weights, self._shape[0])
-        self._X, self._y, self._weights = X, y, weights
+        self._X, self._y, self._weights = X, y, weight_numbers(weights, self._shape[0])
 
     @property
     def n_rows(self) -> int:

@@ -135,18 +135,6 @@ class InMemorySource(LocalSource):
         return blocks[0] if len(blocks) == 1 else None
 
 
-def check_weights(weights: Any, n_rows: int) -> None:
-    """Raise unless there is one weight per row, or none."""
-    if weights is None:
-        return
-    try:
-        shape: tuple[int, ...] | None = np.shape(weights)
-    except ValueError:  # lists of different lengths
-        shape = None
-    if shape != (n_rows,):
-        raise InvalidParameter(f"weights must be one number per row: {n_rows} rows, weights of shape {shape}.")
-
-
 def check_row_count(n_rows: int, n: int, adjacency: Adjacency) -> None:
     """Raise if the table is not one that the guarantee speaks of."""
     if adjacency is Adjacency.REPLACE_ONE and n_rows != n:

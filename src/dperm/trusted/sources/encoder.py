@@ -110,7 +110,7 @@ class Encoder:
         y : Arrow array, optional
             The target, if it is not the table's own column.
         weights : array, optional
-            Public weights per row, instead of the classes'.
+            Weight per row; it multiplies that of the row's class.
         """
         n_rows, pieces = len(Columns(table)), []
         for first in range(0, max(n_rows, 1), ROWS_AT_ONCE):
@@ -150,9 +150,10 @@ class Encoder:
         n_outside = 0
         if isinstance(self.schema.target, Amount):
             n_outside = count_outside(target_numbers(table, y, self.schema), *self.schema.target.number.bounds)
+        given = None if weights is None else weights[chosen]
         if self.class_weights is not None:
-            return _Encoded(X, target, weights_by_class(label_numbers(table, y, self.schema), self.class_weights), 0)
-        return _Encoded(X, target, None if weights is None else np.asarray(weights)[chosen], n_outside)
+            given = weights_by_class(label_numbers(table, y, self.schema), self.class_weights, given)
+        return _Encoded(X, target, given, n_outside)
 
     def _block(self, pieces: Sequence[_Encoded], problem: Problem) -> Block:
         first = pieces[0]

@@ -96,13 +96,14 @@ def numeric_target(y: NDArray[Any]) -> NDArray[Any]:
     """
     if y.dtype.kind not in "OUS":
         return y
-    found = np.array([_number(value) for value in y.tolist()], dtype=np.float64)
+    found = np.array([number_or_nan(value) for value in y.tolist()], dtype=np.float64)
     if 2 * np.count_nonzero(np.isnan(found)) > found.size:
         raise InvalidParameter("the target must hold real numbers; encode text first.")
     return found
 
 
-def _number(value: Any) -> float:
+def number_or_nan(value: Any) -> float:
+    """A value as a number; NaN if it is none, whatever it is."""
     try:
         return float(value)
     except Exception:  # whatever an object raises that is no number
@@ -137,10 +138,11 @@ def holds_text(labels: NDArray[Any]) -> bool:
     return texts > sum(isinstance(label, numbers.Real) for label in labels.tolist())
 
 
-def weights_by_class(places: Array, class_weights: Sequence[float]) -> Array:
-    """Weight of every row from the public weight of its class; 0 for a label that is not declared."""
+def weights_by_class(places: Array, class_weights: Sequence[float], weights: Array | None = None) -> Array:
+    """Weight of every row from the public weight of its class, times its own; 0 for a label that is not declared."""
     known = np.isfinite(places)
-    return np.where(known, np.asarray(class_weights)[np.where(known, places, 0).astype(np.intp)], 0.0)
+    of_class = np.where(known, np.asarray(class_weights)[np.where(known, places, 0).astype(np.intp)], 0.0)
+    return of_class if weights is None else of_class * weights
 
 
 def class_numbers(y: Any, classes: Sequence[Any]) -> Array:

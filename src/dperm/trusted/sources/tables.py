@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from dperm.problem import Problem
 from dperm.schema import Schema
 from dperm.trusted.block import Block
-from dperm.trusted.sources.base import InMemorySource, check_weights
+from dperm.trusted.sources.base import InMemorySource
 from dperm.trusted.sources.columns import as_arrow
 from dperm.trusted.sources.counts import ColumnPart
 from dperm.trusted.sources.encoder import Encoder
 from dperm.trusted.sources.encoding import check_table, count_rows
+from dperm.trusted.sources.weights import weight_numbers
 
 Array = NDArray[np.float64]
 
@@ -32,7 +33,7 @@ class TableSource(InMemorySource):
     class_weights : sequence of float, optional
         A public weight for every declared class.
     weights : array, optional
-        Public weights per row, instead.
+        Weight per row, as for `ArraySource`; it multiplies that of the row's class.
     """
 
     def __init__(
@@ -40,8 +41,8 @@ class TableSource(InMemorySource):
     ) -> None:
         super().__init__()
         check_table(table, y, schema)
-        check_weights(weights, count_rows(table))
-        self._table, self._y, self._weights = table, None if y is None else as_arrow(y), weights
+        self._table, self._y = table, None if y is None else as_arrow(y)
+        self._weights = weight_numbers(weights, count_rows(table))
         self._encoder = Encoder(schema, class_weights)
 
     @property
