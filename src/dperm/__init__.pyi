@@ -20,6 +20,7 @@ from .errors import (
     PlanExceeded,
     UnsupportedProblem,
 )
+from .estimators.classifier import balanced_weights
 from .estimators.huber_regression import PrivateHuberRegression
 from .estimators.linear_regression import PrivateLinearRegression
 from .estimators.linear_svc import PrivateLinearSVC
@@ -186,6 +187,7 @@ __all__ = [
     "WholeSpace",
     "ZhangOutput",
     "__version__",
+    "balanced_weights",
     "empirical_risk",
     "load_model",
     "load_schema",

@@ -39,7 +39,7 @@ from dperm.release.model_file import fingerprint_of, read_content
 from dperm.release.statement import PrivacyStatement
 from dperm.release.verify import verify
 from dperm.trusted.block import Block
-from privacy.harness import N, Liar, P, Table, replay, setting_of
+from privacy.harness import Liar, N, P, Table, replay, setting_of
 
 ADJACENCIES = list(Adjacency)
 BOUND = 2.5
@@ -152,7 +152,9 @@ def test_weights_that_are_no_numbers_ignore_their_rows_and_raise_for_their_type_
     problem = Problem(Logistic(), L2(0.1))
 
     def fit(weights):
-        return minimize(problem, X, y, guarantee=Guarantee(1.0, 1e-6), weights=weights, random_state=0, row_warnings=False)
+        return minimize(
+            problem, X, y, guarantee=Guarantee(1.0, 1e-6), weights=weights, random_state=0, row_warnings=False
+        )
 
     np.testing.assert_array_equal(fit(["secret", 1.0, None, 1.0]).w, fit([0.0, 1.0, np.nan, 1.0]).w)
     np.testing.assert_array_equal(fit([10**400, 1, 1, 1]).w, fit([0.0, 1, 1, 1]).w)
@@ -272,7 +274,9 @@ def test_the_statement_says_whose_the_weights_are_and_the_file_is_planned_again(
     assert all(finding.holds for finding in verify(read_content(tmp_path / "model.json")))
 
 
-@pytest.mark.parametrize("change", [{"weights": "private"}, {"weight_bound": 1.0}, {"weights": None, "weight_bound": None}])
+@pytest.mark.parametrize(
+    "change", [{"weights": "private"}, {"weight_bound": 1.0}, {"weights": None, "weight_bound": None}]
+)
 def test_a_file_that_says_otherwise_of_its_weights_is_not_verified(change, tmp_path):
     X, y, weights = rows()
     path = tmp_path / "model.json"

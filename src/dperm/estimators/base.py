@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dperm.accounting.guarantee import Guarantee
+from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
 from dperm.estimators.pictured import Pictured
+from dperm.estimators.telling import check_verbose, progress_bar, tell_plan, tell_release
 from dperm.estimators.weights import check_given, check_policy
 from dperm.planning.fit_plan import FitPlan, Release, check_releasable
 from dperm.planning.options import FitOptions, IsSlow, check_schema
 from dperm.problem import Problem
-from dperm.progress import ProgressBar
+from dperm.problem.start import LinearStart
 from dperm.release.content import content_of
+from dperm.release.markup import box, promise_in_words
 from dperm.release.parameters import parameters_from_dict, parameters_to_dict
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Amount, Classes, Schema
@@ -28,6 +30,7 @@ from dperm.solvers import Solver
 from dperm.trusted.sources import Source, is_streamed, source_of
 from dperm.trusted.sources.encoding import encode_rows
 from dperm.trusted.sources.labels import read_table
+from dperm.trusted.threads import threads_for
 
 Array = NDArray[np.float64]
 
@@ -75,8 +78,11 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
     budget: Budget | None = None
     weight_bound: float = 1.0
     private_weights: bool = False
+    start: Any = None
+    warm_start: bool = False
+    n_jobs: int | None = None
     random_state: Any = None
-    verbose: bool = False
+    verbose: bool | int = False
     row_warnings: bool = True
 
     privacy_: PrivacyStatement = field(init=False)
@@ -122,6 +128,13 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
         if self.schema is not None:
             self._check_schema(check_schema(self.schema))
         check_policy(self)
+        check_verbose(self.verbose)
+        threads_for(self.n_jobs)
+        if self.warm_start is not False:
+            raise InvalidParameter(
+                "warm_start would begin at whatever this object fitted last, and nobody could say what that was: "
+                "give released or public numbers as start."
+            )
         check_releasable(self.budget, self.random_state)
         return FitOptions(
             self._problem(),
@@ -132,8 +145,13 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
             accountant=self.accountant,
             n=self.n,
             schema=self.schema,
+            start=self._linear_start(),
             **self._rules(),
         )
+
+    def _linear_start(self) -> LinearStart | None:
+        """Where a linear model begins, if the user says so."""
+        return None
 
     def _rules(self) -> dict[str, bool]:
         """What the plan finds by rule: options of `FitOptions`."""
@@ -216,10 +234,11 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
         if plan is None or plan.options != options:
             plan = options.plan(source.n_rows, source.n_features, source.is_slow)
         self.parameters_ = parameters_to_dict(self, plan.solver)
-        with ProgressBar(type(self).__name__) if self.verbose else nullcontext() as progress:
+        tell_plan(self, plan, facts.get("caveats", ()))
+        with progress_bar(self) as progress:
             release = plan.run(
                 source, budget=self.budget, random_state=self.random_state, progress=progress,
-                row_warnings=self.row_warnings,
+                row_warnings=self.row_warnings, n_jobs=self.n_jobs,
             )  # fmt: skip
         entry = release.reservation
         with nullcontext() if entry is None else entry.noted():
@@ -228,7 +247,16 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
                 save(self)
             if entry is not None:
                 entry.settle(content_of(self)["fingerprint"])
+        tell_release(self, release)
         return self
+
+    @property
+    def partial_fit(self) -> Any:
+        """Not there: every call would be another release from the same rows."""
+        raise AttributeError(
+            f"{type(self).__name__} has no partial_fit: every call would be another release, which adds to the ε of "
+            "the others; call fit once, or several times with budget=Budget(...), which adds them up."
+        )
 
     def _plan_by_shape(self, options: FitOptions, X: Any) -> FitPlan | None:
         """The plan from public numbers and the shape of X, None where they do not suffice; no value is looked at."""
@@ -245,7 +273,7 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
     def _keep(self, release: Release, problem: Problem, facts: dict[str, Any]) -> None:
         """Store what was released, and nothing else."""
         caveats = (*release.privacy.caveats, *facts.pop("caveats", ()))
-        self.privacy_ = replace(release.privacy, **facts, caveats=caveats)
+        self.privacy_ = replace(release.privacy, **facts, caveats=caveats, public_start=self.start is not None)
         self.event_, self.schema_, entry = release.event, release.schema, release.reservation
         if self.schema_ is not None:
             self.feature_names_in_ = np.asarray(list(self.schema_.columns), dtype=object)
@@ -318,6 +346,22 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
     def to_sklearn(self) -> Any:
         """A plain scikit-learn estimator with the same coefficients, for rows as `encode` returns them."""
         raise InvalidParameter(f"scikit-learn has no estimator that predicts as {self.title} does.")
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram for notebooks, and below it what is promised or, once fitted, the statement."""
+        return str(super()._html_repr()) + self._guarantee_html()
+
+    def _guarantee_html(self) -> str:
+        if hasattr(self, "privacy_"):
+            return self.privacy_._repr_html_()
+        if self.noise is None:
+            return box("Not fitted", "No noise will be added, so nothing is promised.", (), for_release=False)
+        try:
+            Guarantee(self.epsilon, self.delta)
+            promise = promise_in_words(self.epsilon, self.delta, Adjacency.parse(self.adjacency).value)
+        except InvalidParameter as error:
+            return box("Not fitted", str(error), (), for_release=False)
+        return box("Not fitted. What a fit will promise", promise, ())
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are accepted, missing values are bounded, and noise may lower any score."""

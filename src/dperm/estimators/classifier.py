@@ -2,12 +2,13 @@
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -139,12 +140,24 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         return tags
 
 
-def probabilities(scores: Array) -> Array:
-    """Of every class, from what `decision_function` returned: one column per entry of `classes_`."""
-    if scores.ndim == 2:
-        return np.asarray(softmax(scores, axis=1))
-    positive = expit(scores)
-    return np.column_stack([1.0 - positive, positive])
+@dataclass(eq=False, repr=False, kw_only=True)
+class Probabilities(Classifier):
+    """A classifier whose scores are log odds."""
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of every class, one column per entry of `classes_`."""
+        scores = self.decision_function(X)
+        if scores.ndim == 2:
+            return np.asarray(softmax(scores, axis=1))
+        positive = expit(scores)
+        return np.column_stack([1.0 - positive, positive])
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of the probability of every class, also where the probability itself is rounded to 0."""
+        scores = self.decision_function(X)
+        if scores.ndim == 2:
+            return np.asarray(log_softmax(scores, axis=1))
+        return np.column_stack([log_expit(-scores), log_expit(scores)])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -178,6 +191,30 @@ def check_classes(classes: Any) -> tuple[Any, ...]:
     return labels
 
 
+def balanced_weights(priors: Mapping[Any, float]) -> dict[Any, float]:
+    """Class weights that make classes of these public frequencies count alike: 1/(K · frequency).
+
+    They are what scikit-learn's "balanced" computes from the rows, from frequencies that are public: those of a census,
+    of a published table, or a guess. Frequencies that were counted in the rows are not public.
+
+    Parameters
+    ----------
+    priors : dict
+        The public frequency of every class; they need not add up to 1.
+
+    Examples
+    --------
+    >>> from dperm import balanced_weights
+    >>> balanced_weights({"no": 0.75, "yes": 0.25})
+    {'no': 0.6666666666666666, 'yes': 2.0}
+    """
+    if not isinstance(priors, Mapping) or len(priors) < 2:
+        raise InvalidParameter("priors must be a dict from at least two classes to their public frequencies.")
+    shares = {label: positive("a class's frequency", share) for label, share in priors.items()}
+    total = sum(shares.values())
+    return {label: total / (len(shares) * share) for label, share in shares.items()}
+
+
 def check_class_weight(class_weight: Any, classes: tuple[Any, ...]) -> tuple[float, ...] | None:
     """Read public class weights, or raise; weights from the data would leak it."""
     if class_weight is None:
@@ -185,7 +222,8 @@ def check_class_weight(class_weight: Any, classes: tuple[Any, ...]) -> tuple[flo
     if not isinstance(class_weight, dict):
         raise InvalidParameter(
             "class_weight must be None or a dict from class to a public weight; "
-            f"{class_weight!r} would have to be computed from the rows."
+            f"{class_weight!r} would have to be computed from the rows, and for classes of public frequencies "
+            "dperm.balanced_weights({class: frequency}) gives weights that even them out."
         )
     unknown = set(class_weight) - set(classes)
     if unknown:

@@ -1,5 +1,6 @@
 """A generalized linear model: a penalty, bounded rows, coefficients."""
 
+import copy
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -13,6 +14,7 @@ from dperm.problem import Problem
 from dperm.problem.domains import Domain, WholeSpace
 from dperm.problem.losses import Loss
 from dperm.problem.regularizers import L1, L2, NoRegularizer, Regularizer
+from dperm.problem.start import LinearStart
 from dperm.schema import Schema
 from dperm.validation import one_of, positive
 
@@ -38,6 +40,17 @@ def read_penalty(penalty: object) -> Regularizer:
     )
 
 
+def read_start(start: Any) -> tuple[Array, Array]:
+    """Public coefficients and intercepts as arrays, or raise."""
+    try:
+        coef, intercept = (np.array(part, dtype=np.float64) for part in tuple(start))
+    except (TypeError, ValueError):
+        coef = intercept = np.array(np.nan)
+    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        raise InvalidParameter("start must be (coef, intercept), finite numbers in the shapes of coef_ and intercept_.")
+    return coef, intercept
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateGLM(PrivateEstimator):
     """What all linear models share."""
@@ -60,7 +73,7 @@ class PrivateGLM(PrivateEstimator):
         return positive("row_norm", self.row_norm) if self.schema is None else self.schema.bound
 
     def _problem_with(self, loss: Loss, domain: Domain | None = None, class_bound: float = 1.0) -> Problem:
-        """The problem of this loss; `domain` is the model's own default, `class_bound` the largest weight of a class."""
+        """The problem of this loss; `domain` is the model's own default, `class_bound` bounds the classes' weights."""
         default = WholeSpace() if domain is None else domain
         return Problem(
             loss=loss,
@@ -71,6 +84,18 @@ class PrivateGLM(PrivateEstimator):
             weight_bound=class_bound * positive("weight_bound", self.weight_bound),
             entry_bound=self.entry_bound if self.schema is None else 1.0,
         )
+
+    def _linear_start(self) -> LinearStart | None:
+        """The start in the units of the loss."""
+        if self.start is None:
+            return None
+        coef, intercept = read_start(self.start)
+        given = copy.copy(self)
+        given.coef_, given.intercept_, given.schema_ = coef, intercept, self.schema
+        if self.schema is not None and self.schema.target.column in self.schema.private_ranges:
+            raise InvalidParameter("start is in units of the target, whose range is private: leave start out.")
+        matrix, intercepts = given._loss_coefficients()
+        return LinearStart.of(np.asarray(matrix), np.asarray(intercepts))
 
     def _rules(self) -> dict[str, bool]:
         """The strength of a penalty that is a word, and the size of the constant column."""

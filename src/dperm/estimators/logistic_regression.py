@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from dperm.estimators.base import Array
-from dperm.estimators.classifier import LinearClassifier, probabilities
+from dperm.estimators.classifier import LinearClassifier, Probabilities
 from dperm.problem.losses import Logistic, Loss, Softmax
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateLogisticRegression(LinearClassifier):
+class PrivateLogisticRegression(Probabilities, LinearClassifier):
     """Logistic regression with (ε, δ)-differential privacy.
 
     Minimises (1/n) Σ log(1 + exp(−y ⟨w, x⟩)) + r(w) over C; softmax for more than two classes.
@@ -85,10 +84,6 @@ class PrivateLogisticRegression(LinearClassifier):
 
     def _loss(self, n_classes: int) -> Loss:
         return Logistic() if n_classes == 2 else Softmax(n_classes)
-
-    def predict_proba(self, X: Any) -> Array:
-        """Probability of every class, one column per entry of `classes_`."""
-        return probabilities(self.decision_function(X))
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn `LogisticRegression` with the same coefficients, for rows as `encode` returns them."""

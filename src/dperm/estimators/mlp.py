@@ -63,6 +63,29 @@ class PerceptronStart:
         return params | {f"layer{len(sizes) - 1}": last}
 
 
+def read_layers(start: Any, sizes: tuple[int, ...]) -> dict[str, dict[str, Array]]:
+    """The parameters that a dict like `weights_` holds, for layers of these sizes, or raise."""
+    try:
+        arrays = {name: np.array(values, dtype=np.float64) for name, values in dict(start).items()}
+        params = {
+            f"layer{place}": {part: arrays.pop(f"layer{place}/{part}") for part in ("kernel", "bias")}
+            for place in range(len(sizes))
+        }
+        width = params["layer0"]["kernel"].shape[0]
+        fits = not arrays and all(
+            layer["kernel"].shape == (inputs, units) and layer["bias"].shape == (units,)
+            for layer, (inputs, units) in zip(params.values(), itertools.pairwise((width, *sizes)), strict=True)
+        )
+        fits = fits and all(np.isfinite(array).all() for layer in params.values() for array in layer.values())
+    except (TypeError, ValueError, KeyError, IndexError):
+        fits = False
+    if not fits:
+        raise InvalidParameter(
+            "start must be a dict of finite arrays with the names and shapes of weights_, for these hidden_layer_sizes."
+        )
+    return params
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class MLP(Network):
     """Parameters that both networks share."""
@@ -84,8 +107,10 @@ class MLP(Network):
     def _model(self, n_outputs: int) -> Perceptron:
         return Perceptron(len(self._sizes), one_of("activation", self.activation, ACTIVATIONS))
 
-    def _start(self, n_outputs: int) -> PerceptronStart:
-        return PerceptronStart(self._sizes, n_outputs)
+    def _start(self, n_outputs: int) -> PerceptronStart | dict[str, dict[str, Array]]:
+        if self.start is None:
+            return PerceptronStart(self._sizes, n_outputs)
+        return read_layers(self.start, (*self._sizes, n_outputs))
 
     def _layers(self) -> list[tuple[Array, Array]]:
         """Kernel and bias of every layer, as they were released."""

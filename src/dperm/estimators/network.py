@@ -9,7 +9,7 @@ import numpy as np
 
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import Array, PrivateEstimator, n_scores
-from dperm.estimators.classifier import Classifier, probabilities
+from dperm.estimators.classifier import Classifier, Probabilities
 from dperm.estimators.linear import read_penalty
 from dperm.estimators.regressor import Regressor, range_of
 from dperm.planning.fit_plan import Release
@@ -110,7 +110,7 @@ class Network(PrivateEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NetworkClassifier(Network, Classifier):
+class NetworkClassifier(Probabilities, Network, Classifier):
     """A classifier; its scores are log odds, up to a number that all classes share."""
 
     def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:
@@ -124,10 +124,6 @@ class NetworkClassifier(Network, Classifier):
         if len(self.classes_) > 2:
             return scores
         return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
-
-    def predict_proba(self, X: Any) -> Array:
-        """Probability of every class, one column per entry of `classes_`."""
-        return probabilities(self.decision_function(X))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -45,6 +45,8 @@ class OwnFunction(Network):
         return self.model
 
     def _start(self, n_outputs: int) -> Any:
+        if self.start is not None:
+            raise InvalidParameter("a model of one's own starts at params: leave start out.")
         if self.params is None:
             raise InvalidParameter(
                 "params must be the function's parameters at the start: a pytree of arrays of floats."

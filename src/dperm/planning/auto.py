@@ -61,7 +61,7 @@ def _ranked(
     found = []
     for kind in kinds:
         solver = kind()
-        if solver.refusal(problem) is None and (kind.pure or guarantee.delta > 0.0):
+        if _refusal(solver, problem) is None and (kind.pure or guarantee.delta > 0.0):
             # What a float cannot hold is no prediction.
             with np.errstate(all="ignore"), suppress(ArithmeticError, ValueError):
                 if solver.refusal_at(setting, guarantee) is None:
@@ -92,7 +92,7 @@ def check_solver(solver: object, problem: Problem, guarantee: Guarantee | None) 
     else:
         names = ", ".join(repr(name) for name in ("auto", *SOLVERS))
         raise InvalidParameter(f"solver must be one of {names} or a solver object, got {solver!r}.")
-    reason = chosen.refusal(problem)
+    reason = _refusal(chosen, problem)
     if reason is None and pure and not chosen.pure:
         reason = "delta = 0 asks for pure ε, which its noise cannot give."
     if reason is not None:
@@ -123,7 +123,7 @@ def choose_solver(
 
 def _automatic(problem: Problem, setting: Setting, guarantee: Guarantee | None, slow_passes: bool) -> Solver:
     if guarantee is None:
-        able = (exact for exact in (DPObjective(), DPSoftmax()) if exact.refusal(problem) is None)
+        able = (exact for exact in (DPObjective(), DPSoftmax()) if _refusal(exact, problem) is None)
         return next(able, DPGD())
     ranked = predictions(problem, setting, guarantee)
     if not ranked:
@@ -156,9 +156,16 @@ def expected_passes(solver: Solver, setting: Setting, guarantee: Guarantee | Non
     return float(sum(passes))
 
 
+def _refusal(solver: Solver, problem: Problem) -> str | None:
+    """Why the solver cannot take the problem, or the start that it was given."""
+    if problem.start_point is not None and not solver.takes_start:
+        return "it takes no start, since what it finds does not depend on one: leave start out."
+    return solver.refusal(problem)
+
+
 def _who_takes(problem: Problem, pure: bool) -> str:
     able = [
-        name for name, kind in SOLVERS.items() if kind.example().refusal(problem) is None and (kind.pure or not pure)
+        name for name, kind in SOLVERS.items() if _refusal(kind.example(), problem) is None and (kind.pure or not pure)
     ]
     if not able:
         return "No solver takes it."

@@ -19,6 +19,7 @@ from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
 from dperm.planning.verdict import Verdict, verdict_of
 from dperm.problem import Problem
+from dperm.release.markup import box, rows_of
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Schema
 from dperm.solvers import Solver
@@ -127,6 +128,16 @@ class FitPlan:
         """Expected per-row gradients over n: how often the rows are read for one."""
         return self.calibrated.plan.passes
 
+    @property
+    def rests_on_rows(self) -> bool:
+        """Whether n was read from the rows where it is not public."""
+        return self.options.declared_n is None and self.setting.adjacency is Adjacency.ADD_REMOVE
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what would be promised, and whether it is worth fitting."""
+        rows = [*rows_of(str(self.statement)), ("Verdict", str(self.verdict))]
+        return box("A plan; nothing was fitted", self.statement.promise_in_words, rows[1:])
+
     @cached_property
     def verdict(self) -> Verdict:
         """Whether it is worth fitting: what the noise is expected to cost beside predicting nothing."""
@@ -168,6 +179,7 @@ class FitPlan:
         random_state: Any = None,
         progress: Progress | None = None,
         row_warnings: bool = True,
+        n_jobs: int | None = None,
     ) -> Release:
         """Reserve the cost, read the rows and release coefficients; whoever keeps them settles the reservation.
 
@@ -184,6 +196,8 @@ class FitPlan:
             pass over rows in files or on a cluster, and how many it has read: for whoever holds the rows, not public.
         row_warnings : bool
             Whether to show an `AboutYourRowsWarning` where most rows are ignored or clipped.
+        n_jobs : int, optional
+            Threads for sums over rows; by default as many as are worth starting. The result does not depend on it.
         """
         check_releasable(budget, random_state)
         source = source if self.schema is None else source.with_schema(self.schema)
@@ -193,7 +207,7 @@ class FitPlan:
             source.watch(reading)
         reservation = None if budget is None else budget.reserve(self.event, self.setting.adjacency)
         with nullcontext() if reservation is None else reservation.noted():
-            return self._release(source, reservation, random_state, progress, row_warnings)
+            return self._release(source, reservation, random_state, progress, row_warnings, n_jobs)
 
     def _release(
         self,
@@ -202,13 +216,14 @@ class FitPlan:
         random_state: Any,
         progress: Progress | None,
         row_warnings: bool,
+        n_jobs: int | None,
     ) -> Release:
         """Read the rows, whose cost is reserved."""
         randomness = Randomness.from_random_state(random_state)
         problem = self.problem
         # A run that diverges overflows on its way; one sentence says so instead of numpy's warnings.
         with (
-            Oracle(source, problem, self.setting, self.calibrated, randomness, progress) as oracle,
+            Oracle(source, problem, self.setting, self.calibrated, randomness, progress, n_jobs) as oracle,
             np.errstate(over="ignore", invalid="ignore", divide="ignore"),
         ):
             schema = oracle.complete(self.schema)
@@ -234,8 +249,7 @@ class FitPlan:
 
     def _statement_of_run(self, randomness: Randomness) -> PrivacyStatement:
         statement = self.statement
-        undeclared = self.options.declared_n is None and self.setting.adjacency is Adjacency.ADD_REMOVE
-        if undeclared and self.options.noise is not None:
+        if self.rests_on_rows and self.options.noise is not None:
             caveats = (*statement.caveats, "n was read from the rows, declare it under add_remove")
             statement = replace(statement, caveats=caveats)
         if randomness.seeded:

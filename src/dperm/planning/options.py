@@ -5,10 +5,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.errors import DpermError, InvalidParameter, UnsupportedProblem
+from dperm.mechanisms import LastIterateQuery
 from dperm.mechanisms.histogram import HistogramQuery, histogram_query
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.range import RangeQuery, range_queries
@@ -19,6 +22,7 @@ from dperm.planning.fit_plan import FitPlan
 from dperm.planning.rules import check_strength_by_rule, with_scaled_constant, with_strength_by_rule
 from dperm.planning.statement import statement_of
 from dperm.problem import Problem
+from dperm.problem.start import LinearStart
 from dperm.schema import Schema
 from dperm.solvers import Solver
 from dperm.solvers.published import published_plan
@@ -61,6 +65,9 @@ class FitOptions:
         Whether the strength of the problem's l2 or l1 penalty is found when the fit is planned, from public numbers.
     scaled_constant : bool
         Whether the constant column gets a size that suits the number of columns, not the largest that it may have.
+    start : LinearStart, optional
+        Where a solver that walks begins: public coefficients. Solvers that do not walk are refused, and "auto" does not
+        take one of them.
 
     Examples
     --------
@@ -81,6 +88,7 @@ class FitOptions:
     schema: Schema | None = None
     strength_by_rule: bool = False
     scaled_constant: bool = False
+    start: LinearStart | None = None
 
     def __post_init__(self) -> None:
         """Raise if a parameter is wrong or the solver does not take the problem."""
@@ -152,6 +160,7 @@ class FitOptions:
             calibrated = replace(published, constant=True)
         else:
             calibrated = self._calibrated(chosen, setting, ranges, left)
+        _check_start(problem, width, calibrated)
         statement = statement_of(self, problem, width, setting, chosen, calibrated)
         return FitPlan(self, problem, setting, chosen, calibrated, statement, width, schema)
 
@@ -192,6 +201,8 @@ class FitOptions:
         try:
             problem = replace(self.problem, loss=self.problem.loss.for_width(width))
             problem = with_scaled_constant(problem, width) if self.scaled_constant else problem
+            if self.start is not None:
+                problem = replace(problem, start_point=self.start.point(problem, width))
             setting = Setting(problem.constants(width), n, Adjacency.parse(self.adjacency))
             if self.strength_by_rule:
                 problem = with_strength_by_rule(problem, setting, None if self.noise is None else self.guarantee)
@@ -313,6 +324,20 @@ def check_schema(schema: object) -> Schema:
             "knowledge, then remove the line derived_from_data."
         )
     return schema
+
+
+def _check_start(problem: Problem, n_features: int, calibrated: CalibratedPlan) -> None:
+    """Raise if a path of which only the end leaves would begin where its rounding is not accounted for."""
+    if problem.start_point is None:
+        return
+    length = float(np.linalg.norm(problem.start(n_features)))
+    for item in calibrated.plan.planned:
+        multiplier = (calibrated.noise_multiplier or 0.0) * item.relative_noise
+        if isinstance(item.query, LastIterateQuery) and length > item.query.path(multiplier).longest_start:
+            raise InvalidParameter(
+                "start is too far from 0 for steps of which only the last is released: use a nearer one, or "
+                "DPGD(accounting='composition')."
+            )
 
 
 def _no_plan() -> UnsupportedProblem:

@@ -117,6 +117,8 @@ class Problem:
     entry_bound : float, optional
         B: every row is also scaled so that no entry exceeds B in size. Declare it where B is much smaller than R: in
         the geometry of the l1 ball it is the largest entry that counts. None: the row norm bounds the entries.
+    start_point : tuple of float, optional
+        Where solvers that walk begin: public numbers. None: the point of C nearest to where the loss starts.
 
     Examples
     --------
@@ -132,6 +134,7 @@ class Problem:
     intercept: bool | float = False
     weight_bound: float = 1.0
     entry_bound: float | None = None
+    start_point: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         """Check types and bounds; nothing here has seen a row."""
@@ -200,8 +203,16 @@ class Problem:
         return self.weight_bound * self.row_scale
 
     def start(self, n_features: int) -> Array:
-        """The starting point: the point of C nearest to where the loss starts, which is 0 for losses of margins."""
-        return self.domain.project(self.loss.start(self.dimension(n_features)))
+        """The starting point: the point of C nearest to where the loss starts, which is 0 for losses of margins.
+
+        One that was given is moved to the nearest point of C, too.
+        """
+        dimension = self.dimension(n_features)
+        if self.start_point is None:
+            return self.domain.project(self.loss.start(dimension))
+        if len(self.start_point) != dimension or not all(abs(entry) <= 1e100 for entry in self.start_point):
+            raise InvalidParameter(f"start_point must be {dimension} finite numbers, none above 1e100 in size.")
+        return self.domain.project(np.array(self.start_point))
 
     def constants(self, n_features: int) -> Constants:
         """Derive G, L, μ and the rest from the declared bounds.

@@ -71,8 +71,8 @@ def _about_weights_and_start(statement: PrivacyStatement) -> list[str]:
         )
     if statement.weights == "private":
         signed.append(
-            f"The weight of a row belongs to the row and is protected with it. Its bound, {statement.weight_bound:g}, is "
-            "public and was declared without looking at the weights."
+            f"The weight of a row belongs to the row and is protected with it. Its bound, {statement.weight_bound:g}, "
+            "is public and was declared without looking at the weights."
         )
     if statement.public_start:
         signed.append(

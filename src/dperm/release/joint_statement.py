@@ -8,6 +8,7 @@ from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.events import Event
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.printable import one_line
+from dperm.release.markup import box, promise_in_words, rows_of
 from dperm.validation import count, finite
 
 
@@ -95,6 +96,12 @@ class JointStatement:
             f"randomness: {self.generator} {key}, exact to the last bit; {release}",
         ]
         return "\n".join(one_line(line) for line in lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the promise in plain words, and the lines of `str` below it."""
+        title = "Private, for release" if self.for_release else f"Not for release: {'; '.join(self.caveats)}"
+        promise = promise_in_words(self.epsilon, self.delta, self.adjacency)
+        return box(title, promise, rows_of(str(self))[1:], for_release=self.for_release)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -12,7 +12,7 @@ from dperm.solvers import SOLVERS, Solver
 # What a file holds elsewhere, or what does not change a plan.
 _ELSEWHERE = frozenset(
     ("epsilon", "delta", "adjacency", "noise", "n", "classes", "schema", "budget", "random_state",
-     "verbose", "row_warnings")
+     "verbose", "row_warnings", "warm_start", "n_jobs")
 )  # fmt: skip
 
 _PARTS = {name: getattr(package, name) for package in (regularizers, domains) for name in package.__all__}
@@ -30,6 +30,8 @@ def parameters_to_dict(model: Any, solver: Solver) -> dict[str, Any] | None:
     """
     values = {part.name: getattr(model, part.name) for part in dataclasses.fields(model) if part.init}
     values |= model.description()
+    if isinstance(values["start"], dict):
+        values["start"] = list(values["start"].items())
     content = {}
     try:
         for name in sorted(set(values) - _ELSEWHERE - {"solver", "class_weight"}):
@@ -72,6 +74,8 @@ def _plain(value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     if _PARTS.get(type(value).__name__) is type(value):

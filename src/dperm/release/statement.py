@@ -6,6 +6,7 @@ from typing import Any
 
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.printable import one_line
+from dperm.release.markup import box, promise_in_words, rows_of
 from dperm.validation import count, finite, nonnegative, one_of, positive
 
 # What drew the noise of every statement that does not say so: files from before the name was written into them.
@@ -145,7 +146,7 @@ class PrivacyStatement:
         return "\n".join(
             one_line(line)
             for line in (
-                f"promised:   {self._promise()}",
+                f"promised:   {self.promise}",
                 f"mechanism:  {self.mechanism}",
                 f"noise:      {self._noise()}",
                 f"public:     {', '.join(public)}, and every parameter of the fit",
@@ -154,7 +155,23 @@ class PrivacyStatement:
             )
         )
 
-    def _promise(self) -> str:
+    @property
+    def promise_in_words(self) -> str:
+        """The promise as a sentence for a person."""
+        if math.isinf(self.epsilon):
+            return "Nothing is promised: the run had no noise."
+        if self.noise == "paper":
+            return f"For reproduction only: {self.promise}."
+        return promise_in_words(self.epsilon, self.delta, self.adjacency)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the promise in plain words, and the lines of `str` below it."""
+        title = "Private, for release" if self.for_release else f"Not for release: {'; '.join(self.caveats)}"
+        return box(title, self.promise_in_words, rows_of(str(self))[1:], for_release=self.for_release)
+
+    @property
+    def promise(self) -> str:
+        """What is promised, in a line."""
         if math.isinf(self.epsilon):
             return "nothing: the run had no noise (ε = ∞)"
         promise = f"(ε = {self.epsilon:g}, δ = {self.delta:g})-differential privacy, adjacency {self.adjacency}"

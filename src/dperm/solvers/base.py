@@ -78,6 +78,8 @@ class Solver(ABC):
     pure: ClassVar[bool] = False
     # Whether what it returns is an iterate drawn at random, so that a run may end before all that is planned is asked.
     random_iterate: ClassVar[bool] = False
+    # Whether where it begins makes a difference, so that it takes a start from its user.
+    takes_start: ClassVar[bool] = False
 
     @abstractmethod
     def refusal(self, problem: Problem) -> str | None:

@@ -24,7 +24,7 @@ from dperm.trusted.noise import Noise, Randomness
 from dperm.trusted.row_facts import warn_about
 from dperm.trusted.sources.base import Source
 from dperm.trusted.sums import RowSums
-from dperm.trusted.threads import n_threads
+from dperm.trusted.threads import threads_for
 from dperm.validation import check_not_diverged
 
 Array = NDArray[np.float64]
@@ -47,6 +47,8 @@ class Oracle:
         Streams for noise, sampling and public choices.
     progress : callable, optional
         Called with (steps done, steps planned): both are public.
+    n_jobs : int, optional
+        Threads for sums over rows.
 
     Guarantees
     ----------
@@ -62,6 +64,7 @@ class Oracle:
         calibrated: CalibratedPlan,
         randomness: Randomness,
         progress: Callable[[int, int], None] | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         own = Setting(problem.constants(source.n_features), setting.n, setting.adjacency)
         asked = (*calibrated.plan.ranges, *calibrated.plan.planned)
@@ -77,7 +80,7 @@ class Oracle:
         self._lock = Lock()
         self._progress = progress
         self._done = 0
-        self._pool = ThreadPoolExecutor(n_threads(), thread_name_prefix="dperm")
+        self._pool = ThreadPoolExecutor(threads_for(n_jobs), thread_name_prefix="dperm")
         self._opened = ExitStack()
         self._sums = self._sums_over(source)
 

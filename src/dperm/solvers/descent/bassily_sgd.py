@@ -74,6 +74,7 @@ class BassilySGD(Solver):
 
     name = "bassily-sgd"
     listed = 10
+    takes_start = True
     profile = Profile(
         summary="noisy SGD with falling steps, the last iterate",
         source="Bassily, Smith and Thakurta 2014, Algorithm 1; last iterate after Shamir and Zhang 2013",

@@ -87,6 +87,7 @@ class DPAdam(Solver):
 
     name = "dp-adam"
     listed = 12
+    takes_start = True
     profile = Profile(
         summary="noisy minibatch steps with momentum and a step size for every coefficient",
         source="Abadi et al. 2016 and Kingma and Ba 2015; the noise's bias after Tang, Shpilevskiy and Lécuyer 2023",

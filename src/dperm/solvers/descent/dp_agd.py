@@ -70,6 +70,7 @@ class DPAGD(Solver):
 
     name = "dp-agd"
     listed = 6
+    takes_start = True
     profile = Profile(
         summary="noisy accelerated gradient descent, averaged",
         source="Nesterov 1983, Lan 2012, with Gaussian noise whose budget grows along the path",

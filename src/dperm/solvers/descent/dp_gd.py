@@ -76,6 +76,7 @@ class DPGD(Solver):
 
     name = "dp-gd"
     listed = 1
+    takes_start = True
     profile = Profile(
         summary="noisy gradient descent with a proximal step",
         source="Wang, Ye and Xu 2017, Algorithm 4; last-iterate accounting after Bok, Su and Altschuler 2024",

@@ -79,6 +79,7 @@ class DPSGD(Solver):
 
     name = "dp-sgd"
     listed = 11
+    takes_start = True
     profile = Profile(
         summary="noisy minibatch SGD, the mean of the last iterates",
         source="Abadi et al. 2016, after Song, Chaudhuri and Sarwate 2013",

@@ -80,6 +80,7 @@ class RRPSGD(Solver):
 
     name = "rrpsgd"
     listed = 13
+    takes_start = True
     random_iterate = True
     profile = Profile(
         summary="noisy SGD that stops at a random round",

@@ -73,6 +73,7 @@ class DPKatyusha(AnchoredSolver):
 
     name = "dp-katyusha"
     listed = 4
+    takes_start = True
     profile = Profile(
         summary="accelerated variance-reduced steps around privately released anchors",
         source="Wang, Ye and Xu 2017, Remark 4.2, after Allen-Zhu 2017",

@@ -54,6 +54,7 @@ class DPSpider(Solver):
 
     name = "dp-spider"
     listed = 21
+    takes_start = True
     profile = Profile(
         summary="descent along gradients kept up to date by their noisy changes",
         source="after SpiderBoost (Wang et al. 2019) and DIFF2 (Murata and Suzuki 2023)",

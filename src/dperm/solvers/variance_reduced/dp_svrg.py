@@ -82,6 +82,7 @@ class DPSVRG(AnchoredSolver):
 
     name = "dp-svrg"
     listed = 2
+    takes_start = True
     profile = Profile(
         summary="variance-reduced steps around privately released anchors",
         source="Wang, Ye and Xu 2017, Algorithm 1, corrected",

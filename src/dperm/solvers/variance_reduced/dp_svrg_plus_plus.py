@@ -62,6 +62,7 @@ class DPSVRGPlusPlus(AnchoredSolver):
 
     name = "dp-svrg++"
     listed = 3
+    takes_start = True
     profile = Profile(
         summary="variance-reduced steps around anchors, in epochs that double",
         source="Wang, Ye and Xu 2017, Algorithm 2, corrected",

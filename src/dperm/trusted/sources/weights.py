@@ -29,7 +29,9 @@ def weight_numbers(weights: Any, n_rows: int) -> Array | None:
         shape = None
     if shape != (n_rows,):
         raise InvalidParameter(f"weights must be one number per row: {n_rows} rows, weights of shape {shape}.")
-    values = np.ma.filled(given.astype(np.float64), np.nan) if isinstance(given, np.ma.MaskedArray) else np.asarray(given)
+    values = (
+        np.ma.filled(given.astype(np.float64), np.nan) if isinstance(given, np.ma.MaskedArray) else np.asarray(given)
+    )
     if values.dtype.kind in "cMmV":
         raise InvalidParameter(f"weights must be real numbers, got {values.dtype}.")
     if values.dtype.kind in "OUS":

@@ -1,0 +1,53 @@
+"""What a fit tells while it runs, in the log and on the terminal: public facts only, never a value of a row."""
+
+import logging
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from dperm.errors import InvalidParameter
+from dperm.planning.fit_plan import FitPlan, Release
+from dperm.progress import ProgressBar
+
+LOG = logging.getLogger("dperm")
+LOG.addHandler(logging.NullHandler())
+
+
+def check_verbose(verbose: object) -> int:
+    """The level as a number: 0 nothing, 1 a progress bar, 2 the lines of the log as well."""
+    if not isinstance(verbose, bool | int) or not 0 <= verbose <= 2:
+        raise InvalidParameter(f"verbose must be 0, 1 or 2, got {verbose!r}.")
+    return int(verbose)
+
+
+def progress_bar(model: Any) -> AbstractContextManager[Any]:
+    """The bar of a fit, or nothing."""
+    return ProgressBar(type(model).__name__) if check_verbose(model.verbose) else nullcontext()
+
+
+def tell_plan(model: Any, plan: FitPlan, caveats: tuple[str, ...]) -> None:
+    """Before a row is read for the fit: what will run.
+
+    A plan that rests on something that was read from the rows (classes, or n under add_remove) is not public; of it
+    only that is said.
+    """
+    if caveats or plan.rests_on_rows:
+        _tell(model, "planned from what was read of the rows, so the plan is not logged and the result not for release")
+        return
+    statement = plan.statement
+    _tell(model, f"planned {statement.mechanism}; n = {statement.n}, {statement.n_features} columns")
+    _tell(model, f"promises {statement.promise}; {plan.passes:.3g} passes over the rows")
+
+
+def tell_release(model: Any, release: Release) -> None:
+    """When the coefficients are there."""
+    entry = release.reservation
+    charged = "no budget was charged" if entry is None else f"entry {entry.number} of {entry.budget.dataset!r}"
+    _tell(model, f"released coefficients; {charged}")
+
+
+def _tell(model: Any, text: str) -> None:
+    line = f"{type(model).__name__}: {text}"
+    LOG.info("%s", line)
+    if check_verbose(model.verbose) == 2:
+        sys.stderr.write(f"{line}\n")
