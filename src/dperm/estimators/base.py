@@ -339,7 +339,7 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
             statement.epsilon, statement.delta, adjacency=statement.adjacency, schema=schema, **parameters
         )  # fmt: skip
 
-    def diagnose(self, X: Any, y: Any = None) -> Any:
+    def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Linear models can be diagnosed."""
         raise InvalidParameter(f"there is no diagnosis of a {self.title}: it is for linear models.")
 

@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from dperm.errors import InvalidParameter
 from dperm.estimators.linear import PrivateGLM
+from dperm.estimators.weights import check_given
 from dperm.printable import one_line
 from dperm.problem import Problem
 from dperm.release.parameters import parameters_from_dict
@@ -135,14 +136,14 @@ class Diagnosis:
         return "\n".join(lines)
 
 
-def diagnose(model: PrivateGLM, X: Any, y: Any = None) -> Diagnosis:
+def diagnose(model: PrivateGLM, X: Any, y: Any = None, sample_weight: Any = None) -> Diagnosis:
     """Compare a fitted model with the rows it was fitted on. Nothing is charged, and nothing may be published.
 
     Parameters
     ----------
     model : estimator
         A fitted or loaded one.
-    X, y
+    X, y, sample_weight
         What its `fit` takes.
 
     Notes
@@ -152,7 +153,8 @@ def diagnose(model: PrivateGLM, X: Any, y: Any = None) -> Diagnosis:
     if is_streamed(X):
         raise InvalidParameter("diagnose looks at a table in memory: hand over one, or a part of it.")
     again = _as_fitted(model)
-    source, options, facts = again._read(X, y, again.options())
+    check_given(again, X, sample_weight)
+    source, options, facts = again._read(X, y, again.options(), sample_weight)
     width = np.atleast_2d(model.coef_).shape[1]
     if source.n_features != width:
         raise InvalidParameter(f"the model is for {width} columns, and the table has {source.n_features}.")
@@ -161,7 +163,10 @@ def diagnose(model: PrivateGLM, X: Any, y: Any = None) -> Diagnosis:
     problem, exact = plan.problem, plan.run(source, row_warnings=False)
     again._keep(exact, problem, facts)
     w, blocks = _coefficients(model, problem), _blocks(source, problem)
-    counted = np.concatenate([block.weight > 0.0 for block in blocks])
+    counted = usable = np.concatenate([block.weight > 0.0 for block in blocks])
+    if sample_weight is not None:  # a row of weight 0 need not have a bad target
+        unweighted = _blocks(again._read(X, y, options)[0], problem)
+        usable = np.concatenate([block.weight > 0.0 for block in unweighted])
     factors = 1.0 / np.concatenate([block.scale for block in blocks])[counted]
     factors = factors[factors > _UNCLIPPED]
     bad_values = sum(block.facts.n_bad_values for block in blocks if block.facts is not None)
@@ -173,7 +178,7 @@ def diagnose(model: PrivateGLM, X: Any, y: Any = None) -> Diagnosis:
     return Diagnosis(
         n_rows=source.n_rows,
         ignored_values=bad_values / source.n_rows,
-        ignored_targets=(np.count_nonzero(~counted) - bad_values) / source.n_rows,
+        ignored_targets=(np.count_nonzero(~usable) - bad_values) / source.n_rows,
         clipped=factors.size / source.n_rows,
         median_factor=float(np.median(factors)) if factors.size else 1.0,
         largest_factor=float(factors.max()) if factors.size else 1.0,
@@ -205,7 +210,7 @@ def _as_fitted(model: PrivateGLM) -> PrivateGLM:
     if schema is None and hasattr(model, "classes_"):
         more["classes"] = model.classes_.tolist()
     more |= {"schema": None if schema is None else replace(schema, n=None), "n": None, "budget": None}
-    more |= {"noise": None, "solver": "auto", "accountant": "pld", "random_state": None}
+    more |= {"noise": None, "solver": "auto", "accountant": "pld", "random_state": None, "start": None}
     again: PrivateGLM = clone(model).set_params(**more)
     return again
 

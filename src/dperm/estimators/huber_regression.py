@@ -28,7 +28,7 @@ class PrivateHuberRegression(LinearRegressor):
         Targets are clipped to [−target_bound, target_bound]: a public number, never measured.
     penalty, domain, solver, row_norm, entry_bound, fit_intercept, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, random_state, verbose
+    n, schema, budget, weight_bound, private_weights, start, warm_start, n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.
 
     Attributes

@@ -34,7 +34,7 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
     classes : sequence, optional
         The public labels. If absent they are read from y, and the result is not for release.
     class_weight : dict, optional
-        Public weights per class. They scale the sensitivity too.
+        Public weights per class. They scale the sensitivity too. `balanced_weights` makes them from public frequencies.
     fit_intercept : bool
         Add a constant column of row_norm/p^¼, or the largest entry if that is less. It counts in the row norm.
     adjacency : {"replace_one", "add_remove"}
@@ -50,10 +50,21 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
         column. It declares classes, bounds and n.
     budget : Budget, optional
         The dataset's budget in a ledger, by reference: the fit is reserved there before a row is read.
+    weight_bound : float
+        The largest weight that `fit(X, y, sample_weight)` may give a row. The sensitivity grows with it.
+    private_weights : bool
+        Whether a weight belongs to its row like its values. A bad public weight raises; a private one never does: one
+        that is negative or no number ignores its row, and one above the bound is clipped.
+    start : (coef, intercept), optional
+        Public or released numbers that solvers which walk begin at; others refuse it, and "auto" takes none of them.
+    warm_start : False
+        scikit-learn's way of starting from the last fit is refused: see `start`.
+    n_jobs : int, optional
+        Threads for sums over rows, by default as many as are worth starting. The result does not depend on it.
     random_state : int, optional
         Makes the fit repeatable, and the result not for release.
-    verbose : bool
-        Show a progress bar on fits longer than two seconds.
+    verbose : {0, 1, 2}
+        1 shows a progress bar on fits longer than two seconds, 2 also prints what the logger "dperm" gets.
     row_warnings : bool
         Show you, who hold the rows, an `AboutYourRowsWarning` where many are ignored or clipped. It is not private and
         is stored nowhere: turn it off where what the process prints goes to others.

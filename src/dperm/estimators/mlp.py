@@ -170,13 +170,17 @@ class PrivateMLPClassifier(MLP, NetworkClassifier):
         Every row's gradient is clipped to this length.
     clipping : {"flat", "per-layer", "automatic"}
         As for `FunctionLoss`.
+    start : dict, optional
+        Public or released arrays to begin at, with the names and shapes of `weights_`.
     penalty : Regularizer, float or None
         A number is the strength of a ridge on all weights.
     domain : Domain or None
         Where the weights may lie.
     solver : str or Solver
         "auto" is `DPAdam`; also dp-sgd, dp-gd, rrpsgd, dp-svrg and dp-spider.
-    classes, class_weight, adjacency, noise, accountant, n, schema, budget, random_state, verbose, row_warnings
+    classes, class_weight, adjacency, noise, accountant, n, schema, budget, weight_bound, private_weights
+        As for `PrivateLogisticRegression`.
+    warm_start, n_jobs, random_state, verbose, row_warnings
         As for `PrivateLogisticRegression`. Columns should have entries of about 1: a schema sees to it, otherwise scale
         them by public numbers. Rows are not clipped.
 
@@ -220,9 +224,11 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
     ----------
     target_bound : float
         Targets are clipped to this size; with a schema the target's range is declared there.
-    epsilon, delta, hidden_layer_sizes, activation, clip, clipping, penalty, domain, solver
+    epsilon, delta, hidden_layer_sizes, activation, clip, clipping, start, penalty, domain, solver
         As for `PrivateMLPClassifier`.
-    adjacency, noise, accountant, n, schema, budget, random_state, verbose, row_warnings
+    adjacency, noise, accountant, n, schema, budget, weight_bound, private_weights, warm_start, n_jobs, random_state
+        As for `PrivateLinearRegression`.
+    verbose, row_warnings
         As for `PrivateLinearRegression`.
 
     Attributes

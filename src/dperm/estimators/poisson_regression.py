@@ -30,7 +30,7 @@ class PrivatePoissonRegression(LinearRegressor):
         Counts are clipped to [0, target_bound]: a public number, never measured. The noise grows with it.
     penalty, domain, solver, row_norm, entry_bound, fit_intercept, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, random_state, verbose
+    n, schema, budget, weight_bound, private_weights, start, warm_start, n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`; the range that a schema declares for the target must begin at 0.
 
     Attributes

@@ -135,8 +135,9 @@ class FitPlan:
 
     def _repr_html_(self) -> str:
         """For notebooks: what would be promised, and whether it is worth fitting."""
-        rows = [*rows_of(str(self.statement)), ("Verdict", str(self.verdict))]
-        return box("A plan; nothing was fitted", self.statement.promise_in_words, rows[1:])
+        rows = rows_of(str(self.statement))[1:-1]  # without the promise, and who drew the noise: nobody has yet
+        verdict = ("Verdict", str(self.verdict))
+        return box("A plan; nothing was fitted", self.statement.promise_in_words, [*rows, verdict])
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -24,14 +24,11 @@ def weight_numbers(weights: Any, n_rows: int) -> Array | None:
         return None
     given = weights if hasattr(weights, "dtype") else one_by_one(weights)
     try:
-        shape: tuple[int, ...] | None = np.shape(given)
+        values = np.ma.filled(given.astype(np.float64), np.nan) if np.ma.isMaskedArray(given) else np.asarray(given)
     except ValueError:  # lists of different lengths
-        shape = None
-    if shape != (n_rows,):
-        raise InvalidParameter(f"weights must be one number per row: {n_rows} rows, weights of shape {shape}.")
-    values = (
-        np.ma.filled(given.astype(np.float64), np.nan) if isinstance(given, np.ma.MaskedArray) else np.asarray(given)
-    )
+        values = np.empty(())
+    if values.shape != (n_rows,):
+        raise InvalidParameter(f"weights must be one number per row: {n_rows} rows, weights of shape {values.shape}.")
     if values.dtype.kind in "cMmV":
         raise InvalidParameter(f"weights must be real numbers, got {values.dtype}.")
     if values.dtype.kind in "OUS":
@@ -42,8 +39,9 @@ def weight_numbers(weights: Any, n_rows: int) -> Array | None:
 def bounded_weights(weights: Any, n_rows: int, bound: float, *, private: bool) -> Array | None:
     """The weights of a fit's rows, each in [0, bound]: a policy that the user declared says what becomes of others.
 
-    Public weights are checked: one that is not in [0, bound] raises. Private weights belong to their rows, so no value
-    of one may raise: one that is negative or no number becomes 0, which ignores its row, and a larger one is clipped.
+    Public weights are checked: one that is not in [0, bound] raises, and so do weights that are all 0. Private weights
+    belong to their rows, so no value of one may raise: one that is negative or no number becomes 0, which ignores its
+    row, and a larger one is clipped.
     Proof: docs/proofs/weights.md.
 
     Parameters
@@ -67,6 +65,8 @@ def bounded_weights(weights: Any, n_rows: int, bound: float, *, private: bool) -
             f"sample_weight must lie between 0 and weight_bound = {bound:g}: declare a larger bound, or "
             "private_weights=True if a weight belongs to its row like its values."
         )
+    if not numbers.any():
+        raise InvalidParameter("sample_weight must not be 0 for all rows.")
     return numbers
 
 
