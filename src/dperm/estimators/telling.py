@@ -1,6 +1,7 @@
 """What a fit tells while it runs, in the log and on the terminal: public facts only, never a value of a row."""
 
 import logging
+import math
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -36,7 +37,8 @@ def tell_plan(model: Any, plan: FitPlan, caveats: tuple[str, ...]) -> None:
         return
     statement = plan.statement
     _tell(model, f"planned {statement.mechanism}; n = {statement.n}, {statement.n_features} columns")
-    _tell(model, f"promises {statement.promise}; {plan.passes:.3g} passes over the rows")
+    passes = f"{plan.passes:.3g} passes" if plan.passes < math.inf else "as many passes as a minimisation takes"
+    _tell(model, f"promises {statement.promise}; {passes} over the rows")
 
 
 def tell_release(model: Any, release: Release) -> None:
