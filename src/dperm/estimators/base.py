@@ -11,18 +11,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
 from dperm.estimators.pictured import Pictured
-from dperm.estimators.telling import check_verbose, progress_bar, tell_plan, tell_release
+from dperm.estimators.telling import check_verbose, guarantee_html, progress_bar, tell_plan, tell_release
 from dperm.estimators.weights import check_given, check_policy
 from dperm.planning.fit_plan import FitPlan, Release, check_releasable
 from dperm.planning.options import FitOptions, IsSlow, check_schema
 from dperm.problem import Problem
 from dperm.problem.start import LinearStart
 from dperm.release.content import content_of
-from dperm.release.markup import box, promise_in_words
 from dperm.release.parameters import parameters_from_dict, parameters_to_dict
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Amount, Classes, Schema
@@ -130,7 +129,7 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
         check_policy(self)
         check_verbose(self.verbose)
         threads_for(self.n_jobs)
-        if self.warm_start is not False:
+        if self.warm_start:
             raise InvalidParameter(
                 "warm_start would begin at whatever this object fitted last, and nobody could say what that was: "
                 "give released or public numbers as start."
@@ -349,19 +348,7 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
 
     def _html_repr(self) -> str:
         """scikit-learn's diagram for notebooks, and below it what is promised or, once fitted, the statement."""
-        return str(super()._html_repr()) + self._guarantee_html()
-
-    def _guarantee_html(self) -> str:
-        if hasattr(self, "privacy_"):
-            return self.privacy_._repr_html_()
-        if self.noise is None:
-            return box("Not fitted", "No noise will be added, so nothing is promised.", (), for_release=False)
-        try:
-            Guarantee(self.epsilon, self.delta)
-            promise = promise_in_words(self.epsilon, self.delta, Adjacency.parse(self.adjacency).value)
-        except InvalidParameter as error:
-            return box("Not fitted", str(error), (), for_release=False)
-        return box("Not fitted. What a fit will promise", promise, ())
+        return str(super()._html_repr()) + guarantee_html(self)
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are accepted, missing values are bounded, and noise may lower any score."""

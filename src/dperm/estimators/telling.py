@@ -1,14 +1,16 @@
-"""What a fit tells while it runs, in the log and on the terminal: public facts only, never a value of a row."""
+"""What an estimator tells, in the log, on the terminal and in a notebook: public facts only, never a value of a row."""
 
 import logging
 import math
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
+from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.errors import InvalidParameter
 from dperm.planning.fit_plan import FitPlan, Release
 from dperm.progress import ProgressBar
+from dperm.release.markup import box, promise_in_words
 
 LOG = logging.getLogger("dperm")
 LOG.addHandler(logging.NullHandler())
@@ -52,4 +54,19 @@ def _tell(model: Any, text: str) -> None:
     line = f"{type(model).__name__}: {text}"
     LOG.info("%s", line)
     if check_verbose(model.verbose) == 2:
-        sys.stderr.write(f"{line}\n")
+        with suppress(OSError, ValueError):  # a closed terminal is no reason to lose a release
+            sys.stderr.write(f"{line}\n")
+
+
+def guarantee_html(model: Any) -> str:
+    """For notebooks: what a fit of an estimator will promise or, once it is fitted, its statement."""
+    if hasattr(model, "privacy_"):
+        return str(model.privacy_._repr_html_())
+    if model.noise is None:
+        return box("Not fitted", "No noise will be added, so nothing is promised.", (), for_release=False)
+    try:
+        Guarantee(model.epsilon, model.delta)
+        promise = promise_in_words(model.epsilon, model.delta, Adjacency.parse(model.adjacency).value)
+    except InvalidParameter as error:
+        return box("Not fitted", str(error), (), for_release=False)
+    return box("Not fitted. What a fit will promise", promise, ())
