@@ -159,7 +159,7 @@ def expected_passes(solver: Solver, setting: Setting, guarantee: Guarantee | Non
 def _refusal(solver: Solver, problem: Problem) -> str | None:
     """Why the solver cannot take the problem, or the start that it was given."""
     if problem.start_point is not None and not solver.takes_start:
-        return "it takes no start, since what it finds does not depend on one: leave start out."
+        return "it takes no start, since what it finds hardly depends on one: leave start out."
     return solver.refusal(problem)
 
 

@@ -37,7 +37,6 @@ class DPNewton(SecondOrderSolver):
 
     name = "dp-newton"
     listed = 18
-    takes_start = True
     profile = Profile(
         summary="a few noisy Newton steps on released Hessians",
         source="Newton's method with symmetric Gaussian noise on Hessians and empirical-Bayes shrinkage",
