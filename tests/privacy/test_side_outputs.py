@@ -39,10 +39,13 @@ def test_logs_prints_pickles_and_files_hold_no_value_of_the_rows(tmp_path, caplo
     with redirect_stdout(out), redirect_stderr(err):
         model = PrivateLogisticRegression(classes=[0, 1], verbose=True).fit(X, y)
     assert out.getvalue() == err.getvalue() == ""
-    assert not [record for record in caplog.records if record.name.startswith("dperm")]
+    logged = [record for record in caplog.records if record.name.startswith("dperm")]
+    assert logged  # of public facts: tests/integration/test_sklearn_parameters.py
+    assert_clean("\n".join(f"{record.getMessage()} {vars(record)}" for record in logged))
     path = tmp_path / "model.json"
     save_model(model, path)
-    for text in (repr(model), str(model.privacy_), repr(model.privacy_), path.read_text(), str(model.event_)):
+    shown = (repr(model), str(model.privacy_), repr(model.privacy_), path.read_text(), str(model.event_))
+    for text in (*shown, model._repr_html_(), model.privacy_._repr_html_()):
         assert_clean(text)
     assert np.float64(SENTINEL).tobytes() not in pickle.dumps(model)
 
@@ -64,6 +67,9 @@ def every_text_of(error):
         lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit(X[7] * (1 + 1j), y),
         lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit([[SENTINEL], [SENTINEL, 1.0]], y[:2]),
         lambda X, y: PrivateLinearRegression().fit(X, X),
+        lambda X, y: PrivateLinearRegression().fit(X, y, np.full(N, 1.0 + SENTINEL)),
+        lambda X, y: PrivateLinearRegression().fit(X, y, [SENTINEL_TEXT] * N),
+        lambda X, y: PrivateLinearRegression(private_weights=True).fit(X, y, [[SENTINEL]] * N),
         lambda X, y: PrivateLogisticRegression().fit(X, X[:, 1]),
         lambda X, y: PrivateLogisticRegression(classes=[0, 1]).fit(
             np.where(X == SENTINEL, SENTINEL_TEXT, X.astype(str)), y

@@ -66,7 +66,7 @@ def bounded_weights(weights: Any, n_rows: int, bound: float, *, private: bool) -
             "private_weights=True if a weight belongs to its row like its values."
         )
     if not numbers.any():
-        raise InvalidParameter("sample_weight must not be 0 for all rows.")
+        raise InvalidParameter("sample_weight must not be zero for all rows.")
     return numbers
 
 
