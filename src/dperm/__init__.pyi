@@ -18,6 +18,7 @@ from .errors import (
     NotSolved,
     NoWitnessWarning,
     PlanExceeded,
+    SearchCostWarning,
     UnsupportedProblem,
 )
 from .estimators.classifier import balanced_weights
@@ -28,9 +29,15 @@ from .estimators.logistic_regression import PrivateLogisticRegression
 from .estimators.mlp import PrivateMLPClassifier, PrivateMLPRegressor
 from .estimators.own_function import PrivateClassifier, PrivateRegressor
 from .estimators.poisson_regression import PrivatePoissonRegression
+from .pipelines.check import check_pipeline
+from .pipelines.pipeline import PrivatePipeline, make_private_pipeline
 from .planning.fit_plan import FitPlan, Release
 from .planning.minimize import minimize
 from .planning.options import FitOptions
+from .preprocessing.min_max_scaler import PrivateMinMaxScaler
+from .preprocessing.pca import PrivatePCA
+from .preprocessing.quantile_transformer import PrivateQuantileTransformer
+from .preprocessing.standard_scaler import PrivateStandardScaler
 from .problem import Problem
 from .problem.domains.blocks import BlockDomain
 from .problem.domains.box import Box
@@ -167,12 +174,18 @@ __all__ = [
     "PrivateLogisticRegression",
     "PrivateMLPClassifier",
     "PrivateMLPRegressor",
+    "PrivateMinMaxScaler",
+    "PrivatePCA",
+    "PrivatePipeline",
     "PrivatePoissonRegression",
+    "PrivateQuantileTransformer",
     "PrivateRegressor",
+    "PrivateStandardScaler",
     "Problem",
     "PublishedAdaSSP",
     "Release",
     "Schema",
+    "SearchCostWarning",
     "Sigmoid",
     "Simplex",
     "SmoothedHinge",
@@ -188,9 +201,11 @@ __all__ = [
     "ZhangOutput",
     "__version__",
     "balanced_weights",
+    "check_pipeline",
     "empirical_risk",
     "load_model",
     "load_schema",
+    "make_private_pipeline",
     "minimize",
     "save_model",
 ]

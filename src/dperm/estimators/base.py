@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
+from dperm.estimators.charged import Charged
 from dperm.estimators.pictured import Pictured
 from dperm.estimators.telling import check_verbose, guarantee_html, progress_bar, tell_plan, tell_release
 from dperm.estimators.weights import check_given, check_policy
@@ -58,7 +59,7 @@ def n_scores(n_classes: int) -> int:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     """Parameters and steps common to all estimators; see a concrete one for their meaning.
 
     A new model is a small dataclass: its own parameters as fields, `kind`, `title`, its problem, its prediction, and
@@ -228,7 +229,7 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
         plan = plan or self._plan_by_shape(options, X)
         if plan is not None:
             plan.check_budget(self.budget)  # refused before a label is read
-        self._forget()
+        self.forget()
         source, options, facts = self._read(X, y, options, sample_weight)
         if plan is None or plan.options != options:
             plan = options.plan(source.n_rows, source.n_features, source.is_slow)
@@ -264,7 +265,7 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
         shape = getattr(X, "shape", ())
         return options.plan(*shape) if len(shape) == 2 and min(shape) > 0 else None
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Drop an earlier fit, so that a failing one does not leave a mixture."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
@@ -277,16 +278,7 @@ class PrivateEstimator(Pictured, BaseEstimator):  # type: ignore[misc]
         if self.schema_ is not None:
             self.feature_names_in_ = np.asarray(list(self.schema_.columns), dtype=object)
             self.n_features_in_ = len(self.schema_.columns)
-        self.ledger_entry_ = (
-            None
-            if entry is None
-            else {
-                "dataset": entry.budget.dataset,
-                "number": entry.number,
-                "digest": entry.digest,
-                "fixed_in_advance": entry.fixed_in_advance,
-            }
-        )
+        self.ledger_entry_ = None if entry is None else entry.to_dict()
         self._keep_coefficients(release, problem)
 
     def encode(self, X: Any) -> Any:

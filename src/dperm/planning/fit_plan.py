@@ -239,23 +239,32 @@ class FitPlan:
         if source.n_features != self.n_features:
             raise InvalidParameter(f"the plan is for {self.n_features} columns, and the table has {source.n_features}.")
         check_row_count(source.n_rows, self.setting.n, self.setting.adjacency)
-        delta, n = self.statement.delta, self.setting.n
-        if self.options.noise is not None and delta >= 1.0 / n:
-            warnings.warn(
-                f"delta = {delta:g} is not below 1/n = {1.0 / n:g}: a promise this weak would allow publishing one "
-                "row in the clear.",
-                LargeDeltaWarning,
-                stacklevel=4,
-            )
+        if self.options.noise is not None:
+            warn_of_large_delta(self.statement.delta, self.setting.n, stacklevel=5)
 
     def _statement_of_run(self, randomness: Randomness) -> PrivacyStatement:
         statement = self.statement
-        if self.rests_on_rows and self.options.noise is not None:
-            caveats = (*statement.caveats, "n was read from the rows, declare it under add_remove")
-            statement = replace(statement, caveats=caveats)
+        if self.options.declared_n is None and self.options.noise is not None:
+            statement = replace(statement, caveats=(*statement.caveats, *undeclared_n(self.setting.adjacency)))
         if randomness.seeded:
             statement = replace(statement, seeded=True, caveats=(*statement.caveats, "the noise came from a seed"))
         return statement
+
+
+def warn_of_large_delta(delta: float, n: int, stacklevel: int) -> None:
+    """Say so where δ promises nothing about a table of n rows."""
+    if delta >= 1.0 / n:
+        warnings.warn(
+            f"delta = {delta:g} is not below 1/n = {1.0 / n:g}: a promise this weak would allow publishing one "
+            "row in the clear.",
+            LargeDeltaWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def undeclared_n(adjacency: Adjacency) -> tuple[str, ...]:
+    """What keeps a release from being published if nobody declared n."""
+    return ("n was read from the rows, declare it under add_remove",) if adjacency is Adjacency.ADD_REMOVE else ()
 
 
 def check_releasable(budget: object, random_state: Any) -> None:

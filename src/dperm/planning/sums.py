@@ -16,6 +16,7 @@ from dperm.errors import InvalidParameter
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.plan import Planned
+from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.sums_plan import CalibratedSums, SumsPlan
 from dperm.planning.fit_plan import check_releasable
 from dperm.release.joint_statement import JointStatement
@@ -24,7 +25,7 @@ from dperm.trusted.sources.base import check_row_count
 from dperm.trusted.tally import Tally
 
 Array = NDArray[np.float64]
-Sum = BoundedSum | CellCounts
+Sum = BoundedSum | CellCounts | SecondMoment
 
 # Computes what rows add, when it is called: one array after the other.
 Parts = Callable[[], Iterable[NDArray[Any]]]

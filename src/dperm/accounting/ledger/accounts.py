@@ -132,7 +132,7 @@ class Account:
         before = [event_text(release.event) for release in self.releases]
 
         def fits(epsilon: float) -> bool:
-            further = event_text(_one_release(Guarantee(epsilon, delta), self.adjacency))
+            further = event_text(one_release(Guarantee(epsilon, delta), self.adjacency))
             return self.rule.epsilon((*before, further), self.adjacency) <= self.guarantee.epsilon
 
         low, high = 0.0, self.guarantee.epsilon
@@ -310,7 +310,7 @@ def _composed(texts: tuple[str, ...], delta: float, adjacency: Adjacency) -> flo
     return epsilon
 
 
-def _one_release(guarantee: Guarantee, adjacency: Adjacency) -> Event:
+def one_release(guarantee: Guarantee, adjacency: Adjacency) -> Event:
     """The event of a single answer that keeps exactly this guarantee."""
     if guarantee.delta == 0.0:
         return Pure(guarantee.epsilon)

@@ -217,6 +217,15 @@ class Reservation:
     digest: str
     fixed_in_advance: bool = False
 
+    def to_dict(self) -> dict[str, object]:
+        """The entry, as plain data that a release can carry."""
+        return {
+            "dataset": self.budget.dataset,
+            "number": self.number,
+            "digest": self.digest,
+            "fixed_in_advance": self.fixed_in_advance,
+        }
+
     def settle(self, fingerprint: str) -> None:
         """Note what was released, once; again and again for a while if the ledger cannot be used.
 

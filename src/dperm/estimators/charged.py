@@ -1,0 +1,65 @@
+"""What all estimators of dperm's share: their fits cost privacy, and a search around them says how much."""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from dperm.errors import SearchCostWarning
+
+
+class Charged:
+    """An estimator that reads rows with noise, and whose fits a budget counts: it has epsilon, delta and budget."""
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    budget: Any
+
+    def __sklearn_clone__(self) -> Any:
+        """A search copies its estimator once, in its own process, before the first fit: that is when it is told."""
+        search = _search_of(self)
+        if search is not None:
+            from dperm.estimators.search_cost import search_cost  # it names this class
+
+            warnings.warn(search_cost(search, self), SearchCostWarning, stacklevel=_depth_of(search))
+        return super().__sklearn_clone__()  # type: ignore[misc]
+
+
+def has_budget(estimator: Any) -> bool:
+    """Whether fits of it are charged to a budget."""
+    return isinstance(estimator, Charged) and estimator.budget is not None
+
+
+def _search_of(estimator: Charged) -> Any:
+    """The search of scikit-learn's that is copying this estimator, its own one, right now; None if there is none.
+
+    What it fits are copies of that copy, so it is told once. Of several estimators in it the first is told.
+    """
+    # Whoever searches has imported it; nobody else needs to wait for that.
+    searches = sys.modules.get("sklearn.model_selection._search")
+    if estimator.budget is None or searches is None:
+        return None
+    for frame in _frames():
+        search = frame.f_locals.get("self") if frame.f_code.co_name == "fit" else None
+        if isinstance(search, searches.BaseSearchCV) and not type(search).__module__.startswith("dperm."):
+            held = [search.estimator, *search.estimator.get_params(deep=True).values()]
+            with_budget = [part for part in held if has_budget(part)]
+            return search if with_budget and with_budget[0] is estimator else None
+    return None
+
+
+def _depth_of(search: Any) -> int:
+    """How far up the caller of the search is, so that the warning names that line."""
+    for depth, frame in enumerate(_frames()):
+        if frame.f_code.co_name == "fit" and frame.f_locals.get("self") is search:
+            return depth + 1
+    return 2
+
+
+def _frames() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

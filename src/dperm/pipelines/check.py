@@ -1,0 +1,153 @@
+"""What an estimator of scikit-learn does with rows, step by step."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.accounting.ledger.accounts import rounded_up
+from dperm.errors import DpermError, InvalidParameter
+from dperm.estimators.charged import Charged
+from dperm.estimators.search_cost import composed_epsilon
+from dperm.estimators.steps import instead_of
+from dperm.estimators.wrappers import Step, walk
+from dperm.pipelines.pipeline import PrivatePipeline
+
+_WORDS = {
+    "private": "with noise",
+    "public": "learns nothing from rows",
+    "wrapper": "holds others",
+    "looks": "WITHOUT NOISE",
+}
+
+
+@dataclass(frozen=True)
+class PipelineCheck:
+    """What every step does with rows. Prints as a table.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        Each with its `name`, `estimator`, `kind` ("private", "public", "wrapper" or "looks"), how many `fits` there are
+        of it (None where that cannot be told beforehand) and what is `not_covered`.
+    """
+
+    steps: tuple[Step, ...]
+
+    @property
+    def private(self) -> tuple[Step, ...]:
+        """The steps that add noise."""
+        return tuple(step for step in self.steps if step.kind == "private")
+
+    @property
+    def looking(self) -> tuple[Step, ...]:
+        """The steps that learn from rows without noise."""
+        return tuple(step for step in self.steps if step.kind == "looks")
+
+    @property
+    def fits(self) -> int | None:
+        """How many private fits there are in all; None where that cannot be told beforehand."""
+        counts = [step.fits for step in self.private]
+        return None if None in counts else sum(filter(None, counts))
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether somebody adds the fits up: there is one at the most, or all are charged to one budget."""
+        budgets = {step.estimator.budget for step in self.private}
+        return (self.fits is not None and self.fits <= 1) or (len(budgets) == 1 and None not in budgets)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether a stated guarantee covers all that comes out: noise wherever something is learned, and a count of fits."""
+        return self.is_counted and not self.looking and not any(step.not_covered for step in self.steps)
+
+    @property
+    def cost(self) -> str:
+        """What all private fits cost together, in a sentence."""
+        if not self.private:
+            return "no step adds noise, so there is no guarantee."
+        if self.fits is None:
+            total = "how many fits there are depends on the table"
+        else:
+            fits = [
+                (Guarantee(step.estimator.epsilon, step.estimator.delta), step.fits)
+                for step in self.private
+                if step.fits
+            ]
+            adjacency = {Adjacency.parse(step.estimator.adjacency) for step in self.private}
+            if len(adjacency) > 1:
+                return "the steps have different adjacencies, which do not add up."
+            epsilon, delta = composed_epsilon(fits, *adjacency)
+            many = "1 fit" if self.fits == 1 else f"{self.fits} fits"
+            total = f"{many}, together about ε = {rounded_up(epsilon)} at δ = {delta:g} ({next(iter(adjacency))})"
+        budget = self.private[0].estimator.budget
+        if budget is not None and self.is_counted:
+            return f"{total}; the budget {budget.dataset!r} counts them."
+        alone = "; no budget." if self.is_counted else "; nobody adds them up: give all of them one budget=Budget(…)."
+        return total + alone
+
+    def __str__(self) -> str:
+        """A table, what it costs, and the verdict."""
+        lines = [("step", "class", "rows are read", "fits", "ε each"), *map(_line, self.steps)]
+        widths = [max(len(line[place]) for line in lines) for place in range(5)]
+        text = [
+            "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        ]
+        text += ["", f"cost: {self.cost}", *self._gaps()]
+        return "\n".join([*text, f"private: {'yes' if self.is_private else 'NO'}"])
+
+    def _gaps(self) -> Iterator[str]:
+        for step in self.steps:
+            name = step.name or type(step.estimator).__name__
+            for gap in step.not_covered:
+                hint = instead_of(step.estimator) if step.kind == "looks" else None
+                yield f"not covered: {gap} ({name})" + (f"; take {hint}" if hint else "")
+
+
+def _line(step: Step) -> tuple[str, ...]:
+    epsilon = f"{step.estimator.epsilon:g}" if isinstance(step.estimator, Charged) else ""
+    fits = "?" if step.fits is None else str(step.fits)
+    return (step.name or "-", type(step.estimator).__name__, _WORDS[step.kind], fits, epsilon)
+
+
+def check_pipeline(pipe: Any) -> PipelineCheck:
+    """Name every step that looks at rows without noise, and say what the private ones cost. No row is needed.
+
+    Parameters
+    ----------
+    pipe : estimator
+        A Pipeline, ColumnTransformer, FeatureUnion, search, ensemble or calibration of scikit-learn's, or a single
+        estimator. One that is neither dperm's nor known to learn nothing counts as looking.
+
+    Returns
+    -------
+    PipelineCheck
+        Prints as a table; `is_private` says whether a stated guarantee covers all of it.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from dperm import PrivateLogisticRegression
+    >>> check = check_pipeline(make_pipeline(StandardScaler(), PrivateLogisticRegression(classes=[0, 1])))
+    >>> check.is_private, check.looking[0].name
+    (False, 'standardscaler')
+    """
+    if not hasattr(pipe, "fit") or isinstance(pipe, type):
+        raise InvalidParameter(f"check_pipeline takes an estimator with the method fit, got {type(pipe).__name__}.")
+    return PipelineCheck(tuple(map(_with_refusals, walk(pipe))))
+
+
+def _with_refusals(step: Step) -> Step:
+    """A private pipeline refuses steps itself, when it is fitted; it is said here already."""
+    if not isinstance(step.estimator, PrivatePipeline):
+        return step
+    final = step.estimator.steps[-1][1]
+    gaps = list(step.not_covered)
+    if hasattr(final, "classes") and final.classes is None:
+        gaps.append("anything before the classes are declared: it is refused")
+    try:
+        step.estimator.check_steps()
+    except (DpermError, TypeError, ValueError) as error:
+        gaps.append(f"anything, as it is refused: {error}")
+    return replace(step, not_covered=tuple(gaps))

@@ -1,0 +1,332 @@
+"""A pipeline of private steps under one guarantee."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from dperm.accounting.events import Composed, Event, event_to_list
+from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.accounting.ledger import Budget
+from dperm.errors import InvalidParameter
+from dperm.estimators.base import PrivateEstimator
+from dperm.estimators.charged import Charged
+from dperm.estimators.steps import instead_of, is_public
+from dperm.files import fingerprint
+from dperm.pipelines.plan import PipelinePlan
+from dperm.pipelines.public_steps import made_up, tried
+from dperm.planning.beside import plan_beside, share_of
+from dperm.planning.fit_plan import FitPlan, check_releasable, undeclared_n
+from dperm.planning.sums import SumsRelease
+from dperm.preprocessing.base import PrivateTransformer
+from dperm.release.joint_statement import JointStatement
+from dperm.trusted.noise import seed_from
+from dperm.trusted.public_step import through
+from dperm.trusted.sources.base import check_row_count
+from dperm.trusted.sources.labels import read_target
+from dperm.validation import count, positive
+
+# What the steps do not have of their own.
+_SHARED = ("epsilon", "delta", "adjacency", "n", "budget", "random_state")
+# Transformers never take more than this of the precision unless told.
+_MOST_FOR_TRANSFORMERS = 0.5
+# A step's own statement is about its own noise, and what it saw came from steps before it.
+_ONE_STEP = "it is one step of a pipeline, whose privacy_ says what is promised"
+
+
+class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
+    """A scikit-learn pipeline of private transformers and one model of dperm's under one (ε, δ).
+
+    All steps are planned from public numbers before a row is read, and are charged to the budget once. What a private
+    step released is used by the next one: the whole is an adaptive composition (docs/proofs/preprocessing.md).
+
+    Parameters
+    ----------
+    steps : list of (name, step)
+        `PrivateStandardScaler` and the like, a model of dperm's as the last, and between them any steps that learn
+        nothing from rows: FunctionTransformer, PolynomialFeatures, OneHotEncoder with declared categories, … Steps that
+        learn without noise are refused.
+    epsilon, delta : float
+        The guarantee of everything together. The steps' own are not used, and must be left at their defaults.
+    adjacency : {"replace_one", "add_remove"}
+        Which two tables cannot be told apart.
+    n : int, optional
+        The public number of rows, by default that of X.
+    budget : Budget, optional
+        The dataset's budget in a ledger: everything is reserved there before a row is read.
+    shares : dict of str to float, optional
+        By the names of private transformers, the share of the precision (of μ², or of ε where δ = 0) that each takes.
+        By default 0.1, and 0.25 for `PrivatePCA`; if that is more than half, half in proportion. The model has the
+        rest.
+    random_state : int, optional
+        Makes the fit repeatable, and the result not for release.
+
+    Attributes
+    ----------
+    privacy_ : JointStatement
+        What is promised of all steps together.
+    event_ : Event
+        The accounting event of all of them.
+    ledger_entry_ : dict or None
+        What the ledger holds for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dperm import PrivateLogisticRegression, PrivateStandardScaler, make_private_pipeline
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal([40, 3000], [10, 800], size=(20_000, 2)); y = X[:, 0] / 10 + X[:, 1] / 800 > 7.75
+    >>> pipe = make_private_pipeline(
+    ...     PrivateStandardScaler(bounds=[(0, 100), (0, 10_000)]), PrivateLogisticRegression(row_norm=1.5),
+    ...     epsilon=1.0, delta=1e-6,
+    ... )
+    >>> bool(pipe.fit(X, y).score(X, y) > 0.9)
+    True
+    """
+
+    # Nothing is kept between fits, and nothing is printed during them.
+    memory = None
+    verbose = False
+    transform_input = None
+
+    def __init__(
+        self,
+        steps: Any,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        adjacency: str = "replace_one",
+        n: int | None = None,
+        budget: Budget | None = None,
+        shares: dict[str, float] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.steps = steps
+        self.epsilon, self.delta, self.adjacency, self.n = epsilon, delta, adjacency, n
+        self.budget, self.shares, self.random_state = budget, shares, random_state
+
+    def check_steps(self) -> None:
+        """Raise if a step does not belong into a private pipeline, or has a guarantee of its own."""
+        self._validate_steps()
+        final = self.steps[-1][1]
+        if not isinstance(final, PrivateEstimator):
+            hint = instead_of(final)
+            raise InvalidParameter(
+                f"the last step must be a model of dperm's, got {type(final).__name__}"
+                + (f"; take {hint}." if hint else ", which would learn from the rows without noise.")
+            )
+        if final.noise != "certified" or final.accountant != "pld" or final.schema is not None:
+            raise InvalidParameter(
+                "in a private pipeline the model has certified noise, the accountant 'pld' and no schema."
+            )
+        for name, step in self.steps[:-1]:
+            if isinstance(step, PrivateTransformer) or is_public(step):
+                continue
+            hint = instead_of(step)
+            raise InvalidParameter(
+                f"the step {name!r} ({type(step).__name__}) learns from the rows without noise"
+                + (f"; take {hint}." if hint else ": only private and public steps may come before the model.")
+            )
+        for name, step in self.steps:
+            for parameter in _SHARED if isinstance(step, Charged) else ():
+                value = getattr(step, parameter)
+                if value not in (getattr(type(step), parameter), getattr(self, parameter)):
+                    raise InvalidParameter(
+                        f"the step {name!r} has {parameter}={value!r} of its own: all steps share the pipeline's, set "
+                        f"{parameter} there and leave it out of the step."
+                    )
+
+    def _shares(self) -> dict[str, float]:
+        """Of the private transformers."""
+        private = {name: step for name, step in self.steps[:-1] if isinstance(step, PrivateTransformer)}
+        if self.shares is None:
+            usual = {name: step.share for name, step in private.items()}
+            scale = min(1.0, _MOST_FOR_TRANSFORMERS / max(sum(usual.values()), _MOST_FOR_TRANSFORMERS))
+            return {name: scale * share for name, share in usual.items()}
+        if not isinstance(self.shares, dict) or set(self.shares) != set(private):
+            raise InvalidParameter(
+                f"shares must name exactly the private transformers: {', '.join(private) or 'none'}."
+            )
+        shares = {name: positive(f"the share of {name!r}", self.shares[name]) for name in private}
+        if not sum(shares.values()) < 1.0:
+            raise InvalidParameter("shares must add up to less than 1: the model has the rest.")
+        return shares
+
+    def plan(self, n: int | None = None, n_features: int | None = None) -> PipelinePlan:
+        """The noise and the cost of all steps, from public numbers alone.
+
+        Parameters
+        ----------
+        n, n_features : int
+            Shape of the table that would be fitted; a declared n may be left out.
+        """
+        if n is not None and self.n not in (None, n):
+            raise InvalidParameter(f"n = {self.n} is declared already, and n = {n} was given: leave one out.")
+        rows = np.empty((0, count("n_features", n_features)))
+        return self._plan(count("n", n if self.n is None else self.n), rows)
+
+    def _plan(self, n: int, X: Any) -> PipelinePlan:
+        """The plan for a table of which only shape, names and types are used."""
+        self.check_steps()
+        check_releasable(self.budget, self.random_state)
+        guarantee, adjacency = Guarantee(self.epsilon, self.delta), Adjacency.parse(self.adjacency)
+        shares, rows, planned = self._shares(), made_up(X), dict[str, SumsRelease]()
+        for name, step in self.steps[:-1]:
+            if isinstance(step, PrivateTransformer):
+                width = int(np.shape(rows)[1])
+                planned[name] = step.plan_for(share_of(guarantee, shares[name]), adjacency, n, width)
+                rows = made_up(np.empty((0, step.n_features_out(width))))
+            else:
+                rows = tried(name, step, rows)
+        name, final = self.steps[-1]
+        width = int(np.shape(rows)[1])
+
+        def plan_final(left: Guarantee) -> FitPlan:
+            with _as_part(final, left, adjacency, n):
+                return final.plan(n, width)  # type: ignore[no-any-return]
+
+        if planned:
+            others = Composed(tuple(step.event for step in planned.values()))
+            last = plan_beside(others, guarantee, adjacency, plan_final, 1.0 - sum(shares.values()))
+        else:
+            last = plan_final(guarantee)
+        return PipelinePlan(guarantee, adjacency, n, planned, name, last)
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Fit all steps on sensitive rows and keep only what may be released.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (rows, columns)
+            What the first step takes.
+        y : array of shape (rows,)
+            Targets.
+        **params
+            None are taken.
+
+        Returns
+        -------
+        self
+        """
+        if params:
+            raise InvalidParameter(
+                f"a private pipeline passes no parameters on to its steps, got {next(iter(params))!r}."
+            )
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        plan = self._plan(n_rows if self.n is None else self.n, X)
+        self._check_target(y, n_rows)
+        check_row_count(n_rows, plan.n, plan.adjacency)
+        self._forget()
+        entry = None if self.budget is None else self.budget.reserve(plan.event, plan.adjacency)
+        with nullcontext() if entry is None else entry.noted():
+            self._run(X, y, plan)
+            self.ledger_entry_ = None if entry is None else entry.to_dict()
+            if entry is not None:
+                entry.settle(fingerprint(self.content()))
+        return self
+
+    def _check_target(self, y: Any, n_rows: int) -> None:
+        final = self.steps[-1][1]
+        labels = read_target(final, y, n_rows)
+        if hasattr(final, "classes") and final.classes is None and labels.dtype.kind != "b":
+            raise InvalidParameter(
+                "in a private pipeline the classes must be declared, as they are planned with: "
+                f"{type(final).__name__}(classes=[...])."
+            )
+
+    def _run(self, X: Any, y: Any, plan: PipelinePlan) -> None:
+        """Read the rows, whose cost is reserved."""
+        seeds: list[int | None] = [None] * len(self.steps)
+        if self.random_state is not None:
+            words = np.random.SeedSequence(seed_from(self.random_state)).generate_state(len(self.steps), np.uint32)
+            seeds = [int(word) for word in words]
+        for (name, step), seed in zip(self.steps[:-1], seeds, strict=False):
+            if isinstance(step, PrivateTransformer):
+                step.run(X, plan.steps[name], random_state=seed, caveats=(_ONE_STEP,))
+                X = step.transform(X)
+            elif step is not None and not isinstance(step, str):
+                width = tried(name, step, made_up(X)).shape[1]
+                X = through(step, X, width)
+        final = self.steps[-1][1]
+        options = plan.final.options.guarantee
+        if options is None:
+            raise InvalidParameter("a private pipeline has noise.")
+        with _as_part(final, options, plan.adjacency, plan.n, seeds[-1]):
+            final.fit(X, y, plan=plan.final)
+        caveats = tuple(text for text in final.privacy_.caveats if text != "the noise came from a seed")
+        caveats += undeclared_n(plan.adjacency) if self.n is None else ()
+        self.privacy_: JointStatement = plan.statement(seeded=self.random_state is not None, caveats=caveats)
+        self.event_: Event = plan.event
+        final.privacy_ = replace(final.privacy_, caveats=(*final.privacy_.caveats, _ONE_STEP))
+
+    def _forget(self) -> None:
+        """Drop an earlier fit, so that a failing one does not leave a mixture."""
+        for name in {"privacy_", "event_", "ledger_entry_"} & set(vars(self)):
+            delattr(self, name)
+        for _, step in self.steps:
+            if isinstance(step, PrivateTransformer | PrivateEstimator):
+                step.forget()
+
+    def content(self) -> dict[str, Any]:
+        """What was released, as plain data: what a ledger's fingerprint is of."""
+        private = {name: step for name, step in self.steps[:-1] if isinstance(step, PrivateTransformer)}
+        name, final = self.steps[-1]
+        steps = {name: step.content() for name, step in private.items()} | {name: final.released_numbers()}
+        return {"steps": steps, "privacy": self.privacy_.to_dict(), "events": event_to_list(self.event_)}
+
+    def __getitem__(self, place: Any) -> Any:
+        """A step by its place or name; of a slice an ordinary pipeline of the same steps."""
+        return Pipeline(self.steps[place]) if isinstance(place, slice) else super().__getitem__(place)
+
+
+@contextmanager
+def _as_part(
+    final: PrivateEstimator, guarantee: Guarantee, adjacency: Adjacency, n: int, random_state: Any = None
+) -> Iterator[None]:
+    """The model with what it has of the pipeline's guarantee, for as long as this lasts; nothing is charged twice."""
+    values = {
+        "epsilon": guarantee.epsilon, "delta": guarantee.delta, "adjacency": adjacency.value, "n": n,
+        "budget": None, "random_state": random_state,
+    }  # fmt: skip
+    before = {name: getattr(final, name) for name in values}
+    final.set_params(**values)
+    try:
+        yield
+    finally:
+        final.set_params(**before)
+
+
+def make_private_pipeline(
+    *steps: Any,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    adjacency: str = "replace_one",
+    n: int | None = None,
+    budget: Budget | None = None,
+    shares: dict[str, float] | None = None,
+    random_state: Any = None,
+) -> PrivatePipeline:
+    """A `PrivatePipeline` of steps that are named after their classes, in lower case.
+
+    Parameters
+    ----------
+    *steps : estimators
+        Private transformers, public steps, and a model of dperm's as the last.
+    epsilon, delta, adjacency, n, budget, shares, random_state
+        As of `PrivatePipeline`.
+
+    Examples
+    --------
+    >>> from dperm import PrivateLinearRegression, PrivatePCA, make_private_pipeline
+    >>> pipe = make_private_pipeline(PrivatePCA(row_norm=1.0, n_components=2), PrivateLinearRegression(), epsilon=2.0)
+    >>> plan = pipe.plan(n=10_000, n_features=5)
+    >>> plan.privacy.certified_epsilon <= 2.0
+    True
+    """
+    return PrivatePipeline(
+        make_pipeline(*steps).steps, epsilon=epsilon, delta=delta, adjacency=adjacency, n=n, budget=budget,
+        shares=shares, random_state=random_state,
+    )  # fmt: skip

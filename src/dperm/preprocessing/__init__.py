@@ -1,0 +1,1 @@
+"""Scalers and projections that learn from rows with noise: scikit-learn transformers with a guarantee."""
