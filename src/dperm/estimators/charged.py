@@ -19,11 +19,13 @@ class Charged:
 
     def __sklearn_clone__(self) -> Any:
         """A search copies its estimator once, in its own process, before the first fit: that is when it is told."""
-        search = _search_of(self)
-        if search is not None:
+        frame = _search_of(self)
+        if frame is not None:
             from dperm.estimators.search_cost import search_cost  # it names this class
 
-            warnings.warn(search_cost(search, self), SearchCostWarning, stacklevel=_depth_of(search))
+            shape = getattr(frame.f_locals.get("X"), "shape", None)
+            message = search_cost(frame.f_locals["self"], self, shape)
+            warnings.warn(message, SearchCostWarning, stacklevel=_level_of_caller())
         return super().__sklearn_clone__()  # type: ignore[misc]
 
 
@@ -32,8 +34,8 @@ def has_budget(estimator: Any) -> bool:
     return isinstance(estimator, Charged) and estimator.budget is not None
 
 
-def _search_of(estimator: Charged) -> Any:
-    """The search of scikit-learn's that is copying this estimator, its own one, right now; None if there is none.
+def _search_of(estimator: Charged) -> FrameType | None:
+    """Where a search of scikit-learn's is copying this estimator, its own one, right now; None if there is none.
 
     What it fits are copies of that copy, so it is told once. Of several estimators in it the first is told.
     """
@@ -46,19 +48,20 @@ def _search_of(estimator: Charged) -> Any:
         if isinstance(search, searches.BaseSearchCV) and not type(search).__module__.startswith("dperm."):
             held = [search.estimator, *search.estimator.get_params(deep=True).values()]
             with_budget = [part for part in held if has_budget(part)]
-            return search if with_budget and with_budget[0] is estimator else None
+            return frame if with_budget and with_budget[0] is estimator else None
     return None
 
 
-def _depth_of(search: Any) -> int:
-    """How far up the caller of the search is, so that the warning names that line."""
-    for depth, frame in enumerate(_frames()):
-        if frame.f_code.co_name == "fit" and frame.f_locals.get("self") is search:
-            return depth + 1
-    return 2
+def _level_of_caller() -> int:
+    """For a warning: how far up the first line is that is not scikit-learn's."""
+    for level, frame in enumerate(_frames(), start=1):
+        if not str(frame.f_globals.get("__name__")).startswith(("sklearn.", "dperm.")):
+            return level
+    return 1
 
 
 def _frames() -> Iterator[FrameType]:
+    """`__sklearn_clone__`, who called that, and so on."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         yield frame

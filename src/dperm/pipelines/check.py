@@ -1,14 +1,13 @@
 """What an estimator of scikit-learn does with rows, step by step."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.ledger.accounts import rounded_up
 from dperm.errors import DpermError, InvalidParameter
 from dperm.estimators.charged import Charged
-from dperm.estimators.search_cost import composed_epsilon
 from dperm.estimators.steps import instead_of
 from dperm.estimators.wrappers import Step, walk
 from dperm.pipelines.pipeline import PrivatePipeline
@@ -58,7 +57,7 @@ class PipelineCheck:
 
     @property
     def is_private(self) -> bool:
-        """Whether a stated guarantee covers all that comes out: noise wherever something is learned, and a count of fits."""
+        """Whether a stated guarantee covers all that comes out: noise in all that is learned, all fits counted."""
         return self.is_counted and not self.looking and not any(step.not_covered for step in self.steps)
 
     @property
@@ -69,20 +68,17 @@ class PipelineCheck:
         if self.fits is None:
             total = "how many fits there are depends on the table"
         else:
-            fits = [
-                (Guarantee(step.estimator.epsilon, step.estimator.delta), step.fits)
-                for step in self.private
-                if step.fits
-            ]
-            adjacency = {Adjacency.parse(step.estimator.adjacency) for step in self.private}
-            if len(adjacency) > 1:
+            if len({step.estimator.adjacency for step in self.private}) > 1:
                 return "the steps have different adjacencies, which do not add up."
-            epsilon, delta = composed_epsilon(fits, *adjacency)
-            many = "1 fit" if self.fits == 1 else f"{self.fits} fits"
-            total = f"{many}, together about ε = {rounded_up(epsilon)} at δ = {delta:g} ({next(iter(adjacency))})"
+            epsilon, delta = (
+                math.fsum(getattr(step.estimator, name) * (step.fits or 0) for step in self.private)
+                for name in ("epsilon", "delta")
+            )
+            many = "1 fit" if self.fits == 1 else f"{self.fits} fits, added up"
+            total = f"{many}: ε = {rounded_up(epsilon)} at δ = {delta:.3g} ({self.private[0].estimator.adjacency})"
         budget = self.private[0].estimator.budget
         if budget is not None and self.is_counted:
-            return f"{total}; the budget {budget.dataset!r} counts them."
+            return f"{total}; the budget {budget.dataset!r} counts {'it' if self.fits == 1 else 'them'}."
         alone = "; no budget." if self.is_counted else "; nobody adds them up: give all of them one budget=Budget(…)."
         return total + alone
 
