@@ -40,11 +40,21 @@ def search_cost(search: Any, first: Any, shape: tuple[int, ...] | None) -> str:
             f"{name} fits {type(first).__name__} more often than can be told beforehand, each time with "
             f"ε = {first.epsilon:g}, and every fit is charged to the budget {first.budget.dataset!r}. {NOT_COVERED}"
         )
-    fits = [fit for step in members for fit in _fits_of(search, step, steps[1].fits or 1, shape)]
     account, adjacency = first.budget.account(), Adjacency.parse(first.adjacency)
-    before = tuple(event_text(release.event) for release in account.releases)
-    further = tuple(text for event, count in fits for text in [event_text(event)] * count)
-    alone, needed = (account.rule.epsilon(texts, adjacency) for texts in (further, (*before, *further)))
+
+    def spent(*texts: str) -> float:
+        return account.rule.epsilon(texts, adjacency)
+
+    before = [event_text(release.event) for release in account.releases]
+    further: list[str] = []
+    for step in members:
+        on_folds, on_all = _fits_of(search, step, steps[1].fits or 1, shape)
+        # Which candidate will be chosen is not known: the one that costs most.
+        further += [
+            *on_folds,
+            *(() if not search.refit else [max(on_all, key=spent)] * ((step.fits or 0) - len(on_folds))),
+        ]
+    alone, needed = spent(*further), spent(*before, *further)
     enough = f"all of it would have spent about ε = {rounded_up(needed)}"
     if needed > account.guarantee.epsilon:
         enough = "which is not enough: fits will be refused, and scikit-learn scores them as NaN"
@@ -56,16 +66,17 @@ def search_cost(search: Any, first: Any, shape: tuple[int, ...] | None) -> str:
     )
 
 
-def _fits_of(search: Any, step: Step, searched: int, shape: tuple[int, ...] | None) -> list[tuple[Event, int]]:
-    """The event of every fit: of each candidate on the rows of a fold, and of the chosen one on all rows."""
+def _fits_of(
+    search: Any, step: Step, searched: int, shape: tuple[int, ...] | None
+) -> tuple[list[str], list[str]]:  # fmt: skip
+    """The events, as texts, of all fits on folds, and those that every candidate would have on all rows."""
     inner = (step.fits or 0) // searched  # a wrapper between the search and the member may fit it several times
-    folds, refits = folds_of(search.cv) or 1, int(bool(search.refit))
-    candidates = _candidates(search, step)
-    every = inner * (searched - refits) // len(candidates)
-    found = [(_event_of(candidate, shape, folds), every) for candidate in candidates]
-    # Which one will be chosen is not known: the one with the largest ε.
-    last = (_event_of(max(candidates, key=lambda one: float(one.epsilon)), shape, math.inf), inner)
-    return [*found, last] if refits else found
+    candidates, folds = _candidates(search, step), folds_of(search.cv) or 1
+    each = inner * (searched - bool(search.refit)) // len(candidates)
+    on_folds, on_all = (
+        [event_text(_event_of(candidate, shape, parts)) for candidate in candidates] for parts in (folds, math.inf)
+    )
+    return [text for text in on_folds for _ in range(each)], on_all
 
 
 def _candidates(search: Any, step: Step) -> list[Any]:

@@ -133,7 +133,9 @@ def _calibrated(wrapper: Any) -> Wrapped:
 
 
 def _bagging(wrapper: Any) -> Wrapped:
-    gaps = [CLASS_LIST] if hasattr(wrapper, "predict_proba") else []
+    gaps = ["anything: it gives every member a seed, and noise from a seed protects nobody"]
+    if name_in_sklearn(wrapper) == "BaggingClassifier":
+        gaps.append(CLASS_LIST)
     if wrapper.bootstrap:
         gaps.append("rows that are drawn several times, as a fit promises this of one copy: bootstrap=False")
     if wrapper.oob_score:

@@ -160,8 +160,8 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         self.ledger_entry_ = None
 
     def _keep(self, sums: ReleasedSums, plan: SumsRelease) -> None:
-        self.privacy_, self.event_ = sums.statement, sums.event
         self._learn(sums, plan.calibrated.plan.n)
+        self.privacy_, self.event_ = sums.statement, sums.event
 
     def forget(self) -> None:
         """Drop an earlier fit, so that a failing one does not leave a mixture."""

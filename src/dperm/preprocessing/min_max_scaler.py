@@ -99,7 +99,7 @@ class PrivateMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: ig
 
     def _learn(self, sums: ReleasedSums, n: int) -> None:
         bounds = check_bounds(self.bounds, self.n_features_in_)
-        surely = _SURELY["Laplace" if self.privacy_.delta == 0.0 else "Gaussian"] * sums.deviations[0]
+        surely = _SURELY["Laplace" if sums.statement.delta == 0.0 else "Gaussian"] * sums.deviations[0]
         found = [occupied(counts, ends, surely) for ends, counts in by_column(sums.answers[0], bounds)]
         self.data_min_, self.data_max_ = (np.array(side) for side in zip(*found, strict=True))
         self.data_range_ = self.data_max_ - self.data_min_

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import get_tags
 
+from dperm.errors import InvalidParameter
 from dperm.trusted.block import as_table
 
 Array = NDArray[np.float64]
@@ -27,13 +28,23 @@ def through(step: Any, X: Any, width: int) -> Any:
     tags = get_tags(step)
     numbers_only = tags.input_tags.two_d_array and not (tags.no_validation or tags.input_tags.allow_nan)
     with np.errstate(all="ignore"):  # what numpy says of a value is a fact about the rows
-        if not numbers_only or sparse.issparse(X):
+        table = _numbers(X) if numbers_only else None
+        if table is None:
             return _transformed(step, X, width)
-        table = np.array(as_table(X), dtype=np.float64)
         missing = np.logical_not(np.isfinite(table)).any(axis=1)
         table[missing] = 0.0
         out = _transformed(step, table if not hasattr(X, "columns") else type(X)(table, columns=X.columns), width)
         return out if not missing.any() else np.where(np.atleast_1d(missing)[:, None], np.nan, dense(out))
+
+
+def _numbers(X: Any) -> Array | None:
+    """A copy of a dense table of numbers; None for any other, of which the step takes what it can."""
+    if sparse.issparse(X):
+        return None
+    try:
+        return np.array(as_table(X), dtype=np.float64)
+    except (InvalidParameter, TypeError, ValueError):
+        return None
 
 
 def _transformed(step: Any, X: Any, width: int) -> Any:

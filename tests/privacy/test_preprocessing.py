@@ -1,0 +1,273 @@
+"""Private transformers and pipelines: no row moves a sum further than declared, and nothing but noisy sums is kept."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.preprocessing import FunctionTransformer, Normalizer
+
+from dperm import (
+    DPGD,
+    Guarantee,
+    InvalidParameter,
+    PrivateLogisticRegression,
+    PrivateMinMaxScaler,
+    PrivatePCA,
+    PrivateQuantileTransformer,
+    PrivateStandardScaler,
+    make_private_pipeline,
+)
+from dperm.accounting.composition import epsilon_of
+from dperm.accounting.guarantee import Adjacency
+from dperm.mechanisms.second_moment import SecondMoment
+from dperm.mechanisms.setting import PublicTable
+from dperm.planning.sums import plan_sums
+from dperm.trusted.column_parts import cells_of, moments_of
+from dperm.trusted.noise import Noise
+from dperm.trusted.public_step import through
+from dperm.trusted.second_moment import multiplied
+
+ADJACENCIES = list(Adjacency)
+entries = st.floats(allow_nan=True, allow_infinity=True)
+tables = st.lists(st.tuples(entries, entries, entries), min_size=2, max_size=6)
+LOW, HIGH = np.array([-1.0, 0.0, 1e6]), np.array([1.0, 1e-3, 3e6])
+BOUNDS = list(zip(LOW.tolist(), HIGH.tolist(), strict=True))
+N = 400
+TRANSFORMERS = [
+    PrivateStandardScaler(1.0, 1e-6, bounds=BOUNDS),
+    PrivateStandardScaler(1.0, 0.0, bounds=BOUNDS),
+    PrivateMinMaxScaler(1.0, 1e-6, bounds=BOUNDS),
+    PrivateMinMaxScaler(1.0, 0.0, bounds=BOUNDS),
+    PrivateQuantileTransformer(1.0, 1e-6, bounds=BOUNDS),
+    PrivateQuantileTransformer(1.0, 0.0, bounds=BOUNDS),
+    PrivatePCA(1.0, 1e-6, row_norm=0.7, n_components=2),
+]
+HOSTILE = [
+    (np.nan, np.nan, np.nan), (np.inf, -np.inf, np.inf), (1e308, -1e308, 1e308), (5e-324, -5e-324, 0.0),
+    (-1.0, 0.0, 1e6), (1.0, 1e-3, 3e6), (0.0, 5e-4, 2e6), (0.5, np.nan, -np.inf), (-0.5, 2.5e-4, 1.5e6),
+    (0.7, 0.0, 0.0), (-1e308, 1e308, -1e308),
+]  # fmt: skip
+
+
+def second_moment(adjacency, n=10, norm=0.7):
+    return SecondMoment(PublicTable(n, adjacency), "second moment", 3, norm)
+
+
+def neighbours(table, other, adjacency):
+    if adjacency is Adjacency.ADD_REMOVE:
+        return [table[1:], [*table, other]]
+    return [[other, *table[1:]], [*table[:-1], other]]
+
+
+def made_up_rows(seed):
+    rng = np.random.default_rng(seed)
+    return LOW + (HIGH - LOW) * rng.beta(1 + seed, 2, size=(N, 3))
+
+
+@pytest.fixture
+def exact(monkeypatch):
+    """Everything that passes the gate, before noise, with the declared sensitivity."""
+    seen = []
+
+    def release(self, answer, sensitivity):
+        seen.append((np.array(answer), sensitivity, self.distribution))
+        return np.zeros_like(answer)
+
+    monkeypatch.setattr(Noise, "release", release)
+    return seen
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@given(tables, st.tuples(entries, entries, entries))
+@settings(max_examples=80, deadline=None)
+def test_one_row_moves_a_second_moment_by_no_more_than_is_declared(adjacency, table, other):
+    query = second_moment(adjacency)
+    for neighbour in neighbours(table, other, adjacency):
+        moved = multiplied(query, np.array(table)) - multiplied(query, np.array(neighbour))
+        assert np.linalg.norm(moved) <= query.sensitivity
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_sensitivity_of_a_second_moment_five_per_cent_smaller_would_be_wrong(adjacency):
+    query = second_moment(adjacency)
+    far, across = (1e300, 0.0, 0.0), (0.0, -1e300, 0.0)
+    neighbour = [far] if adjacency is Adjacency.ADD_REMOVE else [far, across]
+    moved = np.linalg.norm(multiplied(query, np.array([far, far])) - multiplied(query, np.array(neighbour)))
+    assert 0.95 * query.sensitivity < moved <= query.sensitivity
+
+
+def test_a_second_moment_is_the_sum_of_outer_products_of_clipped_rows():
+    rows = np.random.default_rng(0).normal(size=(3000, 3))
+    rows[5] = np.nan
+    query = second_moment(Adjacency.REPLACE_ONE, n=3000, norm=1.0)
+    short = np.delete(rows, 5, axis=0)
+    short /= np.maximum(1.0, np.linalg.norm(short, axis=1))[:, None]
+    expected = short.T @ short
+    above = np.triu_indices(3, 1)
+    np.testing.assert_allclose(
+        multiplied(query, rows), [*np.diag(expected), *(math.sqrt(2.0) * expected[above])], rtol=1e-12
+    )
+    assert np.linalg.norm(multiplied(query, rows)) == pytest.approx(np.linalg.norm(expected))
+
+
+def test_noise_on_a_second_moment_is_that_of_its_event():
+    query = SecondMoment(PublicTable(100, Adjacency.ADD_REMOVE), "second moment", 150, 1.0)
+    release = plan_sums([query], Guarantee(1.0, 1e-6))
+    noise = release.run([lambda: [np.zeros((100, 150))]], 100).answers[0]
+    # Five standard errors of a deviation from 11 325 numbers: a false alarm in 2 million runs.
+    assert abs(noise.std() / release.deviations[0] - 1.0) < 5.0 / math.sqrt(2 * noise.size)
+    assert epsilon_of(release.event, 1e-6, Adjacency.ADD_REMOVE) <= 1.0
+
+
+@given(tables)
+@settings(max_examples=80, deadline=None)
+def test_moments_of_a_row_are_bounded_whatever_it_holds(table):
+    (moments,) = moments_of(np.array(table), LOW, HIGH)
+    assert np.isfinite(moments).all()
+    by_column = moments.reshape(len(table), 2, 3)
+    assert (np.linalg.norm(by_column, axis=1) <= 1.0 + 1e-9).all()
+    assert (np.abs(by_column).sum(axis=1) <= 1.25 + 1e-9).all()
+
+
+def test_a_cell_of_a_value_is_the_one_that_holds_it_and_a_missing_value_has_none():
+    edges = (np.array([0.0, 1.0]), np.array([5.0]))
+    (cells,) = cells_of(np.array([[-3.0, 5.0], [0.0, np.nan], [np.inf, -np.inf]]), edges)
+    np.testing.assert_array_equal(cells, [[0, 1], [1, -1], [2, 0]])
+
+
+@pytest.mark.parametrize("adjacency", [adjacency.value for adjacency in ADJACENCIES])
+@pytest.mark.parametrize("transformer", TRANSFORMERS, ids=lambda one: f"{type(one).__name__}-{one.delta:g}")
+def test_no_hostile_row_moves_what_a_transformer_asks_for_further_than_declared(transformer, adjacency, exact):
+    transformer.set_params(adjacency=adjacency, n=N)
+    table = [*HOSTILE, *map(tuple, made_up_rows(0))][:N]
+    transformer.fit(np.array(table))
+    before = list(exact)
+    for other in HOSTILE:
+        for neighbour in neighbours(table, other, Adjacency.parse(adjacency)):
+            exact.clear()
+            transformer.fit(np.array(neighbour))
+            for (a, bound, kind), (b, same, _) in zip(before, exact, strict=True):
+                assert bound == same
+                assert np.linalg.norm(a - b, ord=1 if kind == "Laplace" else 2) <= bound
+
+
+@pytest.mark.parametrize("adjacency", [adjacency.value for adjacency in ADJACENCIES])
+@pytest.mark.parametrize(
+    ("transformer", "rows"),
+    [
+        (TRANSFORMERS[0], [LOW, HIGH]),
+        (TRANSFORMERS[2], [LOW, HIGH]),
+        (TRANSFORMERS[3], [LOW, HIGH]),
+        (TRANSFORMERS[4], [LOW, HIGH]),
+        (TRANSFORMERS[6], [(9.0, 0.0, 0.0), (0.0, 9.0, 0.0)]),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_sensitivity_of_a_transformer_five_per_cent_smaller_would_be_wrong(transformer, rows, adjacency, exact):
+    first, second = np.array(rows, dtype=float)
+    tables = {
+        "replace_one": [np.array([first] * 5), np.array([*[first] * 4, second])],
+        "add_remove": [np.array([first] * 5), np.array([first] * 4)],
+    }[adjacency]
+    for table in tables:
+        transformer.set_params(adjacency=adjacency, n=5, delta=min(transformer.delta, 1e-6)).fit(table)
+    half = len(exact) // 2
+    (a, bound, kind), (b, _, _) = exact[0], exact[half]
+    assert 0.95 * bound < np.linalg.norm(a - b, ord=1 if kind == "Laplace" else 2) <= bound
+
+
+@pytest.mark.parametrize("transformer", TRANSFORMERS, ids=lambda one: f"{type(one).__name__}-{one.delta:g}")
+def test_a_transformer_keeps_nothing_that_noise_did_not_pass(transformer, monkeypatch):
+    """With the same noisy sums two tables that have nothing in common leave the same bytes behind."""
+    monkeypatch.setattr(Noise, "release", lambda self, answer, sensitivity: np.linspace(3.0, 90.0, answer.size))
+    transformer.set_params(adjacency="replace_one", n=None)
+    left = [pickle.dumps(transformer.fit(made_up_rows(seed))) for seed in (0, 3)]
+    assert left[0] == left[1]
+    wanted = transformer.transform(made_up_rows(1))
+    np.testing.assert_array_equal(pickle.loads(left[0]).transform(made_up_rows(1)), wanted)
+
+
+def a_pipeline(**parameters):
+    return make_private_pipeline(
+        PrivateStandardScaler(bounds=BOUNDS),
+        Normalizer(),
+        PrivateLogisticRegression(classes=[0, 1], solver=DPGD(n_steps=3)),
+        **{"epsilon": 1.0, "delta": 1e-6, **parameters},
+    )
+
+
+def test_a_pipeline_keeps_nothing_that_noise_did_not_pass(monkeypatch):
+    monkeypatch.setattr(Noise, "release", lambda self, answer, sensitivity: np.linspace(0.5, 0.6, answer.size))
+    rng = np.random.default_rng(0)
+    left = [pickle.dumps(a_pipeline().fit(made_up_rows(seed), rng.integers(0, 2, N))) for seed in (0, 3)]
+    assert left[0] == left[1]
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("epsilon", [0.2, 3.0])
+def test_the_steps_of_a_pipeline_together_keep_its_guarantee_and_waste_little(adjacency, epsilon):
+    plan = a_pipeline(epsilon=epsilon, adjacency=adjacency.value).plan(50_000, 3)
+    assert 0.97 * epsilon < epsilon_of(plan.event, 1e-6, adjacency) <= epsilon
+    assert sum(plan.epsilons.values()) > epsilon  # each alone; a share of the precision is more than a share of ε
+    assert plan.privacy.certified_epsilon <= epsilon
+    assert not plan.privacy.for_release
+
+
+def test_the_noise_that_a_pipeline_adds_is_the_noise_of_its_event(exact):
+    pipe = a_pipeline()
+    plan = pipe.plan(N, 3)
+    pipe.fit(made_up_rows(0), np.arange(N) % 2)
+    assert pipe.event_ == plan.event
+    sums = plan.steps["privatestandardscaler"]
+    assert len(exact) == 1 + 3
+    assert exact[0][1] == sums.calibrated.plan.planned[0].query.sensitivity
+    assert pipe[-1].event_ == plan.final.event
+    assert pipe[0].event_ == sums.event
+
+
+@pytest.mark.parametrize(
+    "row", [(np.nan, 0.0, 0.0), (np.inf, 1e308, -np.inf), (-5.0, -5.0, -5.0), (1e308, 1e308, 1e308)]
+)
+def test_no_value_makes_a_pipeline_fail_and_a_row_that_a_public_step_cannot_take_is_missing(row):
+    def picky(X):
+        if (X < -4.0).any():
+            raise RuntimeError("a value that I do not take")
+        return np.log(X + 5.0)
+
+    X = np.random.default_rng(0).random((60, 3))
+    X[7] = row
+    pipe = make_private_pipeline(
+        FunctionTransformer(picky), Normalizer(), PrivatePCA(row_norm=1.0), PrivateLogisticRegression(classes=[0, 1]),
+        epsilon=1.0, delta=1e-3, random_state=0,
+    )  # fmt: skip
+    pipe[-1].row_warnings = False
+    pipe.fit(X, np.arange(60) % 2)
+    assert np.isfinite(pipe[-1].coef_).all()
+    after = through(FunctionTransformer(picky), X, 3)
+    assert after.shape == (60, 3)
+    np.testing.assert_array_equal(after[:7], picky(X[:7]))
+    assert np.isnan(through(Normalizer(), after, 3)[7]).all() or row[0] == 1e308
+
+
+def test_a_function_that_looks_across_the_table_is_refused_before_a_row_is_read():
+    centred = FunctionTransformer(lambda X: X - X.mean(axis=0))
+    pipe = make_private_pipeline(centred, PrivateLogisticRegression(classes=[0, 1]), epsilon=1.0, delta=1e-6)
+    with pytest.raises(InvalidParameter, match="across the table"):
+        pipe.plan(100, 3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: second_moment(Adjacency.REPLACE_ONE, norm=0.0),
+        lambda: SecondMoment(PublicTable(10, Adjacency.REPLACE_ONE), "x", 0, 1.0),
+        lambda: SecondMoment(PublicTable(10, Adjacency.REPLACE_ONE), "x", 5000, 1.0),
+        lambda: multiplied(second_moment(Adjacency.REPLACE_ONE), np.zeros((10, 2))),
+    ],
+)
+def test_a_second_moment_that_makes_no_sense_is_refused(wrong):
+    with pytest.raises(InvalidParameter):
+        wrong()
