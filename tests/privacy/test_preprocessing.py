@@ -179,6 +179,25 @@ def test_a_sensitivity_of_a_transformer_five_per_cent_smaller_would_be_wrong(tra
     assert 0.95 * bound < np.linalg.norm(a - b, ord=1 if kind == "Laplace" else 2) <= bound
 
 
+def test_the_l1_norm_of_moments_five_per_cent_smaller_would_be_wrong(exact):
+    middle = LOW + 0.75 * (HIGH - LOW)
+    scaler = PrivateStandardScaler(1.0, 0.0, bounds=BOUNDS, adjacency="add_remove", n=5)
+    for table in ([middle] * 5, [middle] * 4):
+        scaler.fit(np.array(table))
+    (a, bound, _), (b, _, _) = exact
+    assert 0.95 * bound < np.abs(a - b).sum() <= bound
+
+
+@pytest.mark.parametrize("transformer", TRANSFORMERS, ids=lambda one: f"{type(one).__name__}-{one.delta:g}")
+def test_what_becomes_of_a_row_does_not_depend_on_the_others_to_the_last_bit(transformer):
+    X = made_up_rows(0)
+    fitted = transformer.set_params(adjacency="replace_one", n=None).fit(X)
+    together = fitted.transform(X)
+    for place in (0, 7, N - 1):
+        np.testing.assert_array_equal(fitted.transform(X[place : place + 1])[0], together[place])
+    np.testing.assert_array_equal(fitted.transform(X[1:]), together[1:])
+
+
 @pytest.mark.parametrize("transformer", TRANSFORMERS, ids=lambda one: f"{type(one).__name__}-{one.delta:g}")
 def test_a_transformer_keeps_nothing_that_noise_did_not_pass(transformer, monkeypatch):
     """With the same noisy sums two tables that have nothing in common leave the same bytes behind."""

@@ -74,6 +74,17 @@ def test_the_examples_of_networks_print_what_is_shown(code, shown, capsys):
     assert capsys.readouterr().out == shown
 
 
+@pytest.mark.usefixtures("own_folders")
+def test_the_examples_about_scikit_learn_run_one_after_the_other_and_print_what_is_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page, names = (ROOT / "docs" / "sklearn.md").read_text(), {"__name__": "example"}
+    blocks = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", page, re.S)
+    assert len(blocks) > 5
+    for code, shown in blocks:
+        exec(code, names)
+        assert capsys.readouterr().out == shown
+
+
 def cited_in_code():
     sources = [path for folder in ("src", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
     return sorted({page for path in sources for page in re.findall(r"docs/[a-z_/]+\.md", path.read_text())})

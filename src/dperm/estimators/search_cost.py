@@ -9,7 +9,7 @@ from sklearn.model_selection import ParameterGrid
 
 from dperm.accounting.events import Event
 from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.accounting.ledger.accounts import event_text, one_release, rounded_down, rounded_up
+from dperm.accounting.ledger.accounts import Account, event_text, one_release, rounded_down, rounded_up
 from dperm.errors import DpermError
 from dperm.estimators.charged import has_budget
 from dperm.estimators.wrappers import Step, folds_of, walk
@@ -40,7 +40,8 @@ def search_cost(search: Any, first: Any, shape: tuple[int, ...] | None) -> str:
             f"{name} fits {type(first).__name__} more often than can be told beforehand, each time with "
             f"ε = {first.epsilon:g}, and every fit is charged to the budget {first.budget.dataset!r}. {NOT_COVERED}"
         )
-    account, adjacency = first.budget.account(), Adjacency.parse(first.adjacency)
+    account: Account = first.budget.account()
+    adjacency = Adjacency.parse(first.adjacency)
 
     def spent(*texts: str) -> float:
         return account.rule.epsilon(texts, adjacency)
@@ -49,11 +50,8 @@ def search_cost(search: Any, first: Any, shape: tuple[int, ...] | None) -> str:
     further: list[str] = []
     for step in members:
         on_folds, on_all = _fits_of(search, step, steps[1].fits or 1, shape)
-        # Which candidate will be chosen is not known: the one that costs most.
-        further += [
-            *on_folds,
-            *(() if not search.refit else [max(on_all, key=spent)] * ((step.fits or 0) - len(on_folds))),
-        ]
+        # Which candidate will be fitted once more is not known: the one that costs most.
+        further += on_folds + [max(on_all, key=spent)] * ((step.fits or 0) - len(on_folds))
     alone, needed = spent(*further), spent(*before, *further)
     enough = f"all of it would have spent about ε = {rounded_up(needed)}"
     if needed > account.guarantee.epsilon:

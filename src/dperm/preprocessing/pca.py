@@ -153,7 +153,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
             units = table / np.where(largest > 0.0, largest, 1.0)
             norms = np.linalg.norm(units, axis=1, keepdims=True)
             factor = np.minimum(largest, self._bound() / np.where(norms > 0.0, norms, 1.0))
-        return np.asarray((units * factor - self.mean_) @ self.components_.T)
+        centred = units * factor - self.mean_
+        # Column by column: a product by BLAS would round a row according to its place in the table.
+        coordinates = np.zeros((len(centred), len(self.components_)))
+        for column, weights in zip(centred.T, self.components_.T, strict=True):
+            coordinates += np.multiply.outer(column, weights)
+        return coordinates
 
     def inverse_transform(self, X: Any) -> Array:
         """Rows that have these coordinates, as far as the components reach.
