@@ -185,7 +185,7 @@ def test_wrong_tables_are_refused_before_anything_is_spent(tmp_path):
     X, y = rows()
     budget = Budget.create("people", Guarantee(3.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
     pipe = pipeline(budget=budget)
-    for table, target in ((X, None), (X, y[:-1]), (X[:, :1], y)):
+    for table, target in ((X, None), (X, y[:-1]), (X[:, :1], y), (X[:, 0], y), (X[:, 0].tolist(), y), ("rows", y)):
         with pytest.raises(InvalidParameter):
             pipe.fit(table, target)
     with pytest.raises(InvalidParameter, match="passes no parameters"):
@@ -224,6 +224,17 @@ def test_public_steps_work_on_frames_and_texts():
     words = make_private_pipeline(HashingVectorizer(n_features=32), model(), epsilon=1.0, delta=1e-6).fit(texts, y)
     assert words.score(texts, y) > 0.9
     assert words.fit([None, *texts[1:]], y)[-1].n_features_in_ == 32
+
+
+def test_names_of_columns_lists_and_pictures_work_as_in_scikit_learn():
+    X, y = rows()
+    frame = pd.DataFrame(X, columns=["age", "income"])
+    pipe = pipeline(PolynomialFeatures(2, include_bias=False)).set_output(transform="pandas").fit(frame, y)
+    assert list(pipe[:-1].transform(frame).columns) == ["age", "income", "age^2", "age income", "income^2"]
+    assert list(pipe[-1].feature_names_in_) == list(pipe[:-1].get_feature_names_out())
+    assert "PrivateStandardScaler" in pipe._repr_html_()
+    assert "epsilon=1.0" not in repr(pipe)  # a default, as scikit-learn prints it
+    assert pipeline().fit(X.tolist(), y.tolist()).score(X, y) > 0.9
 
 
 def test_a_pipeline_needs_no_private_transformer_and_takes_steps_that_do_nothing():

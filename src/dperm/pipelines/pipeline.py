@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import get_tags
 
 from dperm.accounting.events import Composed, Event, event_to_list
 from dperm.accounting.guarantee import Adjacency, Guarantee
@@ -14,10 +15,10 @@ from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.charged import Charged
-from dperm.estimators.steps import instead_of, is_public
+from dperm.estimators.steps import instead_of, is_nothing, is_public
 from dperm.files import fingerprint
 from dperm.pipelines.plan import PipelinePlan
-from dperm.pipelines.public_steps import made_up, tried
+from dperm.pipelines.public_steps import made_up, tried, width_of
 from dperm.planning.beside import plan_beside, share_of
 from dperm.planning.fit_plan import FitPlan, check_releasable, undeclared_n
 from dperm.planning.sums import SumsRelease
@@ -176,13 +177,13 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         shares, rows, planned = self._shares(), made_up(X), dict[str, SumsRelease]()
         for name, step in self.steps[:-1]:
             if isinstance(step, PrivateTransformer):
-                width = int(np.shape(rows)[1])
+                width = width_of(rows)
                 planned[name] = step.plan_for(share_of(guarantee, shares[name]), adjacency, n, width)
                 rows = made_up(np.empty((0, step.n_features_out(width))))
             else:
                 rows = tried(name, step, rows)
         name, final = self.steps[-1]
-        width = int(np.shape(rows)[1])
+        width = width_of(rows)
 
         def plan_final(left: Guarantee) -> FitPlan:
             with _as_part(final, left, adjacency, n):
@@ -215,6 +216,10 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             raise InvalidParameter(
                 f"a private pipeline passes no parameters on to its steps, got {next(iter(params))!r}."
             )
+        self.check_steps()
+        first = next(step for _, step in self.steps if not is_nothing(step))
+        if not hasattr(X, "shape") and not get_tags(first).input_tags.string:
+            X = np.atleast_1d(np.asarray(X))  # lists of numbers
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         plan = self._plan(n_rows if self.n is None else self.n, X)
         self._check_target(y, n_rows)

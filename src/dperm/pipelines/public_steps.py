@@ -22,16 +22,29 @@ def made_up(X: Any) -> Any:
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         import pandas as pd  # whoever has a data frame has it
 
-        kinds = {name: getattr(kind, "kind", "O") for name, kind in zip(X.columns, X.dtypes, strict=True)}
-        columns = {
-            name: rng.random(_MADE_UP_ROWS) if kind in "fiub" else [""] * _MADE_UP_ROWS for name, kind in kinds.items()
-        }
+        columns = {}
+        for name, kind in zip(X.columns, X.dtypes, strict=True):
+            text = list(getattr(kind, "categories", [""]))[:1] * _MADE_UP_ROWS
+            columns[name] = rng.random(_MADE_UP_ROWS) if getattr(kind, "kind", "O") in "fiub" else text
         return pd.DataFrame(columns, columns=list(X.columns))
     if getattr(X, "ndim", 2) != 2 or not hasattr(X, "shape"):
         return ["a"] * _MADE_UP_ROWS  # texts
     if getattr(X.dtype, "kind", "f") in "OUS":
         return np.full((_MADE_UP_ROWS, X.shape[1]), "", dtype=object)
     return rng.random((_MADE_UP_ROWS, X.shape[1]))
+
+
+def width_of(rows: Any) -> int:
+    """How many columns made-up rows have.
+
+    Raises
+    ------
+    InvalidParameter
+        If they are texts, which only a vectorizer takes.
+    """
+    if np.ndim(rows) != 2:
+        raise InvalidParameter("Expected 2D array. Reshape your data: one row a person, one column a feature.")
+    return int(np.shape(rows)[1])
 
 
 def tried(name: str, step: Any, rows: Any) -> Any:
