@@ -84,6 +84,17 @@ def test_a_sensitivity_of_a_sum_five_per_cent_smaller_would_be_wrong(adjacency, 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("distribution", ["Gaussian", "Laplace"])
+def test_a_sum_of_one_nonnegative_number_moves_by_its_bound_and_no_more(adjacency, distribution):
+    query = BoundedSum(PublicTable(10, adjacency), "sum", 1, 0.7, nonnegative=True, distribution=distribution)
+    for far, near in [(1e300, -1e300), (np.inf, 0.0), (0.7, np.nan)]:
+        neighbour = [[far]] if adjacency is Adjacency.ADD_REMOVE else [[far], [near]]
+        moved = distance(query, added(query, np.array([[far], [far]])), added(query, np.array(neighbour)))
+        assert moved <= query.sensitivity
+    assert 0.95 * query.sensitivity < distance(query, added(query, np.array([[9.0]])), np.zeros(1))
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("distribution", ["Gaussian", "Laplace"])
 def test_a_sensitivity_of_counts_five_per_cent_smaller_would_be_wrong(adjacency, distribution):
     query = counts(adjacency, distribution)
     neighbour = [(0, 0)] if adjacency is Adjacency.ADD_REMOVE else [(0, 0), (3, 5)]

@@ -32,7 +32,8 @@ class BoundedSum(Mechanism):
     Guarantees
     ----------
     A row with an entry that is not finite adds nothing, and no row adds more than `bound`, whatever it holds. One row
-    replaced moves the sum by at most 2·bound, and in the l2 norm by √2·bound where no entry is negative.
+    replaced moves the sum by at most 2·bound, and in the l2 norm by √2·bound where no entry is negative; a single number
+    that is not negative by at most bound.
     """
 
     what: str
@@ -58,6 +59,8 @@ class BoundedSum(Mechanism):
         moved = 1.0
         if self.setting.adjacency is Adjacency.REPLACE_ONE:
             moved = math.sqrt(2.0) if self.nonnegative and self.order == 2 else 2.0
+            if self.nonnegative and self.size == 1:
+                moved = 1.0
         rounding = self.setting.adjacency.records_moved * summation_slack(self.setting.n)
         return self.bound * (moved + rounding) * (1.0 + 1e-15)
 
