@@ -1,0 +1,139 @@
+"""Coverage of the intervals of `private_score`, beside intervals that leave the noise out.
+
+Rows are drawn from laws whose true metrics are known from four million rows. Of every table the exact counts and sums are
+computed with the trusted code, noise is drawn with numpy (the released noise is exact to the last bit; its law is the
+same), and the intervals are those of `Metrics`. Run: python benchmarks/evaluation.py [--repetitions 1000]
+"""
+
+import argparse
+import math
+
+import numpy as np
+from scipy.special import expit
+
+from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.evaluation.design import Design
+from dperm.evaluation.metrics import Metrics
+from dperm.trusted.tally import _EXACT
+
+ROWS, EPSILONS = (500, 5_000, 20_000, 100_000), (0.1, 0.5, 2.0)
+TRUTH_ROWS = 4_000_000
+
+
+def two_classes(rng, n, slope=1.0, rare=0.0):
+    """Log odds of a calibrated model (slope 1) or of one that is too sure of itself, and classes."""
+    logits = rng.normal(-rare, 1.8, n)
+    truth = (rng.random(n) < expit(logits)).astype(float)
+    shown = expit(slope * logits)
+    return truth, np.column_stack([1.0 - shown, shown])
+
+
+def five_classes(rng, n):
+    logits = rng.normal(0.0, 1.5, (n, 5))
+    truth = (logits + rng.gumbel(size=(n, 5))).argmax(axis=1).astype(float)
+    shown = np.exp(logits)
+    return truth, shown / shown.sum(axis=1, keepdims=True)
+
+
+def numbers(rng, n):
+    """A target in [−1, 1] with errors that are larger where the target is."""
+    signal = rng.normal(0.0, 0.35, n)
+    errors = rng.normal(0.0, 0.15, n) * (0.5 + np.abs(signal) / 0.35)
+    return np.clip(signal + errors, -1.0, 1.0), np.clip(signal, -1.0, 1.0)
+
+
+CASES = {
+    "two classes": (Design("probability", (0, 1)), two_classes),
+    "too sure (slope 2)": (Design("probability", (0, 1)), lambda rng, n: two_classes(rng, n, slope=2.0)),
+    "one in seven": (Design("probability", (0, 1)), lambda rng, n: two_classes(rng, n, rare=2.5)),
+    "five classes": (Design("probability", tuple(range(5))), five_classes),
+    "a number": (Design("number", None, (-1.0, 1.0), 1.0), numbers),
+}
+
+
+def truths(design, draw):
+    truth, shown = draw(np.random.default_rng(99), TRUTH_ROWS)
+    if design.kind == "number":
+        errors = np.clip(np.abs(truth - shown), 0.0, design.error_bound)
+        return {
+            "R²": 1.0 - (errors**2).mean() / truth.var(), "RMSE": math.sqrt((errors**2).mean()), "MAE": errors.mean(),
+        }  # fmt: skip
+    own = np.clip(shown[np.arange(len(truth)), truth.astype(int)], 1e-300, 1.0)
+    found = {"accuracy": (shown.argmax(axis=1) == truth).mean()}
+    found["log loss"] = np.minimum(-np.log(own), design.largest_loss).mean()
+    if design.n_classes == 2:
+        from sklearn.metrics import roc_auc_score
+
+        found["AUC"] = roc_auc_score(truth, shown[:, 1])
+        found["calibration"] = (truth, shown[:, 1])
+    return found
+
+
+def observed_between(rows, low, high, kept={}):  # noqa: B006 - the same bins again and again
+    truth, shown = rows
+    if (id(shown), low, high) not in kept:
+        kept[id(shown), low, high] = truth[(shown > low) & (shown <= high)].mean()
+    return kept[id(shown), low, high]
+
+
+def coverage(name, n, epsilon, delta, repetitions):
+    """Per metric: share of intervals that hold the truth, the same without noise in them, median half-width."""
+    design, draw = CASES[name]
+    true = TRUTHS[name]
+    release = design.plan(n, Guarantee(epsilon, delta), Adjacency.REPLACE_ONE)
+    terms, planned = design.terms(release), release.calibrated.plan.planned
+    rng = np.random.default_rng(7)
+    hits, widths = {}, {}
+    for _ in range(repetitions):
+        rows = draw(rng, n)
+        noisy = []
+        for term, item, deviation in zip(terms, planned, release.deviations, strict=True):
+            exact = _EXACT[type(item.query)](item.query, term(*rows))
+            noise = rng.laplace(0.0, deviation / math.sqrt(2.0), exact.size) if delta == 0.0 else rng.normal(
+                0.0, deviation, exact.size)  # fmt: skip
+            noisy.append(exact + noise)
+        variances = tuple(deviation**2 for deviation in release.deviations)
+        ours = Metrics(design, tuple(noisy), variances, 0.95, delta == 0.0)
+        naive = Metrics(design, tuple(noisy), (0.0,) * len(noisy), 0.95, False)
+        for metric, found in ours.table.items():
+            without = naive.table[metric]
+            hits.setdefault(metric, []).append(
+                (found.low <= true[metric] <= found.high, without.low <= true[metric] <= without.high)
+            )
+            widths.setdefault(metric, []).append((found.high - found.low) / 2.0)
+        if "calibration" in true:
+            held = [
+                point.observed.low <= observed_between(true["calibration"], point.low, point.high) <= point.observed.high
+                for point in ours.calibration
+            ]
+            hits.setdefault("calibration", []).append((np.mean(held), np.nan))
+            widths.setdefault("calibration", []).append(
+                np.median([point.observed.high - point.observed.low for point in ours.calibration]) / 2.0
+            )
+    return {metric: (*np.mean(hits[metric], axis=0), float(np.median(widths[metric]))) for metric in hits}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=1000)
+    parser.add_argument("--delta", type=float, nargs="*", default=[0.0, 1e-6])
+    parser.add_argument("--cases", nargs="*", default=list(CASES))
+    parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
+    options = parser.parse_args()
+    TRUTHS = {name: truths(*CASES[name]) for name in options.cases}
+    print(f"{options.repetitions} tables each; standard error of a coverage of 95 %: "
+          f"{100 * math.sqrt(0.95 * 0.05 / options.repetitions):.1f} %")  # fmt: skip
+    print("| rows | n | ε | δ | metric | coverage | without noise | half-width |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in options.cases:
+        for n in options.rows:
+            repetitions = max(options.repetitions * min(1.0, 20_000 / n), 100)
+            for epsilon in EPSILONS:
+                for delta in options.delta:
+                    for metric, (ours, naive, width) in coverage(name, n, epsilon, delta, int(repetitions)).items():
+                        without = "" if np.isnan(naive) else f"{100 * naive:.1f} %"
+                        print(
+                            f"| {name} | {n:,} | {epsilon:g} | {delta:g} | {metric} | {100 * ours:.1f} % | {without} | "
+                            f"{width:.3g} |",
+                            flush=True,
+                        )

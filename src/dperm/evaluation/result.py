@@ -1,0 +1,305 @@
+"""A private evaluation: what was released, what follows from it, and its file."""
+
+import html
+import json
+import math
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from dperm.accounting.events import Event, event_from_list, event_to_list
+from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.errors import InvalidParameter
+from dperm.evaluation.design import Design
+from dperm.evaluation.intervals import Array, Estimate
+from dperm.evaluation.metrics import CalibrationPoint, Metrics
+from dperm.files import as_path, fingerprint, read_json, read_text, write_whole
+from dperm.planning.sums import SumsRelease
+from dperm.printable import one_line
+from dperm.release.joint_statement import JointStatement
+from dperm.version import __version__
+
+FORMAT, VERSION = "dperm-evaluation", 1
+_MOST_BYTES = 2**24
+# Noise that moves an accuracy, or a mean error over its bound, by this much leaves nothing to see.
+_TELLS_NOTHING = {"accuracy": 0.2, "MAE": 0.1}
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateEvaluation:
+    """How good a model is on sensitive rows, with intervals that include the noise and the sampling of the rows.
+
+    Attributes
+    ----------
+    design : Design
+        What was counted and added up.
+    released : tuple of arrays
+        The noisy counts and sums: everything that came from the rows.
+    deviations : tuple of float
+        The standard deviation of the noise on one number of each.
+    privacy_ : JointStatement
+        What is promised.
+    event_ : Event
+        The accounting event.
+    model : str
+        What was evaluated, in words.
+    model_fingerprint : str or None
+        Of the model's file; None for a model that is not dperm's.
+    level : float
+        Of the intervals.
+    ledger_entry_ : dict or None
+        What the ledger holds for it.
+    """
+
+    design: Design
+    released: tuple[Array, ...]
+    deviations: tuple[float, ...]
+    privacy_: JointStatement
+    event_: Event
+    model: str
+    model_fingerprint: str | None = None
+    level: float = 0.95
+    ledger_entry_: dict[str, Any] | None = None
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """Everything that follows from the released numbers."""
+        variances, pure = tuple(noise**2 for noise in self.deviations), self.privacy_.delta == 0.0
+        return Metrics(self.design, self.released, variances, self.level, pure)
+
+    @property
+    def accuracy(self) -> Estimate | None:
+        """The share of rows whose class is predicted."""
+        return self.metrics.accuracy
+
+    @property
+    def auc(self) -> Estimate | None:
+        """The area under the ROC curve of two classes."""
+        return self.metrics.auc
+
+    @property
+    def log_loss(self) -> Estimate | None:
+        """The mean log loss, clipped at `design.largest_loss`."""
+        return self.metrics.log_loss
+
+    @property
+    def confusion(self) -> tuple[tuple[Estimate, ...], ...] | None:
+        """Counts of true class (a line each) by predicted class."""
+        return self.metrics.confusion
+
+    @property
+    def recalls(self) -> tuple[Estimate, ...] | None:
+        """Of every class the share of its rows that are predicted as it."""
+        return self.metrics.recalls
+
+    @property
+    def calibration(self) -> tuple[CalibrationPoint, ...] | None:
+        """How often predictions come true."""
+        return self.metrics.calibration
+
+    @property
+    def r2(self) -> Estimate | None:
+        """The share of the target's variance that is explained."""
+        return self.metrics.r2
+
+    @property
+    def rmse(self) -> Estimate | None:
+        """The root of the mean squared error."""
+        return self.metrics.rmse
+
+    @property
+    def mae(self) -> Estimate | None:
+        """The mean absolute error."""
+        return self.metrics.mae
+
+    @property
+    def verdict(self) -> str:
+        """Whether noise leaves something to see, from public numbers alone."""
+        return verdict_of(self.design, self.deviations, self.privacy_.n, len(self.released[0]), self.level)
+
+    def __str__(self) -> str:
+        """A table, the verdict and the statement."""
+        head = f"{100.0 * self.level:g} % interval"
+        model = "" if self.model_fingerprint is None else f" {self.model_fingerprint[:12]}"
+        lines = [f"evaluated:  {self.model}{model} on n = {self.privacy_.n} rows", "", f"{'':<12}{'value':>10}   {head}"]
+        for name, found in self.metrics.table.items():
+            lines.append(f"{name:<12}{found.value:>10.4g}   {_range(found)}")
+        if self.confusion is not None:
+            lines += ["", *self._confusion_lines()]
+        lines += ["", f"verdict:    {self.verdict}"]
+        return "\n".join([*map(one_line, lines), str(self.privacy_)])
+
+    def _confusion_lines(self) -> list[str]:
+        """At most ten classes; a file has them all."""
+        names = [str(label)[:12] for label in (self.design.classes or ())][:10]
+        counts = [[f"{cell.value:.0f}" for cell in line[:10]] for line in (self.confusion or ())[:10]]
+        width = max(6, *(len(text) for text in (*names, *(text for line in counts for text in line))))
+        left = max(len(name) for name in names) + 2
+        lines = ["rows by true class (lines) and predicted class (columns), and recall:"]
+        lines.append(" " * left + "".join(f"{name:>{width + 2}}" for name in names))
+        for name, line, recall in zip(names, counts, self.recalls or (), strict=False):
+            cells = "".join(f"{text:>{width + 2}}" for text in line)
+            lines.append(f"{name:<{left}}{cells}   {recall.value:.3g} ({_range(recall)})")
+        if self.design.n_classes > len(names):
+            lines.append(f"… and {self.design.n_classes - len(names)} more classes")
+        return lines
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{name} {value}" for name, value in self.metrics.table.items())
+        return f"<PrivateEvaluation: {found}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the table, and the statement below it."""
+        lines = [
+            f"<tr><th>{html.escape(name)}</th><td>{found.value:.4g}</td><td>{html.escape(_range(found))}</td></tr>"
+            for name, found in self.metrics.table.items()
+        ]
+        head = f"<tr><th></th><th>value</th><th>{100.0 * self.level:g} % interval</th></tr>"
+        words = html.escape(f"{self.model}\nverdict:    {self.verdict}\n{self.privacy_}")
+        return f"<table><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table><pre>{words}</pre>"
+
+    def plot(self) -> Any:
+        """Draw ROC, calibration and confusion, or a regression's intervals; a matplotlib figure."""
+        from dperm.evaluation.picture import draw_evaluation  # matplotlib is an extra
+
+        return draw_evaluation(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contents of its file; "fingerprint" is the SHA-256 of everything else."""
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "library": f"dperm {__version__}",
+            "model": self.model,
+            "model_fingerprint": self.model_fingerprint,
+            "design": _plain(asdict(self.design)),
+            "released": [numbers.tolist() for numbers in self.released],
+            "deviations": list(self.deviations),
+            "level": self.level,
+            "metrics": {name: _plain(asdict(found)) for name, found in self.metrics.table.items()},
+            "verdict": self.verdict,
+            "statement": str(self.privacy_).splitlines(),
+            "privacy": self.privacy_.to_dict(),
+            "events": event_to_list(self.event_),
+            "ledger": self.ledger_entry_,
+        }
+        return content | {"fingerprint": fingerprint(content)}
+
+    @classmethod
+    def from_dict(cls, content: Any) -> "PrivateEvaluation":
+        """Read what `to_dict` wrote, or raise; `dperm verify` says whether it is true."""
+        try:
+            return cls._from(content)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError):
+            raise InvalidParameter(f"this is not a private evaluation of version {VERSION}.") from None
+
+    @classmethod
+    def _from(cls, content: Any) -> "PrivateEvaluation":
+        if content["format"] != FORMAT or content["version"] != VERSION:
+            raise ValueError("format")
+        design = dict(content["design"])
+        for name in ("classes", "target_range"):
+            design[name] = None if design[name] is None else tuple(design[name])
+        fields = {name: content[name] for name in ("model", "model_fingerprint", "level")}
+        if not isinstance(fields["model"], str) or not isinstance(fields["model_fingerprint"], str | None):
+            raise TypeError("model")
+        if not 0.0 < float(fields["level"]) < 1.0:
+            raise ValueError("level")
+        released = tuple(np.array(numbers, dtype=np.float64) for numbers in content["released"])
+        deviations = tuple(float(noise) for noise in content["deviations"])
+        if not all(numbers.ndim == 1 and np.isfinite(numbers).all() for numbers in released):
+            raise ValueError("released")
+        found = cls(
+            Design(**design), released, deviations, JointStatement.from_dict(content["privacy"]),
+            event_from_list(content["events"]), **fields, ledger_entry_=_entry(content["ledger"]),
+        )  # fmt: skip
+        sizes = [query_size(item) for item in found.planned_again().calibrated.plan.planned]
+        if sizes != [numbers.size for numbers in released] or len(deviations) != len(released):
+            raise ValueError("released")
+        str(found)  # its numbers are numbers
+        return found
+
+    def planned_again(self) -> SumsRelease:
+        """The plan of these public numbers, made once more."""
+        guarantee = Guarantee(self.privacy_.epsilon, self.privacy_.delta)
+        return self.design.plan(self.privacy_.n, guarantee, Adjacency.parse(self.privacy_.adjacency))
+
+    @property
+    def text(self) -> str:
+        """Of its file."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+    def save(self, path: str | Path) -> None:
+        """Write its file; a crash leaves the old one or none."""
+        write_whole(as_path(path), self.text)
+
+
+def query_size(item: Any) -> int:
+    """Numbers of a planned sum."""
+    return int(item.query.size)
+
+
+def verdict_of(design: Design, deviations: tuple[float, ...], n: int, n_cells: int, level: float) -> str:
+    """Whether noise leaves something to see, from public numbers alone.
+
+    Parameters
+    ----------
+    design, deviations, n, level
+        What is planned.
+    n_cells : int
+        Numbers of the first release: cells of all histograms.
+    """
+    z = float(norm.ppf(0.5 + level / 2.0))
+    name, unit = "accuracy", 1.0
+    if design.error_bound is not None:
+        name, unit, noise = "MAE", design.error_bound, z * deviations[1] / n
+    else:
+        k = design.n_classes
+        cells = n_cells - k * k if k > 2 and design.kind == "probability" else n_cells
+        noise = z * deviations[0] * math.sqrt(cells) / 2.0 / n
+    if noise >= _TELLS_NOTHING[name]:
+        needed = 10 ** math.ceil(math.log10(n * noise / 0.02))
+        return (
+            f"too few rows for this ε: the noise alone moves the {name} by up to ±{unit * noise:.2g}, so the numbers "
+            f"above say nothing; it takes some {needed:,} rows, or a larger ε"
+        )
+    sampling = z * 0.5 / math.sqrt(n)
+    beside = "more" if noise > sampling else "less"
+    more = f", {beside} than the sampling of the rows does (up to ±{sampling:.2g})" if name == "accuracy" else ""
+    return f"the noise moves the {name} by up to ±{unit * noise:.2g}{more}"
+
+
+def read_evaluation(path: str | Path) -> dict[str, Any]:
+    """Read an evaluation file's contents as they stand, or raise if it is none."""
+    try:
+        content = read_json(read_text(path, _MOST_BYTES))
+    except InvalidParameter:
+        raise
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
+        raise InvalidParameter(f"{one_line(path)} is not a private evaluation of version {VERSION}.")
+    return content
+
+
+def _entry(entry: Any) -> dict[str, Any] | None:
+    types = {"dataset": str, "number": int, "digest": str, "fixed_in_advance": bool}
+    if entry is not None and {key: type(value) for key, value in entry.items()} != types:
+        raise TypeError("ledger")
+    return entry  # type: ignore[no-any-return]
+
+
+def _range(found: Estimate) -> str:
+    return f"{found.low:.4g} to {found.high:.4g}"
+
+
+def _plain(content: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: null stands for it."""
+    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in content.items()}
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in plain.items()
+    }

@@ -1,0 +1,178 @@
+"""`private_score`: from a public model and sensitive rows to a private evaluation."""
+
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.accounting.ledger import Budget
+from dperm.errors import InvalidParameter, LargeDeltaWarning
+from dperm.estimators.base import PrivateEstimator
+from dperm.estimators.classifier import check_classes
+from dperm.evaluation.design import Design
+from dperm.evaluation.result import PrivateEvaluation
+from dperm.planning.fit_plan import check_releasable
+from dperm.release.content import content_of
+from dperm.schema import Amount
+from dperm.trusted.held_out import held_out
+from dperm.trusted.scores import parts_of
+from dperm.trusted.sources.base import check_row_count
+from dperm.validation import count, finite
+
+
+def private_score(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    adjacency: str = "replace_one",
+    n: int | None = None,
+    target: str | None = None,
+    target_range: tuple[float, float] | None = None,
+    error_bound: float | None = None,
+    level: float = 0.95,
+    budget: Budget | None = None,
+    random_state: Any = None,
+    save: Callable[[PrivateEvaluation], object] | None = None,
+) -> PrivateEvaluation:
+    """Evaluate a released model on sensitive rows, with (ε, δ)-differential privacy.
+
+    Parameters
+    ----------
+    model : object
+        An estimator of dperm, what `load_model` returned, or anything with `predict_proba`, `decision_function` or
+        `predict`. It must be released or public: the guarantee is about the rows it is evaluated on. On rows that it
+        was fitted on this is a further release from them, to be charged to their budget.
+    X : array, table, or files
+        The rows. Files (a path, a pattern with `*`, a folder, a list of paths, a pyarrow dataset) are read a few rows
+        at a time; 10 to 24 bytes of every row are kept until the end.
+    y : array, optional
+        Targets. A model with a schema finds them in the table. A row with a target that is missing or not declared, or
+        of which the model says nothing finite, is ignored; so is one with a NaN, where the model has no schema.
+    epsilon, delta : float
+        The guarantee. With δ = 0 the noise is Laplace noise, which is the least for one evaluation; with δ > 0 it is
+        Gaussian, which costs less beside other releases from the same rows (docs/evaluation.md).
+    adjacency : {"replace_one", "add_remove"}
+        Which two tables cannot be told apart.
+    n : int, optional
+        The public number of rows; it must be declared under add_remove.
+    target : str, optional
+        The target column of files, for a model without a schema.
+    target_range : (float, float), optional
+        Of a regression model without a declared range: targets and predictions are clipped to it.
+    error_bound : float, optional
+        Of a regression model: a larger absolute error counts as this one. By default half the range, which guessing
+        its middle never exceeds. The noise grows with it.
+    level : float
+        Of the intervals.
+    budget : Budget, optional
+        Charge it there: before a row is read.
+    random_state : int, optional
+        Makes it repeatable, and not for release.
+    save : callable, optional
+        Called with the evaluation before the ledger is told of it.
+
+    Returns
+    -------
+    PrivateEvaluation
+        Prints as a table with intervals and the statement.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dperm import PrivateLogisticRegression, private_score
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40000, 2)) / 3; y = (X[:, 0] + rng.normal(size=40000) / 3 > 0).astype(int)
+    >>> model = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, classes=[0, 1]).fit(X[:20000], y[:20000])
+    >>> found = private_score(model, X[20000:], y[20000:], epsilon=0.5)
+    >>> found.accuracy.low < 0.75 < found.accuracy.high
+    True
+    """
+    guarantee, side = Guarantee(epsilon, delta), Adjacency.parse(adjacency)
+    check_releasable(budget, random_state)
+    if not 0.0 < finite("level", level) < 1.0:
+        raise InvalidParameter(f"level must lie strictly between 0 and 1, got {level!r}.")
+    if n is None and side is Adjacency.ADD_REMOVE:
+        raise InvalidParameter("under add_remove the number of rows is private: declare a public n.")
+    design = design_of(model, target_range, error_bound)
+    own = isinstance(model, PrivateEstimator)
+    rows = held_out(
+        model, X, y, schema=getattr(model, "schema_", None) if own else None, classes=design.classes, target=target,
+        takes_anything=own,
+    )  # fmt: skip
+    public_n = rows.n_rows if n is None else count("n", n)
+    check_row_count(rows.n_rows, public_n, side)
+    if delta >= 1.0 / public_n:
+        warnings.warn(
+            f"delta = {delta:g} is not below 1/n = {1.0 / public_n:g}: a promise this weak would allow publishing one "
+            "row in the clear.",
+            LargeDeltaWarning,
+            stacklevel=2,
+        )
+    plan = design.plan(public_n, guarantee, side)
+    caveats = ("the model itself is not for release",) if own and model.privacy_.caveats else ()
+    parts = parts_of(lambda: rows.predicted(model, design.kind, design.classes), design.terms(plan))
+    released = plan.run(parts, rows.n_rows, budget=budget, random_state=random_state, caveats=caveats)
+    entry = released.reservation
+    with nullcontext() if entry is None else entry.noted():
+        found = PrivateEvaluation(
+            design, released.answers, released.deviations, released.statement, released.event,
+            model=model.title if own else type(model).__name__,
+            model_fingerprint=content_of(model)["fingerprint"] if own else None,
+            level=float(level),
+        )  # fmt: skip
+        if entry is not None:
+            found = replace(
+                found,
+                ledger_entry_={
+                    "dataset": entry.budget.dataset,
+                    "number": entry.number,
+                    "digest": entry.digest,
+                    "fixed_in_advance": entry.fixed_in_advance,
+                },
+            )
+        if save is not None:
+            save(found)
+        if entry is not None:
+            entry.settle(found.to_dict()["fingerprint"])
+    return found
+
+
+def design_of(model: Any, target_range: tuple[float, float] | None, error_bound: float | None) -> Design:
+    """What can be counted of a model, from what it has; parameters as of `private_score`."""
+    own = isinstance(model, PrivateEstimator)
+    if own:
+        check_is_fitted(model, "privacy_")
+    elif not hasattr(model, "predict"):
+        raise InvalidParameter(f"a model must have predict; {type(model).__name__} has not.")
+    if hasattr(model, "classes_"):
+        if target_range is not None or error_bound is not None:
+            raise InvalidParameter("target_range and error_bound are for regression models; this one has classes.")
+        kinds = {"probability": "predict_proba", "score": "decision_function"}
+        kind = next((kind for kind, method in kinds.items() if hasattr(model, method)), "label")
+        return Design(kind, check_classes(model.classes_))
+    declared = _declared_range(model) if own else None
+    if declared is not None and target_range is not None:
+        raise InvalidParameter("the model declares the range of its target: leave target_range out.")
+    found = declared if target_range is None else target_range
+    if found is None:
+        raise InvalidParameter("declare the range of the target: target_range=(low, high), public numbers.")
+    try:
+        low, high = (float(end) for end in found)
+    except (TypeError, ValueError):
+        raise InvalidParameter("target_range must be two rising numbers.") from None
+    return Design("number", None, (low, high), (high - low) / 2.0 if error_bound is None else error_bound)
+
+
+def _declared_range(model: PrivateEstimator) -> tuple[float, float] | None:
+    """Of the target, in its own units."""
+    if model.schema_ is not None and isinstance(model.schema_.target, Amount):
+        return model.schema_.target.number.bounds
+    found = model.privacy_.target_range
+    return None if found is None else (float(found[0]), float(found[1]))

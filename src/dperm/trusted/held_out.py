@@ -1,0 +1,175 @@
+"""Rows on which a public model is evaluated: tables in memory, and files that are read a few rows at a time."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dperm.errors import InvalidParameter
+from dperm.schema import Classes, Schema
+from dperm.schema.checks import as_text
+from dperm.trusted.scores import predicted_by
+from dperm.trusted.sources.columns import as_numbers, as_words
+from dperm.trusted.sources.encoding import check_table, count_rows, label_numbers, target_numbers
+from dperm.trusted.sources.files import check_columns, is_files, number_columns, open_pieces
+from dperm.trusted.sources.labels import class_numbers, numeric_target, read_target
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HeldOut:
+    """Rows and their targets. Making one looks at names, types and shapes, and at no value.
+
+    Attributes
+    ----------
+    n_rows : int
+        How many rows there are.
+    read : callable
+        Rows as the model takes them, and their true classes (places among the classes) or numbers, block by block.
+    takes_anything : bool
+        Whether it is a model of dperm, which takes every value. Any other is shown no row with a number that is not
+        finite: it could raise, which would tell that there is one.
+    """
+
+    n_rows: int
+    read: Callable[[], Iterable[tuple[Any, Array]]]
+    takes_anything: bool
+
+    def __reduce__(self) -> Any:
+        """Rows are not to be written anywhere."""
+        raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
+
+    def predicted(self, model: Any, kind: str, classes: Sequence[Any] | None) -> Iterator[tuple[Array, Any]]:
+        """Truth and prediction, block by block; parameters as of `predicted_by`."""
+        for rows, truth in self.read():
+            shown, bad = (rows, False) if self.takes_anything else _finite(rows)
+            yield np.where(bad, np.nan, truth), predicted_by(model, shown, kind, classes)
+
+
+def held_out(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    schema: Schema | None,
+    classes: Sequence[Any] | None,
+    target: str | None,
+    takes_anything: bool,
+) -> HeldOut:
+    """The rows that a caller hands over.
+
+    Parameters
+    ----------
+    model : object
+        Names its columns in `feature_names_in_`, or counts them in `n_features_in_`, where it can.
+    X : array, table, path, pattern, list of paths or pyarrow dataset
+        The rows.
+    y : array or None
+        Targets; None for files, and for a table whose schema names its target column.
+    schema : Schema or None
+        How the model reads a table.
+    classes : sequence or None
+        The public classes, None for a number.
+    target : str or None
+        The target column of files without a schema.
+    takes_anything : bool
+        As of `HeldOut`.
+    """
+    if is_files(X):
+        if y is not None:
+            raise InvalidParameter("the target of files is one of their columns: leave y out.")
+        return _files(model, X, schema, classes, target, takes_anything)
+    if target is not None:
+        raise InvalidParameter("target names a column of files; hand the targets of a table in memory over as y.")
+    if schema is not None:
+        check_table(X, y, schema)
+        return HeldOut(count_rows(X), lambda: [(X, _truth(X, y, schema))], takes_anything)
+    shape = getattr(X, "shape", ())
+    if len(shape) != 2 or min(shape) < 1:
+        raise InvalidParameter("the rows must be a table with rows and columns: an array, a data frame or files.")
+    expected = getattr(model, "n_features_in_", shape[1])
+    if shape[1] != expected:
+        raise InvalidParameter(f"the model takes {expected} columns, and the table has {shape[1]}.")
+    if not takes_anything and getattr(getattr(X, "dtype", None), "kind", "f") not in "iufb":
+        raise InvalidParameter("the rows must hold real numbers; encode text first.")
+    labels = read_target(model, y, shape[0])
+    if classes is None:
+        return HeldOut(shape[0], lambda: [(X, np.asarray(numeric_target(labels), dtype=np.float64))], takes_anything)
+    class_numbers(labels[:0], classes)  # raises for a type that cannot be right
+    return HeldOut(shape[0], lambda: [(X, class_numbers(labels, classes))], takes_anything)
+
+
+def _truth(table: Any, y: Any, schema: Schema) -> Array:
+    return label_numbers(table, y, schema) if isinstance(schema.target, Classes) else target_numbers(table, y, schema)
+
+
+def _files(
+    model: Any,
+    data: Any,
+    schema: Schema | None,
+    classes: Sequence[Any] | None,
+    target: str | None,
+    takes_anything: bool,
+) -> HeldOut:
+    if schema is not None:
+        if target not in (None, schema.target.column):
+            raise InvalidParameter(f"the model's schema names the target {schema.target.column!r}: leave target out.")
+        pieces = open_pieces(data, schema.header, schema.separator)
+        columns, target = list(schema.columns), schema.target.column
+    else:
+        if target is None:
+            raise InvalidParameter("name the column that holds the target: the model has no schema that does.")
+        if not hasattr(model, "feature_names_in_"):
+            raise InvalidParameter("the model does not name its columns, so they cannot be found in files.")
+        pieces, columns = open_pieces(data), [str(name) for name in model.feature_names_in_]
+    read = [*dict.fromkeys([*columns, target])]
+    check_columns(pieces, read)
+    if schema is not None:
+        check_table(pieces[0].empty(), None, schema)
+
+    def blocks() -> Iterator[tuple[Any, Array]]:
+        for piece in pieces:
+            for rows in piece.tables(read):
+                if schema is not None:
+                    yield rows, _truth(rows, None, schema)
+                else:
+                    yield number_columns(rows, columns), _column_truth(rows.column(target), target, classes)
+
+    return HeldOut(sum(piece.n_rows for piece in pieces), blocks, takes_anything)
+
+
+def _column_truth(column: Any, name: str, classes: Sequence[Any] | None) -> Array:
+    """Places among the classes by how they are written, or numbers."""
+    if classes is None:
+        return as_numbers(column, name)
+    positions = {as_text(label): float(place) for place, label in enumerate(classes)}
+    codes, words = as_words(column, name)
+    return np.array([*(positions.get(word, np.nan) for word in words), np.nan])[codes]
+
+
+def _finite(rows: Any) -> tuple[Any, NDArray[np.bool_]]:
+    """The rows with zeros in place of those with a number that is not finite, and which those are.
+
+    Columns of texts and categories are the model's own business.
+    """
+    if sparse.issparse(rows):
+        rows = rows.tocsr().copy()
+        wrong = ~np.isfinite(rows.data)
+        bad = np.zeros(rows.shape[0], dtype=bool)
+        bad[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[wrong]] = True
+        rows.data[wrong] = 0.0
+        return rows, bad
+    if hasattr(rows, "to_pandas"):  # polars and Arrow, of which not every model takes tables
+        rows = rows.to_pandas()
+    if not hasattr(rows, "iloc"):
+        rows = np.asarray(rows)
+        bad = ~np.isfinite(rows).all(axis=1)
+        return np.where(bad[:, None], 0, rows), bad
+    rows, numbers = rows.copy(), rows.select_dtypes("number")
+    bad = ~np.isfinite(numbers.to_numpy(dtype=np.float64, na_value=np.nan)).all(axis=1)
+    rows.loc[bad, numbers.columns] = 0
+    return rows, bad
