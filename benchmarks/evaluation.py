@@ -1,8 +1,9 @@
 """Coverage of the intervals of `private_score`, beside intervals that leave the noise out.
 
-Rows are drawn from laws whose true metrics are known from four million rows. Of every table the exact counts and sums are
-computed with the trusted code, noise is drawn with numpy (the released noise is exact to the last bit; its law is the
-same), and the intervals are those of `Metrics`. Run: python benchmarks/evaluation.py [--repetitions 1000]
+A million rows of a known law are the population, so that its metrics are known exactly. Tables are drawn from it with
+replacement. What their rows add is computed with the trusted code, noise of the planned deviation is drawn with numpy
+(exact draws, whose law is the same, would take long), and the intervals are those of `Metrics`.
+Run: python benchmarks/evaluation.py [--repetitions 1000]
 """
 
 import argparse
@@ -17,7 +18,7 @@ from dperm.evaluation.metrics import Metrics
 from dperm.trusted.tally import _EXACT
 
 ROWS, EPSILONS = (500, 5_000, 20_000, 100_000), (0.1, 0.5, 2.0)
-TRUTH_ROWS = 4_000_000
+POPULATION = 1_000_000
 
 
 def two_classes(rng, n, slope=1.0, rare=0.0):
@@ -29,6 +30,7 @@ def two_classes(rng, n, slope=1.0, rare=0.0):
 
 
 def five_classes(rng, n):
+    """Probabilities of a calibrated model, and classes."""
     logits = rng.normal(0.0, 1.5, (n, 5))
     truth = (logits + rng.gumbel(size=(n, 5))).argmax(axis=1).astype(float)
     shown = np.exp(logits)
@@ -51,8 +53,8 @@ CASES = {
 }
 
 
-def truths(design, draw):
-    truth, shown = draw(np.random.default_rng(99), TRUTH_ROWS)
+def truths(design, truth, shown):
+    """The metrics of the population."""
     if design.kind == "number":
         errors = np.clip(np.abs(truth - shown), 0.0, design.error_bound)
         return {
@@ -70,6 +72,7 @@ def truths(design, draw):
 
 
 def observed_between(rows, low, high, kept={}):  # noqa: B006 - the same bins again and again
+    """How often predictions in a bin come true."""
     truth, shown = rows
     if (id(shown), low, high) not in kept:
         kept[id(shown), low, high] = truth[(shown > low) & (shown <= high)].mean()
@@ -78,17 +81,17 @@ def observed_between(rows, low, high, kept={}):  # noqa: B006 - the same bins ag
 
 def coverage(name, n, epsilon, delta, repetitions):
     """Per metric: share of intervals that hold the truth, the same without noise in them, median half-width."""
-    design, draw = CASES[name]
-    true = TRUTHS[name]
+    design, (truth, shown), true = CASES[name][0], ROWS_OF[name], TRUTHS[name]
     release = design.plan(n, Guarantee(epsilon, delta), Adjacency.REPLACE_ONE)
-    terms, planned = design.terms(release), release.calibrated.plan.planned
-    rng = np.random.default_rng(7)
+    planned = release.calibrated.plan.planned
+    added = [term(truth, shown) for term in design.terms(release)]
+    rng = np.random.default_rng([n, int(1000 * epsilon), delta == 0.0])
     hits, widths = {}, {}
     for _ in range(repetitions):
-        rows = draw(rng, n)
+        rows = rng.integers(POPULATION, size=n)
         noisy = []
-        for term, item, deviation in zip(terms, planned, release.deviations, strict=True):
-            exact = _EXACT[type(item.query)](item.query, term(*rows))
+        for lines, item, deviation in zip(added, planned, release.deviations, strict=True):
+            exact = _EXACT[type(item.query)](item.query, lines[rows])
             noise = rng.laplace(0.0, deviation / math.sqrt(2.0), exact.size) if delta == 0.0 else rng.normal(
                 0.0, deviation, exact.size)  # fmt: skip
             noisy.append(exact + noise)
@@ -103,7 +106,9 @@ def coverage(name, n, epsilon, delta, repetitions):
             widths.setdefault(metric, []).append((found.high - found.low) / 2.0)
         if "calibration" in true:
             held = [
-                point.observed.low <= observed_between(true["calibration"], point.low, point.high) <= point.observed.high
+                point.observed.low
+                <= observed_between(true["calibration"], point.low, point.high)
+                <= point.observed.high
                 for point in ours.calibration
             ]
             hits.setdefault("calibration", []).append((np.mean(held), np.nan))
@@ -120,17 +125,17 @@ if __name__ == "__main__":
     parser.add_argument("--cases", nargs="*", default=list(CASES))
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
     options = parser.parse_args()
-    TRUTHS = {name: truths(*CASES[name]) for name in options.cases}
+    ROWS_OF = {name: CASES[name][1](np.random.default_rng(99), POPULATION) for name in options.cases}
+    TRUTHS = {name: truths(CASES[name][0], *ROWS_OF[name]) for name in options.cases}
     print(f"{options.repetitions} tables each; standard error of a coverage of 95 %: "
           f"{100 * math.sqrt(0.95 * 0.05 / options.repetitions):.1f} %")  # fmt: skip
     print("| rows | n | ε | δ | metric | coverage | without noise | half-width |")
     print("|---|---|---|---|---|---|---|---|")
     for name in options.cases:
         for n in options.rows:
-            repetitions = max(options.repetitions * min(1.0, 20_000 / n), 100)
             for epsilon in EPSILONS:
                 for delta in options.delta:
-                    for metric, (ours, naive, width) in coverage(name, n, epsilon, delta, int(repetitions)).items():
+                    for metric, (ours, naive, width) in coverage(name, n, epsilon, delta, options.repetitions).items():
                         without = "" if np.isnan(naive) else f"{100 * naive:.1f} %"
                         print(
                             f"| {name} | {n:,} | {epsilon:g} | {delta:g} | {metric} | {100 * ours:.1f} % | {without} | "

@@ -29,6 +29,8 @@ from .estimators.logistic_regression import PrivateLogisticRegression
 from .estimators.mlp import PrivateMLPClassifier, PrivateMLPRegressor
 from .estimators.own_function import PrivateClassifier, PrivateRegressor
 from .estimators.poisson_regression import PrivatePoissonRegression
+from .evaluation.result import PrivateEvaluation
+from .evaluation.score import private_score
 from .pipelines.check import check_pipeline
 from .pipelines.pipeline import PrivatePipeline, make_private_pipeline
 from .planning.fit_plan import FitPlan, Release
@@ -168,6 +170,7 @@ __all__ = [
     "PrintedSVRGPlusPlus",
     "PrivacyStatement",
     "PrivateClassifier",
+    "PrivateEvaluation",
     "PrivateHuberRegression",
     "PrivateLinearRegression",
     "PrivateLinearSVC",
@@ -207,5 +210,6 @@ __all__ = [
     "load_schema",
     "make_private_pipeline",
     "minimize",
+    "private_score",
     "save_model",
 ]

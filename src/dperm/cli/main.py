@@ -16,6 +16,7 @@ from dperm.version import __version__
 COMMANDS = {
     "fit": ("fit:fit", "Fit a model on a sensitive table and write what may be released."),
     "predict": ("predict:predict", "Predict for every row of a table with a model file."),
+    "evaluate": ("evaluate:evaluate", "Evaluate a model file on sensitive rows, privately and with intervals."),
     "plan": ("plan:plan", "The noise and the cost of a fit, from public numbers alone."),
     "diagnose": ("diagnose:diagnose", "What became of the rows of a fit, for who holds them: not for release."),
     "budget": ("budget:budget", "What may be spent on a dataset, and what has been."),

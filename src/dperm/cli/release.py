@@ -8,10 +8,13 @@ from dperm.audit.result import read_audit
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
+from dperm.evaluation.result import is_evaluation, read_evaluation
+from dperm.evaluation.verify import evaluation_from, verify_evaluation
 from dperm.printable import one_line
+from dperm.release.finding import Finding
 from dperm.release.model_file import read_content
 from dperm.release.report import page_beside, write_report
-from dperm.release.verify import ledger_of
+from dperm.release.verify import ledger_knowing, ledger_of
 from dperm.release.verify import verify as findings_of
 
 
@@ -22,15 +25,14 @@ from dperm.release.verify import verify as findings_of
 def verify(context: click.Context, model_path: Path, ledger: str | None) -> None:
     """Derive ε again from the accounting events of a MODEL file and say whether its statement is true to them.
 
-    A ledger that is at hand and knows the dataset must know the release as well.
+    MODEL may also be what `dperm evaluate -o` wrote. A ledger that is at hand and knows the dataset must know the
+    release as well.
 
     Exit code 0 if it is, 1 if it is not, 2 if the file cannot be read.
 
     Example: dperm verify model.json
     """
-    content = read_content(model_path)
-    ledger = ledger or ledger_of(content)
-    findings = findings_of(content, ledger)
+    findings, ledger = _findings(model_path, ledger)
     for finding in findings:
         click.echo(f"{'ok ' if finding.holds else 'NO '} {one_line(finding.text)}")
     if ledger is None:
@@ -41,19 +43,35 @@ def verify(context: click.Context, model_path: Path, ledger: str | None) -> None
         context.exit(1)
 
 
+def _findings(path: Path, ledger: str | None) -> tuple[list[Finding], str | None]:
+    """What is found of a file, and the ledger that was asked."""
+    if is_evaluation(path):
+        content = read_evaluation(path)
+        if ledger is None and evaluation_from(content) is not None:
+            ledger = ledger_knowing(content)
+        return verify_evaluation(content, ledger), ledger
+    content = read_content(path)
+    ledger = ledger or ledger_of(content)
+    return findings_of(content, ledger), ledger
+
+
 @click.command(context_settings=CONTEXT)
 @click.argument("model_path", metavar="MODEL", type=FILE)
 @output_option("HTML file [default: the model's name, .html].")
 @click.option("--ledger", help="Ledger with the budget's history [default: DPERM_LEDGER or your own, if it knows it].")
 @click.option("--audit", type=FILE, help="What `dperm audit --json` wrote about the same plan.")
-def report(model_path: Path, output: Path | None, force: bool, ledger: str | None, audit: Path | None) -> None:
+@click.option("--evaluation", type=FILE, help="What `dperm evaluate -o` wrote about the same model.")
+def report(
+    model_path: Path, output: Path | None, force: bool, ledger: str | None, audit: Path | None, evaluation: Path | None
+) -> None:
     """Write one HTML page about a MODEL file, to read, print and sign: what is promised, and on which assumptions.
 
     Example: dperm report model.json -o report.html
     """
     output = page_beside(model_path) if output is None else output
-    inputs = [model_path] if audit is None else [model_path, audit]
+    inputs = [path for path in (model_path, audit, evaluation) if path is not None]
     outputs.check(output, force=force, inputs=inputs, ledger=ledger)
     found = None if audit is None else read_audit(audit)
-    write_report(model_path, output, ledger or ledger_of(read_content(model_path)), found)
+    scored = None if evaluation is None else read_evaluation(evaluation)
+    write_report(model_path, output, ledger or ledger_of(read_content(model_path)), found, scored)
     click.echo(f"wrote {one_line(output)}")

@@ -115,8 +115,8 @@ class Design:
 
         if self.kind == "number":
             signed = ("targets", "cubed targets")
-            words = {"rows": "the number of rows"}
-            return [summed(words.get(name, f"the sum of {name}"), 1.0, name not in signed) for name in ERROR_SUMS]
+            named = {"rows": "the number of rows"}
+            return [summed(named.get(name, f"the sum of {name}"), 1.0, name not in signed) for name in ERROR_SUMS]
         k, per_row = self.n_classes, table.n / deviation
         if k == 2:
             cells: tuple[int, ...] = (2 * (2 if self.kind == "label" else n_bins(per_row)),)
@@ -147,7 +147,7 @@ class Design:
         if self.kind != "probability":
             return terms
         most = self.largest_loss
-        return [*terms, partial(log_losses, most=most), lambda *row: log_losses(*row, most=most) ** 2]
+        return [*terms, partial(log_losses, most=most), lambda truth, shown: log_losses(truth, shown, most) ** 2]
 
 
 def _both(truth: Array, scores: Array, edges: Sequence[float]) -> Array:

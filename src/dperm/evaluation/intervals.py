@@ -50,7 +50,7 @@ def _solved(value: float, a: float, b: float, c: float) -> Estimate:
 
 
 def quantile(z: float, noises: Sequence[float], variance: float, laplace: bool) -> float:
-    """z for a sum of normal numbers and of Laplace noise, whose tails are heavier (Cornish and Fisher's correction).
+    """The quantile z for a sum of normal numbers and of Laplace noise, of heavier tails (Cornish and Fisher).
 
     Parameters
     ----------
@@ -106,9 +106,7 @@ def mean(
     rows = max(n, 0.0)
     value = total / n if n > 0.0 else 0.0
     square = quantile(z, [total_noise], rows * variance + total_noise, laplace) ** 2
-    return _solved(
-        value, n * n - square * n_noise, total * n, total * total - square * (rows * variance + total_noise)
-    )
+    return _solved(value, n * n - square * n_noise, total * n, total * total - square * (rows * variance + total_noise))
 
 
 def ratio(above: float, above_variance: float, below: float, below_variance: float, z: float) -> Estimate:

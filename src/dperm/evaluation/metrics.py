@@ -64,7 +64,7 @@ class Metrics:
     level: float
     laplace: bool
 
-    @property
+    @cached_property
     def _z(self) -> float:
         return float(norm.ppf(0.5 + self.level / 2.0))
 
@@ -150,7 +150,8 @@ class Metrics:
         if not self._two_classes or self.design.kind == "label":
             return None
         edges = np.asarray(score_edges(self._by_class.shape[1]))
-        return intervals.auc(*self._by_class, self.variances[0], edges, self._z)
+        first, second = self._by_class
+        return intervals.auc(first, second, self.variances[0], edges, self._z)
 
     @cached_property
     def roc(self) -> tuple[tuple[float, float], ...] | None:
@@ -210,7 +211,9 @@ class Metrics:
         n, n_noise = self._rows
         total = float(self.released[place][0])
         variance = _variance(total, float(self.released[squares][0]), n, 1.0)
-        return intervals.mean(total, self.variances[place], n, n_noise, variance, self._z, self.laplace).within(0.0, 1.0)
+        return intervals.mean(total, self.variances[place], n, n_noise, variance, self._z, self.laplace).within(
+            0.0, 1.0
+        )
 
     @cached_property
     def mae(self) -> Estimate | None:

@@ -24,7 +24,8 @@ from dperm.release.joint_statement import JointStatement
 from dperm.version import __version__
 
 FORMAT, VERSION = "dperm-evaluation", 1
-_MOST_BYTES = 2**24
+# As much as the largest model file.
+_MOST_BYTES = 2**28
 # Noise that moves an accuracy, or a mean error over its bound, by this much leaves nothing to see.
 _TELLS_NOTHING = {"accuracy": 0.2, "MAE": 0.1}
 
@@ -125,7 +126,11 @@ class PrivateEvaluation:
         """A table, the verdict and the statement."""
         head = f"{100.0 * self.level:g} % interval"
         model = "" if self.model_fingerprint is None else f" {self.model_fingerprint[:12]}"
-        lines = [f"evaluated:  {self.model}{model} on n = {self.privacy_.n} rows", "", f"{'':<12}{'value':>10}   {head}"]
+        lines = [
+            f"evaluated:  {self.model}{model} on n = {self.privacy_.n} rows",
+            "",
+            f"{'':<12}{'value':>10}   {head}",
+        ]
         for name, found in self.metrics.table.items():
             lines.append(f"{name:<12}{found.value:>10.4g}   {_range(found)}")
         if self.confusion is not None:
@@ -264,7 +269,7 @@ def verdict_of(design: Design, deviations: tuple[float, ...], n: int, n_cells: i
     if noise >= _TELLS_NOTHING[name]:
         needed = 10 ** math.ceil(math.log10(n * noise / 0.02))
         return (
-            f"too few rows for this ε: the noise alone moves the {name} by up to ±{unit * noise:.2g}, so the numbers "
+            f"too few rows for this ε: the noise alone moves the {name} by ±{unit * min(noise, 1.0):.2g} or more, so the numbers "
             f"above say nothing; it takes some {needed:,} rows, or a larger ε"
         )
     sampling = z * 0.5 / math.sqrt(n)
@@ -274,16 +279,32 @@ def verdict_of(design: Design, deviations: tuple[float, ...], n: int, n_cells: i
 
 
 def read_evaluation(path: str | Path) -> dict[str, Any]:
-    """Read an evaluation file's contents as they stand, or raise if it is none."""
-    try:
-        content = read_json(read_text(path, _MOST_BYTES))
-    except InvalidParameter:
-        raise
-    except ValueError:
-        content = None
+    """Read an evaluation file's contents as they stand, or raise if it is none; `dperm verify` says if they are true.
+
+    Parameters
+    ----------
+    path : str or Path
+        What `PrivateEvaluation.save` or `dperm evaluate` wrote.
+    """
+    content = _json(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
         raise InvalidParameter(f"{one_line(path)} is not a private evaluation of version {VERSION}.")
     return content
+
+
+def is_evaluation(path: str | Path) -> bool:
+    """Whether a file says that it is an evaluation; raises if it cannot be read."""
+    content = _json(path)
+    return isinstance(content, dict) and content.get("format") == FORMAT
+
+
+def _json(path: str | Path) -> Any:
+    try:
+        return read_json(read_text(path, _MOST_BYTES))
+    except InvalidParameter:
+        raise
+    except ValueError:
+        return None
 
 
 def _entry(entry: Any) -> dict[str, Any] | None:

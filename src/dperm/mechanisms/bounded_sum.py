@@ -32,8 +32,8 @@ class BoundedSum(Mechanism):
     Guarantees
     ----------
     A row with an entry that is not finite adds nothing, and no row adds more than `bound`, whatever it holds. One row
-    replaced moves the sum by at most 2·bound, and in the l2 norm by √2·bound where no entry is negative; a single number
-    that is not negative by at most bound.
+    replaced moves the sum by at most 2·bound, and in the l2 norm by √2·bound where no entry is negative; a sum of
+    single numbers that are not negative by at most bound.
     """
 
     what: str

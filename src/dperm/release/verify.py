@@ -18,6 +18,7 @@ from dperm.errors import DpermError, InvalidParameter
 from dperm.release.assumptions import assumptions
 from dperm.release.content import KEYS
 from dperm.release.finding import Finding
+from dperm.release.joint_statement import JointStatement
 from dperm.release.model_file import fingerprint_of, is_unchanged, model_from
 from dperm.release.replanned import derived
 from dperm.release.statement import PrivacyStatement
@@ -73,7 +74,7 @@ def _words(content: dict[str, Any], statement: PrivacyStatement, schema: Schema 
     return Finding(same, "the words say what the numbers say" if same else "the words and the numbers differ")
 
 
-def _bound(event: Any, statement: PrivacyStatement) -> list[Finding]:
+def _bound(event: Any, statement: PrivacyStatement | JointStatement) -> list[Finding]:
     if math.isinf(statement.epsilon):
         return [Finding(False, "nothing is promised: the run had no noise")]
     adjacency = Adjacency.parse(statement.adjacency)
@@ -100,7 +101,7 @@ def _bound(event: Any, statement: PrivacyStatement) -> list[Finding]:
     return [*found, *_rigorous(event_to_list(event), statement)]
 
 
-def _rigorous(events: list[dict[str, Any]], statement: PrivacyStatement) -> list[Finding]:
+def _rigorous(events: list[dict[str, Any]], statement: PrivacyStatement | JointStatement) -> list[Finding]:
     """ε by other code, with balls instead of floats."""
     try:
         from dperm.release.rigorous.bound import rigorous_bound
@@ -185,8 +186,13 @@ def ledger_of(content: dict[str, Any]) -> str | None:
     Of two that know it the one that confirms the release is asked. None if neither knows the dataset: then nobody
     confirms the release.
     """
-    entry = content.get("ledger")
-    if model_from(content) is None or entry is None:
+    return None if model_from(content) is None else ledger_knowing(content)
+
+
+def ledger_knowing(content: dict[str, Any]) -> str | None:
+    """The same for the contents of any file that fit together."""
+    entry = content["ledger"]
+    if entry is None:
         return None
     places = dict.fromkeys(filter(None, (os.environ.get("DPERM_LEDGER"), _own_ledger())))
     knowing = [place for place in places if _knows(place, entry["dataset"])]

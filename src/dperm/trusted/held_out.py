@@ -88,7 +88,7 @@ def held_out(
     if schema is not None:
         check_table(X, y, schema)
         return HeldOut(count_rows(X), lambda: [(X, _truth(X, y, schema))], takes_anything)
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) != 2 or min(shape) < 1:
         raise InvalidParameter("the rows must be a table with rows and columns: an array, a data frame or files.")
     expected = getattr(model, "n_features_in_", shape[1])

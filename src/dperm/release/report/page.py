@@ -18,9 +18,10 @@ from dperm.files import as_path, write_whole
 from dperm.pictures.bars import noise_reach
 from dperm.printable import one_line
 from dperm.release.assumptions import assumptions
-from dperm.release.model_file import model_from, read_content
+from dperm.release.model_file import fingerprint_of, model_from, read_content
 from dperm.release.report.coefficients import layers_of, panels
 from dperm.release.report.curves import MOST_DRAWINGS, effect_drawings, risk_drawing
+from dperm.release.report.evaluation import scored
 from dperm.release.report.words import one_in, percent_up, plain, schema_rules
 from dperm.release.statement import PrivacyStatement
 from dperm.release.verify import verify
@@ -34,6 +35,7 @@ def write_report(
     output: str | Path | None = None,
     ledger: str | None = None,
     audit: AuditResult | None = None,
+    evaluation: dict[str, Any] | None = None,
 ) -> Path:
     """Write the page about a model file; a crash leaves the old page or none.
 
@@ -47,6 +49,8 @@ def write_report(
         Where the budget is kept: a URL, or the path of a SQLite file. The page then shows its history.
     audit : AuditResult, optional
         What an audit of the same plan found.
+    evaluation : dict, optional
+        What `read_evaluation` returned for an evaluation of the same model.
 
     Returns
     -------
@@ -60,7 +64,7 @@ def write_report(
         raise InvalidParameter(
             f"{output} cannot be written: {'it is the model' if output.is_file() else 'it is no file'}."
         )
-    write_whole(output, render_report(content, ledger, model_path.name, audit))
+    write_whole(output, render_report(content, ledger, model_path.name, audit, evaluation))
     return output
 
 
@@ -77,6 +81,7 @@ def render_report(
     ledger: str | None = None,
     file_name: str = "model.json",
     audit: AuditResult | None = None,
+    evaluation: dict[str, Any] | None = None,
 ) -> str:
     """The page about a model file's contents, as HTML that needs nothing else.
 
@@ -90,11 +95,14 @@ def render_report(
         How the page names the model file.
     audit : AuditResult, optional
         What an audit of the same plan found.
+    evaluation : dict, optional
+        What `read_evaluation` returned for an evaluation of the same model.
 
     Raises
     ------
     InvalidParameter
-        If the contents do not fit together, so that there is nothing to show, or the audit is of another plan.
+        If the contents do not fit together, so that there is nothing to show, the audit is of another plan, or the
+        evaluation of another model.
     """
     template = _template()
     model = model_from(content)
@@ -104,6 +112,7 @@ def render_report(
         raise InvalidParameter(
             f"the audit is of another plan than that of {file_name}; audit with the options of its fit."
         )
+    shown_evaluation = None if evaluation is None else scored(evaluation, fingerprint_of(content), file_name, ledger)
     statement, schema, entry = model.privacy_, model.schema_, model.ledger_entry_
     findings = verify(content, ledger)
     shown, axis = panels(model) if hasattr(model, "coef_") else ([], None)
@@ -124,6 +133,7 @@ def render_report(
             adjacency=statement.adjacency,
             attack=_attack(model.event_, statement),
             audit=audit,
+            evaluation=shown_evaluation,
             panels=shown,
             layers=layers_of(model),
             axis=axis,

@@ -1,0 +1,90 @@
+"""`dperm evaluate`: how good a model file is on sensitive rows, with noise and with intervals."""
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from dperm.accounting.ledger import Budget
+from dperm.cli import output as outputs
+from dperm.cli.context import CONTEXT
+from dperm.cli.output import FILE, output_option
+from dperm.errors import Consequence, InvalidParameter
+from dperm.evaluation.result import PrivateEvaluation
+from dperm.evaluation.score import private_score
+from dperm.files import WholeFile
+from dperm.printable import one_line
+from dperm.release.model_file import load_model
+
+# Bytes that are set aside before anything is spent, so that a full disk is noticed then.
+_ROOM = 2**18
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("model_path", metavar="MODEL", type=FILE)
+@click.argument("table", type=FILE)
+@click.option("--epsilon", type=float, required=True, help="ε of the evaluation, above 0.")
+@click.option(
+    "--delta",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="δ of the evaluation. 0 has the least noise for one evaluation; above 0 costs less beside other releases.",
+)
+@click.option("--adjacency", type=click.Choice(["replace_one", "add_remove"]), default="replace_one", show_default=True)
+@click.option("--n", type=int, help="Public number of rows; to be declared under add_remove.")
+@click.option("--target", help="Target column of TABLE, for a model without a schema.")
+@click.option("--error-bound", type=float, help="Largest error that counts, of a regression [default: half the range].")
+@click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
+@click.option("--dataset", help="Charge it to this dataset's budget; see `dperm budget`.")
+@click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
+@click.option("--seed", type=int, help="Make it repeatable; the result is then not for release.")
+@output_option("JSON file for the evaluation: for `dperm verify`, and for `dperm report --evaluation`.")
+def evaluate(
+    model_path: Path, table: Path, epsilon: float, delta: float, adjacency: str, n: int | None, target: str | None,
+    error_bound: float | None, level: float, dataset: str | None, ledger: str | None, seed: int | None,
+    output: Path | None, force: bool,
+) -> None:  # fmt: skip
+    """Evaluate a released MODEL on the sensitive TABLE: accuracy, AUC, calibration or R², with intervals.
+
+    TABLE is a CSV or Parquet file, a folder of such files or a pattern with *. What is printed and written keeps
+    (ε, δ)-differential privacy of its rows. Of rows that the model was fitted on it is a further release: charge it to
+    the budget of those.
+
+    Example: dperm evaluate model.json test.csv --epsilon 0.2 --dataset people -o evaluation.json
+    """
+    if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
+        raise InvalidParameter("--ledger goes with --dataset: whose budget is it?")
+    if n is None and adjacency == "add_remove":
+        raise InvalidParameter("under add_remove the number of rows is private: declare a public one with --n.")
+    if output is not None:
+        outputs.check(output, force=force, inputs=[model_path, table], ledger=ledger)
+    budget = None if dataset is None else Budget(dataset, ledger)
+    model, written = load_model(model_path), False
+    with ExitStack() as opened:
+        file = None if output is None else opened.enter_context(WholeFile(output, replace=force, room=_ROOM))
+
+        def save(found: PrivateEvaluation) -> None:
+            nonlocal written
+            if file is None:  # what is accounted for is seen, whatever becomes of the ledger
+                click.echo(str(found))
+            else:
+                file.write(found.text)
+            written = True
+
+        try:
+            found = private_score(
+                model, str(table), epsilon=epsilon, delta=delta, adjacency=adjacency, n=n, target=target,
+                error_bound=error_bound, level=level, budget=budget, random_state=seed, save=save,
+            )  # fmt: skip
+        except BaseException as error:
+            if written and output is not None:
+                error.add_note(Consequence(f"the evaluation is in {one_line(output)}"))
+            raise
+    if output is not None:
+        click.echo(str(found))
+    if budget is not None:
+        click.echo(f"budget:     {one_line(dataset)}: {budget.account().summary}")
+    if output is not None:
+        click.echo(f"wrote {one_line(output)}")

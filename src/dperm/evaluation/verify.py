@@ -1,0 +1,75 @@
+"""Whether what an evaluation file says is true: ε from its events, noise and metrics from its public numbers."""
+
+import math
+from typing import Any
+
+from dperm.accounting.events import event_to_list
+from dperm.errors import DpermError
+from dperm.evaluation.result import PrivateEvaluation
+from dperm.release.finding import Finding
+from dperm.release.model_file import is_unchanged
+from dperm.release.verify import _bound, _entry
+
+_LAST_DIGITS = 1e-9
+
+
+def verify_evaluation(content: dict[str, Any], ledger: str | None = None) -> list[Finding]:
+    """Check an evaluation file's contents.
+
+    Parameters
+    ----------
+    content : dict
+        What `read_evaluation` returned.
+    ledger : str, optional
+        Also look the release up in this ledger.
+
+    Returns
+    -------
+    list of Finding
+        What is promised follows from the events in the file if all of them hold.
+    """
+    unchanged = is_unchanged(content)
+    found = [Finding(unchanged, "the fingerprint is that of the contents" if unchanged else "the file was changed")]
+    evaluation = evaluation_from(content)
+    if evaluation is None:
+        return [*found, Finding(False, "the contents do not fit together")]
+    statement = evaluation.privacy_
+    found += [_words(content, evaluation), *_bound(evaluation.event_, statement), _noise(evaluation)]
+    release = "; ".join(statement.caveats) or ("the noise came from a seed" if statement.seeded else "")
+    found.append(Finding(not release, f"not for release: {release}" if release else "it is for release"))
+    if ledger is not None:
+        found.append(_entry(content, ledger))
+    return found
+
+
+def evaluation_from(content: dict[str, Any]) -> PrivateEvaluation | None:
+    """The evaluation of a file's contents, None if they do not fit together."""
+    try:
+        return PrivateEvaluation.from_dict(content)
+    except DpermError:
+        return None
+
+
+def _words(content: dict[str, Any], evaluation: PrivateEvaluation) -> Finding:
+    """Words, metrics and verdict follow from the released numbers, up to how two machines round."""
+    again = evaluation.to_dict()
+    same = all(content.get(key) == again[key] for key in ("statement", "verdict"))
+    same = same and set(content) == set(again) and _is_close(content["metrics"], again["metrics"])
+    return Finding(same, "words and metrics follow from the numbers" if same else "the words and the numbers differ")
+
+
+def _is_close(first: Any, second: Any) -> bool:
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(_is_close(first[key], second[key]) for key in first)
+    if type(first) is float and type(second) is float:
+        return math.isclose(first, second, rel_tol=_LAST_DIGITS, abs_tol=_LAST_DIGITS)
+    return bool(first == second)
+
+
+def _noise(evaluation: PrivateEvaluation) -> Finding:
+    """The plan that these public numbers give has these events and this noise."""
+    plan, statement = evaluation.planned_again(), evaluation.privacy_
+    pairs = zip(plan.deviations, evaluation.deviations, strict=True)
+    same = all(math.isclose(*pair, rel_tol=_LAST_DIGITS) for pair in pairs)
+    same = same and event_to_list(plan.event) == event_to_list(evaluation.event_) and plan.parts == statement.parts
+    return Finding(same, "planned again, events and noise are the same" if same else "planned again, the noise differs")
