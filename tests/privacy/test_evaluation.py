@@ -112,7 +112,7 @@ def test_one_row_moves_what_is_released_by_no_more_than_is_declared(name, delta,
 def test_a_sensitivity_five_per_cent_smaller_would_be_wrong(name, delta):
     """Every released sum reaches its bound between some two tables."""
     design = DESIGNS[name]
-    release = design.plan(1, Guarantee(1.0, delta), Adjacency.REPLACE_ONE)
+    release = design.plan(N, Guarantee(1.0, delta), Adjacency.REPLACE_ONE)
     ends = {
         "number": [([1.0] * 3, -1.0), ([-1.0] * 3, -1.0), ([1.0] * 3, 1.0), ([0.0] * 3, 0.0), ([0.0] * 3, np.nan)],
     }.get(design.kind, [([50.0, -50.0, -50.0], design.n_classes - 1), ([50.0, -50.0, -50.0], 0), ([0.0] * 3, 1)])
@@ -127,8 +127,8 @@ def test_a_sensitivity_five_per_cent_smaller_would_be_wrong(name, delta):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("name", DESIGNS)
 def test_all_sums_together_keep_the_guarantee_and_waste_little(name, delta, adjacency):
-    release = DESIGNS[name].plan(N, Guarantee(0.3, delta), adjacency)
-    assert 0.995 * 0.3 < epsilon_of(release.event, delta, adjacency) <= 0.3
+    release = DESIGNS[name].plan(N, Guarantee(1.0, delta), adjacency)
+    assert 0.995 < epsilon_of(release.event, delta, adjacency) <= 1.0
 
 
 def test_the_design_follows_from_public_numbers_alone():
