@@ -31,7 +31,7 @@ def draw_evaluation(found: PrivateEvaluation) -> Any:
         )
         if there is not None
     ]  # fmt: skip
-    figure = Figure(figsize=(4.4 * len(panels), 4.4), layout="constrained")
+    figure = Figure(figsize=(4.4 * len(panels), 4.8), layout="constrained")
     for axes, draw in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels, strict=True):
         draw(axes, found)
         for side in ("top", "right"):

@@ -270,7 +270,7 @@ def verdict_of(design: Design, deviations: tuple[float, ...], n: int, n_cells: i
         needed = 10 ** math.ceil(math.log10(n * noise / 0.02))
         return (
             f"too few rows for this ε: the noise alone moves the {name} by ±{unit * min(noise, 1.0):.2g} or more, so "
-            f"the numbers above say nothing; it takes some {needed:,} rows, or a larger ε"
+            f"the numbers say nothing; it takes some {needed:,} rows, or a larger ε"
         )
     sampling = z * 0.5 / math.sqrt(n)
     beside = "more" if noise > sampling else "less"
