@@ -54,8 +54,8 @@ class NotSettled(DpermError, RuntimeError):
 
     Attributes
     ----------
-    release : Release or None
-        What `minimize` would have returned. A fitted estimator keeps its coefficients itself.
+    release : Release, PrivateEvaluation or None
+        What `minimize` or `private_score` would have returned. A fitted estimator keeps its coefficients itself.
     """
 
     release: object = None

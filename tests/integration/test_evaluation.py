@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 from dperm import (
     Guarantee,
     InvalidParameter,
+    NotSettled,
     PrivateEvaluation,
     PrivateLinearRegression,
     PrivateLinearSVC,
@@ -20,7 +21,7 @@ from dperm import (
     save_model,
 )
 from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.ledger import Budget
+from dperm.accounting.ledger import Budget, Reservation
 from dperm.cli.main import run_with
 from dperm.evaluation import intervals
 from dperm.evaluation.design import Design
@@ -33,7 +34,7 @@ from dperm.schema import Amount, Category, Classes, Number, Schema
 
 pandas = pytest.importorskip("pandas")
 
-N = 6000
+N = 3000
 COLUMNS = {"age": Number((20, 80)), "job": Category(("a", "b"))}
 
 
@@ -124,7 +125,7 @@ def test_several_classes_scores_and_labels_have_what_they_can_have(table):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_files_give_what_the_table_gives(classifier, regressor, table, tmp_path, ending):
     for part in range(3):
-        rows = table[part * 2000 : (part + 1) * 2000]
+        rows = table[part * 1000 : (part + 1) * 1000]
         if ending == "csv":
             rows.to_csv(tmp_path / f"{part}.csv", index=False)
         else:
@@ -158,7 +159,7 @@ def test_ninety_five_in_a_hundred_intervals_hold_the_truth():
     both = np.column_stack([1.0 - shown, shown])
     cells, losses, squares = (term(truth, both)[:, 0] for term in design.terms(release))
     true = {"accuracy": ((shown > 0.5) == truth).mean(), "AUC": roc_auc_score(truth, shown), "log loss": losses.mean()}
-    held = {name: 0 for name in true}
+    held = dict.fromkeys(true, 0)
     repetitions, size = 400, release.calibrated.plan.planned[0].query.size
     for _ in range(repetitions):
         rows = rng.integers(truth.size, size=n)
@@ -215,6 +216,25 @@ def test_the_command_writes_what_verifies_and_what_the_report_shows(model_file, 
     assert text.count("<polyline") >= 2
     assert "How good the model is" in text
     assert "NOT VERIFIED" not in text
+
+
+def test_an_evaluation_that_the_ledger_does_not_know_is_not_lost_and_settled_later(
+    classifier, table, tmp_path, monkeypatch, capsys
+):
+    budget = Budget.create("people", Guarantee(2.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
+
+    def unreachable(self, fingerprint):
+        raise NotSettled("the ledger does not know what was released")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Reservation, "settle", unreachable)
+        with pytest.raises(NotSettled) as caught:
+            private_score(classifier, table[:500], epsilon=0.5, budget=budget)
+    caught.value.release.save(tmp_path / "evaluation.json")
+    settle = ["budget", "settle", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]
+    assert run_with(settle) == 0
+    assert run_with(["verify", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]) == 0
+    assert "is this release" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -275,7 +275,7 @@ def test_released_noise_has_the_planned_deviation():
     X, y = np.zeros((10, 60)), np.full(10, 0)
     found = private_score(Public(design), X, y, epsilon=1.0)
     noise = found.released[0][1:]  # all rows are in the first cell
-    # Of 3599 Laplace numbers; kurtosis 6 makes the variance's deviation √5/√n. Five of them: a false alarm in 2 million.
+    # Of 3599 Laplace numbers; kurtosis 6 makes the variance's deviation √5/√n. Five of them: one false alarm in 10⁶.
     assert abs(noise.var() / found.deviations[0] ** 2 - 1.0) < 5 * math.sqrt(5.0 / noise.size)
 
 

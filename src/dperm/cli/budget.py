@@ -101,11 +101,12 @@ def list_budgets(ledger: str | None) -> None:
 def settle(model_path: Path, ledger: str | None) -> None:
     """Tell the ledger of a MODEL file that was written and not noted as released, as the ledger could not be reached.
 
+    MODEL may also be what `dperm evaluate -o` wrote.
+
     Example: dperm budget settle model.json
     """
-    from dperm.release.model_file import load_model, read_content  # the other commands need no estimator
-
-    entry, content = load_model(model_path).ledger_entry_, read_content(model_path)
+    content = _released(model_path)
+    entry = content["ledger"]
     if entry is None:
         raise InvalidParameter(f"{one_line(model_path)} was charged to no budget.")
     charged = Budget(entry["dataset"], ledger)
@@ -114,6 +115,22 @@ def settle(model_path: Path, ledger: str | None) -> None:
         raise InvalidParameter(f"entry {entry['number']} of {entry['dataset']!r} in the ledger is for other events.")
     Reservation(charged, entry["number"], entry["digest"]).settle(content["fingerprint"])
     click.echo(f"entry {entry['number']} of {entry['dataset']!r} in the ledger is this release")
+
+
+def _released(path: Path) -> dict[str, Any]:
+    """The contents of a model or an evaluation file; raises if it was changed."""
+    # The other commands need no estimator.
+    from dperm.evaluation.result import PrivateEvaluation, is_evaluation, read_evaluation
+    from dperm.release.model_file import is_unchanged, load_model, read_content
+
+    if not is_evaluation(path):
+        load_model(path)
+        return read_content(path)
+    content = read_evaluation(path)
+    PrivateEvaluation.from_dict(content)
+    if not is_unchanged(content):
+        raise InvalidParameter(f"{one_line(path)} was changed after it was written: its fingerprint is another.")
+    return content
 
 
 def _is(release: Spending, entry: dict[str, Any]) -> bool:

@@ -81,6 +81,8 @@ def evaluate(
         except BaseException as error:
             if written and output is not None:
                 error.add_note(Consequence(f"the evaluation is in {one_line(output)}"))
+                if budget is not None:
+                    error.add_note(Consequence("tell the ledger of it with: dperm budget settle EVALUATION"))
             raise
     if output is not None:
         click.echo(str(found))

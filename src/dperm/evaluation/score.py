@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.ledger import Budget
-from dperm.errors import InvalidParameter, LargeDeltaWarning
+from dperm.errors import InvalidParameter, LargeDeltaWarning, NotSettled
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.classifier import check_classes
 from dperm.evaluation.design import Design
@@ -140,7 +140,11 @@ def private_score(
         if save is not None:
             save(found)
         if entry is not None:
-            entry.settle(found.to_dict()["fingerprint"])
+            try:
+                entry.settle(found.to_dict()["fingerprint"])
+            except NotSettled as error:
+                error.release = found  # it was accounted for, so it is not to be lost
+                raise
     return found
 
 

@@ -12,7 +12,9 @@ from dperm.errors import InvalidParameter
 from dperm.schema import Classes, Schema
 from dperm.schema.checks import as_text
 from dperm.trusted.scores import predicted_by
+from dperm.trusted.sources import is_streamed
 from dperm.trusted.sources.columns import as_numbers, as_words
+from dperm.trusted.sources.encoder import ROWS_AT_ONCE
 from dperm.trusted.sources.encoding import check_table, count_rows, label_numbers, target_numbers
 from dperm.trusted.sources.files import check_columns, is_files, number_columns, open_pieces
 from dperm.trusted.sources.labels import class_numbers, numeric_target, read_target
@@ -83,6 +85,8 @@ def held_out(
         if y is not None:
             raise InvalidParameter("the target of files is one of their columns: leave y out.")
         return _files(model, X, schema, classes, target, takes_anything)
+    if is_streamed(X):
+        raise InvalidParameter("rows on a cluster or in a source are not evaluated: hand over files, or a table.")
     if target is not None:
         raise InvalidParameter("target names a column of files; hand the targets of a table in memory over as y.")
     if schema is not None:
@@ -133,13 +137,27 @@ def _files(
 
     def blocks() -> Iterator[tuple[Any, Array]]:
         for piece in pieces:
-            for rows in piece.tables(read):
+            for rows in _even(piece.tables(read)):
                 if schema is not None:
                     yield rows, _truth(rows, None, schema)
                 else:
                     yield number_columns(rows, columns), _column_truth(rows.column(target), target, classes)
 
     return HeldOut(sum(piece.n_rows for piece in pieces), blocks, takes_anything)
+
+
+def _even(tables: Iterable[Any]) -> Iterator[Any]:
+    """The same rows in tables of a fixed number of rows: how long a text is must not move others to another place."""
+    import pyarrow as pa
+
+    kept = None
+    for table in tables:
+        kept = table if kept is None else pa.concat_tables([kept, table])
+        while kept.num_rows > ROWS_AT_ONCE:
+            yield kept.slice(0, ROWS_AT_ONCE)
+            kept = kept.slice(ROWS_AT_ONCE)
+    if kept is not None:
+        yield kept
 
 
 def _column_truth(column: Any, name: str, classes: Sequence[Any] | None) -> Array:

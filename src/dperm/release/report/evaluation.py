@@ -7,6 +7,7 @@ from dperm.errors import InvalidParameter
 from dperm.evaluation.result import PrivateEvaluation
 from dperm.evaluation.verify import verify_evaluation
 from dperm.release.finding import Finding
+from dperm.release.verify import _knows
 
 # Of a square picture: its corner, and the length of its sides.
 _LEFT, _BOTTOM, _SIDE = 44.0, 214.0, 200.0
@@ -73,7 +74,7 @@ def scored(content: dict[str, Any], model_fingerprint: str, file_name: str, ledg
     file_name : str
         How the page names it.
     ledger : str, optional
-        Where the evaluation may be looked up, if it was charged.
+        Where the evaluation is looked up, if it was charged to a dataset that is known there.
 
     Raises
     ------
@@ -83,7 +84,9 @@ def scored(content: dict[str, Any], model_fingerprint: str, file_name: str, ledg
     found = PrivateEvaluation.from_dict(content)
     if found.model_fingerprint != model_fingerprint:
         raise InvalidParameter(f"the evaluation is of another model than {file_name}: its fingerprint differs.")
-    return Scored(found, verify_evaluation(content, None if found.ledger_entry_ is None else ledger))
+    entry = found.ledger_entry_
+    known = entry is not None and ledger is not None and _knows(ledger, entry["dataset"])
+    return Scored(found, verify_evaluation(content, ledger if known else None))
 
 
 def _place(across: float, up: float) -> tuple[str, str]:
