@@ -48,6 +48,7 @@ def numbers(rng, n):
 CASES = {
     "two classes": (Design("probability", (0, 1)), two_classes),
     "too sure (slope 2)": (Design("probability", (0, 1)), lambda rng, n: two_classes(rng, n, slope=2.0)),
+    "too timid (slope ½)": (Design("probability", (0, 1)), lambda rng, n: two_classes(rng, n, slope=0.5)),
     "one in seven": (Design("probability", (0, 1)), lambda rng, n: two_classes(rng, n, rare=2.5)),
     "five classes": (Design("probability", tuple(range(5))), five_classes),
     "a number": (Design("number", None, (-1.0, 1.0), 1.0), numbers),

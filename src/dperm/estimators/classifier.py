@@ -112,7 +112,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy. With a schema y may be the table's own target column, and rows of no declared class are left out.
 
-        The score of sensitive rows is a fact about them, which no guarantee covers.
+        The score of sensitive rows is a fact about them, which no guarantee covers; `private_score` adds noise to it.
         """
         check_is_fitted(self, "privacy_")
         if self.schema_ is None:

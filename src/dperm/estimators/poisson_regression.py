@@ -84,7 +84,7 @@ class PrivatePoissonRegression(LinearRegressor):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """D², the share of the Poisson deviance that is explained, as in scikit-learn's `PoissonRegressor`.
 
-        The score of sensitive rows is a fact about them, which no guarantee covers.
+        The score of sensitive rows is a fact about them, which no guarantee covers; `private_score` adds noise to it.
         """
         from sklearn.metrics import d2_tweedie_score
 

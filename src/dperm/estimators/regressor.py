@@ -67,7 +67,7 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R². With a schema y may be the table's own target column, clipped to its range; rows without it are left out.
 
-        The score of sensitive rows is a fact about them, which no guarantee covers.
+        The score of sensitive rows is a fact about them, which no guarantee covers; `private_score` adds noise to it.
         """
         from sklearn.metrics import r2_score
 

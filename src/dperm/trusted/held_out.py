@@ -98,7 +98,9 @@ def held_out(
     expected = getattr(model, "n_features_in_", shape[1])
     if shape[1] != expected:
         raise InvalidParameter(f"the model takes {expected} columns, and the table has {shape[1]}.")
-    if not takes_anything and getattr(getattr(X, "dtype", None), "kind", "f") not in "iufb":
+    # By the types alone. A frame for a model of somebody else may hold text, which is that model's business.
+    types = [X.dtype] if hasattr(X, "dtype") else list(X.dtypes) if hasattr(X, "iloc") and takes_anything else []
+    if any(kind.kind not in "iufb" for kind in types):
         raise InvalidParameter("the rows must hold real numbers; encode text first.")
     labels = read_target(model, y, shape[0])
     if classes is None:
