@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from dperm import Guarantee, InvalidParameter, load_model, load_schema, save_model
+from dperm import Guarantee, InvalidParameter, load_model, load_schema, private_score, save_model
 from dperm.accounting.ledger import Budget
 from dperm.cli.main import run_with
 from dperm.estimators.base import PrivateEstimator
@@ -94,8 +94,11 @@ def test_a_model_predicts_the_same_after_a_model_file_and_is_verified(kind, mode
     assert type(again) is model
     assert np.array_equal(found.predict(FRAME), again.predict(FRAME))
     assert all(finding.holds for finding in verify(read_content(tmp_path / "model.json")))
-    page = write_report(tmp_path / "model.json").read_text()
+    scored = private_score(again, FRAME, targets_for(model), epsilon=1.0)
+    assert scored.model_fingerprint == read_content(tmp_path / "model.json")["fingerprint"]
+    page = write_report(tmp_path / "model.json", evaluation=scored.to_dict()).read_text()
     assert model.title.capitalize() in page
+    assert all(name in page for name in scored.metrics.table)
 
 
 @pytest.mark.parametrize(("kind", "model"), MODELS)
