@@ -28,6 +28,7 @@ from dperm.evaluation.design import Design
 from dperm.evaluation.metrics import Metrics
 from dperm.evaluation.result import read_evaluation
 from dperm.evaluation.verify import verify_evaluation
+from dperm.files import WholeFile
 from dperm.release.content import content_of
 from dperm.release.report import render_report
 from dperm.schema import Amount, Category, Classes, Number, Schema
@@ -235,6 +236,22 @@ def test_an_evaluation_that_the_ledger_does_not_know_is_not_lost_and_settled_lat
     assert run_with(settle) == 0
     assert run_with(["verify", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]) == 0
     assert "is this release" in capsys.readouterr().out
+
+
+def test_an_evaluation_that_cannot_be_written_is_printed(model_file, table, tmp_path, monkeypatch, capsys):
+    table[:300].to_csv(tmp_path / "test.csv", index=False)
+
+    def full(self, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(WholeFile, "write", full)
+    output = tmp_path / "evaluation.json"
+    call = ["evaluate", str(model_file), str(tmp_path / "test.csv"), "--epsilon", "1", "-o", str(output)]
+    assert run_with(call) == 2
+    shown = capsys.readouterr()
+    assert "the evaluation is what was printed" in shown.err
+    assert all(finding.holds for finding in verify_evaluation(json.loads(shown.out)))
+    assert not output.exists()
 
 
 @pytest.mark.parametrize(

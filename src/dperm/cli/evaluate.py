@@ -1,7 +1,7 @@
 """`dperm evaluate`: how good a model file is on sensitive rows, with noise and with intervals."""
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import click
@@ -10,7 +10,7 @@ from dperm.accounting.ledger import Budget
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
-from dperm.errors import Consequence, InvalidParameter
+from dperm.errors import Consequence, DpermError, InvalidParameter
 from dperm.evaluation.result import PrivateEvaluation
 from dperm.evaluation.score import private_score
 from dperm.files import WholeFile
@@ -61,17 +61,20 @@ def evaluate(
     if output is not None:
         outputs.check(output, force=force, inputs=[model_path, table], ledger=ledger)
     budget = None if dataset is None else Budget(dataset, ledger)
-    model, written = load_model(model_path), False
+    model = load_model(model_path)
+    where: str | None = None  # the evaluation is, in words, as soon as it is there
     with ExitStack() as opened:
         file = None if output is None else opened.enter_context(WholeFile(output, replace=force, room=_ROOM))
 
         def save(found: PrivateEvaluation) -> None:
-            nonlocal written
-            if file is None:  # what is accounted for is seen, whatever becomes of the ledger
-                click.echo(str(found))
-            else:
-                file.write(found.text)
-            written = True
+            nonlocal where
+            if file is not None:
+                with suppress(OSError):
+                    file.write(found.text)
+                    where = f"in {one_line(output)}"
+            if where is None:  # it was accounted for and must not be lost
+                click.echo(str(found) if file is None else found.text)
+                where = "what was printed"
 
         try:
             found = private_score(
@@ -79,12 +82,14 @@ def evaluate(
                 error_bound=error_bound, level=level, budget=budget, random_state=seed, save=save,
             )  # fmt: skip
         except BaseException as error:
-            if written and output is not None:
-                error.add_note(Consequence(f"the evaluation is in {one_line(output)}"))
-                if budget is not None:
+            if where is not None:
+                error.add_note(Consequence(f"the evaluation is {where}"))
+                if budget is not None and file is not None:
                     error.add_note(Consequence("tell the ledger of it with: dperm budget settle EVALUATION"))
             raise
     if output is not None:
+        if where == "what was printed":
+            raise DpermError(f"{one_line(output)} cannot be written; the evaluation is {where}.")
         click.echo(str(found))
     if budget is not None:
         click.echo(f"budget:     {one_line(dataset)}: {budget.account().summary}")

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 from scipy.stats import norm
 
 from dperm.evaluation import intervals
@@ -198,7 +199,7 @@ class Metrics:
             return None
         (n, n_noise), most = self._rows, self.design.largest_loss
         total, squares = float(self.released[1][0]), float(self.released[2][0])
-        variance = _variance(total, squares, n, most)
+        variance = _variance(total, squares, self.variances[2], n, most)
         return intervals.mean(total, self.variances[1], n, n_noise, variance, self._z, self.laplace).within(0.0, most)
 
     @cached_property
@@ -210,7 +211,7 @@ class Metrics:
     def _mean_error(self, place: int, squares: int) -> Estimate:
         n, n_noise = self._rows
         total = float(self.released[place][0])
-        variance = _variance(total, float(self.released[squares][0]), n, 1.0)
+        variance = _variance(total, float(self.released[squares][0]), self.variances[squares], n, 1.0)
         return intervals.mean(total, self.variances[place], n, n_noise, variance, self._z, self.laplace).within(
             0.0, 1.0
         )
@@ -236,7 +237,7 @@ class Metrics:
             return None
         n, (_, _, error, error_squares, first, second, third, fourth) = max(self._rows[0], 1.0), self._moments
         noise = [variance / n**2 for variance in self.variances]
-        error_variance = min(max(error_squares - error**2, 0.0), max(error * (1.0 - error), 0.0)) / n
+        error_variance = _variance(error * n, error_squares * n, self.variances[3], n, 1.0) / n
         spread = second - first**2
         # Of t² − 2·mean·t, whose mean moves as the variance of t does.
         of_square = fourth - 4.0 * first * third + 4.0 * first**2 * second - (second - 2.0 * first**2) ** 2
@@ -259,8 +260,22 @@ class Metrics:
         return {name: found for name, found in names.items() if found is not None}
 
 
-def _variance(total: float, squares: float, n: float, most: float) -> float:
-    """Of numbers in [0, most], from noisy sums of them and of their squares; no more than numbers there can have."""
+def _variance(total: float, squares: float, squares_noise: float, n: float, most: float) -> float:
+    """Of numbers in [0, most], from noisy sums of them and of their squares.
+
+    It lies between 0 and m(most − m) for a mean m. Within that it is the mean of what the noise leaves likely: to set
+    it to 0 wherever noise makes it negative would make intervals too narrow.
+    """
     rows = max(n, 1.0)
     centre = min(max(total / rows, 0.0), most)
-    return min(max(squares / rows - centre**2, 0.0), centre * (most - centre))
+    largest, found, deviation = centre * (most - centre), squares / rows - centre**2, math.sqrt(squares_noise) / rows
+    if deviation > 0.0 and largest > 0.0:
+        left, right = -found / deviation, (largest - found) / deviation
+        inside = float(ndtr(right) - ndtr(left))
+        if inside > 1e-6:
+            found += deviation * (_density(left) - _density(right)) / inside
+    return min(max(found, 0.0), largest)
+
+
+def _density(x: float) -> float:
+    return math.exp(-x * x / 2.0) / math.sqrt(2.0 * math.pi) if abs(x) < 38.0 else 0.0
