@@ -13,7 +13,8 @@ import numpy as np
 from scipy.special import expit
 
 from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.evaluation.design import Design
+from dperm.evaluation import intervals
+from dperm.evaluation.design import Design, score_edges
 from dperm.evaluation.metrics import Metrics
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.trusted.tally import counted
@@ -121,27 +122,60 @@ def coverage(name, n, epsilon, delta, repetitions):
     return {metric: (*np.mean(hits[metric], axis=0), float(np.median(widths[metric]))) for metric in hits}
 
 
+def shown(ours, naive, width):
+    """One cell of the table."""
+    without = "" if np.isnan(naive) else f" ({100 * naive:.0f} %)"
+    return f"{100 * ours:.1f} %{without} ±{width:.2g}"
+
+
+def print_binning():
+    """How far a binned AUC is off, what is added for it, and what noise does to it, times B², B² and n/(s·√B)."""
+    from sklearn.metrics import roc_auc_score
+
+    for slope, spread in ((1.0, 1.8), (1.0, 1.0), (0.5, 1.8), (2.0, 1.8)):
+        rng = np.random.default_rng(0)
+        logits = rng.normal(0.0, spread, POPULATION)
+        truth, shown = rng.random(POPULATION) < expit(logits), expit(slope * logits)
+        exact = roc_auc_score(truth, shown)
+        for bins in (8, 16, 32):
+            edges = np.asarray(score_edges(bins))
+            places = np.searchsorted(edges, shown)
+            first, second = (np.bincount(places[truth == side], minlength=bins) for side in (False, True))
+            below, above = (
+                (np.cumsum(first) - first / 2) / first.sum(),
+                1 - (np.cumsum(second) - second / 2) / second.sum(),
+            )
+            area = second @ below / second.sum()
+            added = intervals._binning(first / first.sum(), second / second.sum(), edges)
+            moved = math.sqrt((((above - area) / first.sum()) ** 2 + ((below - area) / second.sum()) ** 2).sum())
+            print(
+                f"| slope {slope:g}, spread {spread:g}, AUC {exact:.3f} | {bins} | {(exact - area) * bins**2:.2f} | "
+                f"{added * bins**2:.2f} | {moved * POPULATION / math.sqrt(bins):.2f} |"
+            )
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=500)
     parser.add_argument("--delta", type=float, nargs="*", default=[0.0, 1e-6])
     parser.add_argument("--cases", nargs="*", default=list(CASES))
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
+    parser.add_argument("--binning", action="store_true", help="only what bins do to AUC")
     options = parser.parse_args()
+    if options.binning:
+        print_binning()
+        raise SystemExit
     ROWS_OF = {name: CASES[name][1](np.random.default_rng(99), POPULATION) for name in options.cases}
     TRUTHS = {name: truths(CASES[name][0], *ROWS_OF[name]) for name in options.cases}
     print(f"{options.repetitions} tables each; standard error of a coverage of 95 %: "
           f"{100 * math.sqrt(0.95 * 0.05 / options.repetitions):.1f} %")  # fmt: skip
-    print("| rows | n | ε | δ | metric | coverage | without noise | half-width |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("Coverage, coverage without noise in the interval, half-width:")
+    print(f"| rows | n | δ | metric | {' | '.join(f'ε = {epsilon:g}' for epsilon in EPSILONS)} |")
+    print(f"|---|---|---|---|{'---|' * len(EPSILONS)}")
     for name in options.cases:
         for n in options.rows:
-            for epsilon in EPSILONS:
-                for delta in options.delta:
-                    for metric, (ours, naive, width) in coverage(name, n, epsilon, delta, options.repetitions).items():
-                        without = "" if np.isnan(naive) else f"{100 * naive:.1f} %"
-                        print(
-                            f"| {name} | {n:,} | {epsilon:g} | {delta:g} | {metric} | {100 * ours:.1f} % | {without} | "
-                            f"{width:.3g} |",
-                            flush=True,
-                        )
+            for delta in options.delta:
+                found = [coverage(name, n, epsilon, delta, options.repetitions) for epsilon in EPSILONS]
+                for metric in found[0]:
+                    cells = [shown(*one[metric]) for one in found]
+                    print(f"| {name} | {n:,} | {delta:g} | {metric} | {' | '.join(cells)} |", flush=True)
