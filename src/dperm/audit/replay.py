@@ -72,7 +72,7 @@ def replay(subject: Subject, alpha: float) -> Attack:
 def _kinds(subject: Subject) -> list[PlannedQuery]:
     """The planned queries, equal ones once."""
     plan = subject.plan.calibrated.plan
-    return list({item.query: item for item in (*plan.ranges, *plan.planned)}.values())
+    return list({item.query: item for item in plan.everything}.values())
 
 
 def largest_shift(subject: Subject, shared: Surroundings, rows: list[Row], run: Run) -> tuple[float, str]:

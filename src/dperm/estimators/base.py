@@ -25,6 +25,7 @@ from dperm.problem.start import LinearStart
 from dperm.release.content import content_of
 from dperm.release.parameters import parameters_from_dict, parameters_to_dict
 from dperm.release.statement import PrivacyStatement
+from dperm.release.uncertainty import Uncertainty
 from dperm.schema import Amount, Classes, Schema
 from dperm.solvers import Solver
 from dperm.trusted.sources import Source, is_streamed, source_of
@@ -90,6 +91,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     parameters_: dict[str, Any] | None = field(init=False)
     schema_: Schema | None = field(init=False)
     ledger_entry_: dict[str, Any] | None = field(init=False)
+    uncertainty_: Uncertainty | None = field(init=False)
     feature_names_in_: NDArray[Any] = field(init=False)
     n_features_in_: int = field(init=False)
 
@@ -153,8 +155,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """Where a linear model begins, if the user says so."""
         return None
 
-    def _rules(self) -> dict[str, bool]:
-        """What the plan finds by rule: options of `FitOptions`."""
+    def _rules(self) -> dict[str, Any]:
+        """What the plan finds by rule, and what it asks besides: options of `FitOptions`."""
         return {}
 
     def _check_schema(self, schema: Schema) -> None:
@@ -279,6 +281,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.asarray(list(self.schema_.columns), dtype=object)
             self.n_features_in_ = len(self.schema_.columns)
         self.ledger_entry_ = None if entry is None else entry.to_dict()
+        self.uncertainty_ = release.uncertainty
         self._keep_coefficients(release, problem)
 
     def encode(self, X: Any) -> Any:
@@ -333,6 +336,10 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Linear models can be diagnosed."""
         raise InvalidParameter(f"there is no diagnosis of a {self.title}: it is for linear models.")
+
+    def summary(self, level: float = 0.95) -> Any:
+        """Linear models have coefficients to sum up."""
+        raise InvalidParameter(f"there is no summary of a {self.title}: its numbers mean nothing one by one.")
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn estimator with the same coefficients, for rows as `encode` returns them."""

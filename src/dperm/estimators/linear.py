@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import Array, PrivateEstimator, n_scores
+from dperm.estimators.summary import Intervals, Summary, intervals_of, summary_of
 from dperm.planning.fit_plan import Release
 from dperm.problem import Problem
 from dperm.problem.domains import Domain, WholeSpace
@@ -60,6 +61,7 @@ class PrivateGLM(PrivateEstimator):
     row_norm: float = 1.0
     entry_bound: float | None = None
     fit_intercept: bool = True
+    intervals: bool | float = False
 
     coef_: Array = field(init=False)
     intercept_: Any = field(init=False)
@@ -97,9 +99,11 @@ class PrivateGLM(PrivateEstimator):
         matrix, intercepts = given._loss_coefficients()
         return LinearStart.of(np.asarray(matrix), np.asarray(intercepts))
 
-    def _rules(self) -> dict[str, bool]:
-        """The strength of a penalty that is a word, and the size of the constant column."""
-        return {"strength_by_rule": isinstance(self.penalty, str), "scaled_constant": True}
+    def _rules(self) -> dict[str, Any]:
+        """The strength of a penalty that is a word, the size of the constant column, and intervals."""
+        return {
+            "strength_by_rule": isinstance(self.penalty, str), "scaled_constant": True, "intervals": self.intervals,
+        }  # fmt: skip
 
     def _check_schema(self, schema: Schema) -> None:
         super()._check_schema(schema)
@@ -153,6 +157,56 @@ class PrivateGLM(PrivateEstimator):
             raise ValueError("coef")
         if not (np.isfinite(self.coef_).all() and np.isfinite(intercept).all()):
             raise ValueError("coef")
+
+    def _to_own_units(self, values: Array) -> Array:
+        """Coefficients of a loss of one margin, the constant column's last if there is one, in the units of `coef_`.
+
+        Ends of intervals go the same way: what is done to a number is increasing.
+        """
+        assert self.uncertainty_ is not None
+        scale = np.ones(values.shape[-1])
+        if self.uncertainty_.constant:
+            scale[-1] = self.uncertainty_.constant
+        return values * scale
+
+    def confidence_intervals(self, level: float = 0.95) -> Intervals:
+        """Intervals that cover sampling and privacy noise, from what a fit with `intervals` released.
+
+        Parameters
+        ----------
+        level : float
+            The share of such intervals that are to hold the true coefficient.
+
+        Returns
+        -------
+        Intervals
+            Arrays `estimate`, `standard_error`, `lower` and `upper`, and `names`; the intercept is last. See
+            docs/intervals.md for what they cover.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dperm import PrivateLinearRegression
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-0.5, 0.5, size=(20000, 2)); y = 0.5 * X[:, 0] + 0.1 * rng.normal(size=20000)
+        >>> model = PrivateLinearRegression(epsilon=2.0, delta=1e-6, intervals=True).fit(X, y)
+        >>> found = model.confidence_intervals()
+        >>> found.names, bool((found.upper - found.lower < 0.5).all())
+        (('x0', 'x1', 'intercept'), True)
+        """
+        check_is_fitted(self, "privacy_")
+        return intervals_of(self, level)
+
+    def summary(self, level: float = 0.95) -> Summary:
+        """The coefficients as a table to print, with intervals where the fit released what they need.
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals.
+        """
+        check_is_fitted(self, "privacy_")
+        return summary_of(self, level)
 
     def _margins(self, X: Any) -> Array:
         return np.asarray(self.encode(X) @ np.atleast_2d(self.coef_).T + self.intercept_)

@@ -74,6 +74,12 @@ class PrivatePoissonRegression(LinearRegressor):
         """From a rate in [0, 1] to one in [low, high]: the logarithm moves."""
         self.intercept_ = self.intercept_ + math.log(high - low)
 
+    def _scaled(self, values: Array, low: float, high: float) -> Array:
+        values = values.copy()
+        if self.uncertainty_ is not None and self.uncertainty_.constant:
+            values[..., -1] += math.log(high - low)
+        return values
+
     def _from_units(self, low: float, high: float) -> tuple[Array, Array]:
         return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_ - math.log(high - low))
 

@@ -117,6 +117,18 @@ class LinearRegressor(Regressor, PrivateGLM):
         self.privacy_ = replace(self.privacy_, coefficient_noise=None if noise is None else unit * noise)
         self.coef_, self.intercept_ = unit * self.coef_, float(unit * self.intercept_ + low / 2.0 + high / 2.0)
 
+    def _to_own_units(self, values: Array) -> Array:
+        """In the target's own units."""
+        found = super()._to_own_units(values)
+        return found if self.schema_ is None else self._scaled(found, *range_of(self.schema_))
+
+    def _scaled(self, values: Array, low: float, high: float) -> Array:
+        """What `_to_units` does, to coefficients with the intercept last."""
+        values = (high - low) / 2.0 * values
+        if self.uncertainty_ is not None and self.uncertainty_.constant:
+            values[..., -1] += low / 2.0 + high / 2.0
+        return values
+
     def _loss_coefficients(self) -> tuple[Array, Array]:
         """Coefficients and intercept for a target in the range of the loss."""
         if self.schema_ is None:

@@ -9,6 +9,7 @@ from dperm.mechanisms.hessian import HessianQuery, SmallestEigenvalueQuery
 from dperm.mechanisms.histogram import HistogramQuery
 from dperm.mechanisms.last_iterate import LastIterateQuery
 from dperm.mechanisms.local_gradient import LocalGradientQuery
+from dperm.mechanisms.moments import MomentsQuery
 from dperm.mechanisms.objective_perturbation import ObjectivePerturbationQuery
 from dperm.mechanisms.output_perturbation import OutputPerturbationQuery
 from dperm.mechanisms.printed_epoch import PrintedEpochQuery
@@ -26,6 +27,7 @@ __all__ = [
     "HistogramQuery",
     "LastIterateQuery",
     "LocalGradientQuery",
+    "MomentsQuery",
     "ObjectivePerturbationQuery",
     "OutputPerturbationQuery",
     "PrintedEpochQuery",

@@ -77,20 +77,28 @@ class Plan(Generic[SettingsT]):
         The solver's own choices (steps, step size, …), all public; of a class of its own for every solver.
     ranges : tuple of PlannedQuery
         Private ranges, then private bins: released before the solver runs, with noise that is fixed beforehand.
+    afterwards : tuple of PlannedQuery
+        What intervals need: released after the solver has run, with noise that is fixed beforehand.
     """
 
     mechanism: str
     planned: tuple[PlannedQuery, ...]
     settings: SettingsT
     ranges: tuple[PlannedQuery, ...] = ()
+    afterwards: tuple[PlannedQuery, ...] = ()
 
     def __post_init__(self) -> None:
         """An empty plan, one with mixed adjacency, or one that would not end, is a mistake."""
         if not self.planned:
             raise InvalidParameter("a plan needs at least one query.")
-        if len({item.query.setting for item in (*self.ranges, *self.planned)}) != 1:
+        if len({item.query.setting for item in self.everything}) != 1:
             raise InvalidParameter("all queries of a plan must rest on the same setting.")
         check_steps(self.n_steps)
+
+    @property
+    def everything(self) -> tuple[PlannedQuery, ...]:
+        """All that is asked, in its order."""
+        return (*self.ranges, *self.planned, *self.afterwards)
 
     @property
     def adjacency(self) -> Adjacency:
@@ -117,16 +125,16 @@ class Plan(Generic[SettingsT]):
     @property
     def n_steps(self) -> int:
         """Number of noisy answers that are computed."""
-        return sum(item.count * item.query.n_steps for item in self.planned)
+        return sum(item.count * item.query.n_steps for item in (*self.planned, *self.afterwards))
 
     @property
     def passes(self) -> float:
         """Expected per-row gradients over n: how often the rows are read for one."""
-        return sum(item.count * item.query.gradients_per_row for item in self.planned)
+        return sum(item.count * item.query.gradients_per_row for item in (*self.planned, *self.afterwards))
 
     def event(self, noise_multiplier: float) -> Event:
         """The accounting event of the whole run."""
-        return Composed(tuple(item.event(noise_multiplier) for item in (*self.ranges, *self.planned)))
+        return Composed(tuple(item.event(noise_multiplier) for item in self.everything))
 
     def with_noise(self, noise_multiplier: float) -> "CalibratedPlan":
         """The plan with this noise."""

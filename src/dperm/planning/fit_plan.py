@@ -17,10 +17,12 @@ from dperm.errors import InvalidParameter, LargeDeltaWarning, NotSettled
 from dperm.files import fingerprint
 from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
+from dperm.planning.intervals import ask_uncertainty
 from dperm.planning.verdict import Verdict, verdict_of
 from dperm.problem import Problem
 from dperm.release.markup import box, rows_of
 from dperm.release.statement import PrivacyStatement
+from dperm.release.uncertainty import Uncertainty
 from dperm.schema import Schema
 from dperm.solvers import Solver
 from dperm.trusted.noise import Randomness, check_random_state
@@ -51,6 +53,8 @@ class Release:
         The schema, with every number's encoding and with the ranges and bins that this run released.
     reservation : Reservation or None
         What the ledger holds for it.
+    uncertainty : Uncertainty or None
+        What intervals rest on, if they were asked for.
     """
 
     w: Array
@@ -58,6 +62,7 @@ class Release:
     event: Event
     schema: Schema | None = None
     reservation: Reservation | None = None
+    uncertainty: Uncertainty | None = None
 
     def settle(self) -> None:
         """Tell the ledger what was released, if one was charged."""
@@ -66,6 +71,7 @@ class Release:
                 "w": self.w.tolist(),
                 "privacy": self.privacy.to_dict(),
                 "events": event_to_list(self.event),
+                **({} if self.uncertainty is None else {"uncertainty": self.uncertainty.to_dict()}),
             }
             with self.reservation.noted():
                 try:
@@ -229,10 +235,11 @@ class FitPlan:
         ):
             schema = oracle.complete(self.schema)
             w = self.solver.run(oracle, problem, self.calibrated.plan, problem.start(self.n_features))
+            check_not_diverged(w)
+            uncertainty = ask_uncertainty(oracle.ask, problem, self.calibrated, w)
             if row_warnings:
                 oracle.warn_about_rows()  # when nothing is left to depend on it
-        check_not_diverged(w)
-        return Release(w, self._statement_of_run(randomness), self.event, schema, reservation)
+        return Release(w, self._statement_of_run(randomness), self.event, schema, reservation, uncertainty)
 
     def _check_source(self, source: Source) -> None:
         """The table must be one that the guarantee speaks of, and δ should be one that promises something."""

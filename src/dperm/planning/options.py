@@ -11,7 +11,7 @@ from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_mult
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.errors import DpermError, InvalidParameter, UnsupportedProblem
-from dperm.mechanisms import LastIterateQuery
+from dperm.mechanisms import LastIterateQuery, Query
 from dperm.mechanisms.histogram import HistogramQuery, histogram_query
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.range import RangeQuery, range_queries
@@ -19,6 +19,7 @@ from dperm.mechanisms.setting import Setting
 from dperm.planning.auto import check_solver, choose_solver
 from dperm.planning.encoding import decide
 from dperm.planning.fit_plan import FitPlan
+from dperm.planning.intervals import check_problem, check_share, in_words, interval_queries
 from dperm.planning.rules import check_strength_by_rule, with_scaled_constant, with_strength_by_rule
 from dperm.planning.statement import statement_of
 from dperm.problem import Problem
@@ -34,8 +35,8 @@ MOST_COLUMNS = 10**8
 # Whether passes over so many rows of a schema cost much.
 IsSlow = Callable[[int, Schema | None], bool]
 
-# What is released before a solver runs.
-Before = tuple[RangeQuery | HistogramQuery, ...]
+# What is released before a solver runs, or after it, with noise that is settled beforehand.
+Fixed = tuple[PlannedQuery, ...]
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ class FitOptions:
     start : LinearStart, optional
         Where a solver that walks begins: public coefficients. Solvers that do not walk are refused, and "auto" does not
         take one of them.
+    intervals : bool or float
+        Whether to release what intervals need as well, with half of the precision or with this share of it.
 
     Examples
     --------
@@ -89,6 +92,7 @@ class FitOptions:
     strength_by_rule: bool = False
     scaled_constant: bool = False
     start: LinearStart | None = None
+    intervals: bool | float = False
 
     def __post_init__(self) -> None:
         """Raise if a parameter is wrong or the solver does not take the problem."""
@@ -104,7 +108,12 @@ class FitOptions:
                 raise InvalidParameter("private ranges go with certified noise and the accountant 'pld'.")
         if self.strength_by_rule:
             check_strength_by_rule(self.problem.regularizer)
-        check_solver(self.solver, self.problem, None if self.noise is None else self.guarantee)
+        guarantee = None if self.noise is None else self.guarantee
+        if check_share(self.intervals):
+            check_problem(self.problem, guarantee)
+            if not self._composes:
+                raise InvalidParameter("intervals go with certified noise and the accountant 'pld'.")
+        check_solver(self.solver, self.problem, guarantee)
 
     def _check_noise(self) -> None:
         """The noise mode and the accountant exist and, if there is noise, a guarantee says how much."""
@@ -149,7 +158,7 @@ class FitOptions:
             raise _no_plan() from error  # public numbers alone: nothing of a row is in it
 
     def _plan(self, facts: "PublicFacts", is_slow: IsSlow | None) -> FitPlan:
-        schema, width, problem, setting, ranges, left = facts
+        schema, width, problem, setting, beside, left = facts
         solver = self.solver
         if solver == "auto" and (self.noise == "paper" or self.accountant != "pld"):
             solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
@@ -159,7 +168,7 @@ class FitOptions:
             chosen, published = published_plan(chosen, setting, self.guarantee)
             calibrated = replace(published, constant=True)
         else:
-            calibrated = self._calibrated(chosen, setting, ranges, left)
+            calibrated = self._calibrated(chosen, setting, beside, left)
         _check_start(problem, width, calibrated)
         statement = statement_of(self, problem, width, setting, chosen, calibrated)
         return FitPlan(self, problem, setting, chosen, calibrated, statement, width, schema)
@@ -167,7 +176,7 @@ class FitOptions:
     def plans_with_noise(self, noise_multiplier: float, n_rows: int, n_features: int) -> Iterator[FitPlan]:
         """The plans that there can be if the noise of the first query has this multiplier; nothing is calibrated.
 
-        There is one, or with private ranges several. The solver must be an object or a name, and the noise certified.
+        There is one, or with private ranges or intervals several. The solver must be an object or a name, and the noise certified.
 
         Parameters
         ----------
@@ -176,11 +185,11 @@ class FitOptions:
         n_rows, n_features : int
             As of `plan`.
         """
-        schema, width, problem, setting, ranges, left = self.facts(n_rows, n_features)
+        schema, width, problem, setting, beside, left = self.facts(n_rows, n_features)
         if left is None or self.guarantee is None:
             raise InvalidParameter("a run without noise has no noise multiplier.")
         solver = choose_solver(self.solver, problem, setting, left)
-        for plan in self._plans(solver, setting, ranges, left):
+        for plan in self._plans(solver, setting, beside, left):
             calibrated = plan.with_noise(noise_multiplier / plan.planned[0].relative_noise)
             statement = statement_of(self, problem, width, setting, solver, calibrated)
             yield FitPlan(self, problem, setting, solver, calibrated, statement, width, schema)
@@ -207,7 +216,7 @@ class FitOptions:
             if self.strength_by_rule:
                 problem = with_strength_by_rule(problem, setting, None if self.noise is None else self.guarantee)
                 setting = replace(setting, constants=problem.constants(width))
-            return PublicFacts(schema, width, problem, setting, *self._before(schema, setting))
+            return PublicFacts(schema, width, problem, setting, *self._beside(schema, problem, setting))
         except ArithmeticError as error:
             raise _no_plan() from error
 
@@ -223,39 +232,70 @@ class FitOptions:
             raise InvalidParameter("private bins go with certified noise and the accountant 'pld'.")
         return decided
 
-    def _before(self, schema: Schema | None, setting: Setting) -> tuple[Before, Guarantee | None]:
-        """What finds private ranges and bins, and about what they leave of the guarantee for the solver."""
-        left = None if self.noise is None else self.guarantee
-        if schema is None:
-            return (), left
-        queries: Before = ()
-        if schema.private_ranges:
-            queries = range_queries(schema, setting, self._promised)
-        if schema.private_edges:
-            queries = (*queries, histogram_query(schema.private_edges, setting, self._promised))
-        return queries, None if left is None else _left(left, queries)
+    def _beside(self, schema: Schema | None, problem: Problem, setting: Setting) -> tuple["Beside", Guarantee | None]:
+        """What is asked besides the solver's own questions, and about what it leaves of the guarantee for the solver."""
+        before: Fixed = ()
+        if schema is not None and schema.private_ranges:
+            before = tuple(map(_fixed, range_queries(schema, setting, self._promised)))
+        if schema is not None and schema.private_edges:
+            before = (*before, _fixed(histogram_query(schema.private_edges, setting, self._promised)))
+        share, after = check_share(self.intervals), ()
+        left = _left(self._promised, before)
+        if share:
+            after = interval_queries(problem, setting, left, share)
+            left = _left(left, after)
+        return Beside(before, after), None if self.noise is None or self.guarantee is None else left
 
-    def _calibrated(self, solver: Solver, setting: Setting, ranges: Before, left: Guarantee | None) -> CalibratedPlan:
+    def _calibrated(
+        self, solver: Solver, setting: Setting, beside: "Beside", left: Guarantee | None
+    ) -> CalibratedPlan:  # fmt: skip
         if self.guarantee is None or left is None:
-            return CalibratedPlan(_after(ranges, solver.plan(setting, None)), None)
-        if not ranges:
+            return CalibratedPlan(beside.around(solver.plan(setting, None)), None)
+        if not beside:
             return calibrate(solver.plan(setting, self.guarantee), self.guarantee, self.accountant)
-        for plan in self._plans(solver, setting, ranges, left):
+        for plan in self._plans(solver, setting, beside, left):
             multiplier = find_noise_multiplier(plan, self.guarantee)
             if multiplier is not None:
                 return plan.with_noise(multiplier)
         return calibrate(plan, self.guarantee)
 
-    def _plans(self, solver: Solver, setting: Setting, ranges: Before, left: Guarantee) -> Iterator[Plan[Any]]:
-        """What the solver plans for the guarantee; after private ranges, with about what they leave.
+    def _plans(self, solver: Solver, setting: Setting, beside: "Beside", left: Guarantee) -> Iterator[Plan[Any]]:
+        """What the solver plans for the guarantee; beside private ranges and intervals, with about what they leave.
 
-        All together keeps the whole guarantee. What costs the same whatever the noise may add up with the ranges to
+        All together keeps the whole guarantee. What costs the same whatever the noise may add up with the others to
         more than was thought: then it plans for less.
         """
-        yield _after(ranges, solver.plan(setting, left if ranges else self.guarantee))
-        while ranges and self.guarantee is not None and left.epsilon >= 0.05 * self.guarantee.epsilon:
+        yield beside.around(solver.plan(setting, left if beside else self.guarantee))
+        while beside and self.guarantee is not None and left.epsilon >= 0.05 * self.guarantee.epsilon:
             left = Guarantee(0.5 * left.epsilon, left.delta)
-            yield _after(ranges, solver.plan(setting, left))
+            yield beside.around(solver.plan(setting, left))
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is asked besides the solver's own questions.
+
+    Attributes
+    ----------
+    before : tuple of PlannedQuery
+        What finds private ranges and bins.
+    after : tuple of PlannedQuery
+        What intervals need.
+    """
+
+    before: Fixed
+    after: Fixed
+
+    def __bool__(self) -> bool:
+        """Whether there is anything."""
+        return bool(self.before or self.after)
+
+    def around(self, plan: Plan[Any]) -> Plan[Any]:
+        """The solver's plan with this before and after it."""
+        queries = tuple(item.query for item in self.before)
+        words = [*(_in_words(query, queries) for query in queries), plan.mechanism, in_words(self.after)]
+        mechanism = ", then ".join(text for text in words if text is not None)
+        return replace(plan, ranges=self.before, afterwards=self.after, mechanism=mechanism)
 
 
 class PublicFacts(NamedTuple):
@@ -271,8 +311,8 @@ class PublicFacts(NamedTuple):
         What is minimised.
     setting : Setting
         Its constants, the public n and the adjacency.
-    before : tuple of queries
-        What finds private ranges and bins.
+    beside : Beside
+        What finds private ranges and bins, and what intervals need.
     left : Guarantee or None
         About what they leave of the guarantee for the solver; None for a run without noise.
     """
@@ -281,34 +321,32 @@ class PublicFacts(NamedTuple):
     n_features: int
     problem: Problem
     setting: Setting
-    before: Before
+    beside: Beside
     left: Guarantee | None
 
 
-def _after(queries: Before, plan: Plan[Any]) -> Plan[Any]:
-    """The plan with private ranges and bins before it."""
-    planned = tuple(PlannedQuery(query, relative_noise=query.scale, fixed=True) for query in queries)
-    words = [text for query in queries if (text := _in_words(query, queries)) is not None]
-    return replace(plan, ranges=planned, mechanism=", then ".join((*words, plan.mechanism)))
+def _fixed(query: RangeQuery | HistogramQuery) -> PlannedQuery:
+    return PlannedQuery(query, relative_noise=query.scale, fixed=True)
 
 
-def _left(guarantee: Guarantee, queries: Before) -> Guarantee:
-    """About what a solver may count on when it plans after these; the noise is then found for all together."""
-    if not queries:
+def _left(guarantee: Guarantee, fixed: Fixed) -> Guarantee:
+    """About what a solver may count on when it plans beside these; the noise is then found for all together."""
+    if not fixed:
         return guarantee
     if guarantee.delta == 0.0:
-        return Guarantee(guarantee.epsilon - sum(query.n_steps / query.scale for query in queries), 0.0)
-    spent = sum(query.n_steps / query.scale**2 for query in queries)
+        spent = sum(item.query.n_steps / item.relative_noise for item in fixed)
+        return Guarantee(guarantee.epsilon - spent, 0.0)
+    spent = sum(item.query.n_steps / item.relative_noise**2 for item in fixed)
     return Guarantee(gaussian_epsilon(math.sqrt(gaussian_mu(guarantee) ** 2 - spent), guarantee.delta), guarantee.delta)
 
 
-def _in_words(query: RangeQuery | HistogramQuery, queries: Before) -> str | None:
+def _in_words(query: Query, queries: tuple[Query, ...]) -> str | None:
     """What is found, said once for all ranges."""
     if isinstance(query, HistogramQuery):
         scale = query.scale * query.sensitivity
         return f"the bins of {', '.join(query.columns)} by noisy histograms ({query.distribution}, scale {scale:.3g})"
     ranges = [other for other in queries if isinstance(other, RangeQuery)]
-    if query is not ranges[0]:
+    if not isinstance(query, RangeQuery) or query is not ranges[0]:
         return None
     counts, names = sum(other.n_steps for other in ranges), ", ".join(other.column for other in ranges)
     return f"the range of {names} by {counts} noisy counts ({query.distribution}, scale {query.scale:.3g})"

@@ -16,7 +16,7 @@ FORMAT, VERSION = "dperm-model", 2
 KEYS = frozenset(
     (
         "format", "version", "library", "kind", "columns", "coef", "intercept", "weights", "classes", "schema",
-        "statement", "privacy", "assumptions", "events", "fit", "ledger", "fingerprint",
+        "statement", "privacy", "assumptions", "events", "fit", "ledger", "uncertainty", "fingerprint",
     )
 )  # fmt: skip
 
@@ -52,6 +52,8 @@ def content_of(model: Any) -> dict[str, Any]:
         "fit": model.parameters_,
         "ledger": entry,
     }
+    if model.uncertainty_ is not None:
+        content["uncertainty"] = model.uncertainty_.to_dict()
     return content | {"fingerprint": fingerprint(content)}
 
 

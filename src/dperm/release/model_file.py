@@ -14,6 +14,7 @@ from dperm.files import as_path, fingerprint, read_json, read_text, write_whole
 from dperm.printable import one_line
 from dperm.release.content import FORMAT, VERSION, column_names, content_of
 from dperm.release.statement import PrivacyStatement, check_classes
+from dperm.release.uncertainty import Uncertainty
 from dperm.schema import schema_from_dict
 
 # More than five million coefficients need.
@@ -110,9 +111,18 @@ def model_from(content: dict[str, Any]) -> PrivateEstimator | None:
         model.parameters_ = content.get("fit")
         str(model.privacy_)  # its numbers are numbers
         model.take_numbers(content, len(content["columns"]))
+        model.uncertainty_ = _uncertainty(content)
         return model if column_names(model) == content["columns"] else None
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError):
         return None
+
+
+def _uncertainty(content: dict[str, Any]) -> Uncertainty | None:
+    """What intervals rest on, if there is something; raise if it does not belong to the coefficients."""
+    if "uncertainty" not in content:
+        return None
+    constant = content["uncertainty"]["constant"]
+    return Uncertainty.from_dict(content["uncertainty"], len(content["columns"]) + (constant != 0.0))
 
 
 def _check_types(content: dict[str, Any]) -> None:

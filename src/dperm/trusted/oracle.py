@@ -67,7 +67,7 @@ class Oracle:
         n_jobs: int | None = None,
     ) -> None:
         own = Setting(problem.constants(source.n_features), setting.n, setting.adjacency)
-        asked = (*calibrated.plan.ranges, *calibrated.plan.planned)
+        asked = calibrated.plan.everything
         if setting != own or any(item.query.setting != own for item in asked):
             raise PlanExceeded("a planned query rests on other bounds than the problem declares.")
         self._problem = problem

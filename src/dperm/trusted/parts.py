@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.trusted.block import Block
+from dperm.trusted.moments import moment_sum
 from dperm.trusted.objectives import Objective
 from dperm.trusted.sampling import Sample
 
@@ -73,6 +74,19 @@ class HessianPart(RowPart):
     def of(self, block: Block, place: int, objective: Objective, pool: Executor) -> Array:
         """Of `hessian_sum`, `hessian_blocks` or `hessian_diagonals`."""
         return np.asarray(getattr(objective, self.method)(block, self.w, self.stride, self.bound))
+
+
+@dataclass(frozen=True, repr=False)
+class MomentsPart(RowPart):
+    """Σ z_i z_iᵀ; see `moment_sum`."""
+
+    intercept: float
+    target_scale: float
+    bound: float
+
+    def of(self, block: Block, place: int, objective: Objective, pool: Executor) -> Array:
+        """A matrix of as many rows as there are columns, the constant and the target included."""
+        return moment_sum(block, self.intercept, self.target_scale, self.bound)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

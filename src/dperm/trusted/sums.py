@@ -18,6 +18,7 @@ from dperm.trusted.parts import (
     FactsPart,
     GradientPart,
     HessianPart,
+    MomentsPart,
     RiskPart,
     RowPart,
     SlopePart,
@@ -76,6 +77,10 @@ class RowSums:
     def hessian(self, w: Array, stride: int = 1, bound: float = np.inf) -> Array:
         """Σ ∇²f(w, z_i) over every stride-th row of every block."""
         return np.asarray(self._total(HessianPart("hessian_sum", w, stride, bound)))
+
+    def moments(self, target_scale: float, bound: float) -> Array:
+        """Σ z_i z_iᵀ, z_i a row with its constant and its target, at most √bound long."""
+        return np.asarray(self._total(MomentsPart(self._problem.intercept_value, target_scale, bound)))
 
     def slopes(self, w: Array, share: float) -> Array:
         """Σ s_i and Σ |s_i|, s_i a row's slope over the bound on slopes, clipped to ±share."""

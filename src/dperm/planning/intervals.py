@@ -1,0 +1,153 @@
+"""What intervals need of a fit: queries that are asked after the solver, with a share of the precision."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm.accounting.curve import gaussian_mu
+from dperm.accounting.guarantee import Guarantee
+from dperm.errors import InvalidParameter
+from dperm.mechanisms import GradientQuery, HessianQuery, MomentsQuery
+from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
+from dperm.mechanisms.setting import Setting
+from dperm.problem import Problem
+from dperm.problem.losses import Logistic, Poisson, Squared
+from dperm.release.uncertainty import Uncertainty
+from dperm.validation import finite
+
+Array = NDArray[np.float64]
+
+# The share of the precision (of μ²) that goes to intervals if nobody says how much.
+DEFAULT_SHARE = 0.5
+# How a Hessian and a gradient at the coefficients, and both once more at a nearer point, divide it.
+_SHARES = (0.1, 0.1, 0.35, 0.45)
+# Twice what the target adds to ‖z‖², over what the row does: κ is best near here for slopes of about t/R.
+_TARGET_SHARE = 0.5
+# A matrix of so many rows still goes into a model file.
+_MOST_COEFFICIENTS = 1000
+
+
+def check_share(intervals: object) -> float:
+    """The share of the precision for intervals, 0 for none, or raise."""
+    if isinstance(intervals, bool | np.bool_):
+        return DEFAULT_SHARE if intervals else 0.0
+    share = finite("intervals", intervals)
+    if not 0.0 < share < 1.0:
+        raise InvalidParameter(
+            f"intervals must be true, false or a share of the budget strictly between 0 and 1, got {intervals!r}."
+        )
+    return share
+
+
+def check_problem(problem: Problem, guarantee: Guarantee | None) -> None:
+    """Raise unless there are intervals for this problem and this guarantee."""
+    if type(problem.loss) not in (Logistic, Squared, Poisson):
+        raise InvalidParameter(
+            "there are intervals for logistic regression with two classes, linear regression and Poisson regression; "
+            f"not with the loss {problem.loss.name}: leave intervals out."
+        )
+    if problem.weight_bound != 1.0:
+        raise InvalidParameter("there are no intervals with class weights: leave one of them out.")
+    if guarantee is not None and guarantee.delta == 0.0:
+        raise InvalidParameter("intervals rest on Gaussian noise, which delta = 0 does not allow: leave intervals out.")
+
+
+def interval_queries(
+    problem: Problem, setting: Setting, guarantee: Guarantee, share: float
+) -> tuple[PlannedQuery, ...]:  # fmt: skip
+    """What is asked after the solver, with noise that costs this share of a guarantee's precision.
+
+    Parameters
+    ----------
+    problem : Problem
+        One that `check_problem` takes.
+    setting : Setting
+        Its constants, the public n and the adjacency.
+    guarantee : Guarantee
+        What there is for the solver and for this together.
+    share : float
+        Of μ².
+    """
+    size = setting.constants.dimension
+    if size > _MOST_COEFFICIENTS:
+        raise InvalidParameter(
+            f"there are intervals for at most {_MOST_COEFFICIENTS} coefficients, and this fit has {size}."
+        )
+    mu = math.sqrt(share) * gaussian_mu(guarantee)
+    if isinstance(problem.loss, Squared):
+        return (_planned(moments_query(problem, setting), mu),)
+    queries = (HessianQuery(setting), GradientQuery(setting)) * 2
+    return tuple(_planned(query, math.sqrt(part) * mu) for query, part in zip(queries, _SHARES, strict=True))
+
+
+def _planned(query: Any, mu: float) -> PlannedQuery:
+    return PlannedQuery(query, relative_noise=1.0 / mu * (1.0 + 1e-11), fixed=True)
+
+
+def moments_query(problem: Problem, setting: Setting) -> MomentsQuery:
+    """The second moments of rows and targets, with the targets scaled so that noise hurts both alike."""
+    if not isinstance(problem.loss, Squared):
+        raise InvalidParameter("second moments are for least squares.")
+    norm = problem.full_row_norm
+    return MomentsQuery(
+        setting,
+        math.sqrt(_TARGET_SHARE) * norm / problem.loss.target_bound,
+        (1.0 + _TARGET_SHARE) * norm**2 * (1.0 + 1e-12),
+    )
+
+
+def in_words(afterwards: tuple[PlannedQuery, ...]) -> str | None:
+    """What is found after the solver, for the statement."""
+    if not afterwards:
+        return None
+    what = "the second moments" if isinstance(afterwards[0].query, MomentsQuery) else "Hessians and gradients"
+    return f"{what} for intervals (Gaussian, multiplier {afterwards[0].relative_noise:.4g})"
+
+
+def ask_uncertainty(
+    ask: Callable[..., Array], problem: Problem, calibrated: CalibratedPlan, w: Array
+) -> Uncertainty | None:
+    """Ask what the plan has for intervals, at released coefficients; None where it has nothing.
+
+    Parameters
+    ----------
+    ask : callable
+        The oracle's.
+    problem : Problem
+        What was minimised.
+    calibrated : CalibratedPlan
+        What runs.
+    w : array
+        Released coefficients.
+    """
+    afterwards = calibrated.plan.afterwards
+    if not afterwards:
+        return None
+    n, constant = calibrated.plan.n, problem.intercept_value
+    if isinstance(afterwards[0].query, MomentsQuery):
+        (moments,) = afterwards
+        scale, noise = afterwards[0].query.target_scale, calibrated.sigma(moments)
+        matrix = ask(moments)
+        hessian, products, square = matrix[:-1, :-1], matrix[:-1, -1] / scale, float(matrix[-1, -1]) / scale**2
+        dispersion = _residual_variance(hessian, products, square, w, problem)
+        start, spread = np.zeros(w.size), noise / (math.sqrt(2.0) * scale)
+        return Uncertainty(start, -products, hessian, spread, noise, dispersion, 0.0, constant, n)
+    found, point = None, w
+    for curvature, slope in (afterwards[:2], afterwards[2:]):
+        point = w.copy() if found is None else found.nearer_point()
+        noises = [calibrated.sigma(item, item.query.sensitivity_at(point)) for item in (slope, curvature)]
+        # |ℓ'''| ≤ ℓ'' for both losses.
+        found = Uncertainty(
+            point, ask(slope, point), ask(curvature, point), *noises, 1.0, problem.full_row_norm, constant, n
+        )
+    return found
+
+
+def _residual_variance(hessian: Array, products: Array, square: float, w: Array, problem: Problem) -> float:
+    """The mean squared residual at the coefficients, from released moments; between 0 and the largest that there is."""
+    largest = problem.loss.target_bound**2  # type: ignore[attr-defined]
+    found = square - 2.0 * float(products @ w) + float(w @ hessian @ w)
+    return float(np.clip(np.nan_to_num(found, nan=largest), 1e-9 * largest, largest))
