@@ -22,6 +22,7 @@ COMMANDS = {
     "budget": ("budget:budget", "What may be spent on a dataset, and what has been."),
     "schema": ("schema:schema", "The public facts about a table: ranges, categories, classes."),
     "verify": ("release:verify", "Derive the guarantee of a model file again and check its statement."),
+    "summary": ("release:summary", "The coefficients of a model file as a table, with intervals if the fit has them."),
     "audit": ("audit:audit", "Attack a fit: lower bounds on ε beside the promise."),
     "report": ("release:report", "Write one HTML page about a model file, to read, print and sign."),
     "plot": ("plot:plot", "Draw a model file: its coefficients, effects, attackers, or the cost of privacy."),

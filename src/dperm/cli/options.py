@@ -79,6 +79,12 @@ _OPTIONS = (
         help="How certified noise is found. advanced-composition is Appendix B.1 of the paper: more noise, and refused "
         "where its conditions fail.",
     ),
+    click.option(
+        "--intervals",
+        type=float,
+        help="Also release what confidence intervals need, with this share of the budget, such as 0.5 (logistic with two "
+        "classes, linear, poisson) [default: not].",
+    ),
     click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit a constant as well."),
 )
 
@@ -119,6 +125,7 @@ def build_estimator(
     adjacency: str,
     noise: str,
     accountant: str,
+    intervals: float | None,
     intercept: bool,
     **more: Any,
 ) -> PrivateEstimator:
@@ -135,10 +142,13 @@ def build_estimator(
         given["hidden_layer_sizes"] = _whole_numbers("--hidden-layer-sizes", given["hidden_layer_sizes"])
     if issubclass(kind, PrivateGLM):
         given |= {"row_norm": row_norm, "entry_bound": entry_bound, "fit_intercept": intercept}
+        given["intervals"] = False if intervals is None else intervals
         given["penalty"] = penalty if penalty in ("auto", "l2", "l1") else _parse("--penalty", penalty, _PENALTIES)
     else:
         if (row_norm, entry_bound, intercept) != (1.0, None, True):
             raise InvalidParameter("--row-norm, --entry-bound and --no-intercept are for linear models.")
+        if intervals is not None:
+            raise InvalidParameter("--intervals is for linear models: the numbers of a network mean nothing one by one.")
         if penalty in ("l2", "l1"):
             raise InvalidParameter("the strength of a network's penalty is found by no rule: write --penalty l2:0.001.")
         given["penalty"] = None if penalty == "auto" else _parse("--penalty", penalty, _PENALTIES)

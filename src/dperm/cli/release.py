@@ -1,4 +1,4 @@
-"""What `dperm verify` and `dperm report` say of a model file."""
+"""What `dperm verify`, `dperm summary` and `dperm report` say of a model file."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from dperm.evaluation.result import is_evaluation, read_evaluation
 from dperm.evaluation.verify import evaluation_from, verify_evaluation
 from dperm.printable import one_line
 from dperm.release.finding import Finding
-from dperm.release.model_file import read_content
+from dperm.release.model_file import load_model, read_content
 from dperm.release.report import page_beside, write_report
 from dperm.release.verify import ledger_knowing, ledger_of
 from dperm.release.verify import verify as findings_of
@@ -53,6 +53,17 @@ def _findings(path: Path, ledger: str | None) -> tuple[list[Finding], str | None
     content = read_content(path)
     ledger = ledger or ledger_of(content)
     return findings_of(content, ledger), ledger
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("model_path", metavar="MODEL", type=FILE)
+@click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals, between 0 and 1.")
+def summary(model_path: Path, level: float) -> None:
+    """Print the coefficients of a MODEL file as a table, with confidence intervals if it was fitted with --intervals.
+
+    Example: dperm summary model.json
+    """
+    click.echo(str(load_model(model_path).summary(level)))
 
 
 @click.command(context_settings=CONTEXT)

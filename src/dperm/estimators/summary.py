@@ -157,6 +157,8 @@ def summary_of(model: Any, level: float) -> Summary:
         "coef is what predicts. estimate is the same without the pull of the penalty and of the solver, and is what the "
         "interval is around.",
     ]
+    if model.uncertainty_.groups:
+        notes.append("Levels of a category are given relative to their mean in estimate and interval: they add up to 0.")
     hidden = [name for name, error in zip(found.names, found.standard_error, strict=True) if math.isinf(error)]
     if hidden:
         notes.append(

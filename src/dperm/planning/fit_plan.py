@@ -236,7 +236,7 @@ class FitPlan:
             schema = oracle.complete(self.schema)
             w = self.solver.run(oracle, problem, self.calibrated.plan, problem.start(self.n_features))
             check_not_diverged(w)
-            uncertainty = ask_uncertainty(oracle.ask, problem, self.calibrated, w)
+            uncertainty = ask_uncertainty(oracle.ask, problem, self.calibrated, schema, w)
             if row_warnings:
                 oracle.warn_about_rows()  # when nothing is left to depend on it
         return Release(w, self._statement_of_run(randomness), self.event, schema, reservation, uncertainty)

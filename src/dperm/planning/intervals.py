@@ -16,14 +16,16 @@ from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.problem.losses import Logistic, Poisson, Squared
 from dperm.release.uncertainty import Uncertainty
+from dperm.schema import Bins, Category, Schema
 from dperm.validation import finite
 
 Array = NDArray[np.float64]
 
 # The share of the precision (of μ²) that goes to intervals if nobody says how much.
 DEFAULT_SHARE = 0.5
-# How a Hessian and a gradient at the coefficients, and both once more at a nearer point, divide it.
-_SHARES = (0.1, 0.1, 0.35, 0.45)
+# How that is divided: a Hessian and a gradient at the coefficients, and a gradient at the point that they lead to, are
+# there to come near; the intervals rest on a Hessian and a gradient at the last point.
+_SHARES = (0.12, 0.06, 0.12, 0.3, 0.4)
 # Twice what the target adds to ‖z‖², over what the row does: κ is best near here for slopes of about t/R.
 _TARGET_SHARE = 0.5
 # A matrix of so many rows still goes into a model file.
@@ -79,7 +81,8 @@ def interval_queries(
     mu = math.sqrt(share) * gaussian_mu(guarantee)
     if isinstance(problem.loss, Squared):
         return (_planned(moments_query(problem, setting), mu),)
-    queries = (HessianQuery(setting), GradientQuery(setting)) * 2
+    hessian, gradient = HessianQuery(setting), GradientQuery(setting)
+    queries = (hessian, gradient, gradient, hessian, gradient)
     return tuple(_planned(query, math.sqrt(part) * mu) for query, part in zip(queries, _SHARES, strict=True))
 
 
@@ -104,11 +107,12 @@ def in_words(afterwards: tuple[PlannedQuery, ...]) -> str | None:
     if not afterwards:
         return None
     what = "the second moments" if isinstance(afterwards[0].query, MomentsQuery) else "Hessians and gradients"
-    return f"{what} for intervals (Gaussian, multiplier {afterwards[0].relative_noise:.4g})"
+    levels = ", ".join(f"{item.relative_noise:.4g}" for item in afterwards)
+    return f"{what} for intervals (Gaussian, multiplier{'s' if len(afterwards) > 1 else ''} {levels})"
 
 
 def ask_uncertainty(
-    ask: Callable[..., Array], problem: Problem, calibrated: CalibratedPlan, w: Array
+    ask: Callable[..., Array], problem: Problem, calibrated: CalibratedPlan, schema: Schema | None, w: Array
 ) -> Uncertainty | None:
     """Ask what the plan has for intervals, at released coefficients; None where it has nothing.
 
@@ -120,30 +124,83 @@ def ask_uncertainty(
         What was minimised.
     calibrated : CalibratedPlan
         What runs.
+    schema : Schema or None
+        What rows were encoded by.
     w : array
         Released coefficients.
     """
     afterwards = calibrated.plan.afterwards
     if not afterwards:
         return None
-    n, constant = calibrated.plan.n, problem.intercept_value
     if isinstance(afterwards[0].query, MomentsQuery):
-        (moments,) = afterwards
-        scale, noise = afterwards[0].query.target_scale, calibrated.sigma(moments)
-        matrix = ask(moments)
+        scale, matrix, zero = afterwards[0].query.target_scale, ask(afterwards[0]), np.zeros(w.size)
         hessian, products, square = matrix[:-1, :-1], matrix[:-1, -1] / scale, float(matrix[-1, -1]) / scale**2
         dispersion = _residual_variance(hessian, products, square, w, problem)
-        start, spread = np.zeros(w.size), noise / (math.sqrt(2.0) * scale)
-        return Uncertainty(start, -products, hessian, spread, noise, dispersion, 0.0, constant, n)
-    found, point = None, w
-    for curvature, slope in (afterwards[:2], afterwards[2:]):
-        point = w.copy() if found is None else found.nearer_point()
-        noises = [calibrated.sigma(item, item.query.sensitivity_at(point)) for item in (slope, curvature)]
-        # |ℓ'''| ≤ ℓ'' for both losses.
-        found = Uncertainty(
-            point, ask(slope, point), ask(curvature, point), *noises, 1.0, problem.full_row_norm, constant, n
-        )
-    return found
+        facts = public_facts(problem, calibrated, schema, zero)
+        return Uncertainty(zero, -products, hessian, dispersion=dispersion, **facts)
+    rough, *looks, curvature, slope = afterwards
+    hessian, point = ask(rough, w), w.copy()
+    for look in looks:
+        facts = public_facts(problem, calibrated, schema, point, (rough, look))
+        point = Uncertainty(point, ask(look, point), hessian, dispersion=1.0, **facts).nearer_point()
+    facts = public_facts(problem, calibrated, schema, point)
+    return Uncertainty(point, ask(slope, point), ask(curvature, point), dispersion=1.0, **facts)
+
+
+def public_facts(
+    problem: Problem,
+    calibrated: CalibratedPlan,
+    schema: Schema | None,
+    point: Array,
+    asked: tuple[PlannedQuery, PlannedQuery] | None = None,
+) -> dict[str, Any]:
+    """What `Uncertainty` holds besides answers: it follows from the plan and the released point.
+
+    Parameters
+    ----------
+    problem, calibrated, schema
+        As of `ask_uncertainty`.
+    point : array
+        Where the Hessian and the gradient are asked for.
+    asked : pair of PlannedQuery, optional
+        The two; by default the last of the plan.
+    """
+    afterwards = calibrated.plan.afterwards
+    if isinstance(afterwards[0].query, MomentsQuery):
+        hessian_noise = calibrated.sigma(afterwards[0])
+        gradient_noise = hessian_noise / (math.sqrt(2.0) * afterwards[0].query.target_scale)
+    else:
+        noises = [calibrated.sigma(item, item.query.sensitivity_at(point)) for item in asked or afterwards[-2:]]
+        hessian_noise, gradient_noise = noises
+    return {
+        "gradient_noise": gradient_noise,
+        "hessian_noise": hessian_noise,
+        # |ℓ'''| ≤ ℓ'' for logistic losses, ℓ''' = ℓ'' for Poisson losses, and ℓ''' = 0 for least squares.
+        "bend": 0.0 if isinstance(problem.loss, Squared) else problem.full_row_norm,
+        "skew": float(isinstance(problem.loss, Poisson)),
+        "constant": problem.intercept_value,
+        "n": calibrated.plan.n,
+        "groups": redundant_levels(schema, bool(problem.intercept)),
+    }
+
+
+def redundant_levels(schema: Schema | None, constant: bool) -> tuple[tuple[int, int], ...]:
+    """Where the levels of categories stand, but for those of the first one where there is no constant column.
+
+    Parameters
+    ----------
+    schema : Schema or None
+        What rows are encoded by.
+    constant : bool
+        Whether there is a constant column.
+    """
+    found, first = [], 0
+    for name, column in ({} if schema is None else schema.columns).items():
+        last = first + len(column.column_names(name))
+        if isinstance(column, Category | Bins):
+            found.append((first, last))
+        first = last
+    return tuple(found if constant else found[1:])
 
 
 def _residual_variance(hessian: Array, products: Array, square: float, w: Array, problem: Problem) -> float:

@@ -12,6 +12,7 @@ from dperm.errors import DpermError, NotInstalled
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.weights import expects_weights, facts_of_weights
 from dperm.planning.fit_plan import FitPlan, Release
+from dperm.planning.intervals import public_facts
 from dperm.release.finding import Finding
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Schema
@@ -61,7 +62,7 @@ def _compared(content: dict[str, Any], model: PrivateEstimator) -> Finding:
         if not _alike(event_to_list(plan.event), content["events"]):
             wrong = "accounting events"
             continue
-        other = _differs(_statement(again, plan, model), statement)
+        other = _differs(_statement(again, plan, model), statement) or _uncertainty_differs(plan, model)
         if other is None:
             return Finding(True, "the fit that the file describes has these events, this noise and these steps")
         wrong = other
@@ -97,6 +98,18 @@ def _differs(derived: PrivacyStatement, stated: PrivacyStatement) -> str | None:
         if part.name not in _ELSEWHERE and not _alike(getattr(derived, part.name), getattr(stated, part.name)):
             return part.name.replace("_", " ")
     return None
+
+
+def _uncertainty_differs(plan: FitPlan, model: PrivateEstimator) -> str | None:
+    """Whether what intervals rest on has the noise and the public numbers of the plan."""
+    known = model.uncertainty_
+    if (known is None) == bool(plan.calibrated.plan.afterwards):
+        return "part about intervals"
+    if known is None:
+        return None
+    public = public_facts(plan.problem, plan.calibrated, model.schema_, known.point)
+    right = _alike(public, {name: getattr(known, name) for name in public})
+    return None if right and (known.dispersion == 1.0 or not known.bend) else "noise of intervals"
 
 
 def _alike(first: Any, second: Any) -> bool:

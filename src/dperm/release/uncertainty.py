@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 _SHIFTS, _MOST_STEPS = 21, 200
 # Ends of intervals are found to this share of their distance.
 _TOLERANCE = 1e-8
+# How often the second-order term is found anew.
+_CORRECTIONS = 5
 # A load on directions that noise hides is taken for noise in an eigenvector up to this quantile.
 _LOAD_LEVEL = 0.95
 
@@ -45,10 +47,15 @@ class Uncertainty:
         residuals for least squares.
     bend : float
         A bound on how fast curvature changes, |ℓ'''|/ℓ'' times the longest row; 0 for least squares.
+    skew : float
+        ℓ'''/ℓ'' where it is the same for every row: 1 for Poisson losses; 0 where it is not known, or 0.
     constant : float
         Value of the constant column, 0 without one.
     n : int
         The public number of rows.
+    groups : tuple of (int, int)
+        First and last place, the last not included, of the levels of a category that a constant column, or another
+        category, makes redundant: they are given relative to their mean, so that they add up to 0.
     """
 
     point: Array
@@ -58,21 +65,23 @@ class Uncertainty:
     hessian_noise: float
     dispersion: float
     bend: float
+    skew: float
     constant: float
     n: int
+    groups: tuple[tuple[int, int], ...] = ()
 
     def nearer_point(self) -> Array:
         """A point that is likely nearer to where the loss without its penalty is least: for asking again there.
 
-        It moves along the directions in which it is off by more than noise explains, and by no more than changes
-        curvatures e²-fold.
+        It moves along the directions in which it is off by more than noise explains, and never so far that the
+        curvature of a row could change by more than e⁴.
         """
         known = _Directions.of(self, 4.0)
         step, noise = known.step, self.hessian_noise**2 / 2.0
         spread = (known.variances + noise * (step @ step + known.hidden_size)) / known.curvatures**2
-        moved = known.loads @ np.where(step**2 > 4.0 * spread, step, 0.0)
+        moved = known.loads @ (step * np.maximum(0.0, 1.0 - spread / np.maximum(step**2, 1e-300)))
         length = self.bend * float(np.linalg.norm(moved))
-        return self.point + moved * min(1.0, 2.0 / max(length, 1e-300))
+        return self.point + moved * min(1.0, 4.0 / max(length, 1e-300))
 
     def estimates(self) -> tuple[Array, Array]:
         """One step from the point to where the loss without its penalty is least, and its standard errors.
@@ -112,6 +121,7 @@ class Uncertainty:
     def to_dict(self) -> dict[str, Any]:
         """Plain data; of the Hessian the upper triangle, row by row."""
         values = {part.name: getattr(self, part.name) for part in fields(self)}
+        values["groups"] = [list(group) for group in self.groups]
         values["hessian"] = self.hessian[np.triu_indices(self.point.size)].tolist()
         return values | {name: values[name].tolist() for name in ("point", "gradient")}
 
@@ -143,9 +153,23 @@ class Uncertainty:
             nonnegative("hessian_noise", content["hessian_noise"]),
             positive("dispersion", content["dispersion"]),
             nonnegative("bend", content["bend"]),
+            nonnegative("skew", content["skew"]),
             nonnegative("constant", content["constant"]),
             count("n", content["n"]),
+            _groups(content["groups"], size),
         )
+
+
+def _groups(values: Any, size: int) -> tuple[tuple[int, int], ...]:
+    """Places of levels, in order and none of them twice."""
+    found, reached = tuple((int(first), int(last)) for first, last in values), 0
+    if [list(group) for group in found] != [list(group) for group in values]:
+        raise ValueError("groups")
+    for first, last in found:
+        if not reached <= first < last <= size:
+            raise ValueError("groups")
+        reached = last
+    return found
 
 
 def _numbers(values: Any) -> Array:
@@ -185,13 +209,32 @@ class _Directions:
 
     @classmethod
     def of(cls, known: Uncertainty, most: float) -> "_Directions":
-        values, vectors = np.linalg.eigh(known.hessian)
-        noise = known.hessian_noise
+        hessian, gradient, noise = known.hessian, known.gradient, known.hessian_noise
+        if known.groups:
+            # Levels that add up to 0 change no prediction. With v the direction of their sum, the true w has vᵀw = 0,
+            # so that κ v vᵀw may be added to both sides of H(w − w₀) + g = 0.
+            sums = np.zeros((known.point.size, len(known.groups)))
+            for place, (first, last) in enumerate(known.groups):
+                sums[first:last, place] = 1.0 / math.sqrt(last - first)
+            strength = max(float(np.linalg.norm(hessian, 2)), noise, 1e-300)
+            hessian = hessian + strength * (sums @ sums.T)
+            gradient = gradient + strength * (sums @ (sums.T @ known.point))
+        values, vectors = np.linalg.eigh(hessian)
         # An eigenvalue within √χ² standard deviations of 0 could be 0: along it the joint set has no end.
         seen = values > max(noise * math.sqrt(most) * (1.0 + 1e-6), 1e-12 * max(float(values[-1]), 1e-300))
         loads, curvatures = vectors[:, seen], values[seen]
-        slopes, start = known.gradient @ loads, known.point @ vectors
+        start = known.point @ vectors
         variances = known.dispersion * curvatures / known.n + known.gradient_noise**2
+        slopes = gradient @ loads
+        if known.skew and known.constant:
+            # To second order the slope of the constant column is off by skew · c/2 · dᵀHd, whatever the other columns are.
+            column = 0.5 * known.skew * known.constant * loads[-1]
+            plain = slopes
+            for _ in range(_CORRECTIONS):
+                spread = variances + noise**2 / 2.0 * float(np.sum((slopes / curvatures) ** 2))
+                found = float(np.sum((slopes**2 - spread) / curvatures))  # what noise adds to dᵀHd taken off
+                slopes = plain + column * max(found, 0.0)
+            variances = variances + 4.0 * column**2 * float(np.sum((slopes / curvatures) ** 2 * variances))
         n_hidden, reached = int((~seen).sum()), start[seen] - slopes / curvatures
         size, hidden = 0.0, np.zeros(values.size, dtype=bool)
         if n_hidden:

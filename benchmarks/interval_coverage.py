@@ -1,6 +1,6 @@
 """How often intervals hold the true coefficient: private ones, and those that ignore the noise.
 
-    python benchmarks/coverage.py --models logistic --n 10000 --p 5 --epsilon 1 --fits 200
+    python benchmarks/interval_coverage.py --models logistic --n 10000 --p 5 --epsilon 1 --fits 200
 
 Rows are Gaussian with a standard deviation of 0.8/√p, cut to norm 1; the true coefficients have the norm 3 (logistic), 0.5 (linear) or 1
 (Poisson). Every fit draws new rows and new noise. Intervals are at 95 %, δ = 1e-6, adjacency replace_one unless it says otherwise.
@@ -18,7 +18,7 @@ from dperm import PrivateLinearRegression, PrivateLogisticRegression, PrivatePoi
 KINDS = {
     "linear": (PrivateLinearRegression, 0.5, 0.1),
     "logistic": (PrivateLogisticRegression, 3.0, -0.5),
-    "poisson": (PrivatePoissonRegression, 1.0, 0.5),
+    "poisson": (PrivatePoissonRegression, 1.0, 0.1),
 }
 RESIDUAL = 0.15
 Z = float(norm.ppf(0.975))
