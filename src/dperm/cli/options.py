@@ -82,8 +82,8 @@ _OPTIONS = (
     click.option(
         "--intervals",
         type=float,
-        help="Also release what confidence intervals need, with this share of the budget, such as 0.5 (logistic with two "
-        "classes, linear, poisson) [default: not].",
+        help="Also release what confidence intervals need, with this share of the budget, such as 0.5 (linear, "
+        "poisson, and logistic with two classes) [default: not].",
     ),
     click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit a constant as well."),
 )
@@ -148,7 +148,9 @@ def build_estimator(
         if (row_norm, entry_bound, intercept) != (1.0, None, True):
             raise InvalidParameter("--row-norm, --entry-bound and --no-intercept are for linear models.")
         if intervals is not None:
-            raise InvalidParameter("--intervals is for linear models: the numbers of a network mean nothing one by one.")
+            raise InvalidParameter(
+                "--intervals is for linear models: the numbers of a network mean nothing one by one."
+            )
         if penalty in ("l2", "l1"):
             raise InvalidParameter("the strength of a network's penalty is found by no rule: write --penalty l2:0.001.")
         given["penalty"] = None if penalty == "auto" else _parse("--penalty", penalty, _PENALTIES)

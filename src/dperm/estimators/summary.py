@@ -16,7 +16,9 @@ from dperm.release.statement import PrivacyStatement
 
 Array = NDArray[np.float64]
 
-_HOW = "refit with intervals=True (dperm fit --intervals 0.5): the same ε then covers the coefficients and their intervals"
+_HOW = (
+    "refit with intervals=True (dperm fit --intervals 0.5): the same ε then covers the coefficients and their intervals"
+)
 
 
 class Intervals(NamedTuple):
@@ -85,8 +87,8 @@ class Summary:
     >>> import numpy as np
     >>> from dperm import PrivateLinearRegression
     >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(5000, 1))
-    >>> print(PrivateLinearRegression(1.0, 1e-6).fit(X, 0.5 * X[:, 0]).summary().columns)
-    ('coef', 'noise ≤')
+    >>> PrivateLinearRegression(1.0, 1e-6).fit(X, 0.5 * X[:, 0]).summary().names
+    ('x0', 'intercept')
     """
 
     title: str
@@ -112,7 +114,9 @@ class Summary:
             f"{name:<{first}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
             for name, row in zip(names, cells, strict=True)
         ]
-        head = " " * (first + 2) + "  ".join(f"{head:>{width}}" for head, width in zip(self.columns, widths, strict=True))
+        head = " " * (first + 2) + "  ".join(
+            f"{head:>{width}}" for head, width in zip(self.columns, widths, strict=True)
+        )
         width = max(len(head), *(len(line) for line in lines))
         facts = [f"{name + ':':<12}{one_line(text)}" for name, text in self.header]
         body = ["=" * width, head, "-" * width, *lines, "=" * width]
@@ -154,11 +158,13 @@ def summary_of(model: Any, level: float) -> Summary:
     low, high = f"[{(1.0 - level) / 2.0:.5g}", f"{(1.0 + level) / 2.0:.5g}]"
     notes = [
         f"The intervals cover the sampling of the rows and the noise that was added for privacy, at {100 * level:g} %.",
-        "coef is what predicts. estimate is the same without the pull of the penalty and of the solver, and is what the "
-        "interval is around.",
+        "coef is what predicts. estimate is the same without the pull of the penalty and of the solver: the interval "
+        "is around it.",
     ]
     if model.uncertainty_.groups:
-        notes.append("Levels of a category are given relative to their mean in estimate and interval: they add up to 0.")
+        notes.append(
+            "Levels of a category are given relative to their mean in estimate and interval: they add up to 0."
+        )
     hidden = [name for name, error in zip(found.names, found.standard_error, strict=True) if math.isinf(error)]
     if hidden:
         notes.append(
@@ -179,14 +185,14 @@ def _without_intervals(model: Any, title: str) -> Summary:
     values = np.column_stack([coef, intercepts]).reshape(-1)
     noise, notes = model.privacy_.coefficient_noise, [f"There are no intervals: {_HOW}."]
     if noise is None:
-        rows, columns = values[:, None], ("coef",)
+        rows, columns = values[:, None], ["coef"]
         notes.insert(0, "No bound on the noise of a single coefficient is known for this way of fitting.")
     else:
         # The bound is for the columns' coefficients; the intercept is that of the constant column times its value.
         bounds = np.tile(np.append(np.full(coef.shape[1], noise), np.nan), len(coef))
-        rows, columns = np.column_stack([values, bounds]), ("coef", "noise ≤")
+        rows, columns = np.column_stack([values, bounds]), ["coef", "noise ≤"]
         notes.insert(0, "noise is a bound on the standard deviation that privacy noise gives a coefficient.")
-    return Summary(title, _header(model.privacy_, model), columns, tuple(names), rows.tolist(), tuple(notes))
+    return Summary(title, _header(model.privacy_, model), tuple(columns), tuple(names), rows.tolist(), tuple(notes))
 
 
 def _header(statement: PrivacyStatement, model: Any) -> tuple[tuple[str, str], ...]:

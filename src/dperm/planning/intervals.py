@@ -16,7 +16,7 @@ from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.problem.losses import Logistic, Poisson, Squared
 from dperm.release.uncertainty import Uncertainty
-from dperm.schema import Bins, Category, Schema
+from dperm.schema import Amount, Bins, Category, Schema
 from dperm.validation import finite
 
 Array = NDArray[np.float64]
@@ -138,13 +138,22 @@ def ask_uncertainty(
         dispersion = _residual_variance(hessian, products, square, w, problem)
         facts = public_facts(problem, calibrated, schema, zero)
         return Uncertainty(zero, -products, hessian, dispersion=dispersion, **facts)
+    dispersion = dispersion_of(problem, schema)
     rough, *looks, curvature, slope = afterwards
-    hessian, point = ask(rough, w), w.copy()
+    hessian, point = ask(rough, w), centred(w, levels_of(schema), problem.intercept_value)
     for look in looks:
         facts = public_facts(problem, calibrated, schema, point, (rough, look))
-        point = Uncertainty(point, ask(look, point), hessian, dispersion=1.0, **facts).nearer_point()
+        point = Uncertainty(point, ask(look, point), hessian, dispersion=dispersion, **facts).nearer_point()
     facts = public_facts(problem, calibrated, schema, point)
-    return Uncertainty(point, ask(slope, point), ask(curvature, point), dispersion=1.0, **facts)
+    return Uncertainty(point, ask(slope, point), ask(curvature, point), dispersion=dispersion, **facts)
+
+
+def dispersion_of(problem: Problem, schema: Schema | None) -> float:
+    """φ of a model whose variance follows from its mean: counts over their largest have less than counts."""
+    if schema is None or not isinstance(problem.loss, Poisson) or not isinstance(schema.target, Amount):
+        return 1.0
+    low, high = schema.target.number.bounds
+    return 1.0 / (high - low)
 
 
 def public_facts(
@@ -180,27 +189,32 @@ def public_facts(
         "skew": float(isinstance(problem.loss, Poisson)),
         "constant": problem.intercept_value,
         "n": calibrated.plan.n,
-        "groups": redundant_levels(schema, bool(problem.intercept)),
+        "groups": levels_of(schema),
     }
 
 
-def redundant_levels(schema: Schema | None, constant: bool) -> tuple[tuple[int, int], ...]:
-    """Where the levels of categories stand, but for those of the first one where there is no constant column.
-
-    Parameters
-    ----------
-    schema : Schema or None
-        What rows are encoded by.
-    constant : bool
-        Whether there is a constant column.
-    """
+def levels_of(schema: Schema | None) -> tuple[tuple[int, int], ...]:
+    """Where the levels of every category stand among the entries of a row."""
     found, first = [], 0
     for name, column in ({} if schema is None else schema.columns).items():
         last = first + len(column.column_names(name))
         if isinstance(column, Category | Bins):
             found.append((first, last))
         first = last
-    return tuple(found if constant else found[1:])
+    return tuple(found)
+
+
+def centred(w: Array, groups: tuple[tuple[int, int], ...], constant: float) -> Array:
+    """Coefficients that predict the same and whose levels add up to 0, but for a first category without a constant."""
+    found = w.copy()
+    for first, last in groups if constant else groups[1:]:
+        mean = float(found[first:last].mean())
+        found[first:last] -= mean
+        if constant:
+            found[-1] += mean / constant
+        else:
+            found[slice(*groups[0])] += mean
+    return found
 
 
 def _residual_variance(hessian: Array, products: Array, square: float, w: Array, problem: Problem) -> float:

@@ -176,7 +176,8 @@ class FitOptions:
     def plans_with_noise(self, noise_multiplier: float, n_rows: int, n_features: int) -> Iterator[FitPlan]:
         """The plans that there can be if the noise of the first query has this multiplier; nothing is calibrated.
 
-        There is one, or with private ranges or intervals several. The solver must be an object or a name, and the noise certified.
+        There is one, or with private ranges or intervals several. The solver must be an object or a name, and the noise
+        certified.
 
         Parameters
         ----------
@@ -233,13 +234,14 @@ class FitOptions:
         return decided
 
     def _beside(self, schema: Schema | None, problem: Problem, setting: Setting) -> tuple["Beside", Guarantee | None]:
-        """What is asked besides the solver's own questions, and about what it leaves of the guarantee for the solver."""
+        """What is asked besides the solver's own questions, and about what it leaves of the guarantee."""
         before: Fixed = ()
         if schema is not None and schema.private_ranges:
             before = tuple(map(_fixed, range_queries(schema, setting, self._promised)))
         if schema is not None and schema.private_edges:
             before = (*before, _fixed(histogram_query(schema.private_edges, setting, self._promised)))
-        share, after = check_share(self.intervals), ()
+        share = check_share(self.intervals)
+        after: Fixed = ()
         left = _left(self._promised, before)
         if share:
             after = interval_queries(problem, setting, left, share)

@@ -12,7 +12,7 @@ from dperm.errors import DpermError, NotInstalled
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.weights import expects_weights, facts_of_weights
 from dperm.planning.fit_plan import FitPlan, Release
-from dperm.planning.intervals import public_facts
+from dperm.planning.intervals import dispersion_of, public_facts
 from dperm.release.finding import Finding
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Schema
@@ -60,7 +60,7 @@ def _compared(content: dict[str, Any], model: PrivateEstimator) -> Finding:
         if not _same_but_for_releases(plan.schema, released, statement):
             return Finding(False, "the schema that was fitted with is not the one in the file")
         if not _alike(event_to_list(plan.event), content["events"]):
-            wrong = "accounting events"
+            wrong = "accounting events" if wrong == "noise" else wrong
             continue
         other = _differs(_statement(again, plan, model), statement) or _uncertainty_differs(plan, model)
         if other is None:
@@ -109,7 +109,8 @@ def _uncertainty_differs(plan: FitPlan, model: PrivateEstimator) -> str | None:
         return None
     public = public_facts(plan.problem, plan.calibrated, model.schema_, known.point)
     right = _alike(public, {name: getattr(known, name) for name in public})
-    return None if right and (known.dispersion == 1.0 or not known.bend) else "noise of intervals"
+    follows = not known.bend or _alike(known.dispersion, dispersion_of(plan.problem, model.schema_))
+    return None if right and follows else "noise of intervals"
 
 
 def _alike(first: Any, second: Any) -> bool:

@@ -19,7 +19,11 @@ Array = NDArray[np.float64]
 # How finely the part of the Hessian's noise along w − w₀ is scanned, and after how many steps an end must be found.
 _SHIFTS, _MOST_STEPS = 21, 200
 # Ends of intervals are found to this share of their distance.
-_TOLERANCE = 1e-8
+_TOLERANCE = 1e-6
+# Numbers that are held a few times over while ends are sought.
+_NUMBERS_AT_ONCE = 1_000_000
+# How firmly levels are held to add up to 0, over the largest curvature.
+_HOLD = 100.0
 # How often the second-order term is found anew.
 _CORRECTIONS = 5
 # A load on directions that noise hides is taken for noise in an eigenvector up to this quantile.
@@ -54,8 +58,8 @@ class Uncertainty:
     n : int
         The public number of rows.
     groups : tuple of (int, int)
-        First and last place, the last not included, of the levels of a category that a constant column, or another
-        category, makes redundant: they are given relative to their mean, so that they add up to 0.
+        First and last place, the last not included, of the levels of every category. A constant column, or another
+        category, makes one of them redundant: they are given relative to their mean, so that they add up to 0.
     """
 
     point: Array
@@ -69,6 +73,11 @@ class Uncertainty:
     constant: float
     n: int
     groups: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def redundant(self) -> tuple[tuple[int, int], ...]:
+        """The categories whose levels are held to add up to 0: without a constant column all but the first."""
+        return self.groups if self.constant else self.groups[1:]
 
     def nearer_point(self) -> Array:
         """A point that is likely nearer to where the loss without its penalty is least: for asking again there.
@@ -105,18 +114,21 @@ class Uncertainty:
         """
         if not 0.0 < finite("level", level) < 1.0:
             raise InvalidParameter(f"level must lie strictly between 0 and 1, got {level!r}.")
-        most = float(chi2.ppf(level, 1))
+        most, noise = float(chi2.ppf(level, 1)), self.hessian_noise
         known = _Directions.of(self, most)
-        lower, upper = np.full(self.point.size, np.inf), np.full(self.point.size, -np.inf)
-        noise = self.hessian_noise
         # The Hessian's noise times d is N(0, σ²/2 (‖d‖² I + d dᵀ)). The part along d is that of a number θ ~ N(0, σ²/2)
         # by which all curvatures are off; Q is the least over θ of what is left, plus 2θ²/σ².
-        shifts = noise * math.sqrt(most / 2.0) * np.linspace(-1.0, 1.0, _SHIFTS) if noise > 0.0 else np.zeros(1)
-        for shift in shifts:
-            left = max(most - (2.0 * (shift / noise) ** 2 if noise > 0.0 else 0.0), 1e-9 * most)
-            lower = np.minimum(lower, known.end(-1.0, shift, left, noise))
-            upper = np.maximum(upper, known.end(1.0, shift, left, noise))
-        return np.where(known.hidden, -np.inf, lower), np.where(known.hidden, np.inf, upper)
+        parts = np.linspace(-1.0, 1.0, _SHIFTS) if noise > 0.0 else np.zeros(1)
+        shifts, left = noise * math.sqrt(most / 2.0) * parts, most * np.maximum(1.0 - parts**2, 1e-9)
+        ends = np.full((2, self.point.size), np.inf)
+        at_once = max(1, _NUMBERS_AT_ONCE // (2 * parts.size * max(known.curvatures.size, 1)))
+        for first in range(0, self.point.size, at_once):
+            places = np.arange(first, min(first + at_once, self.point.size))
+            for row, sign in enumerate((-1.0, 1.0)):
+                grid = np.repeat(places, parts.size)
+                found = sign * known.ends(grid, sign, np.tile(shifts, places.size), np.tile(left, places.size), noise)
+                ends[row, places] = found.reshape(places.size, parts.size).max(axis=1)
+        return np.where(known.hidden, -np.inf, -ends[0]), np.where(known.hidden, np.inf, ends[1])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; of the Hessian the upper triangle, row by row."""
@@ -210,13 +222,13 @@ class _Directions:
     @classmethod
     def of(cls, known: Uncertainty, most: float) -> "_Directions":
         hessian, gradient, noise = known.hessian, known.gradient, known.hessian_noise
-        if known.groups:
-            # Levels that add up to 0 change no prediction. With v the direction of their sum, the true w has vᵀw = 0,
-            # so that κ v vᵀw may be added to both sides of H(w − w₀) + g = 0.
-            sums = np.zeros((known.point.size, len(known.groups)))
-            for place, (first, last) in enumerate(known.groups):
+        if known.redundant:
+            # With v the direction of the levels' sum, the true w has vᵀw = 0, so that κ v vᵀw may be added to
+            # H(w − w₀) + g = 0.
+            sums = np.zeros((known.point.size, len(known.redundant)))
+            for place, (first, last) in enumerate(known.redundant):
                 sums[first:last, place] = 1.0 / math.sqrt(last - first)
-            strength = max(float(np.linalg.norm(hessian, 2)), noise, 1e-300)
+            strength = _HOLD * max(float(np.linalg.norm(hessian, 2)), noise, 1e-300)
             hessian = hessian + strength * (sums @ sums.T)
             gradient = gradient + strength * (sums @ (sums.T @ known.point))
         values, vectors = np.linalg.eigh(hessian)
@@ -227,12 +239,14 @@ class _Directions:
         variances = known.dispersion * curvatures / known.n + known.gradient_noise**2
         slopes = gradient @ loads
         if known.skew and known.constant:
-            # To second order the slope of the constant column is off by skew · c/2 · dᵀHd, whatever the other columns are.
+            # To second order the constant column's slope is off by skew · c/2 · dᵀHd, whatever the other columns are.
             column = 0.5 * known.skew * known.constant * loads[-1]
             plain = slopes
+            # H without what holds levels together, and what noise adds to dᵀHd.
+            inner = loads.T @ known.hessian @ loads / np.outer(curvatures, curvatures)
             for _ in range(_CORRECTIONS):
                 spread = variances + noise**2 / 2.0 * float(np.sum((slopes / curvatures) ** 2))
-                found = float(np.sum((slopes**2 - spread) / curvatures))  # what noise adds to dᵀHd taken off
+                found = float(slopes @ inner @ slopes) - float(np.sum(np.diag(inner) * spread))
                 slopes = plain + column * max(found, 0.0)
             variances = variances + 4.0 * column**2 * float(np.sum((slopes / curvatures) ** 2 * variances))
         n_hidden, reached = int((~seen).sum()), start[seen] - slopes / curvatures
@@ -257,40 +271,33 @@ class _Directions:
         """One Newton step along the directions that stand out; none of the others."""
         return self.base + self.loads @ self.step
 
-    def end(self, sign: float, shift: float, most: float, noise: float) -> Array:
-        """The largest (sign 1) or smallest (−1) value of every coefficient with Σ (λ'd + g)²/D(d) ≤ most.
+    def ends(self, places: NDArray[np.intp], sign: float, shifts: Array, most: Array, noise: float) -> Array:
+        """The largest (sign 1) or smallest (−1) value of a coefficient with Σ (λ'd + g)²/D(d) ≤ most, for every place.
 
         λ' = λ − shift and D = variances + σ²/2 ‖d‖². 1/D is linearised in ‖d‖² where d is; then the set is an
         ellipsoid, whose end is known, and d moves there. What does not come to rest, or has no end, is infinite.
         """
-        n_coefficients, size = self.loads.shape
-        if size == 0:
-            return np.full(n_coefficients, sign * np.inf)
-        curvatures, half = self.curvatures - shift, noise**2 / 2.0
-        d = np.tile(-self.slopes / curvatures, (n_coefficients, 1))
-        bounded, moving = np.ones(n_coefficients, dtype=bool), np.ones(n_coefficients, dtype=bool)
-        for _ in range(_MOST_STEPS):
-            now = d[moving]
-            lengths = np.sum(now**2, axis=1)
+        value = np.full(places.size, sign * np.inf)
+        loads, curvatures, half = self.loads[places], self.curvatures - shifts[:, None], noise**2 / 2.0
+        moving, d = np.arange(places.size), -self.slopes / curvatures
+        for _ in range(_MOST_STEPS if self.curvatures.size else 0):
+            lengths = np.sum(d**2, axis=1)
             weights = 1.0 / (self.variances + half * (lengths + self.hidden_size)[:, None])
-            pull = half * np.sum((weights * (curvatures * now + self.slopes)) ** 2, axis=1)
+            pull = half * np.sum((weights * (curvatures * d + self.slopes)) ** 2, axis=1)
             matrix = weights * curvatures**2 - pull[:, None]
             open_ended = (matrix <= 0.0).any(axis=1)
             matrix = np.where(matrix > 0.0, matrix, np.inf)
             linear = weights * curvatures * self.slopes
-            radius = (
-                np.sum(linear**2 / matrix, axis=1) - np.sum(weights * self.slopes**2, axis=1) - pull * lengths + most
-            )
+            radius = np.sum(linear**2 / matrix - weights * self.slopes**2, axis=1) - pull * lengths + most
             open_ended |= radius < 0.0
-            loads = self.loads[moving] / matrix
-            extent = np.sqrt(np.maximum(radius, 0.0) / np.maximum(np.sum(self.loads[moving] * loads, axis=1), 1e-300))
-            moved = -linear / matrix + sign * extent[:, None] * loads
-            still = np.abs(moved - now).max(axis=1) <= _TOLERANCE * (np.abs(moved).max(axis=1) + 1e-300)
-            d[moving] = moved
-            places = np.flatnonzero(moving)
-            bounded[places[open_ended]] = False
-            moving[places[still | open_ended]] = False
-            if not moving.any():
+            along = loads / matrix
+            extent = np.sqrt(np.maximum(radius, 0.0) / np.maximum(np.sum(loads * along, axis=1), 1e-300))
+            moved = -linear / matrix + sign * extent[:, None] * along
+            still = np.abs(moved - d).max(axis=1) <= _TOLERANCE * (np.abs(moved).max(axis=1) + 1e-300)
+            found = still & ~open_ended
+            value[moving[found]] = self.base[places[moving[found]]] + np.sum(loads[found] * moved[found], axis=1)
+            on = ~(still | open_ended)
+            moving, d, loads, curvatures, most = moving[on], moved[on], loads[on], curvatures[on], most[on]
+            if not moving.size:
                 break
-        value = self.base + np.sum(self.loads * d, axis=1)
-        return np.where(bounded & ~moving, value, sign * np.inf)
+        return value

@@ -100,6 +100,42 @@ def panels(model: Any) -> tuple[list[Panel], Axis]:
     return found, axis
 
 
+@dataclass(frozen=True)
+class IntervalRow:
+    """A coefficient's interval: places of both ends and of the estimate, and the numbers as text."""
+
+    name: str
+    low: float
+    high: float
+    middle: float
+    text: str
+    hidden: bool
+
+
+def interval_rows(model: Any) -> tuple[list[IntervalRow], Axis] | None:
+    """The 95 % intervals, those of the largest estimates if there are many, and their axis; None without any.
+
+    Parameters
+    ----------
+    model : estimator
+        As `model_file.model_from` returns it.
+    """
+    if getattr(model, "uncertainty_", None) is None or not hasattr(model, "coef_"):
+        return None
+    found = model.confidence_intervals(0.95)
+    ends = np.stack([found.lower, found.upper, found.estimate])
+    known = np.isfinite(found.lower) & np.isfinite(found.upper)
+    seen = ends[:, known & (np.array(found.names) != "intercept")]
+    axis = Axis.of(float(seen.min()), float(seen.max())) if seen.size else Axis.of(0.0, 0.0)
+    digits = _digits(float(np.abs(seen).max())) if seen.size else None
+    rows = []
+    for place in sorted(np.argsort(-np.abs(np.where(known, found.estimate, 0.0)), kind="stable")[:MOST_ROWS]):
+        low, high, middle = (float(end) for end in ends[:, place])
+        text = "not known" if not known[place] else f"{signed(low, digits)} … {signed(high, digits)}"
+        rows.append(IntervalRow(found.names[place], low, high, middle, text, not known[place]))
+    return rows, axis
+
+
 def layers_of(model: Any) -> list[tuple[str, str, str]]:
     """Name, shape and root mean square of every array of a network; empty for a linear model."""
     found = []

@@ -19,7 +19,7 @@ from dperm.pictures.bars import noise_reach
 from dperm.printable import one_line
 from dperm.release.assumptions import assumptions
 from dperm.release.model_file import fingerprint_of, model_from, read_content
-from dperm.release.report.coefficients import layers_of, panels
+from dperm.release.report.coefficients import interval_rows, layers_of, panels
 from dperm.release.report.curves import MOST_DRAWINGS, effect_drawings, risk_drawing
 from dperm.release.report.evaluation import scored
 from dperm.release.report.words import one_in, percent_up, plain, schema_rules
@@ -137,6 +137,8 @@ def render_report(
             panels=shown,
             layers=layers_of(model),
             axis=axis,
+            intervals=interval_rows(model),
+            groups=model.uncertainty_ is not None and bool(model.uncertainty_.groups),
             reach=noise_reach(model),
             effects=effect_drawings(model),
             most_effects=MOST_DRAWINGS,
