@@ -22,7 +22,7 @@ class PrivateLinearRegression(LinearRegressor):
         The guarantee. δ should be well below 1/n.
     target_bound : float
         Targets are clipped to [−target_bound, target_bound]: a public number, never measured.
-    penalty, domain, solver, row_norm, entry_bound, fit_intercept, adjacency, noise, accountant
+    penalty, domain, solver, row_norm, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
     n, schema, budget, weight_bound, private_weights, start, warm_start, n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.

@@ -28,7 +28,7 @@ class PrivatePoissonRegression(LinearRegressor):
         The guarantee. δ should be well below 1/n.
     target_bound : float
         Counts are clipped to [0, target_bound]: a public number, never measured. The noise grows with it.
-    penalty, domain, solver, row_norm, entry_bound, fit_intercept, adjacency, noise, accountant
+    penalty, domain, solver, row_norm, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
     n, schema, budget, weight_bound, private_weights, start, warm_start, n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`; the range that a schema declares for the target must begin at 0.

@@ -63,7 +63,7 @@ def intervals_of(model: Any, level: float) -> Intervals:
     return Intervals(names, units[0], error * (units[4] - units[3]), units[1], units[2])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Summary:
     """The coefficients of a fitted model as a table: `print` it, or let a notebook show it.
 
@@ -103,6 +103,10 @@ class Summary:
         import pandas as pd
 
         return pd.DataFrame(self.rows, index=list(self.names), columns=list(self.columns))
+
+    def __repr__(self) -> str:
+        """The table, where a prompt shows it."""
+        return str(self)
 
     def __str__(self) -> str:
         """As statsmodels prints one."""
@@ -165,11 +169,11 @@ def summary_of(model: Any, level: float) -> Summary:
         notes.append(
             "Levels of a category are given relative to their mean in estimate and interval: they add up to 0."
         )
-    hidden = [name for name, error in zip(found.names, found.standard_error, strict=True) if math.isinf(error)]
-    if hidden:
+    n_hidden = int(np.isinf(found.upper).sum())
+    if n_hidden:
         notes.append(
-            f"Noise hides how the loss bends along {len(hidden)} of {len(found.names)} coefficients: nothing can be "
-            "said of them, and their intervals are infinite. More rows, a larger ε or fewer columns would help."
+            f"Noise hides {n_hidden} of {len(found.names)} coefficients: nothing can be said of them, and their "
+            "intervals are infinite. More rows, a larger ε or fewer columns would help."
         )
     return Summary(
         title, _header(model.privacy_, model), ("coef", "estimate", "std err", "z", "P>|z|", low, high), found.names,

@@ -95,7 +95,7 @@ class Uncertainty:
     def estimates(self) -> tuple[Array, Array]:
         """One step from the point to where the loss without its penalty is least, and its standard errors.
 
-        Where noise hides the curvature of a coefficient its standard error is infinite.
+        Where the interval of 95 % is infinite the standard error is infinite too.
         """
         known = _Directions.of(self, chi2.ppf(0.95, 1))
         estimate, step = known.estimate, known.step
@@ -103,7 +103,7 @@ class Uncertainty:
         spread = (known.variances + noise * (step @ step + known.hidden_size)) / known.curvatures**2
         along = noise * (known.loads @ (step / known.curvatures)) ** 2  # of the noise along the step itself
         errors = np.sqrt(known.loads**2 @ spread + along)
-        return estimate, np.where(known.hidden, np.inf, errors)
+        return estimate, np.where(np.isinf(self.intervals(0.95)[1]), np.inf, errors)
 
     def intervals(self, level: float = 0.95) -> tuple[Array, Array]:
         """Both ends of every coefficient's interval: what noise and sampling do not exclude at this level.
@@ -128,7 +128,8 @@ class Uncertainty:
                 grid = np.repeat(places, parts.size)
                 found = sign * known.ends(grid, sign, np.tile(shifts, places.size), np.tile(left, places.size), noise)
                 ends[row, places] = found.reshape(places.size, parts.size).max(axis=1)
-        return np.where(known.hidden, -np.inf, -ends[0]), np.where(known.hidden, np.inf, ends[1])
+        endless = known.hidden | np.isinf(ends).any(axis=0)
+        return np.where(endless, -np.inf, -ends[0]), np.where(endless, np.inf, ends[1])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; of the Hessian the upper triangle, row by row."""
