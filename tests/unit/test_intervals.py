@@ -23,6 +23,7 @@ from dperm import (
     load_model,
     save_model,
 )
+from dperm.cli.main import run_with
 from dperm.release.content import content_of
 from dperm.release.model_file import fingerprint_of, model_from
 from dperm.release.report.page import render_report
@@ -233,7 +234,8 @@ def test_a_file_from_which_intervals_were_taken_does_not_verify(fitted):
     "change",
     [
         {"hessian": [1.0]}, {"gradient": ["1", "2", "3"]}, {"point": [0.0, float("nan"), 0.0]}, {"n": 0}, {"n": 1.5},
-        {"gradient_noise": -1.0}, {"groups": [[1, 0]]}, {"groups": [[0, 9]]}, {"groups": 3}, {"more": 1},
+        {"gradient_noise": -1.0}, {"gradient": [1e300, 0.0, 0.0]}, {"groups": [[1, 0]]}, {"groups": [[0, 9]]},
+        {"groups": 3}, {"more": 1},
     ],
 )  # fmt: skip
 def test_a_file_whose_intervals_make_no_sense_is_no_model(fitted, change):
@@ -325,3 +327,30 @@ def test_the_share_is_of_what_private_ranges_leave():
     assert model.privacy_.certified_epsilon <= 4.0
     assert model.privacy_.private_ranges == ("age",)
     assert all(finding.holds for finding in verify(content_of(model)))
+
+
+# --- The command line ---
+
+
+def test_the_command_line_fits_with_intervals_sums_up_and_verifies(tmp_path, capsys):
+    rng = np.random.default_rng(2)
+    X = unit_rows(rng, 2000, 2)
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": linear_target(rng, X)}).to_csv(tmp_path / "t.csv", index=False)
+    table, model = str(tmp_path / "t.csv"), str(tmp_path / "m.json")
+    fit = ["fit", table, "--target", "y", "--model", "linear", "--epsilon", "4", "--delta", "1e-6", "-o", model]
+    assert run_with([*fit, "--intervals", "0.5"]) == 0
+    assert run_with(["verify", model]) == 0
+    capsys.readouterr()
+    assert run_with(["summary", model, "--level", "0.9"]) == 0
+    shown = capsys.readouterr().out
+    assert "adjacency replace_one" in shown
+    assert "0.95]" in shown
+    for wrong, why in ((["summary", model, "--level", "1"], "level"), (["summary", table], "not a dperm model file")):
+        assert run_with(wrong) == 2
+        assert why in capsys.readouterr().err
+
+
+def test_the_command_line_refuses_intervals_of_a_network(capsys):
+    plan = ["plan", "--n", "1000", "--p", "3", "--epsilon", "1", "--delta", "1e-6", "--model", "mlp-classifier"]
+    assert run_with([*plan, "--intervals", "0.5"]) == 2
+    assert "--intervals is for linear models" in capsys.readouterr().err

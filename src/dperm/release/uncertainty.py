@@ -24,6 +24,8 @@ _TOLERANCE = 1e-6
 _NUMBERS_AT_ONCE = 1_000_000
 # How firmly levels are held to add up to 0, over the largest curvature.
 _HOLD = 100.0
+# No number of a fit is larger; squares of larger ones leave the range of floats.
+_LARGEST = 1e60
 # How often the second-order term is found anew.
 _CORRECTIONS = 5
 # A load on directions that noise hides is taken for noise in an eigenvector up to this quantile.
@@ -114,7 +116,11 @@ class Uncertainty:
         """
         if not 0.0 < finite("level", level) < 1.0:
             raise InvalidParameter(f"level must lie strictly between 0 and 1, got {level!r}.")
-        most, noise = float(chi2.ppf(level, 1)), self.hessian_noise
+        with np.errstate(all="ignore"):  # numbers that leave the range of floats have no end
+            return self._ends(float(chi2.ppf(level, 1)))
+
+    def _ends(self, most: float) -> tuple[Array, Array]:
+        noise = self.hessian_noise
         known = _Directions.of(self, most)
         # The Hessian's noise times d is N(0, σ²/2 (‖d‖² I + d dᵀ)). The part along d is that of a number θ ~ N(0, σ²/2)
         # by which all curvatures are off; Q is the least over θ of what is left, plus 2θ²/σ².
@@ -150,11 +156,7 @@ class Uncertainty:
         if set(content) != {part.name for part in fields(cls)}:
             raise ValueError("uncertainty")
         arrays = {name: _numbers(content[name]) for name in ("point", "gradient", "hessian")}
-        if (arrays["point"].size, arrays["gradient"].size, arrays["hessian"].size) != (
-            size,
-            size,
-            size * (size + 1) // 2,
-        ):
+        if [array.size for array in arrays.values()] != [size, size, size * (size + 1) // 2]:
             raise ValueError("uncertainty")
         upper = np.zeros((size, size))
         upper[np.triu_indices(size)] = arrays["hessian"]
@@ -186,8 +188,11 @@ def _groups(values: Any, size: int) -> tuple[tuple[int, int], ...]:
 
 
 def _numbers(values: Any) -> Array:
-    """A list of plain finite numbers as an array."""
-    return np.array([finite("a number", value) for value in list(values)], dtype=np.float64)
+    """A list of plain numbers, none so large that it is none of a fit, as an array."""
+    found = np.array([finite("a number", value) for value in list(values)], dtype=np.float64)
+    if (np.abs(found) > _LARGEST).any():
+        raise ValueError("a number")
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,34 +227,15 @@ class _Directions:
 
     @classmethod
     def of(cls, known: Uncertainty, most: float) -> "_Directions":
-        hessian, gradient, noise = known.hessian, known.gradient, known.hessian_noise
-        if known.redundant:
-            # With v the direction of the levels' sum, the true w has vᵀw = 0, so that κ v vᵀw may be added to
-            # H(w − w₀) + g = 0.
-            sums = np.zeros((known.point.size, len(known.redundant)))
-            for place, (first, last) in enumerate(known.redundant):
-                sums[first:last, place] = 1.0 / math.sqrt(last - first)
-            strength = _HOLD * max(float(np.linalg.norm(hessian, 2)), noise, 1e-300)
-            hessian = hessian + strength * (sums @ sums.T)
-            gradient = gradient + strength * (sums @ (sums.T @ known.point))
+        (hessian, gradient), noise = _held_together(known), known.hessian_noise
         values, vectors = np.linalg.eigh(hessian)
         # An eigenvalue within √χ² standard deviations of 0 could be 0: along it the joint set has no end.
         seen = values > max(noise * math.sqrt(most) * (1.0 + 1e-6), 1e-12 * max(float(values[-1]), 1e-300))
-        loads, curvatures = vectors[:, seen], values[seen]
-        start = known.point @ vectors
-        variances = known.dispersion * curvatures / known.n + known.gradient_noise**2
+        loads, curvatures, start = vectors[:, seen], values[seen], known.point @ vectors
         slopes = gradient @ loads
+        variances = known.dispersion * curvatures / known.n + known.gradient_noise**2
         if known.skew and known.constant:
-            # To second order the constant column's slope is off by skew · c/2 · dᵀHd, whatever the other columns are.
-            column = 0.5 * known.skew * known.constant * loads[-1]
-            plain = slopes
-            # H without what holds levels together, and what noise adds to dᵀHd.
-            inner = loads.T @ known.hessian @ loads / np.outer(curvatures, curvatures)
-            for _ in range(_CORRECTIONS):
-                spread = variances + noise**2 / 2.0 * float(np.sum((slopes / curvatures) ** 2))
-                found = float(slopes @ inner @ slopes) - float(np.sum(np.diag(inner) * spread))
-                slopes = plain + column * max(found, 0.0)
-            variances = variances + 4.0 * column**2 * float(np.sum((slopes / curvatures) ** 2 * variances))
+            slopes, variances = _second_order(known, loads, curvatures, slopes, variances)
         n_hidden, reached = int((~seen).sum()), start[seen] - slopes / curvatures
         size, hidden = 0.0, np.zeros(values.size, dtype=bool)
         if n_hidden:
@@ -302,3 +288,34 @@ class _Directions:
             if not moving.size:
                 break
         return value
+
+
+def _held_together(known: Uncertainty) -> tuple[Array, Array]:
+    """The Hessian and the gradient, with levels of categories held to add up to 0.
+
+    With v the direction of the levels' sum the true w has vᵀw = 0, so that κ v vᵀw may be added to H(w − w₀) + g.
+    """
+    if not known.redundant:
+        return known.hessian, known.gradient
+    sums = np.zeros((known.point.size, len(known.redundant)))
+    for place, (first, last) in enumerate(known.redundant):
+        sums[first:last, place] = 1.0 / math.sqrt(last - first)
+    strength = _HOLD * max(float(np.linalg.norm(known.hessian, 2)), known.hessian_noise, 1e-300)
+    return known.hessian + strength * (sums @ sums.T), known.gradient + strength * (sums @ (sums.T @ known.point))
+
+
+def _second_order(
+    known: Uncertainty, loads: Array, curvatures: Array, slopes: Array, variances: Array
+) -> tuple[Array, Array]:
+    """Slopes and their variances with what the loss bends along the constant column: skew · c/2 · dᵀHd.
+
+    It is the same whatever the other columns are. What noise adds to dᵀHd is taken off.
+    """
+    column = 0.5 * known.skew * known.constant * loads[-1]
+    inner = loads.T @ known.hessian @ loads / np.outer(curvatures, curvatures)
+    bent = slopes
+    for _ in range(_CORRECTIONS):
+        spread = variances + known.hessian_noise**2 / 2.0 * float(np.sum((bent / curvatures) ** 2))
+        found = float(bent @ inner @ bent) - float(np.sum(np.diag(inner) * spread))
+        bent = slopes + column * max(found, 0.0)
+    return bent, variances + 4.0 * column**2 * float(np.sum((bent / curvatures) ** 2 * variances))
