@@ -293,6 +293,7 @@ def test_a_share_that_is_none_is_refused(share):
         (PrivateLinearSVC(1.0, 1e-6, classes=(0, 1), intervals=True), "two classes"),
         (PrivateHuberRegression(1.0, 1e-6, intervals=True), "two classes"),
         (PrivateLogisticRegression(1.0, 1e-6, classes=(0, 1), class_weight={0: 2.0}, intervals=True), "class weights"),
+        (PrivateLogisticRegression(1.0, 1e-6, classes=(0, 1), class_weight={0: 0.5}, intervals=True), "class weights"),
         (PrivateLogisticRegression(1.0, 0.0, classes=(0, 1), intervals=True), "delta = 0"),
         (PrivateLinearRegression(1.0, 1e-6, noise="paper", intervals=True), "certified noise"),
         (PrivateLinearRegression(1.0, 1e-6, accountant="advanced-composition", intervals=True), "certified noise"),

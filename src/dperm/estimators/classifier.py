@@ -169,6 +169,8 @@ class LinearClassifier(Classifier, PrivateGLM):
         """The loss for this many classes."""
 
     def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:
+        if self.intervals and weights is not None:  # scores then vary by another law than curvatures say
+            raise InvalidParameter("there are no intervals with class weights: leave one of them out.")
         return self._problem_with(self._loss(n_classes), class_bound=max(weights) if weights else 1.0)
 
     def decision_function(self, X: Any) -> Array:

@@ -26,7 +26,7 @@ DEFAULT_SHARE = 0.5
 # How that is divided: a Hessian and a gradient at the coefficients, and a gradient at the point that they lead to, are
 # there to come near; the intervals rest on a Hessian and a gradient at the last point.
 _SHARES = (0.12, 0.06, 0.12, 0.3, 0.4)
-# Twice what the target adds to ‖z‖², over what the row does: κ is best near here for slopes of about t/R.
+# What the target adds to ‖z‖², over what the row does, κ²t²/R²: noise hurts least near here if ‖w‖ is about t/R.
 _TARGET_SHARE = 0.5
 # A matrix of so many rows still goes into a model file.
 _MOST_COEFFICIENTS = 1000
