@@ -305,6 +305,15 @@ def test_what_has_no_intervals_is_refused_in_one_sentence(model, why):
     assert str(caught.value).count(".") == 1
 
 
+def test_weights_of_rows_are_refused_with_intervals_before_anything_is_read():
+    model = PrivateLinearRegression(1.0, 1e-6, intervals=True)
+    with pytest.raises(InvalidParameter, match="no intervals with weights of rows"):
+        model.fit(np.zeros((1000, 3)), np.zeros(1000), sample_weight=np.ones(1000))
+    with pytest.raises(InvalidParameter, match="no intervals with weights"):
+        model.set_params(weight_bound=2.0).plan(1000, 3)
+    assert not hasattr(model, "privacy_")
+
+
 def test_more_coefficients_than_a_file_can_hold_are_refused():
     with pytest.raises(InvalidParameter, match="at most 1000 coefficients"):
         PrivateLinearRegression(1.0, 1e-6, intervals=True).plan(10_000, 1000)

@@ -228,6 +228,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
                 raise InvalidParameter("rows in files or on a cluster are read by a schema: give the model one.")
             X = source_of(X, y)  # nothing is opened yet
         check_given(self, X, sample_weight)
+        if sample_weight is not None and options.intervals:  # scores then vary by another law than curvatures say
+            raise InvalidParameter("there are no intervals with weights of rows: leave one of them out.")
         plan = plan or self._plan_by_shape(options, X)
         if plan is not None:
             plan.check_budget(self.budget)  # refused before a label is read

@@ -52,7 +52,7 @@ def check_problem(problem: Problem, guarantee: Guarantee | None) -> None:
             f"not with the loss {problem.loss.name}: leave intervals out."
         )
     if problem.weight_bound != 1.0:
-        raise InvalidParameter("there are no intervals with class weights: leave one of them out.")
+        raise InvalidParameter("there are no intervals with weights of classes or rows: leave one of them out.")
     if guarantee is not None and guarantee.delta == 0.0:
         raise InvalidParameter("intervals rest on Gaussian noise, which delta = 0 does not allow: leave intervals out.")
 
