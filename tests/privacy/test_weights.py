@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from contracts.mechanisms import FIXED, MECHANISMS, name, question
@@ -158,8 +160,15 @@ def test_weights_that_are_no_numbers_ignore_their_rows_and_raise_for_their_type_
 
     np.testing.assert_array_equal(fit(["secret", 1.0, None, 1.0]).w, fit([0.0, 1.0, np.nan, 1.0]).w)
     np.testing.assert_array_equal(fit([10**400, 1, 1, 1]).w, fit([0.0, 1, 1, 1]).w)
+    masked = np.ma.array(["secret", 1.0, 1.0, 1.0], mask=[False, False, True, False], dtype=object)
+    np.testing.assert_array_equal(fit(masked).w, fit([0.0, 1.0, 0.0, 1.0]).w)
+    np.testing.assert_array_equal(fit([[1.0, 2.0], 1.0, [1.0], 1.0]).w, fit([0.0, 1.0, 0.0, 1.0]).w)
+    np.testing.assert_array_equal(fit(pl.Series([1.0, None, 1.0, 1.0])).w, fit([1.0, 0.0, 1.0, 1.0]).w)
+    np.testing.assert_array_equal(fit(pa.chunked_array([[1.0, None], [1.0, 1.0]])).w, fit([1.0, 0.0, 1.0, 1.0]).w)
     with pytest.raises(InvalidParameter, match="real numbers"):
         fit(np.ones(4, dtype=complex))
+    with pytest.raises(InvalidParameter, match="one number per row"):
+        fit([[1.0], [1.0], [1.0], [1.0]])
 
 
 # --- Fits ---

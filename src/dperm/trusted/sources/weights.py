@@ -23,10 +23,8 @@ def weight_numbers(weights: Any, n_rows: int) -> Array | None:
     if weights is None:
         return None
     given = weights if hasattr(weights, "dtype") else one_by_one(weights)
-    try:
-        values = np.ma.filled(given.astype(np.float64), np.nan) if np.ma.isMaskedArray(given) else np.asarray(given)
-    except ValueError:  # lists of different lengths
-        values = np.empty(())
+    # A masked entry is no number; as objects, entries are read one by one, and none of them can raise.
+    values = np.ma.filled(given.astype(object), np.nan) if np.ma.isMaskedArray(given) else np.asarray(given)
     if values.shape != (n_rows,):
         raise InvalidParameter(f"weights must be one number per row: {n_rows} rows, weights of shape {values.shape}.")
     if values.dtype.kind in "cMmV":
