@@ -4,6 +4,7 @@ import math
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -221,8 +222,16 @@ def a_pipeline(**parameters):
 def test_a_pipeline_keeps_nothing_that_noise_did_not_pass(monkeypatch):
     monkeypatch.setattr(Noise, "release", lambda self, answer, sensitivity: np.linspace(0.5, 0.6, answer.size))
     rng = np.random.default_rng(0)
-    left = [pickle.dumps(a_pipeline().fit(made_up_rows(seed), rng.integers(0, 2, N))) for seed in (0, 3)]
+    left = []
+    for seed in (0, 3):
+        frame = pd.DataFrame(made_up_rows(seed), columns=["a", "b", "c"])
+        if seed:
+            frame.iloc[5], frame.iloc[6, 1] = np.nan, np.inf
+        pipe = a_pipeline().set_output(transform="pandas")
+        pipe[-1].row_warnings = False
+        left.append(pickle.dumps(pipe.fit(frame, rng.integers(0, 2, N))))
     assert left[0] == left[1]
+    assert pickle.loads(left[0])[-1].feature_names_in_.tolist() == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -265,10 +274,10 @@ def test_no_value_makes_a_pipeline_fail_and_a_row_that_a_public_step_cannot_take
     pipe[-1].row_warnings = False
     pipe.fit(X, np.arange(60) % 2)
     assert np.isfinite(pipe[-1].coef_).all()
-    after = through(FunctionTransformer(picky), X, 3)
+    after = through(FunctionTransformer(picky), X, X[:4])
     assert after.shape == (60, 3)
     np.testing.assert_array_equal(after[:7], picky(X[:7]))
-    assert np.isnan(through(Normalizer(), after, 3)[7]).all() or row[0] == 1e308
+    assert np.isnan(through(Normalizer(), after, X[:4])[7]).all() or row[0] == 1e308
 
 
 def test_a_function_that_looks_across_the_table_is_refused_before_a_row_is_read():

@@ -253,8 +253,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
                 step.run(X, plan.steps[name], random_state=seed, caveats=(_ONE_STEP,))
                 X = step.transform(X)
             elif step is not None and not isinstance(step, str):
-                width = tried(name, step, made_up(X)).shape[1]
-                X = through(step, X, width)
+                X = through(step, X, tried(name, step, made_up(X)))
         final = self.steps[-1][1]
         options = plan.final.options.guarantee
         if options is None:

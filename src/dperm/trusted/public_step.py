@@ -13,7 +13,7 @@ from dperm.trusted.block import as_table
 Array = NDArray[np.float64]
 
 
-def through(step: Any, X: Any, width: int) -> Any:
+def through(step: Any, X: Any, like: Any) -> Any:
     """The rows after a public step. No value makes it fail: a row that it cannot take comes out as missing.
 
     Parameters
@@ -22,19 +22,28 @@ def through(step: Any, X: Any, width: int) -> Any:
         Fitted on made-up rows; it treats every row by itself.
     X : table, or sequence of texts
         Rows.
-    width : int
-        How many columns come out.
+    like : table
+        The made-up rows after the step: what comes out has their form, names and width, whatever the values are.
     """
-    tags = get_tags(step)
+    tags, width = get_tags(step), like.shape[1]
     numbers_only = tags.input_tags.two_d_array and not (tags.no_validation or tags.input_tags.allow_nan)
     with np.errstate(all="ignore"):  # what numpy says of a value is a fact about the rows
         table = _numbers(X) if numbers_only else None
         if table is None:
-            return _transformed(step, X, width)
-        missing = np.logical_not(np.isfinite(table)).any(axis=1)
-        table[missing] = 0.0
-        out = _transformed(step, table if not hasattr(X, "columns") else type(X)(table, columns=X.columns), width)
-        return out if not missing.any() else np.where(np.atleast_1d(missing)[:, None], np.nan, dense(out))
+            return _in_form(_transformed(step, X, width), like)
+        missing = ~np.isfinite(table).all(axis=1, keepdims=True)
+        filled = np.where(missing, 0.0, table)
+        named = filled if not hasattr(X, "columns") else type(X)(filled, columns=X.columns)
+        return _in_form(np.where(missing, np.nan, dense(_transformed(step, named, width))), like)
+
+
+def _in_form(out: Any, like: Any) -> Any:
+    """Sparse, named or neither, as the made-up rows are: what values there are must not decide it."""
+    if sparse.issparse(like):
+        return out if sparse.issparse(out) else sparse.csr_matrix(out)
+    if hasattr(like, "columns"):
+        return out if hasattr(out, "columns") else type(like)(dense(out), columns=like.columns)
+    return dense(out)
 
 
 def _numbers(X: Any) -> Array | None:
