@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
     RandomForestClassifier,
     StackingClassifier,
+    StackingRegressor,
     VotingClassifier,
     VotingRegressor,
 )
@@ -172,13 +173,15 @@ class Unknown(BaseEstimator):
         (lambda b: GridSearchCV(model(b), GRID), ["scores on validation rows", "the choice that is made by them"]),
         (lambda b: CalibratedClassifierCV(model(b)), ["the calibration map", CLASS_LIST]),
         (lambda b: VotingClassifier([("a", model(b)), ("b", model(b))]), [CLASS_LIST]),
-        (lambda b: StackingClassifier([("a", model(b))]), ["the final estimator", CLASS_LIST]),
+        (lambda b: StackingClassifier([("a", model(b))]), [CLASS_LIST, "what scikit-learn's default"]),
         (lambda b: OneVsRestClassifier(model(b)), [CLASS_LIST]),
         (lambda b: BaggingClassifier(model(b)), [SEEDS, CLASS_LIST, "rows that are drawn several times"]),
         (lambda b: BaggingRegressor(regression(b), bootstrap=False, oob_score=True), [SEEDS, "the out-of-bag score"]),
         (lambda b: make_pipeline(StandardScaler(), model(b)), ["what it learns from the rows"]),
         (lambda b: make_union(Normalizer(), StandardScaler()), ["what it learns from the rows"]),
         (lambda b: make_column_transformer((StandardScaler(), [0])), ["what it learns from the rows"]),
+        (lambda b: TransformedTargetRegressor(), ["what scikit-learn's default"]),
+        (lambda b: TransformedTargetRegressor(regression(b), transformer=StandardScaler()), ["what it learns"]),
         (lambda b: Unknown(model(b)), ["what it learns from the rows"]),
         (lambda b: RandomForestClassifier(), ["what it learns from the rows"]),
         (lambda b: PrivateLogisticRegression(), [CLASS_LIST]),
@@ -205,6 +208,8 @@ def test_what_is_covered_is_private(budget):
         one_guarantee(),
         VotingRegressor([("a", regression(budget)), ("b", regression(budget))]),
         MultiOutputClassifier(model(budget)),
+        TransformedTargetRegressor(regression(), func=np.log1p, inverse_func=np.expm1),
+        StackingRegressor([("a", regression(budget))], final_estimator=regression(budget)),
         make_pipeline(PrivateStandardScaler(bounds=(-2, 2), budget=budget), model(budget)),
     ):
         check = check_pipeline(estimator)

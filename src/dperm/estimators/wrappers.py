@@ -11,6 +11,8 @@ from dperm.estimators.steps import is_nothing, is_public, name_in_sklearn
 
 CLASS_LIST = "the list of classes, read from y"
 _ROW_COUNTS = "how many rows each class has"
+# Parts of wrappers that stand for an estimator of scikit-learn's own where none is named.
+_HAVE_DEFAULTS = ("estimator", "final_estimator", "regressor")
 
 
 class Child(NamedTuple):
@@ -81,8 +83,11 @@ def walk(estimator: Any, name: str = "", fits: int | None = 1) -> Iterator[Step]
         yield Step(name, estimator, "looks", fits, ("what it learns from the rows",))
     for child in wrapped.children:
         times = None if fits is None or child.times is None else fits * child.times
-        if times != 0:
-            yield from walk(child.estimator, f"{name}__{child.name}" if name else child.name, times)
+        place = f"{name}__{child.name}" if name else child.name
+        if child.estimator is None and child.name in _HAVE_DEFAULTS:
+            yield Step(place, None, "looks", times, ("what scikit-learn's default for it learns: name a private one",))
+        elif times != 0:
+            yield from walk(child.estimator, place, times)
 
 
 def own_gaps(estimator: Any) -> tuple[str, ...]:
@@ -144,12 +149,9 @@ def _bagging(wrapper: Any) -> Wrapped:
 
 
 def _stacking(wrapper: Any) -> Wrapped:
-    folds, gaps = folds_of(None if wrapper.cv == "prefit" else wrapper.cv), ()
-    times = 0 if isinstance(wrapper.cv, str) else None if folds is None else folds + 1
-    final = Child("final_estimator", wrapper.final_estimator, 1)
-    if wrapper.final_estimator is None:
-        final, gaps = Child("final_estimator", "drop", 1), ("the final estimator, scikit-learn's own: name one",)  # type: ignore[assignment]
-    return Wrapped((*_named(wrapper.estimators, times), final), gaps)
+    folds = -1 if isinstance(wrapper.cv, str) else folds_of(wrapper.cv)  # "prefit": none, and not on all rows either
+    members = _named(wrapper.estimators, None if folds is None else folds + 1)
+    return Wrapped((*members, Child("final_estimator", wrapper.final_estimator, 1)))
 
 
 def _with_classes(wrap: Callable[[Any], Wrapped], *more: str) -> Callable[[Any], Wrapped]:

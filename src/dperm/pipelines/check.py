@@ -103,7 +103,8 @@ class PipelineCheck:
 def _line(step: Step) -> tuple[str, ...]:
     epsilon = f"{step.estimator.epsilon:g}" if isinstance(step.estimator, Charged) else ""
     fits = "?" if step.fits is None else str(step.fits)
-    return (step.name or "-", type(step.estimator).__name__, _WORDS[step.kind], fits, epsilon)
+    kind = "(default)" if step.estimator is None else type(step.estimator).__name__
+    return (step.name or "-", kind, _WORDS[step.kind], fits, epsilon)
 
 
 def check_pipeline(pipe: Any) -> PipelineCheck:
