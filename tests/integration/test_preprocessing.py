@@ -163,6 +163,20 @@ def test_a_fit_is_reserved_before_a_row_is_read_and_settled_once(transformer, tm
     assert budget.account().spent <= 2.5
 
 
+@pytest.mark.parametrize("transformer", TRANSFORMERS[:3], ids=lambda one: type(one).__name__)
+def test_columns_without_bounds_are_passed_on_and_cost_nothing(transformer):
+    X = rows(n=2000)
+    X[3, 1] = np.nan
+    some = clone(transformer).set_params(bounds=[BOUNDS[0], None, BOUNDS[2]], random_state=0).fit(X)
+    alone = clone(transformer).set_params(bounds=[BOUNDS[0], BOUNDS[2]], random_state=0).fit(X[:, [0, 2]])
+    out = some.transform(X)
+    np.testing.assert_array_equal(out[:, 1], X[:, 1])
+    np.testing.assert_array_equal(out[:, [0, 2]], alone.transform(X[:, [0, 2]]))
+    np.testing.assert_array_equal(some.inverse_transform(out)[:, 1], X[:, 1])
+    assert some.event_ == alone.event_
+    assert "2 columns" in str(some.privacy_)
+
+
 def test_a_column_without_spread_is_not_blown_up():
     X = np.full((N, 1), 40.0)
     scaler = PrivateStandardScaler(1.0, 1e-6, bounds=(0.0, 100.0), clip=None).fit(X)
@@ -194,6 +208,9 @@ def test_a_range_that_is_too_wide_costs_little_where_histograms_are_fine_towards
         (PrivateQuantileTransformer(), "bounds must be declared"),
         (PrivatePCA(), "row_norm must be declared"),
         (PrivateStandardScaler(bounds=[(0, 1)]), "one per column"),
+        (PrivateStandardScaler(bounds=[None, None, None]), "one pair"),
+        (PrivateStandardScaler(bounds=(None, 1)), "one pair"),
+        (PrivateStandardScaler(bounds=5), "one pair"),
         (PrivateStandardScaler(bounds=(1, 1)), "low < high"),
         (PrivateStandardScaler(bounds=(0, np.nan)), "finite"),
         (PrivateStandardScaler(bounds=("a", "b")), "plain number"),

@@ -220,6 +220,10 @@ def test_public_steps_work_on_frames_and_texts():
     assert pipe.score(frame, y) > 0.9
     frame.loc[3, ["age", "job"]] = [np.nan, None]
     assert pipe.fit(frame, y)[-1].coef_.shape == (1, 4)
+    mixed = make_column_transformer(("passthrough", ["age", "income"]), public.transformers[1][1:])
+    scaler = PrivateStandardScaler(bounds=[*BOUNDS, None, None])
+    both = make_private_pipeline(mixed, scaler, model(), epsilon=1.0, delta=1e-6).fit(frame, y)
+    assert both.score(frame.drop(index=3), np.delete(y, 3)) > 0.9
     texts = ["good day" if label else "bad night" for label in y]
     words = make_private_pipeline(HashingVectorizer(n_features=32), model(), epsilon=1.0, delta=1e-6).fit(texts, y)
     assert words.score(texts, y) > 0.9

@@ -206,16 +206,43 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
 
 
 class Bounds(NamedTuple):
-    """The declared range of every column.
+    """The declared ranges of columns.
 
     Attributes
     ----------
     low, high : array
-        One number per column.
+        One number per declared column.
+    columns : array of int
+        Which they are; the others are passed on as they are.
+    n_features : int
+        How many columns there are in all.
     """
 
     low: Array
     high: Array
+    columns: NDArray[np.intp]
+    n_features: int
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """The low and the high ends."""
+        return self.low, self.high
+
+    def of(self, X: NDArray[Any]) -> NDArray[Any]:
+        """The declared columns of a table."""
+        return X if len(self.columns) == self.n_features else X[:, self.columns]
+
+    def filled(self, values: Array, otherwise: float) -> Array:
+        """Numbers of the declared columns, along the last axis, with another for all that are passed on."""
+        table = np.full((*values.shape[:-1], self.n_features), otherwise)
+        table[..., self.columns] = values
+        return table
+
+    def with_changed(self, X: NDArray[Any], changed: Array) -> Array:
+        """A table with what became of its declared columns, and the others as they are."""
+        table = np.array(X, dtype=np.float64)
+        table[:, self.columns] = changed
+        return table
 
 
 def check_bounds(bounds: Any, n_features: int) -> Bounds:
@@ -224,7 +251,7 @@ def check_bounds(bounds: Any, n_features: int) -> Bounds:
     Parameters
     ----------
     bounds : pair, or sequence of pairs
-        One (low, high) for all columns, or one for each.
+        One (low, high) for all columns, or one for each, None for a column that is passed on as it is.
     n_features : int
         Columns.
     """
@@ -234,15 +261,19 @@ def check_bounds(bounds: Any, n_features: int) -> Bounds:
             "largest value of your rows are facts about them."
         )
     try:
-        shape = np.shape(bounds)
-    except ValueError:  # lists of different lengths
-        shape = ()
-    if shape not in ((2,), (n_features, 2)):
+        pairs = list(bounds)
+        shape = np.shape([pair for pair in pairs if pair is not None])
+    except (TypeError, ValueError):  # no list, or one of lists of different lengths
+        pairs, shape = [], ()
+    if shape == (2,) == (len(pairs),):
+        pairs = [pairs] * n_features
+    elif not (len(shape) == 2 and shape[1] == 2 and len(pairs) == n_features):
         raise InvalidParameter(
-            f"bounds must be one pair (low, high), or {n_features} of them, one per column; got a shape of {shape}."
+            f"bounds must be one pair (low, high), or {n_features} of them, one per column, with None for a column "
+            "that is to be passed on as it is."
         )
-    pairs = [bounds] * n_features if len(shape) == 1 else bounds
-    for pair in pairs:
+    declared = [(place, pair) for place, pair in enumerate(pairs) if pair is not None]
+    for _, pair in declared:
         low, high = (finite("a bound", float(end) if isinstance(end, np.number) else end) for end in pair)
         if not (low < high and max(abs(low), abs(high)) <= _LARGEST):
             raise InvalidParameter(f"bounds must be pairs with low < high, of numbers up to 1e100; got {pair!r}.")
@@ -250,5 +281,6 @@ def check_bounds(bounds: Any, n_features: int) -> Bounds:
             raise InvalidParameter(
                 f"the bounds {pair!r} are too near to each other beside their size; shift the column."
             )
-    table = np.asarray(pairs, dtype=np.float64)
-    return Bounds(table[:, 0].copy(), table[:, 1].copy())
+    table = np.array([pair for _, pair in declared], dtype=np.float64)
+    places = np.array([place for place, _ in declared], dtype=np.intp)
+    return Bounds(table[:, 0].copy(), table[:, 1].copy(), places, n_features)

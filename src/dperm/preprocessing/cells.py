@@ -12,7 +12,7 @@ from dperm.schema.binning import cell_edges
 
 def column_cells(bounds: Bounds) -> tuple[Array, ...]:
     """The inner edges of the cells of every column: public."""
-    return tuple(cell_edges((low, high)) for low, high in zip(*bounds, strict=True))
+    return tuple(cell_edges((low, high)) for low, high in zip(*bounds.ends, strict=True))
 
 
 def counts_of(table: PublicTable, bounds: Bounds, distribution: str) -> CellCounts:
@@ -24,6 +24,6 @@ def counts_of(table: PublicTable, bounds: Bounds, distribution: str) -> CellCoun
 def by_column(counts: Array, bounds: Bounds) -> Iterator[tuple[Array, Array]]:
     """The ends of the cells of every column, and its noisy counts."""
     done = 0
-    for low, high, inner in zip(*bounds, column_cells(bounds), strict=True):
+    for low, high, inner in zip(*bounds.ends, column_cells(bounds), strict=True):
         yield np.concatenate([[low], inner, [high]]), counts[done : done + inner.size + 1]
         done += inner.size + 1

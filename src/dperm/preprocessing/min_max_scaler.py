@@ -33,6 +33,7 @@ class PrivateMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: ig
     epsilon, delta : float
         The guarantee. δ = 0 takes Laplace noise.
     bounds : (low, high), or one such pair per column
+        None instead of a pair passes a column on as it is, at no cost: encoded categories, for instance.
         The public range of the values: required. Values beyond are clipped. Cells are finer towards its ends and
         towards 0, so a range that is far too wide does little harm.
     feature_range : (low, high)
@@ -94,18 +95,20 @@ class PrivateMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: ig
         return low, high
 
     def _parts(self, X: Any) -> Sequence[Parts]:
-        edges = column_cells(check_bounds(self.bounds, X.shape[1]))
-        return [lambda: cells_of(X, edges)]
+        bounds = check_bounds(self.bounds, X.shape[1])
+        edges = column_cells(bounds)
+        return [lambda: cells_of(bounds.of(X), edges)]
 
     def _learn(self, sums: ReleasedSums, n: int) -> None:
         bounds = check_bounds(self.bounds, self.n_features_in_)
         surely = _SURELY["Laplace" if sums.statement.delta == 0.0 else "Gaussian"] * sums.deviations[0]
         found = [occupied(counts, ends, surely) for ends, counts in by_column(sums.answers[0], bounds)]
-        self.data_min_, self.data_max_ = (np.array(side) for side in zip(*found, strict=True))
-        self.data_range_ = self.data_max_ - self.data_min_
+        smallest, largest = (np.array(side) for side in zip(*found, strict=True))
         low, high = self._range()
-        self.scale_ = (high - low) / self.data_range_
-        self.min_ = low - self.data_min_ * self.scale_
+        scale = (high - low) / (largest - smallest)
+        self.data_min_, self.data_max_ = (bounds.filled(ends, np.nan) for ends in (smallest, largest))
+        self.data_range_ = self.data_max_ - self.data_min_
+        self.scale_, self.min_ = bounds.filled(scale, 1.0), bounds.filled(low - smallest * scale, 0.0)
 
     def transform(self, X: Any) -> Array:
         """Bring rows into the range.
@@ -115,8 +118,12 @@ class PrivateMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: ig
         X : array or data frame of shape (rows, columns)
             Missing values stay missing.
         """
-        table = np.clip(self.read(X, fitting=False), self.data_min_, self.data_max_)
-        return np.asarray(np.clip(table * self.scale_ + self.min_, *self._range()))
+        table = self.read(X, fitting=False)
+        bounds = check_bounds(self.bounds, self.n_features_in_)
+        ends, maps = (self.data_min_, self.data_max_), (self.scale_, self.min_)
+        low, high, scale, shift = (bounds.of(numbers[None]) for numbers in (*ends, *maps))
+        inside = np.clip(bounds.of(table), low, high) * scale + shift
+        return bounds.with_changed(table, np.clip(inside, *self._range()))
 
     def inverse_transform(self, X: Any) -> Array:
         """Undo the shift and the scale; what was clipped stays clipped.

@@ -12,7 +12,7 @@ from sklearn.isotonic import isotonic_regression
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.setting import PublicTable
 from dperm.planning.sums import Parts, ReleasedSums, Sum
-from dperm.preprocessing.base import Array, PrivateTransformer, check_bounds
+from dperm.preprocessing.base import Array, Bounds, PrivateTransformer, check_bounds
 from dperm.preprocessing.cells import by_column, column_cells, counts_of
 from dperm.preprocessing.standard_scaler import read_plain
 from dperm.trusted.column_parts import cells_of
@@ -35,6 +35,7 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, PrivateTransformer):  # t
     epsilon, delta : float
         The guarantee. δ = 0 takes Laplace noise.
     bounds : (low, high), or one such pair per column
+        None instead of a pair passes a column on as it is, at no cost: encoded categories, for instance.
         The public range of the values: required. Values beyond are clipped. Cells are finer towards its ends and
         towards 0, so a range that is far too wide does little harm.
     n_quantiles : int
@@ -89,8 +90,9 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, PrivateTransformer):  # t
         return [counts_of(table, check_bounds(self.bounds, n_features), distribution)]
 
     def _parts(self, X: Any) -> Sequence[Parts]:
-        edges = column_cells(check_bounds(self.bounds, X.shape[1]))
-        return [lambda: cells_of(X, edges)]
+        bounds = check_bounds(self.bounds, X.shape[1])
+        edges = column_cells(bounds)
+        return [lambda: cells_of(bounds.of(X), edges)]
 
     def _learn(self, sums: ReleasedSums, n: int) -> None:
         bounds = check_bounds(self.bounds, self.n_features_in_)
@@ -99,7 +101,7 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, PrivateTransformer):  # t
             np.interp(self.references_, distribution_of(counts), ends)
             for ends, counts in by_column(sums.answers[0], bounds)
         ]
-        self.quantiles_ = np.column_stack(columns)
+        self.quantiles_ = bounds.filled(np.column_stack(columns), np.nan)
 
     def transform(self, X: Any) -> Array:
         """The share of rows below every value, or the normal value of that share.
@@ -110,16 +112,21 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, PrivateTransformer):  # t
             Missing values stay missing.
         """
         table, ranks = self.read(X, fitting=False), self.references_
+        bounds = check_bounds(self.bounds, self.n_features_in_)
         # Where quantiles coincide the middle of their shares, as in scikit-learn.
         shares = np.column_stack(
             [
                 0.5 * (np.interp(column, at, ranks) - np.interp(-column, -at[::-1], -ranks[::-1]))
-                for column, at in zip(table.T.astype(np.float64), self.quantiles_.T, strict=True)
+                for column, at in zip(*self._columns(bounds, table), strict=True)
             ]
         )
         if self.output_distribution == "normal":
-            return np.asarray(norm.ppf(np.clip(shares, _SMALLEST, 1.0 - _SMALLEST)))
-        return shares
+            shares = norm.ppf(np.clip(shares, _SMALLEST, 1.0 - _SMALLEST))
+        return bounds.with_changed(table, shares)
+
+    def _columns(self, bounds: Bounds, table: Array) -> tuple[Array, Array]:
+        """The declared columns of a table, and their quantiles."""
+        return bounds.of(table).T.astype(np.float64), bounds.of(self.quantiles_).T
 
     def inverse_transform(self, X: Any) -> Array:
         """The values that have these shares of rows below them.
@@ -130,9 +137,14 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, PrivateTransformer):  # t
             As `transform` returned it.
         """
         table = read_plain(self, X)
-        shares = norm.cdf(table) if self.output_distribution == "normal" else table
-        columns = zip(shares.T, self.quantiles_.T, strict=True)
-        return np.column_stack([np.interp(column, self.references_, at) for column, at in columns])
+        bounds = check_bounds(self.bounds, self.n_features_in_)
+        shares, quantiles = self._columns(bounds, table)
+        if self.output_distribution == "normal":
+            shares = norm.cdf(shares)
+        columns = zip(shares, quantiles, strict=True)
+        return bounds.with_changed(
+            table, np.column_stack([np.interp(column, self.references_, at) for column, at in columns])
+        )
 
 
 def distribution_of(counts: Array) -> Array:

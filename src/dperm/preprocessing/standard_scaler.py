@@ -31,6 +31,7 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: 
     epsilon, delta : float
         The guarantee. δ = 0 takes Laplace noise.
     bounds : (low, high), or one such pair per column
+        None instead of a pair passes a column on as it is, at no cost: encoded categories, for instance.
         The public range of the values: required. Values beyond are clipped, here and in `transform`. The noise is a
         share of the range, so a range ten times too wide costs ten times the noise.
     clip : float or None
@@ -79,28 +80,29 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: 
     released = ("mean_", "var_")
 
     def _sums(self, table: PublicTable, n_features: int, distribution: str) -> Sequence[Sum]:
-        check_bounds(self.bounds, n_features)
+        n_columns = len(check_bounds(self.bounds, n_features).columns)
         if self.clip is not None:
             positive("clip", self.clip)
         # |u| + 1 − u² is at most 5/4, and u² + (1 − u²)² at most 1.
-        bound = 1.25 * n_features if distribution == "Laplace" else math.sqrt(n_features)
-        what = f"mean and second moment of {n_features} columns"
-        return [BoundedSum(table, what, 2 * n_features, bound, distribution=distribution)]
+        bound = 1.25 * n_columns if distribution == "Laplace" else math.sqrt(n_columns)
+        what = f"mean and second moment of {n_columns} columns"
+        return [BoundedSum(table, what, 2 * n_columns, bound, distribution=distribution)]
 
     def _parts(self, X: Any) -> Sequence[Parts]:
         bounds = check_bounds(self.bounds, X.shape[1])
-        return [lambda: moments_of(X, *bounds)]
+        return [lambda: moments_of(bounds.of(X), *bounds.ends)]
 
     def _learn(self, sums: ReleasedSums, n: int) -> None:
-        low, high = check_bounds(self.bounds, self.n_features_in_)
+        bounds = check_bounds(self.bounds, self.n_features_in_)
+        low, high = bounds.ends
         first, second = np.split(sums.answers[0] / n, 2)
         half, noise = high / 2.0 - low / 2.0, sums.deviations[0] / n
         mean = np.clip(first, -1.0, 1.0)
         variance = np.clip(second + 1.0, 0.0, 1.0) - mean**2
         # The variance of second − mean² by the noise, which is public.
         floor = _NOISE_FLOOR * noise * np.sqrt(1.0 + 4.0 * mean**2)
-        self.mean_ = low / 2.0 + high / 2.0 + half * mean
-        self.var_ = half**2 * np.clip(variance, np.minimum(floor, 1.0), 1.0)
+        self.mean_ = bounds.filled(low / 2.0 + high / 2.0 + half * mean, 0.0)
+        self.var_ = bounds.filled(half**2 * np.clip(variance, np.minimum(floor, 1.0), 1.0), 1.0)
         self.scale_ = np.sqrt(self.var_)
 
     def transform(self, X: Any) -> Array:
@@ -113,8 +115,10 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: 
         """
         table = self.read(X, fitting=False)
         bounds = check_bounds(self.bounds, self.n_features_in_)
-        scaled = (np.clip(table, *bounds) - self.mean_) / self.scale_
-        return np.asarray(scaled if self.clip is None else np.clip(scaled, -self.clip, self.clip))
+        scaled = (np.clip(bounds.of(table), *bounds.ends) - bounds.of(self.mean_[None])) / bounds.of(self.scale_[None])
+        if self.clip is not None:
+            scaled = np.clip(scaled, -self.clip, self.clip)
+        return bounds.with_changed(table, scaled)
 
     def inverse_transform(self, X: Any) -> Array:
         """Undo the shift and the scale; what was clipped stays clipped.
