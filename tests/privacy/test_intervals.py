@@ -134,6 +134,15 @@ def test_the_events_of_all_noises_compose_to_exactly_the_plans_event(loss):
     assert all(item.fixed for item in inner.afterwards)
 
 
+def test_a_solver_that_costs_something_whatever_its_noise_is_planned_beside_intervals():
+    model = PrivateLogisticRegression(
+        2.0, 1e-6, classes=(0, 1), adjacency="add_remove", n=20_000, intervals=0.4, fit_intercept=False,
+        solver="chaudhuri-objective",
+    )  # fmt: skip
+    plan = model.plan(20_000, 4)
+    assert epsilon_of(plan.event, 1e-6, Adjacency.ADD_REMOVE) <= 2.0
+
+
 def test_a_fit_without_intervals_plans_nothing_afterwards():
     plain = FitOptions(PROBLEMS[0], guarantee=GUARANTEE).plan(20_000, 5)
     assert plain.calibrated.plan.afterwards == ()

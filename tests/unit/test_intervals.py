@@ -177,6 +177,17 @@ def test_counts_with_a_schema_have_their_intercept_on_the_scale_of_counts():
     assert (found.upper - found.lower < 1.0).all()
 
 
+def test_a_number_that_is_left_to_auto_has_one_slope():
+    frame, _ = people()
+    schema = Schema({"age": Number((20, 60))}, Amount("income", (0, 60)), n=len(frame))
+    names = {}
+    for intervals in (False, True):
+        plan = PrivateLinearRegression(8.0, 1e-6, schema=schema, intervals=intervals).plan()
+        names[intervals] = plan.schema.feature_names
+    assert len(names[False]) > 1
+    assert list(names[True]) == ["age"]
+
+
 def test_without_an_intercept_the_first_category_keeps_its_level():
     frame, columns = people()
     schema = Schema(columns, Amount("income", (0, 60)), n=len(frame))

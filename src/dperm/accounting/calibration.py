@@ -257,4 +257,7 @@ def _central_limit_guess(plan: Calibratable[object], guarantee: Guarantee) -> fl
                 total += count * leaf.precision(plan.adjacency)
         return 0.5 * math.log(total) - log_target
 
-    return math.exp(brentq(excess, math.log(1e-2), math.log(1e9)))
+    least, most = math.log(1e-2), math.log(1e9)
+    if excess(most) >= 0.0:  # a part of it costs the same whatever the noise, and for a Gaussian that would be too much
+        return 1.0 / math.exp(log_target)
+    return math.exp(brentq(excess, least, most))

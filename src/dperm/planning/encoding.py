@@ -21,7 +21,9 @@ _LEAST_PRECISION = 20.0
 _BIN_OVER_NOISE = 4.0
 
 
-def decide(schema: Schema, n: int, guarantee: Guarantee, adjacency: Adjacency, *, edges: bool = True) -> Schema:
+def decide(
+    schema: Schema, n: int, guarantee: Guarantee, adjacency: Adjacency, *, edges: bool = True, slopes: bool = False
+) -> Schema:
     """The schema with every number's encoding decided.
 
     Parameters
@@ -36,8 +38,11 @@ def decide(schema: Schema, n: int, guarantee: Guarantee, adjacency: Adjacency, *
         Of the fit.
     edges : bool
         Whether the fit may find where bins are cut.
+    slopes : bool
+        Whether a number that is left to "auto" is to have one slope, which has an interval; neighbouring knots are hard
+        to tell apart.
     """
-    n_bins = bins_for(schema, n, guarantee, adjacency)
+    n_bins = None if slopes else bins_for(schema, n, guarantee, adjacency)
     asked = sum(column.encode != "linear" for column in schema.numbers.values())
     few = max(n_bins or 0, _FEWEST_BINS)
     well_known = edges and n / few >= _BIN_OVER_NOISE * count_deviation(max(asked, 1), adjacency, guarantee)

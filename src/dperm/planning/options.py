@@ -228,7 +228,10 @@ class FitOptions:
 
     def _decided(self, schema: Schema, n: int) -> Schema:
         """The schema with every number's encoding decided."""
-        decided = decide(schema, n, self._promised, Adjacency.parse(self.adjacency), edges=self._composes)
+        decided = decide(
+            schema, n, self._promised, Adjacency.parse(self.adjacency),
+            edges=self._composes, slopes=bool(check_share(self.intervals)),
+        )  # fmt: skip
         if decided.private_edges and not self._composes:
             raise InvalidParameter("private bins go with certified noise and the accountant 'pld'.")
         return decided
