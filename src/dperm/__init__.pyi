@@ -29,6 +29,7 @@ from .estimators.logistic_regression import PrivateLogisticRegression
 from .estimators.mlp import PrivateMLPClassifier, PrivateMLPRegressor
 from .estimators.own_function import PrivateClassifier, PrivateRegressor
 from .estimators.poisson_regression import PrivatePoissonRegression
+from .estimators.search import PrivateSearchCV
 from .evaluation.result import PrivateEvaluation
 from .evaluation.score import private_score
 from .pipelines.check import check_pipeline
@@ -183,6 +184,7 @@ __all__ = [
     "PrivatePoissonRegression",
     "PrivateQuantileTransformer",
     "PrivateRegressor",
+    "PrivateSearchCV",
     "PrivateStandardScaler",
     "Problem",
     "PublishedAdaSSP",

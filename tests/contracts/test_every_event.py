@@ -21,8 +21,10 @@ from dperm.accounting.events import (
     Gaussian,
     NotPrivate,
     ObjectivePerturbation,
+    OneOf,
     PoissonSampledGaussian,
     Pure,
+    RandomTrials,
     Repeated,
     SingleEvent,
     SoftmaxPerturbation,
@@ -53,6 +55,10 @@ EVENTS = [
     ObjectivePerturbation(20.0, 0.02, True, 1e-5, True, 0.6),
     SoftmaxPerturbation(2.0, 0.3, 3, 0.01),
     SoftmaxPerturbation(20.0, 0.02, 50, 1e-5),
+    OneOf((Gaussian(5.0), BoundedRange(0.5), ObjectivePerturbation(6.0, 0.1, True, 0.005))),
+    OneOf((Pure(0.3), Composed((Pure(0.1), BoundedRange(0.1))))),
+    RandomTrials(OneOf((Gaussian(30.0), ObjectivePerturbation(20.0, 0.02, True, 1e-5, True, 0.6))), 1.0 / 64.0),
+    RandomTrials(Pure(0.1), 0.02),
 ]
 every_event = pytest.mark.parametrize("event", EVENTS, ids=repr)
 every_private_event = pytest.mark.parametrize(
@@ -235,7 +241,7 @@ def test_other_accountants_agree_about_it_and_never_say_less(event, adjacency, c
         assert not accountant.supports(theirs)
         orders, tight = 1.0 + np.geomspace(1e-3, 1e6, 2000), isinstance(event, ZCDP)
         accountant = rdp.RdpAccountant(orders, relation(adjacency))
-    if isinstance(event, ObjectivePerturbation | SoftmaxPerturbation):
+    if isinstance(event, ObjectivePerturbation | SoftmaxPerturbation | OneOf | RandomTrials):
         with pytest.raises(UnsupportedEventError):
             accountant.compose(theirs)
         return

@@ -16,8 +16,10 @@ from dperm.accounting.events import (
     Gaussian,
     NotPrivate,
     ObjectivePerturbation,
+    OneOf,
     PoissonSampledGaussian,
     Pure,
+    RandomTrials,
     Repeated,
     SoftmaxPerturbation,
     event_to_list,
@@ -56,6 +58,12 @@ EVENTS = [
     Composed((Repeated(ZCDP(0.0005), 20), ObjectivePerturbation(8.0, 0.1, True, 0.005))),
     Composed((ZCDP(0.01), Gaussian(8.0))),
     Composed((Gaussian(3.0), Repeated(PoissonSampledGaussian(1e-7, 0.01), 3))),
+    OneOf((Gaussian(3.0), BoundedRange(0.5))),
+    Composed((OneOf((Repeated(Gaussian(40.0), 4), BoundedRange(0.1))), Gaussian(8.0))),
+    Composed((OneOf((Composed((Pure(0.05), Gaussian(20.0))), BoundedRange(0.1))), Gaussian(8.0))),
+    RandomTrials(OneOf((Gaussian(30.0), ObjectivePerturbation(40.0, 0.02, True, 1e-4))), 1.0 / 64.0),
+    Composed((RandomTrials(Gaussian(60.0), 1.0 / 64.0), ObjectivePerturbation(8.0, 0.1, True, 0.005, True, 0.8))),
+    RandomTrials(Pure(0.1), 0.02),
 ]
 
 

@@ -93,9 +93,19 @@ class MixtureCurve(Curve):
     adjacency: Adjacency
 
     @property
+    def reaches_zero(self) -> bool:  # type: ignore[override]
+        """Whether all of it is pure."""
+        return all(leaf.pure_epsilon is not None for leaf, _ in self.event.leaves())
+
+    @property
     def tolerance(self) -> float:
         """Samples need a coarser grid."""
         return 2e-3 if any(leaf.is_sampled for leaf, _ in self.event.leaves()) else 2e-5
+
+    @property
+    def floor(self) -> float:
+        """What rounding may have taken off the masses on the grid, and a little that was cut off."""
+        return 2.0 * mass_rounding(_total(atoms_of(self.event, self.adjacency)))
 
     def delta(self, epsilon: float) -> float:
         """δ at this ε."""
@@ -119,7 +129,8 @@ class MixtureCurve(Curve):
         """ε at this δ."""
         closed = self._without_grid()
         if delta == 0.0:
-            return math.inf if closed is None else closed.epsilon(delta)
+            together = self._pure_and_rest()[0] if self.reaches_zero else math.inf
+            return together if closed is None else min(together, closed.epsilon(delta))
         drawn = self._drawn_bare
         if drawn:
             left = (delta - drawn) / (1.0 - drawn) * (1.0 - 1e-12) if drawn < 1.0 else 0.0

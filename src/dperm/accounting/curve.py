@@ -41,6 +41,11 @@ class Curve(ABC):
         """The share of ε that a search for the least noise may leave unused; None where ε is known to rounding."""
         return None
 
+    @property
+    def floor(self) -> float:
+        """What rounding leaves of δ however large ε is."""
+        return 0.0
+
     @abstractmethod
     def delta(self, epsilon: float) -> float:
         """δ at this ε, at most 1."""
@@ -138,6 +143,36 @@ class SmallerOf(Curve):
     def delta(self, epsilon: float) -> float:
         """δ at this ε."""
         return min(self.first.delta(epsilon), self.second.delta(epsilon))
+
+
+@dataclass(frozen=True)
+class LargestOf(Curve):
+    """The largest of some bounds: whichever of some mechanisms it is."""
+
+    curves: tuple[Curve, ...]
+
+    @property
+    def reaches_zero(self) -> bool:  # type: ignore[override]
+        """Whether all of them do."""
+        return all(curve.reaches_zero for curve in self.curves)
+
+    @property
+    def tolerance(self) -> float | None:
+        """The largest."""
+        return max((curve.tolerance for curve in self.curves if curve.tolerance is not None), default=None)
+
+    @property
+    def floor(self) -> float:
+        """The largest."""
+        return max(curve.floor for curve in self.curves)
+
+    def delta(self, epsilon: float) -> float:
+        """δ at this ε."""
+        return max(curve.delta(epsilon) for curve in self.curves)
+
+    def deltas(self, epsilons: Array) -> Array:
+        """δ at many ε."""
+        return np.asarray(np.max([curve.deltas(epsilons) for curve in self.curves], axis=0))
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

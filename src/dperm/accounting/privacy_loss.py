@@ -82,10 +82,11 @@ def discretised(curve: Curve, scale: float, width: float) -> LossDistribution:
 
 
 def _reach(curve: Curve, scale: float) -> float:
-    """An ε from which on δ is faint."""
+    """An ε from which on δ is faint, or no larger than what rounding leaves of it."""
+    least = max(_FAINT, curve.floor)
     while math.isfinite(32.0 * scale):
         tried = scale * np.linspace(1.0, 32.0, 32)
-        faint = curve.deltas(tried) <= _FAINT
+        faint = curve.deltas(tried) <= least
         if faint.any():
             return float(tried[faint.argmax()])
         scale *= 32.0

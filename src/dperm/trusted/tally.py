@@ -11,6 +11,7 @@ from dperm.errors import InvalidParameter, PlanExceeded
 from dperm.mechanisms.base import Mechanism
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.cell_counts import CellCounts
+from dperm.mechanisms.held_out import HeldOutChoice
 from dperm.mechanisms.plan import Planned
 from dperm.mechanisms.setting import MOST_ROWS, summation_block
 from dperm.mechanisms.sums_plan import CalibratedSums
@@ -64,12 +65,27 @@ class Tally:
             What rows add, one row of an array for each: vectors of a `BoundedSum`; of `CellCounts` the place of the
             row's cell in every histogram, −1 for none. It may be computed while it is read.
         """
+        exact = self._exact(item, parts)
+        return Noise(item, self._calibrated, self._randomness).release(exact, item.query.sensitivity)
+
+    def choose(self, item: Planned, parts: Iterable[NDArray[Any]]) -> int:
+        """The place of the smallest of the sums after noise, and nothing else.
+
+        Parameters
+        ----------
+        item, parts
+            As of `release`, for a `HeldOutChoice`.
+        """
+        exact = self._exact(item, parts)
+        return Noise(item, self._calibrated, self._randomness).choose(-exact, item.query.sensitivity)
+
+    def _exact(self, item: Planned, parts: Iterable[NDArray[Any]]) -> Array:
+        """The sum over all rows, counted before it is computed."""
         if self._left[item] < 1:
             raise PlanExceeded("the plan does not contain this sum, or it was released already.")
         self._left[item] -= 1
-        exact_of, query = _EXACT[type(item.query)], item.query
-        exact = add_up(exact_of(query, block) for part in parts for block in _blocks(part))
-        return Noise(item, self._calibrated, self._randomness).release(exact, query.sensitivity)
+        exact_of = _EXACT[type(item.query)]
+        return add_up(exact_of(item.query, block) for part in parts for block in _blocks(part))
 
 
 def _blocks(part: NDArray[Any]) -> Iterable[NDArray[Any]]:
@@ -94,14 +110,24 @@ def counted(query: CellCounts, cells: NDArray[Any]) -> Array:
 
 @adds(BoundedSum)
 def added(query: BoundedSum, vectors: NDArray[Any]) -> Array:
-    """The sum of clipped vectors, in blocks, so that no entry goes through more additions than the padding counts."""
-    if vectors.shape[1] != query.size:
-        raise InvalidParameter(f"a row adds {query.size} numbers here, got {vectors.shape[1]}.")
+    """The sum of vectors that are clipped to their bound."""
+    return _in_blocks(query.size, vectors, lambda block: clipped(query, block))
+
+
+@adds(HeldOutChoice)
+def added_losses(query: HeldOutChoice, losses: NDArray[Any]) -> Array:
+    """The sum of every candidate's losses, each clipped to [0, 1]; one that is no number counts as 1."""
+    return _in_blocks(query.size, losses, lambda block: np.nan_to_num(np.clip(block, 0.0, 1.0), nan=1.0))
+
+
+def _in_blocks(size: int, vectors: NDArray[Any], bounded: Callable[[NDArray[Any]], Array]) -> Array:
+    """The sum of bounded vectors, in blocks, so that no entry goes through more additions than the padding counts."""
+    if vectors.shape[1] != size:
+        raise InvalidParameter(f"a row adds {size} numbers here, got {vectors.shape[1]}.")
     at_once = summation_block(max(len(vectors), 1))
-    sums = [clipped(query, vectors[first : first + at_once]).sum(axis=0) for first in range(0, len(vectors), at_once)]
-    total = np.zeros(query.size)
-    for block in sums:
-        total += block
+    total = np.zeros(size)
+    for first in range(0, len(vectors), at_once):
+        total += bounded(vectors[first : first + at_once]).sum(axis=0)
     return total
 
 

@@ -7,8 +7,10 @@ from dperm.accounting.events.concentrated import ZCDP
 from dperm.accounting.events.gaussian import Gaussian
 from dperm.accounting.events.not_private import NotPrivate
 from dperm.accounting.events.objective_perturbation import ObjectivePerturbation
+from dperm.accounting.events.one_of import OneOf
 from dperm.accounting.events.plain_data import event_from_list, event_to_list
 from dperm.accounting.events.pure import Pure
+from dperm.accounting.events.random_trials import RandomTrials
 from dperm.accounting.events.sampled import PoissonSampledGaussian
 from dperm.accounting.events.softmax_perturbation import SoftmaxPerturbation
 
@@ -20,8 +22,10 @@ __all__ = [
     "Gaussian",
     "NotPrivate",
     "ObjectivePerturbation",
+    "OneOf",
     "PoissonSampledGaussian",
     "Pure",
+    "RandomTrials",
     "Repeated",
     "SingleEvent",
     "SoftmaxPerturbation",

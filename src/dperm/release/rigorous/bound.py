@@ -1,5 +1,6 @@
 """ε of a list of accounting events, as a model file holds them: plain data in, an upper bound out."""
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from typing import Any
 from flint import arb
 
 from dperm.release.rigorous.balls import NO_BOUND, Bound, least_epsilon, precision_for, working
+from dperm.release.rigorous.choice import GaussianCurve, GridCurve, KnownCurve, OneOfPair, PureCurve, TrialsPair
 from dperm.release.rigorous.concentrated import ConcentratedPair, concentrated_delta
 from dperm.release.rigorous.convolution import Parts, cells_needed, composed_bound, shape_of
 from dperm.release.rigorous.gaussian import GaussianPair, composed_mu, gaussian_delta
@@ -48,13 +50,9 @@ def rigorous_bound(events: list[dict[str, Any]], delta: float, adjacency: str, p
     promised : float
         The ε that is promised.
     """
-    leaves: Counter[Leaf] = Counter()
-    for event in events:
-        numbers = {name: value for name, value in event.items() if name not in ("mechanism", "count")}
-        leaves[event["mechanism"], tuple(sorted(numbers.items()))] += event["count"]
-    with working(precision_for(delta) + max(0, math.ceil(math.log2(sum(leaves.values()))))):
+    with working(precision_for(delta) + max(0, math.ceil(math.log2(sum(event["count"] for event in events))))):
         best = NO_BOUND
-        for bound in _bounds(_Events(leaves, adjacency == "replace_one"), delta, promised):
+        for bound in _bounds(_Events(events, adjacency == "replace_one", delta), delta, promised):
             if bound.epsilon < best.epsilon:
                 best = bound
             if best.epsilon <= promised:
@@ -62,19 +60,31 @@ def rigorous_bound(events: list[dict[str, Any]], delta: float, adjacency: str, p
     return best
 
 
-class _Events:
-    """The events by kind, as they are needed for one adjacency."""
+def _counted(events: list[dict[str, Any]]) -> Counter[Leaf]:
+    leaves: Counter[Leaf] = Counter()
+    for event in events:
+        numbers = {name: value for name, value in event.items() if name not in ("mechanism", "count")}
+        # Events within events are told apart by their text.
+        plain = {name: json.dumps(value) if isinstance(value, list) else value for name, value in numbers.items()}
+        leaves[event["mechanism"], tuple(sorted(plain.items()))] += event["count"]
+    return leaves
 
-    def __init__(self, leaves: Counter[Leaf], replace_one: bool) -> None:
+
+class _Events:
+    """The events by kind, as they are needed for one adjacency, and about this δ."""
+
+    def __init__(self, events: list[dict[str, Any]], replace_one: bool, delta: float) -> None:
         self.moved = 2 if replace_one else 1
+        self.delta = delta
         self.gaussians: list[tuple[float, int]] = []
         self.sampled: list[tuple[float, float, int]] = []
         self.pure: list[tuple[float, int]] = []
         self.rhos: list[tuple[float, int]] = []
         self.ranges: list[tuple[float, int]] = []
-        self.objectives: list[tuple[ObjectivePair | SoftmaxPair, int]] = []
+        # Of each of which the curve is known: minimisers, choices.
+        self.curves: list[tuple[ObjectivePair | SoftmaxPair | OneOfPair | TrialsPair, int]] = []
         self.not_private = False
-        for (kind, pairs), count in leaves.items():
+        for (kind, pairs), count in _counted(events).items():
             numbers = dict(pairs)
             if kind == "gaussian" or (kind == "sampled gaussian" and numbers["sampling_probability"] == 1.0):
                 self.gaussians.append((numbers["noise_multiplier"], count))
@@ -87,17 +97,55 @@ class _Events:
             elif kind == "bounded range":
                 self.ranges.append((numbers["epsilon"], count))
             elif kind == "objective perturbation":
-                self.objectives.append((ObjectivePair(**numbers, replace_one=replace_one), count))
+                self.curves.append((ObjectivePair(**numbers, replace_one=replace_one), count))
             elif kind == "softmax perturbation":
-                self.objectives.append((SoftmaxPair(**numbers, replace_one=replace_one), count))
+                self.curves.append((SoftmaxPair(**numbers, replace_one=replace_one), count))
+            elif kind == "one of":
+                each = [_Events(events, replace_one, delta) for events in json.loads(numbers["alternatives"])]
+                self.not_private |= any(one.not_private for one in each)
+                known = [total for one in each if (total := one.pure_total) is not None]
+                pure = max(known, key=lambda ball: float(ball.upper())) if len(known) == len(each) else None
+                self.curves.append((OneOfPair(tuple(one.curve() for one in each), pure), count))
+            elif kind == "random trials":
+                trial = _Events(json.loads(numbers["trial"]), replace_one, numbers["stop"] * delta)
+                self.not_private |= trial.not_private
+                self.curves.append((TrialsPair(trial.curve(), numbers["stop"], trial.pure_total), count))
             else:
                 self.not_private = True
 
     @property
     def kinds(self) -> list[str]:
         """Which kinds there are."""
-        names = ("gaussians", "sampled", "pure", "rhos", "ranges", "objectives")
+        names = ("gaussians", "sampled", "pure", "rhos", "ranges", "curves")
         return [name for name in names if getattr(self, name)]
+
+    @property
+    def pure_total(self) -> arb | None:
+        """Σ of the pure ε, None if there is something without one; a range holds 0, so no loss is beyond its length."""
+        chosen = [
+            count * pair.pure
+            for pair, count in self.curves
+            if isinstance(pair, OneOfPair | TrialsPair) and pair.pure is not None
+        ]
+        if self.gaussians or self.sampled or self.rhos or self.not_private or len(chosen) < len(self.curves):
+            return None
+        return sum((count * arb(epsilon) for epsilon, count in self.pure + self.ranges), sum(chosen, arb(0)))
+
+    def curve(self) -> KnownCurve:
+        """δ of all of it at every ε, in closed form or else on a grid."""
+        kinds = self.kinds
+        if kinds == ["gaussians"]:
+            return GaussianCurve(self.mu)
+        if kinds == ["curves"] and [count for _, count in self.curves] == [1]:
+            return self.curves[0][0]
+        pure = self.pure_total
+        if pure is not None and (kinds == ["pure"] or self.delta == 0.0):
+            return PureCurve(pure)
+        if kinds == ["ranges"]:
+            blocks = self.selections()
+            if isinstance(blocks[0][0], SelectionPair) and [times for _, times in blocks] == [1]:
+                return blocks[0][0]
+        return GridCurve(self.directions(), self.delta)
 
     @property
     def mu(self) -> arb:
@@ -107,7 +155,7 @@ class _Events:
     @property
     def rho(self) -> arb | None:
         """Σρ, None if there is something without a ρ."""
-        if self.sampled or self.objectives:
+        if self.sampled or self.curves:
             return None
         total = sum((count * arb(rho) for rho, count in self.rhos), arb(0))
         total += sum((count * arb(epsilon) ** 2 / 2 for epsilon, count in self.pure), arb(0))
@@ -130,7 +178,7 @@ class _Events:
         both: Parts = [(PurePair(epsilon), count) for epsilon, count in self.pure]
         both += [(ConcentratedPair(arb(rho)), count) for rho, count in self.rhos]
         both += self.selections()
-        both += self.objectives
+        both += self.curves
         if self.gaussians:
             both.append((GaussianPair(self.mu), 1))
         if not self.sampled:
@@ -146,9 +194,9 @@ def _bounds(events: _Events, delta: float, promised: float) -> Iterator[Bound]:
     kinds = events.kinds
     if events.not_private:
         return
-    if kinds and set(kinds) <= {"pure", "ranges"}:
-        largest = events.pure + events.ranges  # a range holds 0, so no loss is beyond its length
-        yield _pure_bound(sum((count * arb(epsilon) for epsilon, count in largest), arb(0)), delta)
+    pure = events.pure_total if kinds else None
+    if pure is not None:
+        yield _pure_bound(pure, delta)
         if kinds == ["pure"] and sum(count for _, count in events.pure) == 1:
             return
     if delta == 0.0:
@@ -157,8 +205,8 @@ def _bounds(events: _Events, delta: float, promised: float) -> Iterator[Bound]:
         mu = events.mu
         yield least_epsilon(lambda epsilon: gaussian_delta(mu, arb(epsilon)), delta)
         return
-    if kinds == ["objectives"] and [count for _, count in events.objectives] == [1]:
-        pair = events.objectives[0][0]
+    if kinds == ["curves"] and [count for _, count in events.curves] == [1]:
+        pair = events.curves[0][0]
         yield least_epsilon(lambda epsilon: pair.delta(arb(epsilon)), delta)
         return
     if kinds == ["ranges"]:

@@ -1,6 +1,7 @@
 """Many mechanisms together: their losses on one grid, added up by a Fourier transform of balls."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,6 +105,12 @@ def composed_bound(parts: Parts, shape: Shape, delta: float, cells: int) -> Boun
     cells : int
         A power of two.
     """
+    found = least_epsilon(composed_delta(parts, shape, cells), delta)
+    return Bound(found.epsilon, found.radius, cells)
+
+
+def composed_delta(parts: Parts, shape: Shape, cells: int) -> Callable[[float], arb]:
+    """δ of all together at an ε ≥ 0, on a grid of so many cells, rounded up; parameters as of `composed_bound`."""
     margin = 0.01 * (shape.high - shape.low)
     width = 1.04 * (shape.high - shape.low) / cells
     first = math.floor((shape.low - margin) / width)
@@ -127,7 +134,7 @@ def composed_bound(parts: Parts, shape: Shape, delta: float, cells: int) -> Boun
     mirrored = [value.conjugate() for value in transform[-2:0:-1]]
     sums = [value.real for value in acb.dft(transform + mirrored, inverse=True)]
     ordered = [sums[cell % cells] for cell in range(first, first + cells)]
-    return _epsilon_of(ordered, first, size, lost, delta)
+    return _delta_of(ordered, first, size, lost)
 
 
 def _dot_share(cells: int) -> float:
@@ -158,8 +165,8 @@ def _moment(masses: dict[int, arb], exponent: arb) -> arb:
     return sum((mass * (exponent * cell).exp() for cell, mass in masses.items()), arb(0))
 
 
-def _epsilon_of(masses: list[arb], first: int, width: arb, lost: arb, delta: float) -> Bound:
-    """Where Σ mass (1 − e^{ε − loss})₊ + lost comes down to δ."""
+def _delta_of(masses: list[arb], first: int, width: arb, lost: arb) -> Callable[[float], arb]:
+    """Σ mass (1 − e^{ε − loss})₊ + lost, at every ε."""
     start = max(0, -first)
     above, against = arb(0), arb(0)
     sums = []
@@ -181,5 +188,4 @@ def _epsilon_of(masses: list[arb], first: int, width: arb, lost: arb, delta: flo
         total, inverse = sums[place - begin]
         return total - arb(epsilon).exp() * inverse + lost
 
-    found = least_epsilon(delta_at, delta)
-    return Bound(found.epsilon, found.radius, len(masses))
+    return delta_at

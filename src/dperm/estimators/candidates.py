@@ -1,0 +1,245 @@
+"""The candidates of a search: models that differ in anything but the promise, and what each of them loses on a row."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+
+from dperm.accounting.guarantee import Guarantee
+from dperm.errors import DpermError, InvalidParameter
+from dperm.estimators.base import Array, PrivateEstimator
+from dperm.estimators.classifier import Classifier
+from dperm.estimators.regressor import Regressor, range_of
+from dperm.planning.fit_plan import FitPlan
+from dperm.planning.search import SearchPlan
+from dperm.release.parameters import parameters_to_dict
+from dperm.schema import Schema, schema_to_dict
+from dperm.trusted.apart import (
+    log_losses,
+    squared_errors,
+    squared_errors_of_classes,
+    true_numbers,
+    true_places,
+    wrong,
+)
+from dperm.validation import one_of
+
+# What a row can cost, and how the statement says it.
+SCORES = {"accuracy": "wrong classes", "log_loss": "log loss (clipped)", "squared_error": "squared error"}
+
+# More take hours, and mean that a grid was not meant.
+_MOST_CANDIDATES = 10_000
+
+# What belongs to the search and not to one of its candidates.
+_OF_THE_SEARCH = ("epsilon", "delta", "n", "budget", "random_state", "noise", "accountant", "adjacency")
+
+
+class Candidates:
+    """Checked candidates, by place.
+
+    Parameters
+    ----------
+    models : sequence of estimators
+        What may win. None of them is changed.
+    params : sequence of dict
+        What distinguishes each, for messages and `best_params_`.
+    adjacency : str
+        That of the search.
+    scoring : str
+        "auto" or one of `SCORES`.
+    """
+
+    def __init__(
+        self, models: Sequence[PrivateEstimator], params: Sequence[dict[str, Any]], adjacency: str, scoring: str
+    ) -> None:
+        self.models, self.params, self.adjacency = list(models), list(params), adjacency
+        for place, model in enumerate(self.models):
+            _check_alone(model, adjacency, self.name(place))
+        first = self.models[0]
+        if {isinstance(model, Classifier) for model in self.models} != {isinstance(first, Classifier)}:
+            raise InvalidParameter("all candidates must be classifiers, or none.")
+        if len({model.schema is None for model in self.models}) > 1:
+            raise InvalidParameter("all candidates must have a schema, or none.")
+        targets = {_target(model) for model in self.models}
+        if len(targets) > 1:
+            raise InvalidParameter("all candidates must predict the same target, with the same classes or range.")
+        self.score = self._score(scoring)
+
+    def _score(self, scoring: str) -> str:
+        kinds = tuple(SCORES) if self.classify else ("squared_error",)
+        able = all(hasattr(model, "predict_proba") for model in self.models)
+        if scoring == "auto":
+            return "squared_error" if able or not self.classify else "accuracy"
+        if one_of("scoring", scoring, ("auto", *kinds)) != "accuracy" and self.classify and not able:
+            raise InvalidParameter(f"{scoring!r} needs probabilities, which a candidate has not: use 'accuracy'.")
+        return scoring
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.models)
+
+    def name(self, place: int) -> str:
+        """A candidate in words."""
+        told = ", ".join(f"{key}={value!r}" for key, value in self.params[place].items())
+        return f"candidate {place} ({told or type(self.models[place]).__name__})"
+
+    @property
+    def classify(self) -> bool:
+        """Whether classes are predicted."""
+        return isinstance(self.models[0], Classifier)
+
+    @property
+    def schema(self) -> Schema | None:
+        """That of the first: others may encode otherwise."""
+        return self.models[0].schema
+
+    def declared_n(self, n: int | None) -> int | None:
+        """The public number of rows, where one was declared; two that differ raise."""
+        found = {n, *(None if model.schema is None else model.schema.n for model in self.models)} - {None}
+        if len(found) > 1:
+            raise InvalidParameter(f"n is declared as {' and as '.join(map(str, sorted(found)))}: leave one out.")  # type: ignore[type-var]
+        return next(iter(found), None)
+
+    def with_classes(self, y: Any) -> None:
+        """Truth values declare their classes by their type; other classes must be declared."""
+        for model in self.models:
+            if isinstance(model, Classifier) and model._declared is None:
+                if getattr(getattr(y, "dtype", None), "kind", None) != "b":
+                    raise InvalidParameter(
+                        "a search needs declared classes (classes=[...] or a schema): the parts of a table need not "
+                        "hold all of them."
+                    )
+                model.classes = [False, True]
+
+    def built(self, place: int, guarantee: Guarantee, n: int | None, random_state: Any = None) -> PrivateEstimator:
+        """A fresh model for one fit."""
+        model: PrivateEstimator = clone(self.models[place])
+        model.set_params(
+            epsilon=guarantee.epsilon, delta=guarantee.delta, adjacency=self.adjacency, n=n, random_state=random_state
+        )
+        return model
+
+    def plan(self, place: int, guarantee: Guarantee, n: int, n_features: int | None) -> FitPlan:
+        """The fit of one candidate; what it refuses is said of it by name."""
+        try:
+            return self.built(place, guarantee, n).options().plan(n, n_features)
+        except DpermError as error:
+            reason = type(error)(f"{self.name(place)}: {error}")
+        raise reason
+
+    def losses(self, model: PrivateEstimator, rows: tuple[Any, Any]) -> Array:
+        """What a fitted model loses on each held-out row, between 0 and 1: for the tally alone."""
+        schema = model.schema_
+        if isinstance(model, Classifier):
+            places = true_places(rows, schema, model._declared or ())
+            if self.score == "accuracy":
+                return wrong(model.decision_function(rows[0]), places)  # type: ignore[attr-defined]
+            probabilities = model.predict_proba(rows[0])  # type: ignore[attr-defined]
+            return (log_losses if self.score == "log_loss" else squared_errors_of_classes)(probabilities, places)
+        low, high = _target(model)
+        return squared_errors(np.asarray(model.predict(rows[0])), true_numbers(rows, schema), low, high)  # type: ignore[attr-defined]
+
+    def description(self, plan: SearchPlan, winner: int) -> dict[str, Any]:
+        """How the search was done, as plain data: enough to plan it again, unless an object is not one of dperm's."""
+        schemas: list[dict[str, Any]] = []
+        told = []
+        for model, trial, refit in zip(self.models, plan.trials, plan.refits, strict=True):
+            schema = None if model.schema is None else schema_to_dict(model.schema)
+            if schema is not None and schema not in schemas:
+                schemas.append(schema)
+            classes = model._declared if isinstance(model, Classifier) and schema is None else None
+            told.append(
+                {
+                    "kind": model.kind,
+                    "schema": None if schema is None else schemas.index(schema),
+                    "classes": None if classes is None else list(classes),
+                    "trial": parameters_to_dict(model, trial.solver),
+                    "refit": parameters_to_dict(model, refit.solver),
+                }
+            )
+        options = plan.options
+        return {
+            "method": plan.method, "score": options.what, "share": options.share, "held_out": options.held_out,
+            "trials": plan.expected_trials, "winner": winner, "schemas": schemas, "candidates": told,
+        }  # fmt: skip
+
+
+def read_candidates(
+    estimator: Any, param_grid: Any, candidates: Any, adjacency: str, scoring: str
+) -> Candidates:  # fmt: skip
+    """What a search is to choose from: a grid of one estimator's parameters, or a list of estimators."""
+    if (candidates is None) == (param_grid is None):
+        raise InvalidParameter("give an estimator with a param_grid, or a list of candidates.")
+    if candidates is not None:
+        if estimator is not None:
+            raise InvalidParameter("with a list of candidates leave the estimator out.")
+        models = list(candidates) if isinstance(candidates, Sequence) and not isinstance(candidates, str) else []
+        params: list[dict[str, Any]] = [{} for _ in models]
+    else:
+        _check_estimator(estimator)
+        params = _points(param_grid)
+        models = [_with(estimator, point) for point in params]
+    if not models:
+        raise InvalidParameter("there is nothing to choose from: the grid or the list of candidates is empty.")
+    if len(models) > _MOST_CANDIDATES:
+        raise InvalidParameter(f"{len(models)} candidates are more than {_MOST_CANDIDATES}.")
+    for model in models:
+        _check_estimator(model)
+    return Candidates([clone(model) for model in models], params, adjacency, scoring)
+
+
+def _points(param_grid: Any) -> list[dict[str, Any]]:
+    """The points of a grid, as in scikit-learn; no message shows more than names."""
+    grids = [param_grid] if isinstance(param_grid, Mapping) else param_grid
+    if not isinstance(grids, Sequence) or not all(isinstance(grid, Mapping) for grid in grids):
+        raise InvalidParameter("param_grid must be a dict from a parameter to a list of values, or a list of dicts.")
+    for grid in grids:
+        for name, values in grid.items():
+            if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
+                raise InvalidParameter(f"param_grid[{name!r}] must be a list of at least one value.")
+            if name in _OF_THE_SEARCH:
+                raise InvalidParameter(f"{name!r} belongs to the search, not to its grid: every candidate shares it.")
+    return [dict(point) for grid in grids if grid for point in ParameterGrid(dict(grid))]
+
+
+def _with(estimator: PrivateEstimator, point: dict[str, Any]) -> PrivateEstimator:
+    known = estimator.get_params()
+    for name in point:
+        if name not in known:
+            raise InvalidParameter(f"{name!r} is no parameter of {type(estimator).__name__}.")
+    changed: PrivateEstimator = clone(estimator)
+    changed.set_params(**{name: clone(value, safe=False) for name, value in point.items()})
+    return changed
+
+
+def _check_estimator(model: Any) -> None:
+    if not isinstance(model, PrivateEstimator):
+        raise InvalidParameter(f"a candidate must be an estimator of dperm, got {type(model).__name__}.")
+
+
+def _check_alone(model: PrivateEstimator, adjacency: str, name: str) -> None:
+    """What belongs to the search must not be said by a candidate."""
+    if model.budget is not None or model.random_state is not None or model.n is not None:
+        raise InvalidParameter(f"{name}: budget, random_state and n belong to the search, not to a candidate.")
+    if model.noise != "certified" or model.accountant != "pld":
+        raise InvalidParameter(f"{name}: a search goes with certified noise and the accountant 'pld'.")
+    if model.adjacency not in (adjacency, type(model).adjacency):
+        raise InvalidParameter(f"{name}: its adjacency is {model.adjacency!r} and that of the search {adjacency!r}.")
+
+
+def _target(model: PrivateEstimator) -> Any:
+    """What is predicted, in public words: classes, or a range."""
+    if isinstance(model, Classifier):
+        return model._declared
+    if not isinstance(model, Regressor):
+        raise InvalidParameter(f"a search cannot score {type(model).__name__}.")
+    if model.schema is None:
+        return -model.target_bound, model.target_bound
+    try:
+        return range_of(model.schema)
+    except InvalidParameter:
+        raise
+    except (TypeError, ValueError, AttributeError):
+        raise InvalidParameter("a search needs a target whose range is declared, not one found privately.") from None

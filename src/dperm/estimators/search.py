@@ -1,0 +1,320 @@
+"""A search among models under one guarantee."""
+
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.accounting.ledger import Budget
+from dperm.errors import Diverged, InvalidParameter, NotSolved
+from dperm.estimators.base import Array, PrivateEstimator
+from dperm.estimators.candidates import SCORES, Candidates, read_candidates
+from dperm.planning.fit_plan import check_releasable
+from dperm.planning.search import SearchOptions, SearchPlan, plan_search
+from dperm.release.content import content_of
+from dperm.release.joint_statement import JointStatement
+from dperm.release.search_record import SearchRecord
+from dperm.trusted.apart import RowsApart, one_place, rows_apart, shape_of, stops
+from dperm.trusted.noise import Randomness, seed_from
+from dperm.trusted.sources import is_streamed
+from dperm.trusted.sources.base import check_row_count
+from dperm.trusted.tally import Tally
+from dperm.validation import count
+
+# Seeds for the fits of a repeatable search lie below this.
+_SEEDS = 2**31
+
+
+def _has(name: str) -> Callable[["PrivateSearchCV"], bool]:
+    """Whether the model that won, or the first candidate, has a method."""
+
+    def check(search: "PrivateSearchCV") -> bool:
+        model = getattr(search, "best_estimator_", None) or search._first()
+        return hasattr(model, name)
+
+    return check
+
+
+@dataclass(eq=False, repr=False)
+class PrivateSearchCV(BaseEstimator):  # type: ignore[misc]
+    """Choose among models by a private score on held-out rows, and fit the winner again: all under one (ε, δ).
+
+    Rows are divided at random into a part to try candidates on and a part to score them on. The winner is fitted to all
+    rows with what the search leaves of the guarantee. The whole is reserved in the ledger once, before a row is read.
+    See docs/search.md.
+
+    Parameters
+    ----------
+    estimator : estimator of dperm
+        What `param_grid` varies. It carries no ε, budget, n or seed of its own.
+    param_grid : dict or list of dict
+        As in scikit-learn's `GridSearchCV`.
+    epsilon, delta : float
+        The guarantee of search and last fit together.
+    candidates : list of estimators
+        Instead of an estimator and a grid: models of different losses, encodings, solvers.
+    scoring : {"auto", "accuracy", "log_loss", "squared_error"}
+        What is added up over held-out rows; "squared_error" is the Brier score of a classifier's probabilities. "auto"
+        takes it, or the accuracy if a candidate has no probabilities.
+    method : {"auto", "composition", "random-trials"}
+        Fit every candidate and choose by noisy max, or keep the best of a random number of trials; "auto" takes what
+        leaves more precision for each trial.
+    share : float
+        About the share of the precision (μ²) that the search takes.
+    held_out : float
+        The share of rows that candidates are scored on.
+    trials : int, optional
+        How many random trials are expected.
+    adjacency : {"replace_one", "add_remove"}
+        Which two tables cannot be told apart.
+    n : int, optional
+        The declared, public number of rows.
+    budget : Budget, optional
+        The dataset's budget in a ledger.
+    random_state : int, optional
+        Makes the search repeatable, and the result not for release.
+    row_warnings : bool
+        As of the estimators, for the last fit.
+
+    Attributes
+    ----------
+    best_index_, best_params_ : int, dict
+        The winner.
+    best_estimator_ : estimator
+        The winner, fitted to all rows; its `privacy_` speaks of that fit alone, its `search_` of everything.
+    privacy_ : JointStatement
+        What is promised of everything together.
+    event_ : Event
+        What everything costs.
+    ledger_entry_ : dict or None
+        The one entry in the ledger.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dperm import PrivateLogisticRegression, PrivateSearchCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(8000, 3)) / 3; y = X[:, 0] > 0
+    >>> search = PrivateSearchCV(PrivateLogisticRegression(), {"penalty": [1.0, 1e-3]}, epsilon=1.0, delta=1e-6)
+    >>> search.fit(X, y).best_params_
+    {'penalty': 0.001}
+    """
+
+    estimator: PrivateEstimator | None = None
+    param_grid: Any = None
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    candidates: Any = None
+    scoring: str = "auto"
+    method: str = "auto"
+    share: float = 0.25
+    held_out: float = 0.25
+    trials: int | None = None
+    adjacency: str = "replace_one"
+    n: int | None = None
+    budget: Budget | None = None
+    random_state: Any = None
+    row_warnings: bool = True
+
+    best_index_: int = field(init=False)
+    best_params_: dict[str, Any] = field(init=False)
+    best_estimator_: PrivateEstimator = field(init=False)
+    privacy_: JointStatement = field(init=False)
+    event_: Any = field(init=False)
+    ledger_entry_: dict[str, Any] | None = field(init=False)
+
+    def plan(self, n: int | None = None, n_features: int | None = None) -> SearchPlan:
+        """What the search would cost, from public numbers alone.
+
+        Parameters
+        ----------
+        n, n_features : int
+            Shape of the table; a schema may declare n, and knows the number of columns.
+        """
+        candidates = self._read()
+        declared = candidates.declared_n(self.n)
+        if n is not None and declared not in (None, n):
+            raise InvalidParameter(f"n = {declared} is declared already, and n = {n} was given: leave one out.")
+        return self._plan(candidates, n if declared is None else declared, n_features)
+
+    def _read(self) -> Candidates:
+        check_releasable(self.budget, self.random_state)
+        adjacency = Adjacency.parse(self.adjacency)
+        return read_candidates(self.estimator, self.param_grid, self.candidates, adjacency.value, self.scoring)
+
+    def _plan(self, candidates: Candidates, n: int | None, n_features: int | None) -> SearchPlan:
+        options = SearchOptions(
+            Guarantee(self.epsilon, self.delta), Adjacency.parse(self.adjacency), SCORES[candidates.score],
+            self.method, self.share, self.held_out, self.trials,
+        )  # fmt: skip
+
+        def plan_fit(place: int, guarantee: Guarantee, rows: int) -> Any:
+            return candidates.plan(place, guarantee, rows, n_features)
+
+        return plan_search(options, count("n", n), len(candidates), plan_fit)
+
+    def fit(self, X: Any, y: Any = None, *, save: Callable[[PrivateEstimator], object] | None = None) -> Self:
+        """Search on sensitive rows, fit the winner, and keep only what may be released.
+
+        Parameters
+        ----------
+        X : array, data frame or CSR matrix of shape (rows, columns)
+            In memory. With a schema a pandas, polars or Arrow table.
+        y : array of shape (rows,)
+            As of the estimators.
+        save : callable, optional
+            Called with the fitted winner before the ledger is told of it.
+
+        Returns
+        -------
+        self
+        """
+        candidates = self._read()
+        if is_streamed(X):
+            raise InvalidParameter("a search takes a table in memory: read the files into a data frame first.")
+        candidates.with_classes(y)
+        n_rows, n_features = shape_of(X, y, candidates.schema)
+        declared = candidates.declared_n(self.n)
+        n = n_rows if declared is None else declared
+        check_row_count(n_rows, n, Adjacency.parse(self.adjacency))
+        plan = self._plan(candidates, n, n_features)
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        reservation = None if self.budget is None else self.budget.reserve(plan.event, plan.options.adjacency)
+        with nullcontext() if reservation is None else reservation.noted():
+            seed = None if self.random_state is None else seed_from(self.random_state)
+            run = _Run(plan, candidates, seed)
+            winner = run.winner(X, y)
+            model = candidates.built(winner, _promised(plan), declared, run.next_seed())
+            model.row_warnings = self.row_warnings
+            model.fit(X, y, plan=plan.refits[winner] if declared is not None else None)
+            if model.event_ != plan.refits[winner].event:
+                raise InvalidParameter("the last fit is not the one that was planned.")
+            caveats = tuple(text for text in model.privacy_.caveats if text != "the noise came from a seed")
+            statement = plan.statement(seeded=seed is not None, caveats=caveats)
+            model.search_ = SearchRecord(statement, plan.event, candidates.description(plan, winner))
+            model.ledger_entry_ = None if reservation is None else reservation.to_dict()
+            self.best_index_, self.best_params_, self.best_estimator_ = winner, candidates.params[winner], model
+            self.privacy_, self.event_, self.ledger_entry_ = statement, plan.event, model.ledger_entry_
+            if save is not None:
+                save(model)
+            if reservation is not None:
+                reservation.settle(content_of(model)["fingerprint"])
+        return self
+
+    def _first(self) -> Any:
+        return self.estimator if self.candidates is None else next(iter(self.candidates), None)
+
+    def _best(self) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes, of a search among classifiers."""
+        return np.asarray(self._best().classes_)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the table that was fitted."""
+        return int(self._best().n_features_in_)
+
+    def predict(self, X: Any) -> Array:
+        """What the winner predicts."""
+        return self._best().predict(X)  # type: ignore[no-any-return]
+
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of every class, by the winner."""
+        return self._best().predict_proba(X)  # type: ignore[no-any-return]
+
+    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Array:
+        """The winner's scores."""
+        return self._best().decision_function(X)  # type: ignore[no-any-return]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The winner's accuracy or R². Of sensitive rows it is a fact about them, which no guarantee covers."""
+        return float(self._best().score(X, y, sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        """Those of the first candidate."""
+        tags = super().__sklearn_tags__()
+        first = self._first()
+        if isinstance(first, PrivateEstimator):
+            theirs = get_tags(first)
+            tags.estimator_type, tags.classifier_tags = theirs.estimator_type, theirs.classifier_tags
+            tags.regressor_tags, tags.input_tags = theirs.regressor_tags, theirs.input_tags
+        tags.target_tags.required = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def _promised(plan: SearchPlan) -> Guarantee:
+    """Of the last fit by itself."""
+    statement = plan.refits[0].statement
+    return Guarantee(statement.epsilon, statement.delta)
+
+
+class _Run:
+    """The part of a search that finds the winner: nothing else of it is kept."""
+
+    def __init__(self, plan: SearchPlan, candidates: Candidates, seed: int | None) -> None:
+        self._plan, self._candidates = plan, candidates
+        self._seeds = None if seed is None else np.random.default_rng([seed, 1])
+        self._randomness = Randomness.from_random_state(seed)
+        statement = plan.trials[0].statement
+        self._guarantee = Guarantee(statement.epsilon, statement.delta)
+
+    def next_seed(self) -> int | None:
+        """For the next fit of a repeatable search."""
+        return None if self._seeds is None else int(self._seeds.integers(0, _SEEDS))
+
+    def winner(self, X: Any, y: Any) -> int:
+        """The place of the candidate that won."""
+        rows = rows_apart(X, y, *self._plan.slots, self._randomness.noise)
+        if self._plan.method == "composition":
+            losses = np.column_stack([self._losses(place, rows) for place in range(len(self._candidates))])
+            (item,) = self._plan.scores.plan.planned
+            return Tally(self._plan.scores, self._randomness).choose(item, [losses])
+        return self._best_of_trials(rows)
+
+    def _best_of_trials(self, rows: RowsApart) -> int:
+        """Trials until a coin says stop; how many there were is told to nobody."""
+        (item,) = self._plan.scores.plan.planned
+        stream, best = self._randomness.noise, (np.inf, 0)
+        while True:
+            place = one_place(len(self._candidates), stream)
+            losses = self._losses(place, rows)
+            noisy = Tally(self._plan.scores, self._randomness).release(item, [losses[:, None]])
+            best = min(best, (float(noisy[0]), place))  # one order of all outcomes, ties too
+            if stops(1.0 / self._plan.expected_trials, stream):
+                return best[1]
+
+    def _losses(self, place: int, rows: RowsApart) -> Array:
+        """What one trial of a candidate loses on each held-out row; all of it if no model came out."""
+        model = self._candidates.built(place, self._guarantee, self._plan.n_train, self.next_seed())
+        model.row_warnings = model.verbose = False
+        # What a trial warns of, or that it fails, is a fact about it: only the winner's place is released.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                model.fit(*rows.train, plan=self._plan.trials[place])
+            except (Diverged, NotSolved):
+                return np.ones(_held_out_rows(rows))
+            return self._candidates.losses(model, rows.held_out)
+
+
+def _held_out_rows(rows: RowsApart) -> int:
+    X, _ = rows.held_out
+    return int(X.shape[0])

@@ -1,0 +1,142 @@
+"""Rows that are held out of a fit, and what a model loses on each of them: never released without noise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm.errors import InvalidParameter
+from dperm.schema import Schema
+from dperm.trusted.exact.words import Stream, long_words
+from dperm.trusted.sources.arrays import table_shape
+from dperm.trusted.sources.encoding import check_table, count_rows, label_numbers, target_numbers
+from dperm.trusted.sources.labels import class_numbers, numeric_target, one_by_one
+
+Array = NDArray[np.float64]
+
+# A coin is a word of 64 bits, so that every probability of at least 2⁻¹¹ that a float holds is met exactly.
+RAREST = 2.0**-11
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RowsApart:
+    """A table as two, with no row in common.
+
+    Attributes
+    ----------
+    train, held_out : (table, target)
+        To fit on, and to score on; the target is None where the table holds it.
+    """
+
+    train: tuple[Any, Any]
+    held_out: tuple[Any, Any]
+
+    def __reduce__(self) -> Any:
+        """Rows are not to be written anywhere."""
+        raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
+
+
+def shape_of(X: Any, y: Any, schema: Schema | None) -> tuple[int, int]:
+    """Rows and columns of what is to be searched on, after all that is public about it was checked."""
+    if schema is None:
+        return table_shape(X, one_by_one(y))
+    check_table(X, y, schema)
+    return count_rows(X), schema.n_features
+
+
+def rows_apart(X: Any, y: Any, slots: int, train_slots: int, stream: Stream) -> RowsApart:
+    """Every row at a place of its own among `slots`, drawn at random: the first `train_slots` of them are to fit on.
+
+    With as many slots as rows that is a random permutation. What one row holds, or whether it is there, changes nothing
+    about where the others go: docs/proofs/selection.md.
+
+    Parameters
+    ----------
+    X, y : table, target
+        In memory.
+    slots, train_slots : int
+        Public; there are at most as many rows as slots.
+    stream : Stream
+        Of random words.
+    """
+    n_rows = count_rows(X) if _is_frame(X) else int(np.shape(X)[0])
+    if n_rows > slots:
+        raise InvalidParameter("there are more rows than places for them.")
+    places = np.argsort(long_words(stream, slots), kind="stable")[:n_rows]
+    y = one_by_one(y)
+    fit_on, score_on = (np.flatnonzero(chosen) for chosen in (places < train_slots, places >= train_slots))
+    return RowsApart(*((_taken(X, rows), None if y is None else _taken(y, rows)) for rows in (fit_on, score_on)))
+
+
+def stops(probability: float, stream: Stream) -> bool:
+    """A coin with exactly this probability, which is at least 2⁻¹¹."""
+    if not RAREST <= probability <= 1.0:
+        raise InvalidParameter(f"the probability of a coin must lie in [{RAREST:g}, 1].")
+    return _word(stream) < int(probability * 2.0**64)
+
+
+def one_place(size: int, stream: Stream) -> int:
+    """A place below `size`, each as likely as the others up to 2⁻³²: which law it is makes no difference to privacy."""
+    return _word(stream) % size
+
+
+def _word(stream: Stream) -> int:
+    return int(long_words(stream, 1)[0])
+
+
+def _is_frame(table: Any) -> bool:
+    return hasattr(table, "columns") or type(table).__module__.startswith("pyarrow")
+
+
+def _taken(values: Any, rows: NDArray[np.intp]) -> Any:
+    """Some rows of a table, or entries of a column."""
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    if type(values).__module__.startswith("pyarrow"):
+        return values.take(rows)
+    return (values if hasattr(values, "shape") else np.asarray(values))[rows]
+
+
+def true_places(rows: tuple[Any, Any], schema: Schema | None, classes: Sequence[Any]) -> Array:
+    """The place of every row's class among the declared ones, NaN for a row of none of them."""
+    X, y = rows
+    return class_numbers(y, classes) if schema is None else label_numbers(X, y, schema)
+
+
+def true_numbers(rows: tuple[Any, Any], schema: Schema | None) -> Array:
+    """The target in its own units, NaN where there is none."""
+    X, y = rows
+    return np.asarray(numeric_target(np.asarray(y)) if schema is None else target_numbers(X, y, schema), np.float64)
+
+
+def wrong(scores: Array, places: Array) -> Array:
+    """1 where the class with the highest score is another than the row's; 0 for a row of none."""
+    best = (scores > 0).astype(np.float64) if scores.ndim == 1 else scores.argmax(axis=1).astype(np.float64)
+    return np.where(np.isnan(places), 0.0, (best != places).astype(np.float64))
+
+
+def log_losses(probabilities: Array, places: Array) -> Array:
+    """−ln of the class's probability, as a share of what a probability of 1/(8·classes) loses, which is the most."""
+    least = 1.0 / (8.0 * probabilities.shape[1])
+    kept = np.clip(_of_class(probabilities, places), least, 1.0)
+    return np.where(np.isnan(places), 0.0, np.log(kept) / np.log(least))
+
+
+def squared_errors_of_classes(probabilities: Array, places: Array) -> Array:
+    """Half the squared distance between the probabilities and the row's class: the Brier score, between 0 and 1."""
+    squares = (probabilities**2).sum(axis=1) - 2.0 * _of_class(probabilities, places) + 1.0
+    return np.where(np.isnan(places), 0.0, np.clip(0.5 * squares, 0.0, 1.0))
+
+
+def squared_errors(predicted: Array, numbers: Array, low: float, high: float) -> Array:
+    """The squared error as a share of the target's declared range, to which both are clipped."""
+    with np.errstate(all="ignore"):
+        apart = (np.clip(predicted, low, high) - np.clip(numbers, low, high)) / (high - low)
+        return np.where(np.isnan(numbers), 0.0, np.clip(apart**2, 0.0, 1.0))
+
+
+def _of_class(probabilities: Array, places: Array) -> Array:
+    known = np.where(np.isnan(places), 0, places).astype(np.intp)
+    return np.take_along_axis(probabilities, known[:, None], axis=1)[:, 0]
