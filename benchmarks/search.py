@@ -2,9 +2,9 @@
 
     python benchmarks/search.py [adult covertype-2 letter] [--seeds 5] [--rows 100000]
 
-δ = 1e-5, replace_one. Prints the test AUC (accuracy for Letter), mean ± standard deviation over the seeds: of the default
-fit with ε = 1 and no search, of a fit with a fixed penalty of 0.1, and of searches whose (ε, δ) covers the last fit too.
-Data as of benchmarks/accuracy: DPERM_DATA names the folder.
+δ = 1e-5, replace_one. Prints the test AUC (accuracy for Letter), mean ± standard deviation over the seeds: of the
+default fit with ε = 1 and no search, of a fit with a fixed penalty of 0.1, and of searches whose (ε, δ) covers the last
+fit too. Data as of benchmarks/accuracy: DPERM_DATA names the folder.
 """
 
 import argparse
@@ -50,17 +50,20 @@ def searches(schema, classes):
 
 
 def measured(data, model):
+    """The measure on test rows."""
     if data.measure == "AUC":
         return data.score(model.decision_function(data.test))
     return data.score(_places(data, model.predict(data.test)))
 
 
 def line(name, values, seconds, more=""):
+    """One row of what is printed."""
     values = np.array(values)
     print(f"{name:<26}{values.mean():.4f} ± {values.std(ddof=1):.4f}  {seconds:6.1f} s a run  {more}", flush=True)
 
 
 def main():
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", default=["adult", "covertype-2", "letter"])
     parser.add_argument("--seeds", type=int, default=5)
@@ -84,7 +87,8 @@ def main():
                 continue
             start, values, won = time.process_time(), [], collections.Counter()
             for seed in range(arguments.seeds):
-                given = {"candidates": what} if isinstance(what, list) else dict(zip(("estimator", "param_grid"), what))
+                names = ("candidates",) if isinstance(what, list) else ("estimator", "param_grid")
+                given = dict(zip(names, [what] if isinstance(what, list) else what, strict=True))
                 search = PrivateSearchCV(epsilon=EPSILON, delta=DELTA, random_state=seed, **given)
                 search.fit(data.train)
                 values.append(measured(data, search.best_estimator_))
@@ -92,7 +96,12 @@ def main():
             left = search.best_estimator_.privacy_.epsilon
             tried = search.privacy_.parts[0].partition("(")[2].partition(";")[0]
             winners = ", ".join(f"{place}: {times}×" for place, times in sorted(won.items()))
-            line(title, values, (time.process_time() - start) / arguments.seeds, f"{tried}; last fit ε = {left:.3f}; won {winners}")
+            line(
+                title,
+                values,
+                (time.process_time() - start) / arguments.seeds,
+                f"{tried}; last fit ε = {left:.3f}; won {winners}",
+            )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 import os
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from dperm.trusted.sources.dask_client import open_cluster
 from dperm.trusted.sources.files import TableFile
 
 # Bytes that are written before anything is spent, so that a full disk is noticed then; most model files are smaller.
-_ROOM = 2**20
+ROOM = 2**20
 
 
 @click.command(context_settings=CONTEXT)
@@ -108,18 +109,11 @@ def fit(
         else:
             raise InvalidParameter("name the column to predict: --target, or a --schema.")
         # The file is made before anything is spent, and complete before the ledger is told.
-        file = opened.enter_context(WholeFile(output, replace=force, room=_ROOM))
-        written = _Writing(file, output)
-        try:
+        file = opened.enter_context(WholeFile(output, replace=force, room=ROOM))
+        written = Writing(file, output, budget)
+        with written.noted():
             model.fit(*rows, plan=plan, save=written)
-        except BaseException as error:
-            if written.where is not None:
-                error.add_note(Consequence(f"the model is {written.where}"))
-                if budget is not None:
-                    error.add_note(Consequence("tell the ledger of it with: dperm budget settle MODEL"))
-            raise
-    if written.failure is not None:
-        raise DpermError(f"{one_line(output)} cannot be written: {written.failure}; the model is {written.where}.")
+    written.check()
     click.echo(str(model.privacy_))
     if (
         CLASSES_READ not in model.privacy_.caveats or len(model.privacy_.classes or ()) == 2
@@ -130,7 +124,7 @@ def fit(
     click.echo(f"wrote {one_line(output)}")
 
 
-class _Writing:
+class Writing:
     """Writes a fitted model, and if that fails somewhere else: it was accounted for and must not be lost.
 
     Attributes
@@ -139,14 +133,24 @@ class _Writing:
         Where the model is, in words, as soon as it is there.
     failure : str or None
         Why it is not where it should be.
+
+    Parameters
+    ----------
+    file : WholeFile
+        What is written to.
+    output : Path
+        Its name.
+    budget : Budget or None
+        What the model is charged to.
     """
 
-    def __init__(self, file: WholeFile, output: Path) -> None:
-        self._file, self._output = file, output
+    def __init__(self, file: WholeFile, output: Path, budget: Budget | None) -> None:
+        self._file, self._output, self._budget = file, output, budget
         self.where: str | None = None
         self.failure: str | None = None
 
     def __call__(self, model: PrivateEstimator) -> None:
+        """Write the model."""
         text = model_text(model)
         try:
             self._file.write(text)
@@ -154,6 +158,24 @@ class _Writing:
         except OSError as error:
             self.failure = error.strerror or "it cannot be used"
             self.where = _rescued(text)
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Whatever goes wrong inside says where the model is, if there is one."""
+        try:
+            yield
+        except BaseException as error:
+            if self.where is not None:
+                error.add_note(Consequence(f"the model is {self.where}"))
+                if self._budget is not None:
+                    error.add_note(Consequence("tell the ledger of it with: dperm budget settle MODEL"))
+            raise
+
+    def check(self) -> None:
+        """Raise if the model is not where it should be."""
+        if self.failure is not None:
+            output = one_line(self._output)
+            raise DpermError(f"{output} cannot be written: {self.failure}; the model is {self.where}.")
 
 
 def _rescued(text: str) -> str:

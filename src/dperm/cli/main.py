@@ -15,6 +15,7 @@ from dperm.version import __version__
 # Where every command is, and its line in `dperm --help`.
 COMMANDS = {
     "fit": ("fit:fit", "Fit a model on a sensitive table and write what may be released."),
+    "tune": ("tune:tune", "Choose among models under one guarantee, fit the best and write it."),
     "predict": ("predict:predict", "Predict for every row of a table with a model file."),
     "evaluate": ("evaluate:evaluate", "Evaluate a model file on sensitive rows, privately and with intervals."),
     "plan": ("plan:plan", "The noise and the cost of a fit, from public numbers alone."),

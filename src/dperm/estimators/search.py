@@ -147,16 +147,23 @@ class PrivateSearchCV(BaseEstimator):  # type: ignore[misc]
             raise InvalidParameter(f"n = {declared} is declared already, and n = {n} was given: leave one out.")
         return self._plan(candidates, n if declared is None else declared, n_features)
 
+    def check(self) -> None:
+        """Raise if a parameter is wrong, whatever the table; nothing is planned or read."""
+        self._options(self._read())
+
     def _read(self) -> Candidates:
         check_releasable(self.budget, self.random_state)
         adjacency = Adjacency.parse(self.adjacency)
         return read_candidates(self.estimator, self.param_grid, self.candidates, adjacency.value, self.scoring)
 
-    def _plan(self, candidates: Candidates, n: int | None, n_features: int | None) -> SearchPlan:
-        options = SearchOptions(
+    def _options(self, candidates: Candidates) -> SearchOptions:
+        return SearchOptions(
             Guarantee(self.epsilon, self.delta), Adjacency.parse(self.adjacency), SCORES[candidates.score],
             self.method, self.share, self.held_out, self.trials,
         )  # fmt: skip
+
+    def _plan(self, candidates: Candidates, n: int | None, n_features: int | None) -> SearchPlan:
+        options = self._options(candidates)
 
         def plan_fit(place: int, guarantee: Guarantee, rows: int) -> Any:
             return candidates.plan(place, guarantee, rows, n_features)

@@ -7,8 +7,7 @@ from functools import cached_property
 
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import COARSE_GRID, gaussian_epsilon, gaussian_mu
-from dperm.accounting.events import Composed, Event, Gaussian, Pure, RandomTrials
-from dperm.accounting.events.one_of import one_of
+from dperm.accounting.events import Composed, Event, Gaussian, OneOf, Pure, RandomTrials
 from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, SMALLEST_EPSILON, Adjacency, Guarantee
 from dperm.errors import InvalidParameter, NoiseTooLarge
 from dperm.mechanisms.bounded_sum import BoundedSum
@@ -20,8 +19,7 @@ from dperm.planning.beside import plan_beside, share_of
 from dperm.planning.fit_plan import FitPlan
 from dperm.release.joint_statement import JointStatement
 from dperm.trusted.noise import GENERATOR
-from dperm.validation import count, finite
-from dperm.validation import one_of as one_word
+from dperm.validation import count, finite, one_of
 
 METHODS = ("composition", "random-trials")
 
@@ -73,7 +71,7 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         """Degenerate shares are mistakes."""
-        one_word("method", self.method, ("auto", *METHODS))
+        one_of("method", self.method, ("auto", *METHODS))
         for name, value in (("share", self.share), ("held_out", self.held_out)):
             if not 0.01 <= finite(name, value) <= 0.99:
                 raise InvalidParameter(f"{name} must lie between 0.01 and 0.99, got {value!r}.")
@@ -118,7 +116,7 @@ class SearchPlan:
     @cached_property
     def event(self) -> Event:
         """What everything costs, whoever wins: reserved before a row is read."""
-        return Composed((self.search_event, one_of(plan.event for plan in self.refits)))
+        return Composed((self.search_event, _Refits(self.refits).event))
 
     @property
     def slots(self) -> tuple[int, int]:
@@ -168,7 +166,7 @@ class _Refits:
 
     @cached_property
     def event(self) -> Event:
-        return one_of(plan.event for plan in self.plans)
+        return OneOf(tuple(plan.event for plan in self.plans))
 
 
 def plan_search(options: SearchOptions, n: int, n_candidates: int, plan_fit: PlanFit) -> SearchPlan:
@@ -238,8 +236,8 @@ def _scores(options: SearchOptions, method: str, n: int, n_candidates: int, prec
 def _search_event(method: str, trials: tuple[FitPlan, ...], scores: CalibratedSums, expected: int) -> Event:
     """A row is either fitted on or scored on, so that one of the two shows it."""
     if method == "composition":
-        return one_of((Composed(tuple(plan.event for plan in trials)), scores.event()))
-    return RandomTrials(one_of((*(plan.event for plan in trials), scores.event())), 1.0 / expected)
+        return OneOf((Composed(tuple(plan.event for plan in trials)), scores.event()))
+    return RandomTrials(OneOf((*(plan.event for plan in trials), scores.event())), 1.0 / expected)
 
 
 def _guarantee_of(precision: float, delta: float) -> Guarantee:
@@ -279,9 +277,3 @@ def _cheapest(options: SearchOptions, n_candidates: int, trials: int) -> tuple[s
         middle = math.sqrt(low * high)
         low, high = (middle, high) if keeps(middle) else (low, middle)
     return "random-trials", low
-
-
-def trial_precision(options: SearchOptions, n_candidates: int) -> tuple[str, float]:
-    """The method that a search would take, and the μ (or pure ε) of one of its trials: for tables of what it costs."""
-    trials = options.trials or min(_TRIALS_PER_CANDIDATE * n_candidates, _MOST_TRIALS)
-    return _cheapest(options, n_candidates, trials)

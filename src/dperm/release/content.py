@@ -16,7 +16,7 @@ FORMAT, VERSION = "dperm-model", 2
 KEYS = frozenset(
     (
         "format", "version", "library", "kind", "columns", "coef", "intercept", "weights", "classes", "schema",
-        "statement", "privacy", "assumptions", "events", "fit", "ledger", "uncertainty", "fingerprint",
+        "statement", "privacy", "assumptions", "events", "fit", "search", "ledger", "uncertainty", "fingerprint",
     )
 )  # fmt: skip
 
@@ -54,6 +54,8 @@ def content_of(model: Any) -> dict[str, Any]:
     }
     if model.uncertainty_ is not None:
         content["uncertainty"] = model.uncertainty_.to_dict()
+    if hasattr(model, "search_"):
+        content["search"] = model.search_.to_dict()
     return content | {"fingerprint": fingerprint(content)}
 
 

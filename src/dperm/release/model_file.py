@@ -13,6 +13,7 @@ from dperm.estimators.registry import models
 from dperm.files import as_path, fingerprint, read_json, read_text, write_whole
 from dperm.printable import one_line
 from dperm.release.content import FORMAT, VERSION, column_names, content_of
+from dperm.release.search_record import SearchRecord
 from dperm.release.statement import PrivacyStatement, check_classes
 from dperm.release.uncertainty import Uncertainty
 from dperm.schema import schema_from_dict
@@ -109,6 +110,8 @@ def model_from(content: dict[str, Any]) -> PrivateEstimator | None:
         model.privacy_ = PrivacyStatement.from_dict(content["privacy"])
         model.event_ = event_from_list(content["events"])
         model.parameters_ = content.get("fit")
+        if "search" in content:
+            model.search_ = SearchRecord.from_dict(content["search"])
         str(model.privacy_)  # its numbers are numbers
         model.take_numbers(content, len(content["columns"]))
         model.uncertainty_ = _uncertainty(content)

@@ -47,7 +47,7 @@ def derived(content: dict[str, Any], model: PrivateEstimator) -> list[Finding]:
     except NotInstalled as error:
         return [Finding(True, f"the fit that the file describes was NOT planned again: {error}")]
     except (DpermError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
-        return [Finding(False, f"the fit that the file describes cannot be planned{_other_version(content)}")]
+        return [Finding(False, f"the fit that the file describes cannot be planned{other_version(content)}")]
 
 
 def _compared(content: dict[str, Any], model: PrivateEstimator) -> Finding:
@@ -59,14 +59,14 @@ def _compared(content: dict[str, Any], model: PrivateEstimator) -> Finding:
     for plan in plans:
         if not _same_but_for_releases(plan.schema, released, statement):
             return Finding(False, "the schema that was fitted with is not the one in the file")
-        if not _alike(event_to_list(plan.event), content["events"]):
+        if not alike(event_to_list(plan.event), content["events"]):
             wrong = "accounting events" if wrong == "noise" else wrong
             continue
         other = _differs(_statement(again, plan, model), statement) or _uncertainty_differs(plan, model)
         if other is None:
             return Finding(True, "the fit that the file describes has these events, this noise and these steps")
         wrong = other
-    return Finding(False, f"the {wrong} of the file is not that of the fit it describes{_other_version(content)}")
+    return Finding(False, f"the {wrong} of the file is not that of the fit it describes{other_version(content)}")
 
 
 def _same_but_for_releases(planned: Schema | None, released: Schema | None, statement: PrivacyStatement) -> bool:
@@ -95,7 +95,7 @@ def _statement(again: PrivateEstimator, plan: FitPlan, model: PrivateEstimator) 
 def _differs(derived: PrivacyStatement, stated: PrivacyStatement) -> str | None:
     """The first field in which they differ."""
     for part in fields(PrivacyStatement):
-        if part.name not in _ELSEWHERE and not _alike(getattr(derived, part.name), getattr(stated, part.name)):
+        if part.name not in _ELSEWHERE and not alike(getattr(derived, part.name), getattr(stated, part.name)):
             return part.name.replace("_", " ")
     return None
 
@@ -108,22 +108,23 @@ def _uncertainty_differs(plan: FitPlan, model: PrivateEstimator) -> str | None:
     if known is None:
         return None
     public = public_facts(plan.problem, plan.calibrated, model.schema_, known.point)
-    right = _alike(public, {name: getattr(known, name) for name in public})
-    follows = not known.bend or _alike(known.dispersion, dispersion_of(plan.problem, model.schema_))
+    right = alike(public, {name: getattr(known, name) for name in public})
+    follows = not known.bend or alike(known.dispersion, dispersion_of(plan.problem, model.schema_))
     return None if right and follows else "noise of intervals"
 
 
-def _alike(first: Any, second: Any) -> bool:
+def alike(first: Any, second: Any) -> bool:
     """Whether two pieces of plain data are the same, but for the last digits of numbers."""
     if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(_alike(first[key], second[key]) for key in first)
+        return first.keys() == second.keys() and all(alike(first[key], second[key]) for key in first)
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
-        return len(first) == len(second) and all(map(_alike, first, second))
+        return len(first) == len(second) and all(map(alike, first, second))
     if isinstance(first, float) and isinstance(second, int | float) and not isinstance(second, bool):
         return math.isclose(first, second, rel_tol=_LAST_DIGITS)
     return type(first) is type(second) and bool(first == second)
 
 
-def _other_version(content: dict[str, Any]) -> str:
+def other_version(content: dict[str, Any]) -> str:
+    """Whether another version of dperm wrote the file, in words."""
     written = content["library"]
     return "" if written == f"dperm {__version__}" else f" (it was written by {written}, this is {__version__})"

@@ -21,6 +21,7 @@ from dperm.release.finding import Finding
 from dperm.release.joint_statement import JointStatement
 from dperm.release.model_file import fingerprint_of, is_unchanged, model_from
 from dperm.release.replanned import derived
+from dperm.release.searched import searched
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Classes, Schema
 
@@ -56,9 +57,20 @@ def verify(content: dict[str, Any], ledger: str | None = None) -> list[Finding]:
     if all(finding.holds for finding in checked):
         checked += derived(content, model)
     found += [*checked, _release(statement)]
+    if hasattr(model, "search_"):
+        found += _search(content, model)
     if ledger is not None:
         found.append(_entry(content, ledger))
     return found
+
+
+def _search(content: dict[str, Any], model: Any) -> list[Finding]:
+    """Whether what is promised of a search and of the last fit together is true."""
+    record, beyond = model.search_, "search and last fit together: "
+    words = content["search"]["statement"] == str(record.statement).splitlines()
+    told = "the words say what the numbers say" if words else "the words and the numbers differ"
+    found = [Finding(words, told), *_bound(record.event, record.statement), *searched(content, model)]
+    return [Finding(finding.holds, beyond + finding.text) for finding in found]
 
 
 def _release(statement: PrivacyStatement) -> Finding:
@@ -175,7 +187,8 @@ def _entry(content: dict[str, Any], ledger: str) -> Finding:
         reserved = next(release for release in account.releases if release.number == entry["number"])
     except DpermError as error:
         return Finding(False, str(error))
-    if event_to_list(reserved.event) != content["events"] or account.adjacency != content["privacy"]["adjacency"]:
+    charged = content["search"]["events"] if "search" in content else content["events"]
+    if event_to_list(reserved.event) != charged or account.adjacency != content["privacy"]["adjacency"]:
         return Finding(False, f"{place} is for other events")
     return Finding(True, f"{place} is this release")
 

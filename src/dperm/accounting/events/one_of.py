@@ -1,14 +1,13 @@
 """One of several mechanisms, whichever it is: chosen in view of the past, or the only one that a row is part of."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from dperm.accounting.curve import ROUNDING, Curve, LargestOf
 from dperm.accounting.events.base import Event, Parts, SingleEvent, concentrated_curve
 from dperm.accounting.events.composed import Composed, check_event
-from dperm.accounting.events.gaussian import Gaussian, total_precision
+from dperm.accounting.events.gaussian import Gaussian
 from dperm.accounting.events.plain_data import event_from_list, event_to_list
 from dperm.accounting.events.pure import Pure
 from dperm.accounting.guarantee import Adjacency
@@ -98,15 +97,6 @@ class OneOf(SingleEvent):
         from dp_accounting import UnsupportedDpEvent
 
         return UnsupportedDpEvent()
-
-
-def one_of(events: Iterable[Event]) -> Event:
-    """One of these, or the one that is the worst of them: of mechanisms with Gaussian noise only the one with least."""
-    events = tuple(events)
-    gaussian = [event for event in events if all(isinstance(leaf, Gaussian) for leaf, _ in event.leaves())]
-    worst = max(gaussian, key=lambda event: total_precision(event.leaves()), default=None)
-    kept = [event for event in events if event not in gaussian or event is worst]
-    return kept[0] if len(kept) == 1 else OneOf(tuple(kept))
 
 
 def total_pure_epsilon(event: Event) -> float | None:

@@ -18,6 +18,7 @@ from dperm.files import as_path, write_whole
 from dperm.pictures.bars import noise_reach
 from dperm.printable import one_line
 from dperm.release.assumptions import assumptions
+from dperm.release.joint_statement import JointStatement
 from dperm.release.model_file import fingerprint_of, model_from, read_content
 from dperm.release.report.coefficients import interval_rows, layers_of, panels
 from dperm.release.report.curves import MOST_DRAWINGS, effect_drawings, risk_drawing
@@ -115,6 +116,8 @@ def render_report(
     shown_evaluation = None if evaluation is None else scored(evaluation, fingerprint_of(content), file_name, ledger)
     statement, schema, entry = model.privacy_, model.schema_, model.ledger_entry_
     findings = verify(content, ledger)
+    search = getattr(model, "search_", None)
+    promised = statement if search is None else search.statement
     shown, axis = panels(model) if hasattr(model, "coef_") else ([], None)
     dataset = None if entry is None else entry["dataset"]
     return str(
@@ -131,7 +134,9 @@ def render_report(
             statement=statement,
             lines=str(statement),
             adjacency=statement.adjacency,
-            attack=_attack(model.event_, statement),
+            attack=_attack(model.event_ if search is None else search.event, promised),
+            promised=promised,
+            search=search,
             audit=audit,
             evaluation=shown_evaluation,
             panels=shown,
@@ -171,7 +176,7 @@ def _template() -> Any:
     return environment.get_template("page.html")
 
 
-def _attack(event: Any, statement: PrivacyStatement) -> dict[str, Any] | None:
+def _attack(event: Any, statement: PrivacyStatement | JointStatement) -> dict[str, Any] | None:
     """What any attacker can do, as rows of a table and as points of a curve; None if nothing is promised or known."""
     if math.isinf(statement.epsilon):
         return None

@@ -1,0 +1,176 @@
+"""`dperm tune`: a search among models, from a table on disk to a model file."""
+
+import itertools
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dperm.accounting.ledger import Budget
+from dperm.cli import output as outputs
+from dperm.cli.context import CONTEXT
+from dperm.cli.fit import ROOM, Writing, numbers_and_target
+from dperm.cli.options import build_estimator, fit_options, schema_option
+from dperm.cli.output import FILE, output_option
+from dperm.errors import InvalidParameter
+from dperm.estimators.base import PrivateEstimator
+from dperm.estimators.candidates import SCORES
+from dperm.estimators.search import PrivateSearchCV
+from dperm.files import WholeFile, read_text
+from dperm.planning.search import METHODS
+from dperm.printable import one_line
+from dperm.schema import load_schema
+from dperm.trusted.sources.files import TableFile
+
+# What is the same for all candidates.
+_OF_THE_SEARCH = frozenset(("epsilon", "delta", "adjacency", "noise", "accountant", "classes"))
+
+_MOST_BYTES = 2**20
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("table", type=FILE)
+@schema_option
+@click.option("--target", help="Column to predict; with a schema it is declared there.")
+@click.option("--features", help="Feature columns, separated by commas [default: all others].")
+@output_option("Where the model file goes.", required=True)
+@click.option(
+    "--grid", type=FILE, help='TOML file with a list of values for each option, such as penalty = ["auto", 0.1].'
+)
+@click.option(
+    "--try",
+    "tried",
+    multiple=True,
+    metavar="OPTION=VALUE,VALUE",
+    help="Values of an option of `dperm fit` to choose from, such as penalty=auto,0.1 or schema=a.toml,b.toml; may be "
+    "given several times, and then all combinations are candidates.",
+)
+@click.option("--scoring", type=click.Choice(["auto", *SCORES]), default="auto", show_default=True)
+@click.option("--method", type=click.Choice(["auto", *METHODS]), default="auto", show_default=True)
+@click.option(
+    "--share", type=float, default=0.25, show_default=True, help="Share of the precision that is spent on the search."
+)
+@click.option(
+    "--held-out", type=float, default=0.25, show_default=True, help="Share of rows that candidates are scored on."
+)
+@click.option("--trials", type=int, help="Random trials that are expected, with --method random-trials.")
+@click.option("--n", type=int, help="Public number of rows [default: the schema's, or that of the table].")
+@click.option("--dataset", help="Charge the search and the fit to this dataset's budget; see `dperm budget`.")
+@click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
+@click.option("--seed", type=int, help="Make it repeatable; the result is then not for release.")
+@fit_options
+def tune(
+    table: Path, schema: Path | None, target: str | None, features: str | None, output: Path, force: bool,
+    grid: Path | None, tried: tuple[str, ...], scoring: str, method: str, share: float, held_out: float,
+    trials: int | None, n: int | None, dataset: str | None, ledger: str | None, seed: int | None,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Choose among models on the sensitive TABLE, fit the best to all rows, and write what may be released.
+
+    One (ε, δ) covers the search and the fit. The options of `dperm fit` hold for all candidates, but for those that
+    --try or --grid vary. TABLE is read into memory.
+
+    Example: dperm tune people.csv --schema people.toml --try penalty=auto,0.1 --epsilon 1 --delta 1e-6 -o model.json
+    """
+    if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
+        raise InvalidParameter("--ledger goes with --dataset: whose budget is it?")
+    outputs.check(output, force=force, inputs=[table, schema, grid], ledger=ledger)
+    budget = None if dataset is None else Budget(dataset, ledger)
+    points = _points(grid, tried)
+    models = [_model(point, schema, options) for point in points]
+    public = models[0].schema
+    search = PrivateSearchCV(
+        epsilon=options["epsilon"], delta=options["delta"], candidates=models, scoring=scoring, method=method,
+        share=share, held_out=held_out, trials=trials, adjacency=options["adjacency"], n=n, budget=budget,
+        random_state=seed, row_warnings=sys.stderr.isatty(),
+    )  # fmt: skip
+    if public is not None and (target is not None or features is not None):
+        raise InvalidParameter("with a schema leave --target and --features out: it declares them.")
+    if public is None and target is None:
+        raise InvalidParameter("name the column to predict: --target, or a --schema.")
+    search.check()  # what is wrong with the parameters, before the table is opened
+    rows: tuple[Any, Any]
+    if public is not None:
+        rows = (TableFile(table, public.header, public.separator, n_rows=n or public.n).table, None)
+    else:
+        rows = numbers_and_target(TableFile(table, n_rows=n), target or "", features, models[0])
+    with WholeFile(output, replace=force, room=ROOM) as file:
+        written = Writing(file, output, budget)
+        with written.noted():
+            search.fit(*rows, save=written)
+    written.check()
+    click.echo(str(search.privacy_))
+    click.echo(f"winner:     {_in_words(points[search.best_index_])}")
+    if budget is not None:
+        click.echo(f"budget:     {one_line(dataset)}: {budget.account().summary}")
+    click.echo(f"wrote {one_line(output)}")
+
+
+def _points(grid: Path | None, tried: tuple[str, ...]) -> list[dict[str, Any]]:
+    """All combinations of the values that are to be tried."""
+    if (grid is None) == (not tried):
+        raise InvalidParameter("say what to choose from: --try OPTION=VALUE,VALUE, or --grid FILE.")
+    values = _from_file(grid) if grid is not None else dict(map(_from_text, tried))
+    if grid is None and len(values) < len(tried):
+        raise InvalidParameter("an option stands in two --try: list all of its values in one.")
+    for name, several in values.items():
+        if name in _OF_THE_SEARCH:
+            raise InvalidParameter(f"{name!r} is the same for all candidates: it cannot be tried.")
+        if not isinstance(several, list) or not several:
+            raise InvalidParameter(f"{name!r} needs a list of at least one value to try.")
+    return [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
+
+
+def _from_text(text: str) -> tuple[str, list[str]]:
+    name, equals, values = text.partition("=")
+    listed = [value.strip() for value in values.split(",") if value.strip()]
+    if not equals or not listed:
+        raise InvalidParameter(f"--try must be OPTION=VALUE,VALUE, got {one_line(text)!r}.")
+    return name.strip().lstrip("-").replace("-", "_"), listed
+
+
+def _from_file(grid: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        content = tomllib.loads(read_text(grid, _MOST_BYTES))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidParameter(f"{one_line(grid)} is not TOML: {error}.") from None
+    return {name.replace("-", "_"): values for name, values in content.items()}
+
+
+def _model(point: dict[str, Any], schema: Path | None, options: dict[str, Any]) -> PrivateEstimator:
+    """The candidate with these options."""
+    known = {*options, "schema"}
+    for name in point:
+        if name not in known:
+            raise InvalidParameter(f"{name!r} is no option of dperm fit that can be tried.")
+    given = options | {name: _value(name, value, options.get(name)) for name, value in point.items()}
+    path = given.pop("schema", schema)
+    return build_estimator(**given, schema=None if path is None else load_schema(Path(path)))
+
+
+def _value(name: str, value: Any, usual: Any) -> Any:
+    """The value of an option, as the command line would read it."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if name == "penalty":
+        try:
+            return f"l2:{float(text):g}" if float(text) > 0 else "none"
+        except ValueError:
+            return text
+    if isinstance(usual, bool):
+        if text not in ("true", "false"):
+            raise InvalidParameter(f"{name} must be true or false, got {one_line(text)!r}.")
+        return text == "true"
+    if isinstance(usual, float) or name in ("entry_bound", "target_bound"):
+        try:
+            return float(text)
+        except ValueError:
+            raise InvalidParameter(f"{name} must be a number, got {one_line(text)!r}.") from None
+    return text
+
+
+def _in_words(point: dict[str, Any]) -> str:
+    return one_line(", ".join(f"{name} = {value}" for name, value in point.items()))
