@@ -68,6 +68,7 @@ def main():
     parser.add_argument("tables", nargs="*", default=["adult", "covertype-2", "letter"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--share", type=float, default=0.25)
     parser.add_argument("--only", help="one search by the beginning of its name")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # a seed, and δ that is more than 1/n, for everybody alike
@@ -86,22 +87,19 @@ def main():
             if arguments.only and not title.startswith(arguments.only):
                 continue
             start, values, won = time.process_time(), [], collections.Counter()
+            names = ("candidates",) if isinstance(what, list) else ("estimator", "param_grid")
+            given = dict(zip(names, [what] if isinstance(what, list) else what, strict=True))
+            search = PrivateSearchCV(epsilon=EPSILON, delta=DELTA, share=arguments.share, noisy_trials=True, **given)
+            refused = "refused unless noisy_trials; " if search.plan(len(data.train)).drowned else ""
             for seed in range(arguments.seeds):
-                names = ("candidates",) if isinstance(what, list) else ("estimator", "param_grid")
-                given = dict(zip(names, [what] if isinstance(what, list) else what, strict=True))
-                search = PrivateSearchCV(epsilon=EPSILON, delta=DELTA, random_state=seed, **given)
-                search.fit(data.train)
+                search.set_params(random_state=seed).fit(data.train)
                 values.append(measured(data, search.best_estimator_))
                 won[search.best_index_] += 1
             left = search.best_estimator_.privacy_.epsilon
             tried = search.privacy_.parts[0].partition("(")[2].partition(";")[0]
             winners = ", ".join(f"{place}: {times}×" for place, times in sorted(won.items()))
-            line(
-                title,
-                values,
-                (time.process_time() - start) / arguments.seeds,
-                f"{tried}; last fit ε = {left:.3f}; won {winners}",
-            )
+            more = f"{refused}{tried}; last fit ε = {left:.3f}; won {winners}"
+            line(title, values, (time.process_time() - start) / arguments.seeds, more)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def model(**more):
 
 
 def search(**more):
-    given = {"epsilon": 4.0, "delta": 1e-5, **more}
+    given = {"epsilon": 4.0, "delta": 1e-5, "noisy_trials": True, **more}
     if "candidates" not in given:
         given = {"estimator": model(), "param_grid": {"penalty": [0.01, 5.0]}} | given
     return PrivateSearchCV(**given)
@@ -107,6 +107,18 @@ def test_a_plan_says_what_it_takes_before_a_row_is_read():
     assert planned.event == search().plan(N, 2).event
     with pytest.raises(InvalidParameter, match="declared already"):
         search(n=N).plan(N + 1, 2)
+
+
+def test_a_search_that_would_choose_by_the_noise_is_refused(tmp_path):
+    X, y = table()
+    budget = Budget.create("people", Guarantee(9.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
+    grid = {"penalty": ["auto", 0.001, 0.01, 0.1]}
+    base = PrivateLogisticRegression(classes=[0, 1])
+    vain = search(estimator=base, param_grid=grid, budget=budget, noisy_trials=False, epsilon=0.2)
+    assert "doubtful: noise would hide" in str(vain.plan(N, 2))
+    with pytest.raises(NoiseTooLarge, match=r"candidate \d .* in its trial"):
+        vain.fit(X, y)
+    assert budget.account().releases == ()
 
 
 @METHODS
@@ -277,8 +289,8 @@ WRONG = {
     "too many trials": ({"trials": 10**6}, "trials"),
     "an unknown method": ({"method": "bayes"}, "method"),
     "a budget too small": ({"epsilon": 1e-5}, "epsilon"),
-    "another target": ({"candidates": [model(), model().set_params(classes=[0, 2])], "estimator": None, "param_grid": None}, "same target"),
-    "classes and numbers": ({"candidates": [model(), PrivateLinearRegression()], "estimator": None, "param_grid": None}, "classifiers"),
+    "another target": ({"candidates": [model(), model().set_params(classes=[0, 2])]}, "same target"),
+    "classes and numbers": ({"candidates": [model(), PrivateLinearRegression()]}, "classifiers"),
 }  # fmt: skip
 
 
@@ -331,18 +343,34 @@ def test_a_file_of_a_search_is_true(written):
     assert broken(written, lambda content: None) == []
 
 
+def described(**more):
+    return lambda content: content["search"]["description"].update(more)
+
+
+def with_another_winner(content):
+    told = content["search"]["description"]
+    told["winner"] = 1 - told["winner"]
+
+
+def with_a_candidate_more(content):
+    candidates = content["search"]["description"]["candidates"]
+    candidates.append(candidates[0])
+
+
 CHANGES = {
     "a smaller ε": lambda content: content["search"]["privacy"].update(epsilon=3.0),
-    "another winner": lambda content: content["search"]["description"].update(winner=0 if content["search"]["description"]["winner"] else 1),
-    "a larger share": lambda content: content["search"]["description"].update(share=0.5),
-    "less noise in the search": lambda content: content["search"]["events"][0]["alternatives"][1][0].update(epsilon=9.0),
+    "another winner": with_another_winner,
+    "a winner that there is not": described(winner=7),
+    "a larger share": described(share=0.5),
+    "another method": described(method="random-trials"),
+    "less noise in the search": lambda content: content["search"]["events"][0]["alternatives"][1][0].update(epsilon=9),
     "fewer events": lambda content: content["search"]["events"].pop(0),
     "a last fit of other events": lambda content: content["events"][0].update(noise_multiplier=999.0),
     "other words": lambda content: content["search"]["statement"].__setitem__(0, "promised:   (ε = 0.1)"),
-    "a caveat left out": lambda content: content["search"]["privacy"].update(caveats=["none"]),
-    "a candidate more": lambda content: content["search"]["description"]["candidates"].append(content["search"]["description"]["candidates"][0]),
+    "another caveat": lambda content: content["search"]["privacy"].update(caveats=["none"]),
+    "a candidate more": with_a_candidate_more,
     "a key more": lambda content: content["search"].update(scores=[0.1]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
@@ -379,7 +407,7 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-FIT = ["people.csv", "--epsilon", "4", "--delta", "1e-5", "--solver", "dp-gd"]
+FIT = ["people.csv", "--noisy-trials", "--epsilon", "4", "--delta", "1e-5", "--solver", "dp-gd"]
 BY_SCHEMA = [*FIT, "--schema", "people.toml", "-o", "model.json"]
 
 

@@ -36,7 +36,7 @@ def stream(seed):
 
 
 def selected(trial, stop):
-    """The law of the best of K trials, outcomes in rising order: f(F_j) − f(F_{j−1}), f the generating function of K."""
+    """The law of the best of K trials, outcomes in rising order: f(F_j) − f(F_{j−1}), f the generating function."""
     below = np.append(0.0, np.cumsum(trial))
     below /= below[-1]
     return np.diff(stop * below / (1.0 - (1.0 - stop) * below))

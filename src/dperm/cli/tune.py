@@ -56,6 +56,9 @@ _MOST_BYTES = 2**20
     "--held-out", type=float, default=0.25, show_default=True, help="Share of rows that candidates are scored on."
 )
 @click.option("--trials", type=int, help="Random trials that are expected, with --method random-trials.")
+@click.option(
+    "--noisy-trials", is_flag=True, help="Search even where noise is expected to hide a candidate in its trial."
+)
 @click.option("--n", type=int, help="Public number of rows [default: the schema's, or that of the table].")
 @click.option("--dataset", help="Charge the search and the fit to this dataset's budget; see `dperm budget`.")
 @click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
@@ -64,7 +67,7 @@ _MOST_BYTES = 2**20
 def tune(
     table: Path, schema: Path | None, target: str | None, features: str | None, output: Path, force: bool,
     grid: Path | None, tried: tuple[str, ...], scoring: str, method: str, share: float, held_out: float,
-    trials: int | None, n: int | None, dataset: str | None, ledger: str | None, seed: int | None,
+    trials: int | None, noisy_trials: bool, n: int | None, dataset: str | None, ledger: str | None, seed: int | None,
     **options: Any,
 ) -> None:  # fmt: skip
     """Choose among models on the sensitive TABLE, fit the best to all rows, and write what may be released.
@@ -83,8 +86,8 @@ def tune(
     public = models[0].schema
     search = PrivateSearchCV(
         epsilon=options["epsilon"], delta=options["delta"], candidates=models, scoring=scoring, method=method,
-        share=share, held_out=held_out, trials=trials, adjacency=options["adjacency"], n=n, budget=budget,
-        random_state=seed, row_warnings=sys.stderr.isatty(),
+        share=share, held_out=held_out, trials=trials, noisy_trials=noisy_trials,
+        adjacency=options["adjacency"], n=n, budget=budget, random_state=seed, row_warnings=sys.stderr.isatty(),
     )  # fmt: skip
     if public is not None and (target is not None or features is not None):
         raise InvalidParameter("with a schema leave --target and --features out: it declares them.")

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.ledger import Budget
-from dperm.errors import Diverged, InvalidParameter, NotSolved
+from dperm.errors import Diverged, InvalidParameter, NoiseTooLarge, NotSolved
 from dperm.estimators.base import Array, PrivateEstimator
 from dperm.estimators.candidates import SCORES, Candidates, read_candidates
 from dperm.planning.fit_plan import check_releasable
@@ -74,6 +74,9 @@ class PrivateSearchCV(BaseEstimator):  # type: ignore[misc]
         The share of rows that candidates are scored on.
     trials : int, optional
         How many random trials are expected.
+    noisy_trials : bool
+        Search even where noise is expected to hide a candidate in its trial and not in the last fit. Such a search
+        chooses by the noise and mostly costs more than it gains; by default it is refused, with nothing spent.
     adjacency : {"replace_one", "add_remove"}
         Which two tables cannot be told apart.
     n : int, optional
@@ -120,6 +123,7 @@ class PrivateSearchCV(BaseEstimator):  # type: ignore[misc]
     share: float = 0.25
     held_out: float = 0.25
     trials: int | None = None
+    noisy_trials: bool = False
     adjacency: str = "replace_one"
     n: int | None = None
     budget: Budget | None = None
@@ -195,6 +199,12 @@ class PrivateSearchCV(BaseEstimator):  # type: ignore[misc]
         n = n_rows if declared is None else declared
         check_row_count(n_rows, n, Adjacency.parse(self.adjacency))
         plan = self._plan(candidates, n, n_features)
+        if plan.drowned and not self.noisy_trials:
+            raise NoiseTooLarge(
+                f"noise would hide {candidates.name(plan.drowned[0])} in its trial (ε = "
+                f"{plan.trials[0].statement.epsilon:.2g}) and not in the last fit, so that the search would choose by "
+                "the noise: take fewer candidates, a larger epsilon, or noisy_trials=True to search all the same."
+            )
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         reservation = None if self.budget is None else self.budget.reserve(plan.event, plan.options.adjacency)

@@ -17,6 +17,7 @@ from dperm.mechanisms.setting import PublicTable
 from dperm.mechanisms.sums_plan import CalibratedSums, SumsPlan
 from dperm.planning.beside import plan_beside, share_of
 from dperm.planning.fit_plan import FitPlan
+from dperm.planning.verdict import is_hopeless
 from dperm.release.joint_statement import JointStatement
 from dperm.trusted.noise import GENERATOR
 from dperm.validation import count, finite, one_of
@@ -144,6 +145,15 @@ class SearchPlan:
             f"a fit of the winner to all {self.n} rows (ε = {refit.epsilon:.4g} by itself)",
         )
 
+    @cached_property
+    def drowned(self) -> tuple[int, ...]:
+        """The candidates that noise would hide in a trial and not in the last fit: trials would not tell what they are.
+
+        From public numbers, as the verdict of a plan.
+        """
+        pairs = enumerate(zip(self.trials, self.refits, strict=True))
+        return tuple(place for place, (trial, refit) in pairs if is_hopeless(trial) and not is_hopeless(refit))
+
     def statement(self, *, seeded: bool = False, caveats: tuple[str, ...] = ()) -> JointStatement:
         """What is promised of a run."""
         options = self.options
@@ -155,7 +165,10 @@ class SearchPlan:
     def __str__(self) -> str:
         """The statement, marked as a plan, and what it takes."""
         planned = self.statement(caveats=("this is a plan, nothing was fitted",))
-        return f"{planned}\ntakes:      about {self.expected_trials} fits to {self.n_train} rows, and one to {self.n}"
+        takes = f"about {self.expected_trials} fits to {self.n_train} rows, and one to {self.n}"
+        hidden = f"noise would hide {len(self.drowned)} of {len(self.trials)} candidates in a trial"
+        verdict = f"doubtful: {hidden}" if self.drowned else "trials are expected to tell candidates apart"
+        return f"{planned}\ntakes:      {takes}\nverdict:    {verdict}"
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,17 @@ def verdict_of(plan: "FitPlan") -> Verdict:
     return Verdict(costs.word, *costs, None if n is None else math.ceil(n), epsilon)
 
 
+def is_hopeless(plan: "FitPlan") -> bool:
+    """Whether noise is expected to cost as much as predicting nothing; False where nothing is known of it."""
+    guarantee = plan.options.guarantee
+    if guarantee is None or why_unknown(plan.options, plan.setting) is not None:
+        return False
+    return (
+        costs_at(plan.options, plan.n_features, float(plan.setting.n), guarantee.epsilon, plan.solver).word
+        == "hopeless"
+    )
+
+
 def _useful_from(
     plan: "FitPlan", now: float, most: float, numbers: Callable[[float], tuple[float, float]]
 ) -> float | None:

@@ -64,10 +64,19 @@ def rows_apart(X: Any, y: Any, slots: int, train_slots: int, stream: Stream) -> 
     n_rows = count_rows(X) if _is_frame(X) else int(np.shape(X)[0])
     if n_rows > slots:
         raise InvalidParameter("there are more rows than places for them.")
-    places = np.argsort(long_words(stream, slots), kind="stable")[:n_rows]
+    places = _permutation(slots, stream)[:n_rows]
     y = one_by_one(y)
     fit_on, score_on = (np.flatnonzero(chosen) for chosen in (places < train_slots, places >= train_slots))
     return RowsApart(*((_taken(X, rows), None if y is None else _taken(y, rows)) for rows in (fit_on, score_on)))
+
+
+def _permutation(size: int, stream: Stream) -> NDArray[np.intp]:
+    """Every order is as likely as every other: random words are sorted, and drawn again if two are equal."""
+    while True:
+        words = long_words(stream, size)
+        order = np.argsort(words)
+        if (np.diff(words[order]) > 0).all():
+            return order
 
 
 def stops(probability: float, stream: Stream) -> bool:
