@@ -22,7 +22,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "accuracy"))
 from data import load
 from ours import _places, _schema
 
-from dperm import PrivateLinearSVC, PrivateLogisticRegression, PrivateSearchCV
+from dperm import Guarantee, PrivateLinearSVC, PrivateLogisticRegression, PrivateSearchCV
+from dperm.accounting.curve import gaussian_mu
+from dperm.accounting.guarantee import Adjacency
+from dperm.planning.search import METHODS, SearchOptions, cheapest, guarantee_of
 
 EPSILON, DELTA = 1.0, 1e-5
 PENALTIES = [0.1, 1e-2, 1e-3, "auto"]
@@ -62,6 +65,22 @@ def line(name, values, seconds, more=""):
     print(f"{name:<26}{values.mean():.4f} ± {values.std(ddof=1):.4f}  {seconds:6.1f} s a run  {more}", flush=True)
 
 
+def costs():
+    """The precision of one trial by the number of candidates, as a share of μ, and its ε."""
+    print("ε, δ, candidates, random trials expected; μ of a trial over μ (its ε): composition, random trials; cheaper")
+    for guarantee in (Guarantee(1.0, 1e-5), Guarantee(3.0, 1e-6)):
+        for size in (2, 4, 8, 16, 24, 32, 48, 64, 100, 300):
+            trials, found = min(2 * size, 64), []
+            for method in METHODS:
+                options = SearchOptions(guarantee, Adjacency.REPLACE_ONE, "losses", method)
+                precision = cheapest(options, size, trials)[1]
+                epsilon = guarantee_of(precision, guarantee.delta).epsilon
+                found.append((precision / gaussian_mu(guarantee), epsilon))
+            shown = ", ".join(f"{share:.3f} ({epsilon:.3f})" for share, epsilon in found)
+            better = METHODS[found[1] > found[0]]
+            print(f"{guarantee.epsilon:g}, {guarantee.delta:g}, {size}, {trials}; {shown}; {better}", flush=True)
+
+
 def main():
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -70,7 +89,11 @@ def main():
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--share", type=float, default=0.25)
     parser.add_argument("--only", help="one search by the beginning of its name")
+    parser.add_argument("--costs", action="store_true", help="the table of what a search costs, and nothing else")
     arguments = parser.parse_args()
+    if arguments.costs:
+        costs()
+        return
     warnings.simplefilter("ignore")  # a seed, and δ that is more than 1/n, for everybody alike
     for name in arguments.tables:
         data = load(name)

@@ -23,7 +23,7 @@ from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.held_out import HeldOutChoice
 from dperm.mechanisms.setting import PublicTable
-from dperm.planning.search import SearchOptions, _cheapest
+from dperm.planning.search import SearchOptions, cheapest
 from dperm.trusted import apart
 from dperm.trusted.exact.words import stream_of
 from dperm.trusted.tally import added, added_losses
@@ -284,13 +284,13 @@ def test_losses_are_what_they_are_called():
 @pytest.mark.parametrize(("size", "method"), [(2, "composition"), (12, "composition"), (100, "random-trials")])
 def test_few_candidates_are_composed_and_many_are_tried_at_random(size, method):
     options = SearchOptions(Guarantee(1.0, 1e-5), ADD, "losses")
-    chosen, precision = _cheapest(options, size, min(2 * size, 64))
+    chosen, precision = cheapest(options, size, min(2 * size, 64))
     assert chosen == method
     other = {"composition": "random-trials", "random-trials": "composition"}[method]
     forced = SearchOptions(Guarantee(1.0, 1e-5), ADD, "losses", other)
-    assert _cheapest(forced, size, min(2 * size, 64))[1] <= precision
+    assert cheapest(forced, size, min(2 * size, 64))[1] <= precision
 
 
 def test_pure_trials_cost_three_times_one_so_from_four_candidates_on_they_are_random():
     for size, method in ((3, "composition"), (4, "random-trials")):
-        assert _cheapest(SearchOptions(Guarantee(1.0, 0.0), ADD, "losses"), size, 8)[0] == method
+        assert cheapest(SearchOptions(Guarantee(1.0, 0.0), ADD, "losses"), size, 8)[0] == method

@@ -212,9 +212,11 @@ class PrivateSearchCV(BaseEstimator):  # type: ignore[misc]
             seed = None if self.random_state is None else seed_from(self.random_state)
             run = _Run(plan, candidates, seed)
             winner = run.winner(X, y)
-            model = candidates.built(winner, _promised(plan), declared, run.next_seed())
+            # An n that nobody declared is public under replace_one, and a caveat of the fit under add_remove.
+            public = n if self.adjacency == Adjacency.REPLACE_ONE else declared
+            model = candidates.built(winner, _promised(plan), public, run.next_seed())
             model.row_warnings = self.row_warnings
-            model.fit(X, y, plan=plan.refits[winner] if declared is not None else None)
+            model.fit(X, y, plan=None if public is None else plan.refits[winner])
             if model.event_ != plan.refits[winner].event:
                 raise InvalidParameter("the last fit is not the one that was planned.")
             caveats = tuple(text for text in model.privacy_.caveats if text != "the noise came from a seed")

@@ -201,12 +201,12 @@ def plan_search(options: SearchOptions, n: int, n_candidates: int, plan_fit: Pla
     if n_train < 1:
         raise InvalidParameter(f"{n} rows cannot be divided into rows to fit on and rows to score on.")
     trials = options.trials or min(_TRIALS_PER_CANDIDATE * n_candidates, _MOST_TRIALS)
-    method, precision = _cheapest(options, n_candidates, trials)
+    method, precision = cheapest(options, n_candidates, trials)
     expected = n_candidates if method == "composition" else trials
     last = _last(options)
     alone = epsilon_of(last, guarantee.delta, adjacency)
     for _ in range(_MOST_PLANS):
-        tried = _guarantee_of(precision, guarantee.delta)
+        tried = guarantee_of(precision, guarantee.delta)
         plans = tuple(plan_fit(place, tried, n_train) for place in range(n_candidates))
         scores = _scores(options, method, n, n_candidates, precision)
         event = _search_event(method, plans, scores, expected)
@@ -253,7 +253,7 @@ def _search_event(method: str, trials: tuple[FitPlan, ...], scores: CalibratedSu
     return RandomTrials(OneOf((*(plan.event for plan in trials), scores.event())), 1.0 / expected)
 
 
-def _guarantee_of(precision: float, delta: float) -> Guarantee:
+def guarantee_of(precision: float, delta: float) -> Guarantee:
     """Of one trial: its μ, or its pure ε."""
     epsilon = precision if delta == 0.0 else gaussian_epsilon(precision, delta)
     if epsilon < SMALLEST_EPSILON:
@@ -261,7 +261,7 @@ def _guarantee_of(precision: float, delta: float) -> Guarantee:
     return Guarantee(epsilon, delta)
 
 
-def _cheapest(options: SearchOptions, n_candidates: int, trials: int) -> tuple[str, float]:
+def cheapest(options: SearchOptions, n_candidates: int, trials: int) -> tuple[str, float]:
     """The method, and the precision of one trial: its μ, or its pure ε.
 
     Both are found for Gaussian trials and a Gaussian last fit that has all but the search's share.
