@@ -316,6 +316,13 @@ def test_tables_that_cannot_be_searched_are_refused(monkeypatch):
         search(n=N + 5).fit(X, y)
     with pytest.raises((InvalidParameter, NoiseTooLarge)):
         search().fit(X[:1], y[:1])
+    with pytest.raises(InvalidParameter, match=r"candidate 0 .* real numbers"):
+        search().fit(np.full(X.shape, "a"), y)
+    other = replace(SCHEMA, columns={"c": Number((-2, 2))})
+    with pytest.raises(DpermError, match=r"candidate 1 .*'c'"):
+        search(candidates=[PrivateLogisticRegression(schema=one, solver=SOLVER) for one in (SCHEMA, other)]).fit(
+            frame()
+        )
     with pytest.raises(InvalidParameter, match="too small for this table"):
         search(adjacency="add_remove", n=500).fit(X, y)
 

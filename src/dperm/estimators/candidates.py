@@ -1,6 +1,6 @@
 """The candidates of a search: models that differ in anything but the promise, and what each of them loses on a row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from dperm.estimators.regressor import Regressor, range_of
 from dperm.planning.fit_plan import FitPlan
 from dperm.planning.search import SearchPlan
 from dperm.release.parameters import parameters_to_dict
-from dperm.schema import Schema, schema_to_dict
+from dperm.schema import schema_to_dict
 from dperm.trusted.apart import (
     log_losses,
     squared_errors,
@@ -90,11 +90,6 @@ class Candidates:
         """Whether classes are predicted."""
         return isinstance(self.models[0], Classifier)
 
-    @property
-    def schema(self) -> Schema | None:
-        """That of the first: others may encode otherwise."""
-        return self.models[0].schema
-
     def declared_n(self, n: int | None) -> int | None:
         """The public number of rows, where one was declared; two that differ raise."""
         found = {n, *(None if model.schema is None else model.schema.n for model in self.models)} - {None}
@@ -113,6 +108,19 @@ class Candidates:
                     )
                 model.classes = [False, True]
 
+    def shape(self, X: Any, y: Any) -> tuple[int, int]:
+        """Rows and columns, after all that is public about the table was checked for every candidate."""
+        readings = [self._named(place, lambda one: one._read(X, y, one.options())) for place in range(len(self))]
+        return readings[0].source.n_rows, readings[0].source.n_features
+
+    def _named(self, place: int, done: Callable[[PrivateEstimator], Any]) -> Any:
+        """What a copy of a candidate gives; what it refuses is said of it by name."""
+        try:
+            return done(clone(self.models[place]))
+        except DpermError as error:
+            reason = type(error)(f"{self.name(place)}: {error}")
+        raise reason
+
     def built(self, place: int, guarantee: Guarantee, n: int | None, random_state: Any = None) -> PrivateEstimator:
         """A fresh model for one fit."""
         model: PrivateEstimator = clone(self.models[place])
@@ -122,12 +130,9 @@ class Candidates:
         return model
 
     def plan(self, place: int, guarantee: Guarantee, n: int, n_features: int | None) -> FitPlan:
-        """The fit of one candidate; what it refuses is said of it by name."""
-        try:
-            return self.built(place, guarantee, n).options().plan(n, n_features)
-        except DpermError as error:
-            reason = type(error)(f"{self.name(place)}: {error}")
-        raise reason
+        """The fit of one candidate."""
+        plan: FitPlan = self._named(place, lambda _: self.built(place, guarantee, n).options().plan(n, n_features))
+        return plan
 
     def losses(self, model: PrivateEstimator, rows: tuple[Any, Any]) -> Array:
         """What a fitted model loses on each held-out row, between 0 and 1: for the tally alone."""

@@ -23,7 +23,7 @@ from dperm.planning.search import SearchOptions, SearchPlan, plan_search
 from dperm.release.content import content_of
 from dperm.release.joint_statement import JointStatement
 from dperm.release.search_record import SearchRecord
-from dperm.trusted.apart import RowsApart, one_place, rows_apart, shape_of, stops
+from dperm.trusted.apart import RowsApart, one_place, rows_apart, stops
 from dperm.trusted.noise import Randomness, seed_from
 from dperm.trusted.sources import is_streamed
 from dperm.trusted.sources.base import check_row_count
@@ -194,7 +194,7 @@ class PrivateSearchCV(BaseEstimator):  # type: ignore[misc]
         if is_streamed(X):
             raise InvalidParameter("a search takes a table in memory: read the files into a data frame first.")
         candidates.with_classes(y)
-        n_rows, n_features = shape_of(X, y, candidates.schema)
+        n_rows, n_features = candidates.shape(X, y)
         declared = candidates.declared_n(self.n)
         n = n_rows if declared is None else declared
         check_row_count(n_rows, n, Adjacency.parse(self.adjacency))

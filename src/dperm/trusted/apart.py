@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from dperm.errors import InvalidParameter
 from dperm.schema import Schema
 from dperm.trusted.exact.words import Stream, long_words
-from dperm.trusted.sources.arrays import table_shape
-from dperm.trusted.sources.encoding import check_table, count_rows, label_numbers, target_numbers
+from dperm.trusted.sources.encoding import count_rows, label_numbers, target_numbers
 from dperm.trusted.sources.labels import class_numbers, numeric_target, one_by_one
 
 Array = NDArray[np.float64]
@@ -36,14 +35,6 @@ class RowsApart:
     def __reduce__(self) -> Any:
         """Rows are not to be written anywhere."""
         raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
-
-
-def shape_of(X: Any, y: Any, schema: Schema | None) -> tuple[int, int]:
-    """Rows and columns of what is to be searched on, after all that is public about it was checked."""
-    if schema is None:
-        return table_shape(X, one_by_one(y))
-    check_table(X, y, schema)
-    return count_rows(X), schema.n_features
 
 
 def rows_apart(X: Any, y: Any, slots: int, train_slots: int, stream: Stream) -> RowsApart:
