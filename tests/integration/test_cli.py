@@ -225,7 +225,10 @@ def test_one_solver_can_be_looked_up(capsys):
     assert "the names are dp-gd" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [[], ["fit"], ["predict"], ["plan"], ["plot"], ["solvers"], ["demo"]])
+@pytest.mark.parametrize(
+    "command",
+    [[], ["fit"], ["tune"], ["predict"], ["evaluate"], ["summary"], ["plan"], ["plot"], ["solvers"], ["demo"]],
+)
 def test_every_help_text_has_an_example(command, capsys):
     assert run_with([*command, "--help"]) == 0
     out = capsys.readouterr().out
