@@ -112,7 +112,7 @@ def test_a_plan_says_what_it_takes_before_a_row_is_read():
 def test_a_search_that_would_choose_by_the_noise_is_refused(tmp_path):
     X, y = table()
     budget = Budget.create("people", Guarantee(9.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
-    grid = {"penalty": ["auto", 0.001, 0.01, 0.1]}
+    grid = {"penalty": ["auto", 0.001]}
     base = PrivateLogisticRegression(classes=[0, 1])
     vain = search(estimator=base, param_grid=grid, budget=budget, noisy_trials=False, epsilon=0.2)
     assert "doubtful: noise would hide" in str(vain.plan(N, 2))
