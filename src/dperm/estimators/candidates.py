@@ -108,10 +108,10 @@ class Candidates:
                     )
                 model.classes = [False, True]
 
-    def shape(self, X: Any, y: Any) -> tuple[int, int]:
-        """Rows and columns, after all that is public about the table was checked for every candidate."""
-        readings = [self._named(place, lambda one: one._read(X, y, one.options())) for place in range(len(self))]
-        return readings[0].source.n_rows, readings[0].source.n_features
+    def check_table(self, X: Any, y: Any) -> None:
+        """Raise if the table or the target is not what a candidate takes, as its own fit would."""
+        for place in range(len(self)):
+            self._named(place, lambda one: one._read(X, y, one.options()))
 
     def _named(self, place: int, done: Callable[[PrivateEstimator], Any]) -> Any:
         """What a copy of a candidate gives; what it refuses is said of it by name."""

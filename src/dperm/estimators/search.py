@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.ledger import Budget
-from dperm.errors import Diverged, InvalidParameter, NoiseTooLarge, NotSolved
+from dperm.errors import Diverged, InvalidParameter, NoiseTooLarge, NotSolved, PlanExceeded
 from dperm.estimators.base import Array, PrivateEstimator
 from dperm.estimators.candidates import SCORES, Candidates, read_candidates
 from dperm.planning.fit_plan import check_releasable
@@ -194,17 +194,22 @@ class PrivateSearchCV(BaseEstimator):  # type: ignore[misc]
         if is_streamed(X):
             raise InvalidParameter("a search takes a table in memory: read the files into a data frame first.")
         candidates.with_classes(y)
-        n_rows, n_features = candidates.shape(X, y)
+        shape = getattr(X, "shape", None) or np.asarray(X, dtype=object).shape
+        if len(shape) != 2 or min(shape) < 1:
+            raise InvalidParameter("a search needs a table with at least one row and one column.")
         declared = candidates.declared_n(self.n)
-        n = n_rows if declared is None else declared
-        check_row_count(n_rows, n, Adjacency.parse(self.adjacency))
-        plan = self._plan(candidates, n, n_features)
+        n = shape[0] if declared is None else declared
+        check_row_count(shape[0], n, Adjacency.parse(self.adjacency))
+        plan = self._plan(candidates, n, shape[1])
         if plan.drowned and not self.noisy_trials:
             raise NoiseTooLarge(
                 f"noise would hide {candidates.name(plan.drowned[0])} in its trial (ε = "
                 f"{plan.trials[0].statement.epsilon:.2g}) and not in the last fit, so that the search would choose by "
                 "the noise: take fewer candidates, a larger epsilon, or noisy_trials=True to search all the same."
             )
+        if self.budget is not None:
+            self.budget.check(plan.event, plan.options.adjacency)  # refused before a label is read
+        candidates.check_table(X, y)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         reservation = None if self.budget is None else self.budget.reserve(plan.event, plan.options.adjacency)
@@ -218,7 +223,7 @@ class PrivateSearchCV(BaseEstimator):  # type: ignore[misc]
             model.row_warnings = self.row_warnings
             model.fit(X, y, plan=None if public is None else plan.refits[winner])
             if model.event_ != plan.refits[winner].event:
-                raise InvalidParameter("the last fit is not the one that was planned.")
+                raise PlanExceeded("the last fit is not the one that was planned.")
             caveats = tuple(text for text in model.privacy_.caveats if text != "the noise came from a seed")
             statement = plan.statement(seeded=seed is not None, caveats=caveats)
             model.search_ = SearchRecord(statement, plan.event, candidates.description(plan, winner))
