@@ -17,13 +17,24 @@ from scipy.stats import norm
 
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.curve import Curve, gaussian_delta, pure_delta
-from dperm.accounting.events import BoundedRange, Composed, Gaussian, OneOf, Pure, RandomTrials
+from dperm.accounting.events import (
+    BoundedRange,
+    Composed,
+    Gaussian,
+    OneOf,
+    PoissonSampledGaussian,
+    Pure,
+    RandomTrials,
+    Repeated,
+    event_to_list,
+)
 from dperm.accounting.events.random_trials import TrialsCurve, _least_shift
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.held_out import HeldOutChoice
 from dperm.mechanisms.setting import PublicTable
 from dperm.planning.search import SearchOptions, cheapest
+from dperm.release.rigorous.bound import rigorous_bound
 from dperm.trusted import apart
 from dperm.trusted.exact.words import stream_of
 from dperm.trusted.tally import added, added_losses
@@ -138,6 +149,18 @@ def test_one_of_several_costs_what_the_worst_of_them_does():
         alone = max(delta_of(one, epsilon, ADD) for one in event.alternatives)
         assert delta_of(event, epsilon, ADD) == alone
     assert OneOf((Gaussian(3.0), Gaussian(3.0))).alternatives == OneOf((Gaussian(3.0),)).alternatives
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_an_alternative_that_is_composed_on_a_grid_is_composed_again(adjacency):
+    """Its curve ends at what rounding on its grid leaves; that much of δ counts as lost, and ε stays finite."""
+    sampled, last = Repeated(PoissonSampledGaussian(0.05, 2.0), 100), Gaussian(5.0)
+    plain = epsilon_of(Composed((sampled, last)), 1e-5, adjacency)
+    nested = Composed((OneOf((Composed((sampled, Pure(1e-4))), BoundedRange(0.01))), last))
+    found = epsilon_of(nested, 1e-5, adjacency)
+    assert plain <= found <= 1.02 * plain
+    bound = rigorous_bound(event_to_list(nested), 1e-5, adjacency.value, found)
+    assert plain * 0.99 <= bound.epsilon <= found
 
 
 # Rows apart

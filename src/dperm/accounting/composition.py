@@ -102,11 +102,6 @@ class MixtureCurve(Curve):
         """Samples need a coarser grid."""
         return 2e-3 if any(leaf.is_sampled for leaf, _ in self.event.leaves()) else 2e-5
 
-    @property
-    def floor(self) -> float:
-        """What rounding may have taken off the masses on the grid, and a little that was cut off."""
-        return 2.0 * mass_rounding(_total(atoms_of(self.event, self.adjacency)))
-
     def delta(self, epsilon: float) -> float:
         """δ at this ε."""
         drawn = self._drawn_bare

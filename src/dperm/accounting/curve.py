@@ -41,11 +41,6 @@ class Curve(ABC):
         """The share of ε that a search for the least noise may leave unused; None where ε is known to rounding."""
         return None
 
-    @property
-    def floor(self) -> float:
-        """What rounding leaves of δ however large ε is."""
-        return 0.0
-
     @abstractmethod
     def delta(self, epsilon: float) -> float:
         """δ at this ε, at most 1."""
@@ -160,11 +155,6 @@ class LargestOf(Curve):
     def tolerance(self) -> float | None:
         """The largest."""
         return max((curve.tolerance for curve in self.curves if curve.tolerance is not None), default=None)
-
-    @property
-    def floor(self) -> float:
-        """The largest."""
-        return max(curve.floor for curve in self.curves)
 
     def delta(self, epsilon: float) -> float:
         """δ at this ε."""

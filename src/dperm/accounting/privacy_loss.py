@@ -27,6 +27,9 @@ CUT = 1e-16
 # Where a curve is below this, its mechanism counts as lost.
 _FAINT = 1e-17
 
+# What rounding on a grid may leave of a curve however large ε is.
+_LARGEST_FLOOR = 1e-9
+
 # A curve is evaluated at so many points, or fewer.
 _DOTS = 250
 
@@ -82,11 +85,13 @@ def discretised(curve: Curve, scale: float, width: float) -> LossDistribution:
 
 
 def _reach(curve: Curve, scale: float) -> float:
-    """An ε from which on δ is faint, or no larger than what rounding leaves of it."""
-    least = max(_FAINT, curve.floor)
+    """An ε from which on δ is faint, or does not fall any further: what is left of it then counts as lost."""
     while math.isfinite(32.0 * scale):
         tried = scale * np.linspace(1.0, 32.0, 32)
-        faint = curve.deltas(tried) <= least
+        deltas = curve.deltas(tried)
+        faint = deltas <= _FAINT
+        if deltas[-1] <= _LARGEST_FLOOR and curve.delta(32.0 * 32.0 * scale) >= deltas[-1]:
+            faint |= deltas <= 1.001 * deltas[-1]  # a curve that was itself composed on a grid ends at its rounding
         if faint.any():
             return float(tried[faint.argmax()])
         scale *= 32.0

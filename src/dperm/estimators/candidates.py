@@ -180,7 +180,9 @@ def read_candidates(
     if candidates is not None:
         if estimator is not None:
             raise InvalidParameter("with a list of candidates leave the estimator out.")
-        models = list(candidates) if isinstance(candidates, Sequence) and not isinstance(candidates, str) else []
+        if not isinstance(candidates, list | tuple):
+            raise InvalidParameter(f"candidates must be a list of estimators, got {type(candidates).__name__}.")
+        models = list(candidates)
         params: list[dict[str, Any]] = [{} for _ in models]
     else:
         _check_estimator(estimator)

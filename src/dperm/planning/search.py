@@ -167,7 +167,9 @@ class SearchPlan:
         planned = self.statement(caveats=("this is a plan, nothing was fitted",))
         takes = f"about {self.expected_trials} fits to {self.n_train} rows, and one to {self.n}"
         hidden = f"noise would hide {len(self.drowned)} of {len(self.trials)} candidates in a trial"
-        verdict = f"doubtful: {hidden}" if self.drowned else "trials are expected to tell candidates apart"
+        verdict = (
+            f"doubtful: {hidden}" if self.drowned else "no candidate is expected to be lost in the noise of its trial"
+        )
         return f"{planned}\ntakes:      {takes}\nverdict:    {verdict}"
 
 

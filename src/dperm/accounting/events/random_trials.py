@@ -131,11 +131,6 @@ class TrialsCurve(Curve):
         """That of a trial."""
         return self.trial.tolerance
 
-    @property
-    def floor(self) -> float:
-        """That of a trial, as often."""
-        return self.trial.floor / self.stop
-
     def delta(self, epsilon: float) -> float:
         """δ at this ε."""
         left = (epsilon - self.shift) * (1.0 - ROUNDING)
