@@ -31,18 +31,24 @@ def test_the_first_example_prints_what_the_readme_shows():
     assert promised == shown  # the statement has no noise in it
 
 
-def test_the_example_with_a_schema_runs(monkeypatch):
+def test_the_example_with_a_schema_and_what_follows_it_run(monkeypatch):
     monkeypatch.chdir(ROOT)
-    out = io.StringIO()
-    with redirect_stdout(out):
-        exec(blocks("python")[1], {})
-    assert float(out.getvalue().split()[-1]) >= 0.83
+    names, printed = {}, []
+    for block in blocks("python")[1:3]:
+        out = io.StringIO()
+        with redirect_stdout(out):
+            exec(block, names)
+        printed.append(out.getvalue())
+    assert float(printed[0].split()[-1]) >= 0.83
+    assert "'penalty'" in printed[1]
+    assert "AUC" in printed[1]
+    assert "[0.025" in printed[1]
 
 
 def test_the_lower_level_example_runs():
     out = io.StringIO()
     with redirect_stdout(out):
-        exec(blocks("python")[2], {})
+        exec(blocks("python")[3], {})
     assert "[" in out.getvalue()
 
 

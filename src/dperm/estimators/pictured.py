@@ -26,6 +26,8 @@ class Pictured:
     def plot_coefficients(self, ax: Any = None, largest: int = 20) -> Any:
         """Draw the released coefficients as dots, with bars for the privacy noise where a bound on it is known.
 
+        A fit with `intervals` is drawn with its estimates and confidence intervals instead.
+
         Parameters
         ----------
         ax : Axes or array of Axes, optional

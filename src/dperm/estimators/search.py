@@ -18,6 +18,7 @@ from dperm.accounting.ledger import Budget
 from dperm.errors import Diverged, InvalidParameter, NoiseTooLarge, NotSolved, PlanExceeded
 from dperm.estimators.base import Array, PrivateEstimator
 from dperm.estimators.candidates import SCORES, Candidates, read_candidates
+from dperm.estimators.charged import Charged
 from dperm.planning.fit_plan import check_releasable
 from dperm.planning.search import SearchOptions, SearchPlan, plan_search
 from dperm.release.content import content_of
@@ -45,7 +46,7 @@ def _has(name: str) -> Callable[["PrivateSearchCV"], bool]:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateSearchCV(BaseEstimator):  # type: ignore[misc]
+class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
     """Choose among models by a private score on held-out rows, and fit the winner again: all under one (ε, δ).
 
     Rows are divided at random into a part to try candidates on and a part to score them on. The winner is fitted to all

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dperm.pictures.entries import Array, coefficients_of
 
 # Bars and bands reach this many standard deviations of the noise.
@@ -9,8 +11,9 @@ DEVIATIONS = 2.0
 
 
 class Bars(NamedTuple):
-    """The ends of the bars of all coefficients, in the shape of the coefficients, and what they mean."""
+    """The dots and the ends of the bars of all coefficients, in their shape, and what they mean; NaN for no bar."""
 
+    middle: Array
     low: Array
     high: Array
     meaning: str
@@ -19,15 +22,22 @@ class Bars(NamedTuple):
 def bars_of(model: Any) -> Bars | None:
     """The bars of a fitted linear model's coefficients; None where nothing bounds the noise of one.
 
+    They are confidence intervals where the fit released what those need.
+
     Parameters
     ----------
     model : estimator
         A fitted linear model, or one from a file.
     """
     coef, reach = coefficients_of(model), noise_reach(model)
+    if model.uncertainty_ is not None:
+        found = model.confidence_intervals()
+        ends = np.stack([found.estimate, found.lower, found.upper])[:, None, : coef.shape[1]]
+        middle, low, high = np.where(np.isfinite(ends), ends, np.nan)
+        return Bars(middle, low, high, "estimates, 95 % intervals for sampling and privacy noise; no bar: not known")
     if reach is None:
         return None
-    return Bars(coef - reach, coef + reach, "bars: two standard deviations of the privacy noise, at most")
+    return Bars(coef, coef - reach, coef + reach, "bars: two standard deviations of the privacy noise, at most")
 
 
 def noise_reach(model: Any) -> float | None:

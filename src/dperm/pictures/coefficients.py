@@ -26,6 +26,8 @@ class Line(NamedTuple):
 def plot_coefficients(model: Any, ax: Any = None, largest: int = 20) -> Any:
     """Draw released coefficients as dots with bars for the privacy noise; filled where it reaches less far than they.
 
+    A fit with `intervals` is drawn with its estimates and confidence intervals instead.
+
     Parameters
     ----------
     model : estimator
@@ -45,7 +47,8 @@ def plot_coefficients(model: Any, ax: Any = None, largest: int = 20) -> Any:
     hidden = coef.shape[1] - sum(line.place is not None for line in lines)
     of_all = f"the {coef.shape[1] - hidden} largest of {coef.shape[1]} coefficients\n" if hidden else ""
     for place, ((title, meaning), axes) in enumerate(zip(titles, panels.flat, strict=False)):
-        _panel(axes, lines, coef[place], None if bars is None else Bars(bars.low[place], bars.high[place], ""))
+        own = None if bars is None else Bars(bars.middle[place], bars.low[place], bars.high[place], "")
+        _panel(axes, lines, coef[place], own)
         axes.set_xlabel("coefficient")
         if len(titles) == 1:
             words = "\n".join(wrap(as_label(meaning, 160), 72))
@@ -106,7 +109,7 @@ def _panels(ax: Any, n_panels: int, n_lines: int) -> Any:
 def _panel(axes: Any, lines: list[Line], values: Array, bars: Bars | None) -> None:
     drawn = [(height, line.place) for height, line in enumerate(lines) if line.place is not None]
     heights, places = np.array(drawn).T if drawn else np.zeros((2, 0), dtype=int)
-    shown = values[places]
+    shown = (values if bars is None else bars.middle)[places]
     axes.axvline(0.0, color=GREY, linewidth=0.8, zorder=1)
     sure = np.ones(places.size, dtype=bool)
     if bars is not None:
