@@ -140,7 +140,8 @@ def ask_uncertainty(
         return Uncertainty(zero, -products, hessian, dispersion=dispersion, **facts)
     dispersion = dispersion_of(problem, schema)
     rough, *looks, curvature, slope = afterwards
-    hessian, point = ask(rough, w), centred(w, levels_of(schema), problem.intercept_value)
+    point = centred(w, levels_of(schema), problem.intercept_value)
+    hessian = ask(rough, point)
     for look in looks:
         facts = public_facts(problem, calibrated, schema, point, (rough, look))
         point = Uncertainty(point, ask(look, point), hessian, dispersion=dispersion, **facts).nearer_point()
