@@ -1,6 +1,5 @@
 """What a fit is asked to do, checked once, before any row is read."""
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
@@ -8,18 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
-from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.errors import DpermError, InvalidParameter, UnsupportedProblem
-from dperm.mechanisms import LastIterateQuery, Query
-from dperm.mechanisms.histogram import HistogramQuery, histogram_query
-from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
-from dperm.mechanisms.range import RangeQuery, range_queries
+from dperm.mechanisms import LastIterateQuery
+from dperm.mechanisms.histogram import histogram_query
+from dperm.mechanisms.plan import CalibratedPlan, Plan
+from dperm.mechanisms.range import range_queries
 from dperm.mechanisms.setting import Setting
+from dperm.planning.around import Beside, Fixed, fixed, what_is_left
 from dperm.planning.auto import check_solver, choose_solver
 from dperm.planning.encoding import decide
 from dperm.planning.fit_plan import FitPlan
-from dperm.planning.intervals import check_problem, check_share, in_words, interval_queries
+from dperm.planning.intervals import check_problem, check_share, interval_queries
 from dperm.planning.rules import check_strength_by_rule, with_scaled_constant, with_strength_by_rule
 from dperm.planning.statement import statement_of
 from dperm.problem import Problem
@@ -34,9 +33,6 @@ MOST_COLUMNS = 10**8
 
 # Whether passes over so many rows of a schema cost much.
 IsSlow = Callable[[int, Schema | None], bool]
-
-# What is released before a solver runs, or after it, with noise that is settled beforehand.
-Fixed = tuple[PlannedQuery, ...]
 
 
 @dataclass(frozen=True)
@@ -236,23 +232,23 @@ class FitOptions:
             raise InvalidParameter("private bins go with certified noise and the accountant 'pld'.")
         return decided
 
-    def _beside(self, schema: Schema | None, problem: Problem, setting: Setting) -> tuple["Beside", Guarantee | None]:
+    def _beside(self, schema: Schema | None, problem: Problem, setting: Setting) -> tuple[Beside, Guarantee | None]:
         """What is asked besides the solver's own questions, and about what it leaves of the guarantee."""
         before: Fixed = ()
         if schema is not None and schema.private_ranges:
-            before = tuple(map(_fixed, range_queries(schema, setting, self._promised)))
+            before = tuple(map(fixed, range_queries(schema, setting, self._promised)))
         if schema is not None and schema.private_edges:
-            before = (*before, _fixed(histogram_query(schema.private_edges, setting, self._promised)))
+            before = (*before, fixed(histogram_query(schema.private_edges, setting, self._promised)))
         share = check_share(self.intervals)
         after: Fixed = ()
-        left = _left(self._promised, before)
+        left = what_is_left(self._promised, before)
         if share:
             after = interval_queries(problem, setting, left, share)
-            left = _left(left, after)
+            left = what_is_left(left, after)
         return Beside(before, after), None if self.noise is None or self.guarantee is None else left
 
     def _calibrated(
-        self, solver: Solver, setting: Setting, beside: "Beside", left: Guarantee | None
+        self, solver: Solver, setting: Setting, beside: Beside, left: Guarantee | None
     ) -> CalibratedPlan:  # fmt: skip
         if self.guarantee is None or left is None:
             return CalibratedPlan(beside.around(solver.plan(setting, None)), None)
@@ -264,7 +260,7 @@ class FitOptions:
                 return plan.with_noise(multiplier)
         return calibrate(plan, self.guarantee)
 
-    def _plans(self, solver: Solver, setting: Setting, beside: "Beside", left: Guarantee) -> Iterator[Plan[Any]]:
+    def _plans(self, solver: Solver, setting: Setting, beside: Beside, left: Guarantee) -> Iterator[Plan[Any]]:
         """What the solver plans for the guarantee; beside private ranges and intervals, with about what they leave.
 
         All together keeps the whole guarantee. What costs the same whatever the noise may add up with the others to
@@ -274,33 +270,6 @@ class FitOptions:
         while beside and self.guarantee is not None and left.epsilon >= 0.05 * self.guarantee.epsilon:
             left = Guarantee(0.5 * left.epsilon, left.delta)
             yield beside.around(solver.plan(setting, left))
-
-
-@dataclass(frozen=True)
-class Beside:
-    """What is asked besides the solver's own questions.
-
-    Attributes
-    ----------
-    before : tuple of PlannedQuery
-        What finds private ranges and bins.
-    after : tuple of PlannedQuery
-        What intervals need.
-    """
-
-    before: Fixed
-    after: Fixed
-
-    def __bool__(self) -> bool:
-        """Whether there is anything."""
-        return bool(self.before or self.after)
-
-    def around(self, plan: Plan[Any]) -> Plan[Any]:
-        """The solver's plan with this before and after it."""
-        queries = tuple(item.query for item in self.before)
-        words = [*(_in_words(query, queries) for query in queries), plan.mechanism, in_words(self.after)]
-        mechanism = ", then ".join(text for text in words if text is not None)
-        return replace(plan, ranges=self.before, afterwards=self.after, mechanism=mechanism)
 
 
 class PublicFacts(NamedTuple):
@@ -328,33 +297,6 @@ class PublicFacts(NamedTuple):
     setting: Setting
     beside: Beside
     left: Guarantee | None
-
-
-def _fixed(query: RangeQuery | HistogramQuery) -> PlannedQuery:
-    return PlannedQuery(query, relative_noise=query.scale, fixed=True)
-
-
-def _left(guarantee: Guarantee, fixed: Fixed) -> Guarantee:
-    """About what a solver may count on when it plans beside these; the noise is then found for all together."""
-    if not fixed:
-        return guarantee
-    if guarantee.delta == 0.0:
-        spent = sum(item.query.n_steps / item.relative_noise for item in fixed)
-        return Guarantee(guarantee.epsilon - spent, 0.0)
-    spent = sum(item.query.n_steps / item.relative_noise**2 for item in fixed)
-    return Guarantee(gaussian_epsilon(math.sqrt(gaussian_mu(guarantee) ** 2 - spent), guarantee.delta), guarantee.delta)
-
-
-def _in_words(query: Query, queries: tuple[Query, ...]) -> str | None:
-    """What is found, said once for all ranges."""
-    if isinstance(query, HistogramQuery):
-        scale = query.scale * query.sensitivity
-        return f"the bins of {', '.join(query.columns)} by noisy histograms ({query.distribution}, scale {scale:.3g})"
-    ranges = [other for other in queries if isinstance(other, RangeQuery)]
-    if not isinstance(query, RangeQuery) or query is not ranges[0]:
-        return None
-    counts, names = sum(other.n_steps for other in ranges), ", ".join(other.column for other in ranges)
-    return f"the range of {names} by {counts} noisy counts ({query.distribution}, scale {query.scale:.3g})"
 
 
 def check_schema(schema: object) -> Schema:
