@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import get_tags
 
 from dperm.errors import InvalidParameter
 from dperm.trusted.block import as_table
@@ -25,6 +24,8 @@ def through(step: Any, X: Any, like: Any) -> Any:
     like : table
         The made-up rows after the step: what comes out has their form, names and width, whatever the values are.
     """
+    from sklearn.utils import get_tags  # not every user of dperm needs it
+
     tags, width = get_tags(step), like.shape[1]
     numbers_only = tags.input_tags.two_d_array and not (tags.no_validation or tags.input_tags.allow_nan)
     with np.errstate(all="ignore"):  # what numpy says of a value is a fact about the rows
