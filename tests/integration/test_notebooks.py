@@ -9,7 +9,7 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 # Whose run takes less than about ten seconds.
-SHORT: set[str] = {"intervals.ipynb", "pictures.ipynb"}
+SHORT: set[str] = {"intervals.ipynb"}
 
 
 def executed(path):
