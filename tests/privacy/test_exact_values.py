@@ -47,6 +47,8 @@ IMPORTS = {
     "estimators.candidates": {
         "apart": {
             "log_losses",
+            "plain_labels",
+            "plain_numbers",
             "squared_errors",
             "squared_errors_of_classes",
             "true_numbers",
@@ -93,7 +95,7 @@ IMPORTS = {
         "noise": {"seed_from"},
         "public_step": {"through"},
         "sources.base": {"check_row_count"},
-        "sources.labels": {"read_target"},
+        "sources.labels": {"class_numbers", "numeric_target", "read_table", "read_target"},
     },
     "pipelines.plan": {"noise": {"GENERATOR"}},
     "pipelines.public_steps": {"public_step": {"dense"}},

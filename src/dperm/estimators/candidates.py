@@ -18,6 +18,8 @@ from dperm.release.parameters import parameters_to_dict
 from dperm.schema import schema_to_dict
 from dperm.trusted.apart import (
     log_losses,
+    plain_labels,
+    plain_numbers,
     squared_errors,
     squared_errors_of_classes,
     true_numbers,
@@ -112,6 +114,13 @@ class Candidates:
         """Raise if the table or the target is not what a candidate takes, as its own fit would."""
         for place in range(len(self)):
             self._named(place, lambda one: one._read(X, y, one.options()))
+
+    def plain_target(self, y: Any) -> Any:
+        """The target in a form that means the same in every part of the table; the table's own if there is a schema."""
+        model = self.models[0]
+        if model.schema is not None:
+            return y
+        return plain_labels(y, model._declared or ()) if isinstance(model, Classifier) else plain_numbers(y)
 
     def _named(self, place: int, done: Callable[[PrivateEstimator], Any]) -> Any:
         """What a copy of a candidate gives; what it refuses is said of it by name."""

@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.ledger import Budget
-from dperm.errors import Diverged, InvalidParameter, NoiseTooLarge, NotSolved, PlanExceeded
+from dperm.errors import InvalidParameter, NoiseTooLarge, PlanExceeded
 from dperm.estimators.base import Array, PrivateEstimator
 from dperm.estimators.candidates import SCORES, Candidates, read_candidates
 from dperm.estimators.charged import Charged
+from dperm.estimators.telling import untold
 from dperm.planning.fit_plan import check_releasable
 from dperm.planning.search import SearchOptions, SearchPlan, plan_search
 from dperm.release.content import content_of
@@ -307,7 +308,7 @@ class _Run:
 
     def winner(self, X: Any, y: Any) -> int:
         """The place of the candidate that won."""
-        rows = rows_apart(X, y, *self._plan.slots, self._randomness.noise)
+        rows = rows_apart(X, self._candidates.plain_target(y), *self._plan.slots, self._randomness.noise)
         if self._plan.method == "composition":
             losses = np.column_stack([self._losses(place, rows) for place in range(len(self._candidates))])
             (item,) = self._plan.scores.plan.planned
@@ -327,17 +328,27 @@ class _Run:
                 return best[1]
 
     def _losses(self, place: int, rows: RowsApart) -> Array:
-        """What one trial of a candidate loses on each held-out row; all of it if no model came out."""
-        model = self._candidates.built(place, self._guarantee, self._plan.n_train, self.next_seed())
-        model.row_warnings = model.verbose = False
-        # What a trial warns of, or that it fails, is a fact about it: only the winner's place is released.
-        with warnings.catch_warnings():
+        """What one trial of a candidate loses on each held-out row; all of it if no model came out.
+
+        What a trial warns of or logs, or that it fails, is a fact about the rows that it was given: only the winner's
+        place is released.
+        """
+        with untold(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
-                model.fit(*rows.train, plan=self._plan.trials[place])
-            except (Diverged, NotSolved):
+                return self._trial(place, rows)
+            except PlanExceeded:
+                raise  # the same for any rows
+            except Exception:
                 return np.ones(_held_out_rows(rows))
-            return self._candidates.losses(model, rows.held_out)
+
+    def _trial(self, place: int, rows: RowsApart) -> Array:
+        model = self._candidates.built(place, self._guarantee, self._plan.n_train, self.next_seed())
+        model.row_warnings = model.verbose = False
+        model.fit(*rows.train, plan=self._plan.trials[place])
+        if model.event_ != self._plan.trials[place].event:
+            raise PlanExceeded("a trial is not the one that was planned.")
+        return self._candidates.losses(model, rows.held_out) if _held_out_rows(rows) else np.zeros(0)
 
 
 def _held_out_rows(rows: RowsApart) -> int:

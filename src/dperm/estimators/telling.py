@@ -3,7 +3,9 @@
 import logging
 import math
 import sys
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from typing import Any
 
 from dperm.accounting.guarantee import Adjacency, Guarantee
@@ -15,6 +17,18 @@ from dperm.release.markup import box, promise_in_words
 LOG = logging.getLogger("dperm")
 LOG.addHandler(logging.NullHandler())
 
+_UNTOLD: ContextVar[bool] = ContextVar("dperm_untold", default=False)
+
+
+@contextmanager
+def untold() -> Iterator[None]:
+    """Nothing is told of the fits within: how many trials a search makes is secret, and so is an n nobody declared."""
+    before = _UNTOLD.set(True)
+    try:
+        yield
+    finally:
+        _UNTOLD.reset(before)
+
 
 def check_verbose(verbose: object) -> int:
     """The level as a number: 0 nothing, 1 a progress bar, 2 the lines of the log as well."""
@@ -25,7 +39,8 @@ def check_verbose(verbose: object) -> int:
 
 def progress_bar(model: Any) -> AbstractContextManager[Any]:
     """The bar of a fit, or nothing."""
-    return ProgressBar(type(model).__name__) if check_verbose(model.verbose) else nullcontext()
+    shown = check_verbose(model.verbose) and not _UNTOLD.get()
+    return ProgressBar(type(model).__name__) if shown else nullcontext()
 
 
 def tell_plan(model: Any, plan: FitPlan, caveats: tuple[str, ...]) -> None:
@@ -51,6 +66,8 @@ def tell_release(model: Any, release: Release) -> None:
 
 
 def _tell(model: Any, text: str) -> None:
+    if _UNTOLD.get():
+        return
     line = f"{type(model).__name__}: {text}"
     LOG.info("%s", line)
     if check_verbose(model.verbose) == 2:

@@ -6,16 +6,19 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 
 from dperm.accounting.events import Composed, Event, event_to_list
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.ledger import Budget
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameter, PlanExceeded
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.charged import Charged
+from dperm.estimators.classifier import check_classes
 from dperm.estimators.steps import instead_of, is_nothing, is_public
+from dperm.estimators.telling import untold
 from dperm.files import fingerprint
 from dperm.pipelines.plan import PipelinePlan
 from dperm.pipelines.public_steps import made_up, tried, width_of
@@ -27,7 +30,7 @@ from dperm.release.joint_statement import JointStatement
 from dperm.trusted.noise import seed_from
 from dperm.trusted.public_step import through
 from dperm.trusted.sources.base import check_row_count
-from dperm.trusted.sources.labels import read_target
+from dperm.trusted.sources.labels import class_numbers, numeric_target, read_table, read_target
 from dperm.validation import count, positive
 
 # What the steps do not have of their own.
@@ -169,15 +172,18 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         rows = np.empty((0, count("n_features", n_features)))
         return self._plan(count("n", n if self.n is None else self.n), rows)
 
-    def _plan(self, n: int, X: Any) -> PipelinePlan:
-        """The plan for a table of which only shape, names and types are used."""
+    def _plan(self, n: int, X: Any, classes: list[bool] | None = None) -> PipelinePlan:
+        """The plan for a table of which only shape, names and types are used, with classes that y declares by type."""
         self.check_steps()
         check_releasable(self.budget, self.random_state)
         guarantee, adjacency = Guarantee(self.epsilon, self.delta), Adjacency.parse(self.adjacency)
-        shares, rows, planned = self._shares(), made_up(X), dict[str, SumsRelease]()
+        shares, planned = self._shares(), dict[str, SumsRelease]()
+        rows = given = made_up(X)
         for name, step in self.steps[:-1]:
             if isinstance(step, PrivateTransformer):
                 width = width_of(rows)
+                if rows is not given:  # of rows as they were handed over it is asked when they are read
+                    _check_numbers(name, step, rows)
                 planned[name] = step.plan_for(share_of(guarantee, shares[name]), adjacency, n, width)
                 rows = made_up(np.empty((0, step.n_features_out(width))))
             else:
@@ -186,7 +192,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         width = width_of(rows)
 
         def plan_final(left: Guarantee) -> FitPlan:
-            with _as_part(final, left, adjacency, n):
+            with _as_part(final, left, adjacency, n, classes=classes):
                 return final.plan(n, width)  # type: ignore[no-any-return]
 
         if planned:
@@ -221,28 +227,46 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         if not hasattr(X, "shape") and not get_tags(first).input_tags.string:
             X = np.atleast_1d(np.asarray(X))  # lists of numbers
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        plan = self._plan(n_rows if self.n is None else self.n, X)
-        self._check_target(y, n_rows)
+        classes = self._classes_by_type(y, n_rows)
+        plan = self._plan(n_rows if self.n is None else self.n, X, classes)
         check_row_count(n_rows, plan.n, plan.adjacency)
+        self._check_rows(first, X, y, n_rows)
         self._forget()
         entry = None if self.budget is None else self.budget.reserve(plan.event, plan.adjacency)
         with nullcontext() if entry is None else entry.noted():
-            self._run(X, y, plan)
+            self._run(X, y, plan, classes)
             self.ledger_entry_ = None if entry is None else entry.to_dict()
             if entry is not None:
                 entry.settle(fingerprint(self.content()))
         return self
 
-    def _check_target(self, y: Any, n_rows: int) -> None:
+    def _classes_by_type(self, y: Any, n_rows: int) -> list[bool] | None:
+        """The classes of truth values, which nobody has to declare; None where they are declared, or there are none."""
         final = self.steps[-1][1]
         labels = read_target(final, y, n_rows)
-        if hasattr(final, "classes") and final.classes is None and labels.dtype.kind != "b":
+        if not hasattr(final, "classes") or final.classes is not None:
+            return None
+        if labels.dtype.kind != "b":
             raise InvalidParameter(
                 "in a private pipeline the classes must be declared, as they are planned with: "
                 f"{type(final).__name__}(classes=[...])."
             )
+        return [False, True]
 
-    def _run(self, X: Any, y: Any, plan: PipelinePlan) -> None:
+    def _check_rows(self, first: Any, X: Any, y: Any, n_rows: int) -> None:
+        """Raise for tables and targets that a step would refuse later, when their cost is reserved."""
+        final = self.steps[-1][1]
+        labels = read_target(final, y, n_rows)
+        if not hasattr(final, "classes"):
+            numeric_target(labels)
+        elif final.classes is not None:
+            class_numbers(labels, check_classes(final.classes))
+        if isinstance(first, PrivateTransformer):
+            first.read(X, fitting=True)
+        elif isinstance(first, PrivateEstimator):
+            read_table(first, X, fitting=True)
+
+    def _run(self, X: Any, y: Any, plan: PipelinePlan, classes: list[bool] | None) -> None:
         """Read the rows, whose cost is reserved."""
         seeds: list[int | None] = [None] * len(self.steps)
         if self.random_state is not None:
@@ -258,8 +282,12 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         options = plan.final.options.guarantee
         if options is None:
             raise InvalidParameter("a private pipeline has noise.")
-        with _as_part(final, options, plan.adjacency, plan.n, seeds[-1]):
+        # Of a part nothing is told: the plan of all was, and an n that nobody declared is not public.
+        with _as_part(final, options, plan.adjacency, plan.n, seeds[-1], classes), untold():
             final.fit(X, y, plan=plan.final)
+        if final.event_ != plan.final.event:
+            final.forget()
+            raise PlanExceeded("the last step is not the one that was planned.")
         caveats = tuple(text for text in final.privacy_.caveats if text != "the noise came from a seed")
         caveats += undeclared_n(plan.adjacency) if self.n is None else ()
         self.privacy_: JointStatement = plan.statement(seeded=self.random_state is not None, caveats=caveats)
@@ -288,19 +316,36 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
 
 @contextmanager
 def _as_part(
-    final: PrivateEstimator, guarantee: Guarantee, adjacency: Adjacency, n: int, random_state: Any = None
+    final: PrivateEstimator,
+    guarantee: Guarantee,
+    adjacency: Adjacency,
+    n: int,
+    random_state: Any = None,
+    classes: list[bool] | None = None,
 ) -> Iterator[None]:
     """The model with what it has of the pipeline's guarantee, for as long as this lasts; nothing is charged twice."""
     values = {
         "epsilon": guarantee.epsilon, "delta": guarantee.delta, "adjacency": adjacency.value, "n": n,
         "budget": None, "random_state": random_state,
-    }  # fmt: skip
+    } | ({} if classes is None else {"classes": classes})  # fmt: skip
     before = {name: getattr(final, name) for name in values}
     final.set_params(**values)
     try:
         yield
     finally:
         final.set_params(**before)
+
+
+def _check_numbers(name: str, step: PrivateTransformer, rows: Any) -> None:
+    """Raise if made-up rows are not what a private transformer takes: whether they are follows from types alone."""
+    if sparse.issparse(rows):
+        raise InvalidParameter(
+            f"the step {name!r} ({type(step).__name__}) takes no sparse rows: make them dense before it, for instance "
+            "with sparse_output=False."
+        )
+    kinds = [kind.kind for kind in rows.dtypes] if hasattr(rows, "dtypes") else [np.asarray(rows).dtype.kind]
+    if not set(kinds) <= set("fiub"):
+        raise InvalidParameter(f"the step {name!r} ({type(step).__name__}) takes numbers: encode text before it.")
 
 
 def make_private_pipeline(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from dperm.errors import InvalidParameter
 from dperm.schema import Schema
@@ -92,11 +93,31 @@ def _is_frame(table: Any) -> bool:
 
 def _taken(values: Any, rows: NDArray[np.intp]) -> Any:
     """Some rows of a table, or entries of a column."""
+    if sparse.issparse(values):
+        return values.tocsr()[rows]
     if hasattr(values, "iloc"):
         return values.iloc[rows]
     if type(values).__module__.startswith("pyarrow"):
         return values.take(rows)
     return (values if hasattr(values, "shape") else np.asarray(values))[rows]
+
+
+def plain_labels(y: Any, classes: Sequence[Any]) -> NDArray[Any]:
+    """Labels as texts, or as numbers: what a majority of all labels decides must not be decided again by a part."""
+    places = class_numbers(one_by_one(y), classes)
+    known = np.isfinite(places)
+    chosen = np.where(known, places, 0).astype(np.intp)
+    if not isinstance(classes[0], str):
+        return np.where(known, np.asarray(classes, dtype=np.float64)[chosen], np.nan)
+    other = "?"
+    while other in classes:
+        other += "?"
+    return np.where(known, np.asarray(classes, dtype=str)[chosen], other)
+
+
+def plain_numbers(y: Any) -> Array:
+    """Numbers, NaN for what is none; whether they are numbers at all was decided by all of them."""
+    return np.asarray(numeric_target(np.asarray(one_by_one(y))), dtype=np.float64)
 
 
 def true_places(rows: tuple[Any, Any], schema: Schema | None, classes: Sequence[Any]) -> Array:
