@@ -464,3 +464,10 @@ def test_tune_says_what_is_wrong_in_one_line(files, capsys, more, said):
     assert said in error
     assert error.count("\n") == 1
     assert not (files / "model.json").exists()
+
+
+def test_a_plan_says_when_noise_hides_even_the_last_fit():
+    model = PrivateLogisticRegression(classes=[0, 1])
+    plan = PrivateSearchCV(model, {"penalty": [0.1, 1.0]}, epsilon=0.3, delta=1e-6).plan(n=20, n_features=20)
+    assert plan.verdict.startswith("hopeless: noise would hide")
+    assert plan.verdict in str(plan)

@@ -166,11 +166,17 @@ class SearchPlan:
         """The statement, marked as a plan, and what it takes."""
         planned = self.statement(caveats=("this is a plan, nothing was fitted",))
         takes = f"about {self.expected_trials} fits to {self.n_train} rows, and one to {self.n}"
-        hidden = f"noise would hide {len(self.drowned)} of {len(self.trials)} candidates in a trial"
-        verdict = (
-            f"doubtful: {hidden}" if self.drowned else "no candidate is expected to be lost in the noise of its trial"
-        )
-        return f"{planned}\ntakes:      {takes}\nverdict:    {verdict}"
+        return f"{planned}\ntakes:      {takes}\nverdict:    {self.verdict}"
+
+    @cached_property
+    def verdict(self) -> str:
+        """Whether it is worth it, from public numbers."""
+        lost, all_of_them = sum(map(is_hopeless, self.refits)), len(self.refits)
+        if self.drowned:
+            return f"doubtful: noise would hide {len(self.drowned)} of {all_of_them} candidates in a trial"
+        if lost:
+            return f"hopeless: noise would hide {lost} of {all_of_them} candidates even in the last fit"
+        return "no candidate is expected to be lost in the noise of its trial"
 
 
 @dataclass(frozen=True)
