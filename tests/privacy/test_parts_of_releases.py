@@ -138,3 +138,11 @@ def test_a_sparse_step_before_a_private_one_is_refused_before_anything_is_spent(
     with pytest.raises(InvalidParameter, match="takes no sparse rows"):
         pipe.fit(np.full((50, 1), "a", dtype=object), np.zeros(50))
     assert budget.account().releases == ()
+
+
+def test_plans_of_several_parts_show_themselves_in_a_notebook():
+    for plan in (search().plan(600, 2), pipeline().plan(600, 2)):
+        text = plan._repr_html_()
+        assert "nothing was fitted" in text
+        assert "With one person's row replaced" in text.replace("&#x27;", "'")
+        assert "Verdict" in text

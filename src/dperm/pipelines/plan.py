@@ -8,6 +8,7 @@ from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.planning.fit_plan import FitPlan
 from dperm.planning.sums import SumsRelease
 from dperm.release.joint_statement import JointStatement
+from dperm.release.markup import plan_box
 from dperm.trusted.noise import GENERATOR
 
 
@@ -70,6 +71,10 @@ class PipelinePlan:
     def privacy(self) -> JointStatement:
         """The statement that a fit would carry, marked as a plan."""
         return self.statement(caveats=("this is a plan, nothing was fitted",))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what would be promised, each step's share, and whether the model is worth fitting."""
+        return plan_box(self.privacy.promise_in_words, str(self))
 
     def __str__(self) -> str:
         """The statement, each step's share, and whether the model is worth fitting."""

@@ -19,6 +19,7 @@ from dperm.planning.beside import plan_beside, share_of
 from dperm.planning.fit_plan import FitPlan
 from dperm.planning.verdict import is_hopeless
 from dperm.release.joint_statement import JointStatement
+from dperm.release.markup import plan_box
 from dperm.trusted.noise import GENERATOR
 from dperm.validation import count, finite, one_of
 
@@ -162,11 +163,19 @@ class SearchPlan:
             generator=GENERATOR, seeded=seeded, caveats=caveats,
         )  # fmt: skip
 
+    @property
+    def privacy(self) -> JointStatement:
+        """The statement that a search would carry, marked as a plan."""
+        return self.statement(caveats=("this is a plan, nothing was fitted",))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what would be promised, what it takes, and whether it is worth it."""
+        return plan_box(self.privacy.promise_in_words, str(self))
+
     def __str__(self) -> str:
         """The statement, marked as a plan, and what it takes."""
-        planned = self.statement(caveats=("this is a plan, nothing was fitted",))
         takes = f"about {self.expected_trials} fits to {self.n_train} rows, and one to {self.n}"
-        return f"{planned}\ntakes:      {takes}\nverdict:    {self.verdict}"
+        return f"{self.privacy}\ntakes:      {takes}\nverdict:    {self.verdict}"
 
     @cached_property
     def verdict(self) -> str:

@@ -97,11 +97,15 @@ class JointStatement:
         ]
         return "\n".join(one_line(line) for line in lines)
 
+    @property
+    def promise_in_words(self) -> str:
+        """The promise as a sentence for a person."""
+        return promise_in_words(self.epsilon, self.delta, self.adjacency)
+
     def _repr_html_(self) -> str:
         """For notebooks: the promise in plain words, and the lines of `str` below it."""
         title = "Private, for release" if self.for_release else f"Not for release: {'; '.join(self.caveats)}"
-        promise = promise_in_words(self.epsilon, self.delta, self.adjacency)
-        return box(title, promise, rows_of(str(self))[1:], for_release=self.for_release)
+        return box(title, self.promise_in_words, rows_of(str(self))[1:], for_release=self.for_release)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
