@@ -32,6 +32,7 @@ from dperm import (
     load_model,
     save_model,
 )
+from dperm.accounting.attack import true_positive_rates
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.events import event_to_list
 from dperm.accounting.guarantee import Adjacency
@@ -395,6 +396,27 @@ def test_a_file_whose_search_was_taken_out_does_not_fit_the_ledger(tmp_path):
 
     content["fingerprint"] = fingerprint_of(content)
     assert not verify(content, ledger)[-1].holds
+
+
+def test_pictures_summary_and_notebooks_state_what_is_promised_of_search_and_fit_together(tmp_path):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    fitted = search(epsilon=4.0).fit(*table()).best_estimator_
+    save_model(fitted, tmp_path / "model.json")
+    alone = f"the last fit alone has ε = {fitted.privacy_.epsilon:.4g}"
+    assert fitted.privacy_.epsilon < 3.9
+    for one in (fitted, load_model(tmp_path / "model.json")):
+        attack = one.plot_attack()
+        title = one.plot_coefficients().get_title(loc="left")
+        for text in (attack.get_title(loc="left"), title, str(one.summary()), one._html_repr()):
+            assert "ε = 4, δ = 1e-05" in text
+            assert alone in text
+        assert any(text.get_text() == "promised: ε = 4, δ = 1e-05" for text in attack.get_legend().get_texts())
+        drawn = attack.get_lines()[0]
+        assert drawn.get_ydata().tolist() == true_positive_rates(
+            one.search_.event, Adjacency.REPLACE_ONE, drawn.get_xdata().tolist()
+        )
+        assert alone in one.plot_risk_of_epsilon().get_xlabel()
+    plt.close("all")
 
 
 # The command line

@@ -24,6 +24,7 @@ from dperm.problem import Problem
 from dperm.problem.start import LinearStart
 from dperm.release.content import content_of
 from dperm.release.parameters import parameters_from_dict, parameters_to_dict
+from dperm.release.promised import promised_html
 from dperm.release.statement import PrivacyStatement
 from dperm.release.uncertainty import Uncertainty
 from dperm.schema import Amount, Classes, Schema
@@ -349,7 +350,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
 
     def _html_repr(self) -> str:
         """scikit-learn's diagram for notebooks, and below it what is promised or, once fitted, the statement."""
-        return str(super()._html_repr()) + guarantee_html(self)
+        told = promised_html(self) if hasattr(self, "privacy_") else guarantee_html(self)
+        return str(super()._html_repr()) + told
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are accepted, missing values are bounded, and noise may lower any score."""

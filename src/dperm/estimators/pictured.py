@@ -129,9 +129,13 @@ class Pictured:
         >>> axes.get_xscale()
         'log'
         """
+        from dperm.pictures.canvas import promise
         from dperm.pictures.risk import plot_risk_of_epsilon
 
-        return plot_risk_of_epsilon(self.risk_of_epsilon(n, n_features, epsilons), ax)
+        axes = plot_risk_of_epsilon(self.risk_of_epsilon(n, n_features, epsilons), ax)
+        if hasattr(self, "search_"):
+            axes.set_xlabel(f"{axes.get_xlabel()}\nε of the last fit alone; {promise(self)}")
+        return axes
 
     def risk_of_epsilon(
         self, n: int | None = None, n_features: int | None = None, epsilons: Iterable[float] | None = None

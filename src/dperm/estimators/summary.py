@@ -12,7 +12,7 @@ from scipy.stats import norm
 from dperm.errors import InvalidParameter
 from dperm.printable import one_line
 from dperm.release.content import column_names
-from dperm.release.statement import PrivacyStatement
+from dperm.release.promised import promised_of
 
 Array = NDArray[np.float64]
 
@@ -176,7 +176,7 @@ def summary_of(model: Any, level: float) -> Summary:
             "intervals are infinite. More rows, a larger ε or fewer columns would help."
         )
     return Summary(
-        title, _header(model.privacy_, model), ("coef", "estimate", "std err", "z", "P>|z|", low, high), found.names,
+        title, _header(model), ("coef", "estimate", "std err", "z", "P>|z|", low, high), found.names,
         np.stack(columns, axis=1).tolist(), tuple(notes),
     )  # fmt: skip
 
@@ -196,15 +196,17 @@ def _without_intervals(model: Any, title: str) -> Summary:
         bounds = np.tile(np.append(np.full(coef.shape[1], noise), np.nan), len(coef))
         rows, columns = np.column_stack([values, bounds]), ["coef", "noise ≤"]
         notes.insert(0, "noise is a bound on the standard deviation that privacy noise gives a coefficient.")
-    return Summary(title, _header(model.privacy_, model), tuple(columns), tuple(names), rows.tolist(), tuple(notes))
+    return Summary(title, _header(model), tuple(columns), tuple(names), rows.tolist(), tuple(notes))
 
 
-def _header(statement: PrivacyStatement, model: Any) -> tuple[tuple[str, str], ...]:
+def _header(model: Any) -> tuple[tuple[str, str], ...]:
+    statement, _, note = promised_of(model)
     promise = "nothing: the run had no noise (ε = ∞)"
     if not math.isinf(statement.epsilon):
         promise = f"ε = {statement.epsilon:g}, δ = {statement.delta:g}, adjacency {statement.adjacency}"
+        promise += f", {note}" if note else ""
     solver = (model.parameters_ or {}).get("solver", {}).get("kind", "")
-    facts = [("rows", f"n = {statement.n}"), ("promised", promise), ("solver", solver or statement.mechanism)]
+    facts = [("rows", f"n = {statement.n}"), ("promised", promise), ("solver", solver or model.privacy_.mechanism)]
     if statement.caveats:
         facts.append(("release", f"NOT FOR RELEASE: {'; '.join(statement.caveats)}"))
     return tuple(facts)

@@ -11,6 +11,7 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.errors import InvalidParameter
 from dperm.pictures.canvas import BLUE, GREY, PALE, RED, bare, given_or_new, promise
 from dperm.pictures.entries import Array
+from dperm.release.promised import promised_of
 
 # Where the curve is computed: closely where it is steep.
 RATES = np.concatenate([np.linspace(0.0, 0.05, 26), np.linspace(0.06, 1.0, 95)])
@@ -32,28 +33,28 @@ def plot_attack(model: Any, ax: Any = None) -> Any:
     Axes
     """
     check_is_fitted(model, "privacy_")
-    statement = model.privacy_
+    statement, event, _ = promised_of(model)
     if math.isinf(statement.epsilon):
         raise InvalidParameter("the model was fitted without noise: nothing is promised, and any attack may succeed.")
     adjacency = Adjacency.parse(statement.adjacency)
-    proved = np.array(true_positive_rates(model.event_, adjacency, RATES.tolist()))
+    proved = np.array(true_positive_rates(event, adjacency, RATES.tolist()))
     axes = given_or_new(ax, 6.4, 6.9)
     axes.fill_between(RATES, RATES, proved, color=PALE, linewidth=0)
     axes.plot(RATES, proved, color=BLUE, linewidth=2, label="proved: nobody gets above this line")
-    word = "promised by a publication" if statement.noise == "paper" else "promised"
+    word = "promised by a publication" if model.privacy_.noise == "paper" else "promised"
     axes.plot(
         RATES, promised_rates(statement.epsilon, statement.delta, RATES), color=_ORANGE, linewidth=1.5,
         linestyle="-.", label=f"{word}: ε = {statement.epsilon:g}, δ = {statement.delta:g}",
     )  # fmt: skip
     axes.plot([0.0, 1.0], [0.0, 1.0], color=GREY, linewidth=1, linestyle="--", label="guessing, without the model")
     wrong = 0.01
-    right = true_positive_rates(model.event_, adjacency, [wrong])[0]
+    right = true_positive_rates(event, adjacency, [wrong])[0]
     axes.set(
         xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="false alarms (false positive rate)",
         ylabel=f"caught: {_caught(adjacency)} (true positive rate)",
     )  # fmt: skip
     axes.set_title(
-        f"At 1 % false alarms an attacker catches at most {_percent_up(right)}\n{promise(statement)}",
+        f"At 1 % false alarms an attacker catches at most {_percent_up(right)}\n{promise(model)}",
         fontsize="medium", loc="left", color="black" if statement.for_release else RED,
     )  # fmt: skip
     axes.legend(loc="lower right", frameon=False)

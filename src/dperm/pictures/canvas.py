@@ -5,7 +5,7 @@ from typing import Any
 
 from dperm.errors import InvalidParameter, NotInstalled
 from dperm.printable import one_line
-from dperm.release.statement import PrivacyStatement
+from dperm.release.promised import promised_of
 
 BLUE, RED, GREY, PALE = "#0b4f8a", "#a40e0e", "#4a4a4a", "#dbe8f4"
 
@@ -60,13 +60,15 @@ def as_label(text: object, longest: int = 36) -> str:
     return shown.replace("$", r"\$")
 
 
-def promise(statement: PrivacyStatement) -> str:
-    """ε, δ and the adjacency on one line, and whether the guarantee covers publishing."""
+def promise(model: Any) -> str:
+    """ε, δ and the adjacency on one line, and whether the guarantee covers publishing; for a search what it is for."""
+    statement, _, note = promised_of(model)
     if math.isinf(statement.epsilon):
         words = "no noise, nothing is promised"
     else:
         words = f"ε = {statement.epsilon:g}, δ = {statement.delta:g}, {statement.adjacency}"
-    return words if statement.for_release else f"{words}, NOT FOR RELEASE"
+    words = words if statement.for_release else f"{words}, NOT FOR RELEASE"
+    return f"{words}\n{note}" if note else words
 
 
 def bare(axes: Any) -> None:

@@ -52,7 +52,7 @@ def plot_coefficients(model: Any, ax: Any = None, largest: int = 20) -> Any:
         axes.set_xlabel("coefficient")
         if len(titles) == 1:
             words = "\n".join(wrap(as_label(meaning, 160), 72))
-            axes.set_title(f"{words}\n{of_all}{promise(model.privacy_)}", fontsize="medium", loc="left")
+            axes.set_title(f"{words}\n{of_all}{promise(model)}", fontsize="medium", loc="left")
             axes.set_xlabel(f"coefficient\n{no_bars(model) if bars is None else bars.meaning}")
         else:
             marked = "" if model.privacy_.for_release else "\nNOT FOR RELEASE"
@@ -63,7 +63,7 @@ def plot_coefficients(model: Any, ax: Any = None, largest: int = 20) -> Any:
         return panels[0]
     if ax is None:
         figure = panels.flat[0].figure
-        figure.suptitle(f"Coefficients of every class; {of_all.strip() or 'all of them'}; {promise(model.privacy_)}")
+        figure.suptitle(f"Coefficients of every class; {of_all.strip() or 'all of them'}; {promise(model)}")
         figure.supxlabel(no_bars(model) if bars is None else bars.meaning, fontsize="medium")
     return panels
 

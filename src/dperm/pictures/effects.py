@@ -45,7 +45,7 @@ def plot_effect(model: Any, column: str, ax: Any = None) -> Any:
         axes.set_xlabel(f"{as_label(column)}\n{words}")
     else:
         axes.set_xlabel(f"{adds}\n{words}")
-    title = f"What {as_label(column)} adds to {adds_to(model)}\n{promise(model.privacy_)}"
+    title = f"What {as_label(column)} adds to {adds_to(model)}\n{promise(model)}"
     axes.set_title(title, fontsize="medium", loc="left")
     if len(scores) > 1:
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
@@ -83,7 +83,7 @@ def plot_effects(model: Any, columns: Iterable[str] | None = None, largest: int 
     n_columns = len(schema_of(model).columns)
     which = f"; {len(chosen)} of {n_columns} columns" if len(chosen) < n_columns else ""
     figure = grid[0].figure
-    figure.suptitle(f"What each column adds to {adds_to(model)}{which}\n{promise(model.privacy_)}", fontsize="large")
+    figure.suptitle(f"What each column adds to {adds_to(model)}{which}\n{promise(model)}", fontsize="large")
     figure.supxlabel(f"{_band_words(model)}{_left_out(model)}", fontsize="medium")
     if len(scores) > 1:
         figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right center", frameon=False)

@@ -20,6 +20,7 @@ from dperm.printable import one_line
 from dperm.release.assumptions import assumptions
 from dperm.release.joint_statement import JointStatement
 from dperm.release.model_file import fingerprint_of, model_from, read_content
+from dperm.release.promised import promised_of
 from dperm.release.report.coefficients import interval_rows, layers_of, panels
 from dperm.release.report.curves import MOST_DRAWINGS, effect_drawings, risk_drawing
 from dperm.release.report.evaluation import scored
@@ -117,7 +118,7 @@ def render_report(
     statement, schema, entry = model.privacy_, model.schema_, model.ledger_entry_
     findings = verify(content, ledger)
     search = getattr(model, "search_", None)
-    promised = statement if search is None else search.statement
+    promised, event, _ = promised_of(model)
     shown, axis = panels(model) if hasattr(model, "coef_") else ([], None)
     dataset = None if entry is None else entry["dataset"]
     return str(
@@ -134,7 +135,7 @@ def render_report(
             statement=statement,
             lines=str(statement),
             adjacency=statement.adjacency,
-            attack=_attack(model.event_ if search is None else search.event, promised),
+            attack=_attack(event, promised),
             promised=promised,
             search=search,
             audit=audit,
