@@ -432,6 +432,7 @@ def files(tmp_path, monkeypatch):
         '[target]\ncolumn = "y"\nclasses = ["0", "1"]\n[columns.a]\nrange = [-2, 2]\nencode = "linear"\n'
         '[columns.b]\nrange = [-2, 2]\nencode = "linear"\n'
     )
+    (tmp_path / "empty.toml").write_text("")
     (tmp_path / "grid.toml").write_text('penalty = ["auto", 0.5]\nintercept = [true, false]\n')
     return tmp_path
 
@@ -468,16 +469,21 @@ def test_tune_takes_a_grid_from_a_file_and_a_table_without_a_schema(files, capsy
     [
         ([], "say what to choose from"),
         (["--try", "penalty"], "OPTION=VALUE"),
-        (["--try", "penalty=auto", "--grid", "grid.toml"], "say what to choose from"),
+        (["--try", "penalty=auto,0.1", "--grid", "grid.toml"], "say what to choose from"),
         (["--try", "epsilon=1,2"], "the same for all"),
-        (["--try", "colour=red"], "no option of dperm fit"),
+        (["--try", "colour=red,blue"], "no option of dperm fit"),
         (["--try", "penalty=auto", "--try", "penalty=0.1"], "two --try"),
-        (["--try", "row-norm=big"], "must be a number"),
+        (["--try", "row-norm=big,1"], "must be a number"),
         (["--try", "penalty=l2:-1,auto"], "strength"),
+        (["--try", "penalty=auto,-1"], "strength"),
+        (["--try", "penalty=auto,nan"], "strength"),
+        (["--try", "penalty=auto,inf"], "strength"),
+        (["--try", "penalty=auto"], "nothing to choose from"),
+        (["--grid", "empty.toml"], "nothing to choose from"),
         (["--grid", "people.csv"], "is not TOML"),
-        (["--try", "penalty=auto", "--share", "2"], "share"),
-        (["--try", "penalty=auto", "--target", "y"], "leave --target"),
-        (["--try", "penalty=auto", "--ledger", "l.db"], "--ledger goes with --dataset"),
+        (["--try", "penalty=auto,0.1", "--share", "2"], "share"),
+        (["--try", "penalty=auto,0.1", "--target", "y"], "leave --target"),
+        (["--try", "penalty=auto,0.1", "--ledger", "l.db"], "--ledger goes with --dataset"),
     ],
 )
 def test_tune_says_what_is_wrong_in_one_line(files, capsys, more, said):

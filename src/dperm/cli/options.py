@@ -55,7 +55,7 @@ _OPTIONS = (
         "--penalty",
         default="auto",
         show_default=True,
-        help="auto, l2 or l1 (strength by rule), l2:λ, l1:λ, elastic-net:λ:ratio or none.",
+        help="auto, l2 or l1 (strength by rule), l2:λ or just λ, l1:λ, elastic-net:λ:ratio or none.",
     ),
     click.option(
         "--domain", default="none", show_default=True, help="l2-ball:r, l1-ball:r, box:low:high, simplex:total or none."
@@ -82,7 +82,7 @@ _OPTIONS = (
     click.option(
         "--intervals",
         type=float,
-        help="Also release what confidence intervals need, with this share of the budget, such as 0.5 (linear, "
+        help="Also release what confidence intervals need, with this share of the precision, such as 0.5 (linear, "
         "poisson, and logistic with two classes) [default: not].",
     ),
     click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit a constant as well."),
@@ -143,7 +143,7 @@ def build_estimator(
     if issubclass(kind, PrivateGLM):
         given |= {"row_norm": row_norm, "entry_bound": entry_bound, "fit_intercept": intercept}
         given["intervals"] = False if intervals is None else intervals
-        given["penalty"] = penalty if penalty in ("auto", "l2", "l1") else _parse("--penalty", penalty, _PENALTIES)
+        given["penalty"] = penalty if penalty in ("auto", "l2", "l1") else _penalty(penalty)
     else:
         if (row_norm, entry_bound, intercept) != (1.0, None, True):
             raise InvalidParameter("--row-norm, --entry-bound and --no-intercept are for linear models.")
@@ -153,7 +153,7 @@ def build_estimator(
             )
         if penalty in ("l2", "l1"):
             raise InvalidParameter("the strength of a network's penalty is found by no rule: write --penalty l2:0.001.")
-        given["penalty"] = None if penalty == "auto" else _parse("--penalty", penalty, _PENALTIES)
+        given["penalty"] = None if penalty == "auto" else _penalty(penalty)
     return kind(
         epsilon,
         delta,
@@ -175,13 +175,22 @@ def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
         raise InvalidParameter(f"{option} must be whole numbers separated by commas, got {text!r}.") from None
 
 
+def _penalty(text: str) -> Regularizer | None:
+    """Read a number, the strength of an l2 penalty with 0 for none, or what `_parse` reads."""
+    try:
+        strength = float(text)
+    except ValueError:
+        return _parse("--penalty", text, _PENALTIES)  # type: ignore[no-any-return]
+    return None if strength == 0.0 else L2(strength)
+
+
 def _parse(option: str, text: str, kinds: dict[str, Callable[..., Any]]) -> Any:
     """Read "name:number:number", or "none"."""
     name, *numbers = text.split(":")
     if name == "none" and not numbers:
         return None
     if name not in kinds:
-        words = "auto, none" if option == "--penalty" else "none"
+        words = "auto, none, a number" if option == "--penalty" else "none"
         raise InvalidParameter(f"{option} must be {words} or start with one of {', '.join(kinds)}, got {text!r}.")
     try:
         return kinds[name](*map(float, numbers))

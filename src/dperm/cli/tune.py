@@ -123,7 +123,10 @@ def _points(grid: Path | None, tried: tuple[str, ...]) -> list[dict[str, Any]]:
             raise InvalidParameter(f"{name!r} is the same for all candidates: it cannot be tried.")
         if not isinstance(several, list) or not several:
             raise InvalidParameter(f"{name!r} needs a list of at least one value to try.")
-    return [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
+    points = [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
+    if len(points) < 2:
+        raise InvalidParameter("there is nothing to choose from: name at least two values of an option.")
+    return points
 
 
 def _from_text(text: str) -> tuple[str, list[str]]:
@@ -158,11 +161,6 @@ def _model(point: dict[str, Any], schema: Path | None, options: dict[str, Any]) 
 def _value(name: str, value: Any, usual: Any) -> Any:
     """The value of an option, as the command line would read it."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    if name == "penalty":
-        try:
-            return f"l2:{float(text):g}" if float(text) > 0 else "none"
-        except ValueError:
-            return text
     if isinstance(usual, bool):
         if text not in ("true", "false"):
             raise InvalidParameter(f"{name} must be true or false, got {one_line(text)!r}.")
