@@ -6,16 +6,22 @@ import math
 import numpy as np
 import pytest
 from scipy.special import expit
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from dperm import (
     Guarantee,
     InvalidParameter,
+    InvalidTable,
     NotSettled,
     PrivateEvaluation,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
+    PrivateSearchCV,
     load_model,
     private_score,
     save_model,
@@ -286,6 +292,53 @@ def test_the_report_refuses_an_evaluation_of_another_model(classifier, regressor
     assert "RMSE" in page
     seeded = private_score(regressor, table, epsilon=1.0, random_state=1).to_dict()
     assert "NOT VERIFIED: not for release" in render_report(content_of(regressor), evaluation=seeded)
+
+
+def test_the_report_says_that_an_evaluation_was_changed(model_file, classifier, table, tmp_path, capsys):
+    pytest.importorskip("jinja2")
+    content = private_score(classifier, table, epsilon=1.0).to_dict()
+    for change in ({"model_fingerprint": "0"}, {"level": 0.5}, {"design": {}}):
+        (tmp_path / "changed.json").write_text(json.dumps(content | change))
+        assert run_with(["report", str(model_file), "--evaluation", str(tmp_path / "changed.json")]) == 2
+        assert "was changed after it was written" in capsys.readouterr().err
+
+
+def test_what_is_no_fitted_model_is_refused_before_anything_is_spent(table, tmp_path):
+    budget = Budget.create("people", Guarantee(1.0, 0.0), ledger=str(tmp_path / "ledger.db"))
+    rows, labels = table[["age"]].to_numpy(), table["bought"]
+    search = PrivateSearchCV(PrivateLogisticRegression(), {"penalty": [0.1, 1.0]}, epsilon=1.0, delta=1e-6)
+    for model in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()), search):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            private_score(model, rows, labels, epsilon=0.5, budget=budget)
+    for path in ("model.json", tmp_path / "model.json"):
+        with pytest.raises(InvalidParameter, match=r"load it with dperm\.load_model"):
+            private_score(path, rows, labels, epsilon=0.5, budget=budget)
+    assert budget.account().releases == ()
+
+
+@pytest.mark.parametrize("shown", [np.ones((7, 2)), np.ones((N, 3)), np.ones(N), np.float64(1.0)])
+def test_probabilities_of_another_shape_are_one_sentence_without_a_value(table, shown):
+    class Public:
+        classes_ = np.array(["no", "yes"])
+
+        def predict(self, X):
+            raise AssertionError
+
+        def predict_proba(self, X):
+            return shown
+
+    with pytest.raises(InvalidTable, match=r"^predict_proba must give one (line per row|column per class)\.$"):
+        private_score(Public(), table[["age"]].to_numpy(), table["bought"], epsilon=1.0)
+
+
+@pytest.mark.parametrize("shown", [np.ones(7), np.ones((N, 2))])
+def test_numbers_of_another_shape_are_one_sentence_without_a_value(table, shown):
+    class Public:
+        def predict(self, X):
+            return shown
+
+    with pytest.raises(InvalidTable, match=r"^predict must give one (line|number) per row\.$"):
+        private_score(Public(), table[["age"]].to_numpy(), table["spent"], epsilon=1.0, target_range=(0, 1000))
 
 
 @pytest.mark.parametrize(

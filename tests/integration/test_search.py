@@ -419,6 +419,17 @@ def test_pictures_summary_and_notebooks_state_what_is_promised_of_search_and_fit
     plt.close("all")
 
 
+def test_what_has_no_model_file_is_told_in_one_sentence(tmp_path):
+    fitted = search().fit(*table())
+    with pytest.raises(InvalidParameter, match=r"save search\.best_estimator_"):
+        save_model(fitted, tmp_path / "model.json")
+    with pytest.raises(InvalidParameter, match="a pipeline has no model file: pickle it"):
+        save_model(make_pipeline(model()), tmp_path / "model.json")
+    with pytest.raises(InvalidParameter, match="got dict"):
+        save_model({}, tmp_path / "model.json")
+    assert not (tmp_path / "model.json").exists()
+
+
 # The command line
 
 

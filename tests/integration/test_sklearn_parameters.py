@@ -91,7 +91,9 @@ def test_class_weights_from_public_frequencies_are_those_of_balanced_and_balance
         clone(MODEL).set_params(class_weight="balanced").fit(X, labels)
 
 
-@pytest.mark.parametrize("priors", [{}, {0: 1.0}, {0: 0.0, 1: 1.0}, {0: -1.0, 1: 2.0}, {0: "many", 1: 0.1}, [0.2, 0.8]])
+@pytest.mark.parametrize(
+    "priors", [{}, {0: 1.0}, {0: 0.0, 1: 1.0}, {0: -1.0, 1: 2.0}, {0: 0.5, 1: 0.9}, {0: "many", 1: 0.1}, [0.2, 0.8]]
+)
 def test_frequencies_that_are_none_are_refused(priors):
     with pytest.raises(InvalidParameter):
         balanced_weights(priors)

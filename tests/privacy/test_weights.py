@@ -225,6 +225,7 @@ def test_a_public_weight_that_cannot_be_one_raises_and_nothing_is_spent(bad, tmp
     with pytest.raises(InvalidParameter, match="between 0 and weight_bound = 2") as raised:
         model.fit(X, y, given)
     assert "secret" not in str(raised.value)
+    assert ("larger bound" in str(raised.value)) == (bad in (2.1, np.inf))
     assert budget.account().releases == ()
 
 

@@ -202,7 +202,7 @@ def balanced_weights(priors: Mapping[Any, float]) -> dict[Any, float]:
     Parameters
     ----------
     priors : dict
-        The public frequency of every class; they need not add up to 1.
+        The public frequency of every class; they add up to 1.
 
     Examples
     --------
@@ -213,8 +213,9 @@ def balanced_weights(priors: Mapping[Any, float]) -> dict[Any, float]:
     if not isinstance(priors, Mapping) or len(priors) < 2:
         raise InvalidParameter("priors must be a dict from at least two classes to their public frequencies.")
     shares = {label: positive("a class's frequency", share) for label, share in priors.items()}
-    total = sum(shares.values())
-    return {label: total / (len(shares) * share) for label, share in shares.items()}
+    if abs(sum(shares.values()) - 1.0) > 1e-6:
+        raise InvalidParameter("the frequencies of the classes must add up to 1.")
+    return {label: 1.0 / (len(shares) * share) for label, share in shares.items()}
 
 
 def check_class_weight(class_weight: Any, classes: tuple[Any, ...]) -> tuple[float, ...] | None:

@@ -4,8 +4,10 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dperm.accounting.guarantee import Adjacency, Guarantee
@@ -46,9 +48,10 @@ def private_score(
     Parameters
     ----------
     model : object
-        An estimator of dperm, what `load_model` returned, or anything with `predict_proba`, `decision_function` or
-        `predict`. It must be released or public: the guarantee is about the rows it is evaluated on. On rows that it
-        was fitted on this is a further release from them, to be charged to their budget.
+        An estimator of dperm, what `load_model` returned, or anything with `predict`; `predict_proba` or
+        `decision_function` are used where there are any. It must be released or public: the guarantee is about the
+        rows it is evaluated on. On rows that it was fitted on this is a further release from them, to be charged to
+        their budget.
     X : array, table, or files
         The rows. Files (a path, a pattern with `*`, a folder, a list of paths, a pyarrow dataset) are read a few rows
         at a time; 10 to 24 bytes of every row are kept until the end.
@@ -153,7 +156,11 @@ def design_of(model: Any, target_range: tuple[float, float] | None, error_bound:
     own = isinstance(model, PrivateEstimator)
     if own:
         check_is_fitted(model, "privacy_")
-    elif not hasattr(model, "predict"):
+    elif isinstance(model, str | Path):
+        raise InvalidParameter("this is no model, but may be the path of one: load it with dperm.load_model.")
+    elif isinstance(model, BaseEstimator) and hasattr(model, "fit"):
+        check_is_fitted(model)
+    if not hasattr(model, "predict"):
         raise InvalidParameter(f"a model must have predict; {type(model).__name__} has not.")
     if hasattr(model, "classes_"):
         if target_range is not None or error_bound is not None:

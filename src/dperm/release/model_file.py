@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from dperm.accounting.events import event_from_list
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.registry import models
+from dperm.estimators.search import PrivateSearchCV
 from dperm.files import as_path, fingerprint, read_json, read_text, write_whole
 from dperm.printable import one_line
 from dperm.release.content import FORMAT, VERSION, column_names, content_of
@@ -32,6 +34,12 @@ def save_model(model: PrivateEstimator, path: str | Path) -> None:
     path : str or Path
         Where to.
     """
+    if isinstance(model, PrivateSearchCV):
+        raise InvalidParameter("a search has no model file: save search.best_estimator_.")
+    if isinstance(model, Pipeline):
+        raise InvalidParameter("a pipeline has no model file: pickle it.")
+    if not isinstance(model, PrivateEstimator):
+        raise InvalidParameter(f"a model file holds an estimator of dperm, got {type(model).__name__}.")
     write_whole(as_path(path), model_text(model))
 
 

@@ -46,10 +46,10 @@ class HeldOut:
         raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
 
     def predicted(self, model: Any, kind: str, classes: Sequence[Any] | None) -> Iterator[tuple[Array, Any]]:
-        """Truth and prediction, block by block; parameters as of `predicted_by`."""
+        """Truth and prediction, block by block; `kind` and `classes` as of `predicted_by`."""
         for rows, truth in self.read():
             shown, bad = (rows, False) if self.takes_anything else _finite(rows)
-            yield np.where(bad, np.nan, truth), predicted_by(model, shown, kind, classes)
+            yield np.where(bad, np.nan, truth), predicted_by(model, shown, kind, classes, len(truth))
 
 
 def held_out(

@@ -42,7 +42,7 @@ def parts_of(blocks: Blocks, terms: Sequence[Term]) -> list[Callable[[], Iterabl
     return [lambda place=place: column(place) for place in range(len(terms))]  # type: ignore[misc]
 
 
-def predicted_by(model: Any, rows: Any, kind: str, classes: Sequence[Any] | None) -> Array:
+def predicted_by(model: Any, rows: Any, kind: str, classes: Sequence[Any] | None, n_rows: int) -> Array:
     """What a model says of rows: one column per class, or one number each.
 
     Parameters
@@ -55,11 +55,13 @@ def predicted_by(model: Any, rows: Any, kind: str, classes: Sequence[Any] | None
         From `predict_proba`, `decision_function`, or `predict`.
     classes : sequence or None
         The public classes.
+    n_rows : int
+        How many rows there are in the block.
 
     Raises
     ------
     InvalidTable
-        If the model raises; no text of its error is kept.
+        If the model raises, of whose error no text is kept, or gives something of another shape.
     """
     method = {"probability": "predict_proba", "score": "decision_function"}.get(kind, "predict")
     found: Any = None
@@ -79,8 +81,12 @@ def predicted_by(model: Any, rows: Any, kind: str, classes: Sequence[Any] | None
     # Raised here and not above, so that a message that shows values is not kept as the context of ours.
     if failed:
         raise InvalidTable(f"the model cannot predict these rows: {method} raised {failed}.")
+    if found.ndim == 0 or len(found) != n_rows:
+        raise InvalidTable(f"{method} must give one line per row.")
     if kind == "number":
-        return found.reshape(len(found), -1)[:, 0]  # type: ignore[no-any-return]
+        if found.size != len(found):
+            raise InvalidTable(f"{method} must give one number per row.")
+        return found.reshape(-1)  # type: ignore[no-any-return]
     if found.ndim != 2 or found.shape[1] != len(classes or ()):
         raise InvalidTable(f"{method} must give one column per class.")
     return found  # type: ignore[no-any-return]

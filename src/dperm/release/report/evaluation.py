@@ -7,6 +7,7 @@ from dperm.errors import InvalidParameter
 from dperm.evaluation.result import PrivateEvaluation
 from dperm.evaluation.verify import verify_evaluation
 from dperm.release.finding import Finding
+from dperm.release.model_file import is_unchanged
 from dperm.release.verify import _knows
 
 # Of a square picture: its corner, and the length of its sides.
@@ -79,8 +80,10 @@ def scored(content: dict[str, Any], model_fingerprint: str, file_name: str, ledg
     Raises
     ------
     InvalidParameter
-        If it is no evaluation, or one of another model.
+        If it is no evaluation, one that was changed, or one of another model.
     """
+    if not is_unchanged(content):
+        raise InvalidParameter("the evaluation was changed after it was written: its fingerprint is another.")
     found = PrivateEvaluation.from_dict(content)
     if found.model_fingerprint != model_fingerprint:
         raise InvalidParameter(f"the evaluation is of another model than {file_name}: its fingerprint differs.")

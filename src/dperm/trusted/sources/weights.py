@@ -58,7 +58,12 @@ def bounded_weights(weights: Any, n_rows: int, bound: float, *, private: bool) -
         return None
     if private:
         return np.minimum(np.where(numbers > 0.0, numbers, 0.0), bound)
-    if not ((numbers >= 0.0) & (numbers <= bound)).all():
+    if not (numbers >= 0.0).all():
+        raise InvalidParameter(
+            f"sample_weight must be a number between 0 and weight_bound = {bound:g} for every row; one is negative or "
+            "no number. With private_weights=True, for weights that belong to their rows, such a row is ignored."
+        )
+    if not (numbers <= bound).all():
         raise InvalidParameter(
             f"sample_weight must lie between 0 and weight_bound = {bound:g}: declare a larger bound, or "
             "private_weights=True if a weight belongs to its row like its values."
