@@ -43,7 +43,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     target_kind = Classes
     own_parameters: ClassVar[dict[str, str]] = {
         "classes": "The public classes, separated by commas. If absent they are read from the table, and the result is "
-        "not for release."
+        "not for release; `dperm tune` needs them, here or in a schema."
     }
 
     @abstractmethod

@@ -38,7 +38,7 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
     fit_intercept : bool
         Add a constant column of row_norm/p^¼, or the largest entry if that is less. It counts in the row norm.
     intervals : bool or float
-        Also release what confidence intervals need, with half of the budget or this share of it; for two classes.
+        Also release what confidence intervals need, with half of the precision or this share of it; for two classes.
     adjacency : {"replace_one", "add_remove"}
         Which two tables cannot be told apart.
     noise : {"certified", "paper", None}

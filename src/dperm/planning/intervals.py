@@ -39,7 +39,7 @@ def check_share(intervals: object) -> float:
     share = finite("intervals", intervals)
     if not 0.0 < share < 1.0:
         raise InvalidParameter(
-            f"intervals must be true, false or a share of the budget strictly between 0 and 1, got {intervals!r}."
+            f"intervals must be true, false or a share of the precision strictly between 0 and 1, got {intervals!r}."
         )
     return share
 
