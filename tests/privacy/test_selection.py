@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import norm
+from sklearn.base import clone
 
+from dperm import PrivateLogisticRegression
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.curve import Curve, gaussian_delta, pure_delta
 from dperm.accounting.events import (
@@ -30,6 +32,7 @@ from dperm.accounting.events import (
 )
 from dperm.accounting.events.random_trials import TrialsCurve, _least_shift
 from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.estimators.candidates import Candidates
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.held_out import HeldOutChoice
 from dperm.mechanisms.setting import PublicTable
@@ -125,6 +128,14 @@ def test_the_best_of_gaussian_scores_costs_no_more_than_its_curve_says(mu, stop)
         assert exact <= delta_of(event, epsilon, ADD) * (1.0 + 1e-6) + 1e-9
     # It is worse than one trial, which a bound that forgot the selection would be.
     assert divergence(density(0.0), density(mu), 2.0 * mu) > 1.05 * gaussian_delta(mu, 2.0 * mu)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_one_trial_has_the_renyi_divergence_of_a_trial(adjacency):
+    trial = Gaussian(8.0)
+    for order in (2, 8):
+        exact = trial.renyi_divergence(order, adjacency)
+        assert exact <= RandomTrials(trial, 1.0).renyi_divergence(order, adjacency) <= 1.01 * exact
 
 
 def test_a_choice_in_view_of_the_past_costs_more_than_each_alternative_and_no_more_than_one_of_them():
@@ -280,15 +291,45 @@ def test_every_loss_lies_between_0_and_1_whatever_rows_and_models_hold():
     numbers = np.array([0.0, np.nan, 1e300, -np.inf, 2.0, np.inf])
     found = [
         apart.wrong(strange, places),
-        apart.log_losses(np.nan_to_num(probabilities), places),
-        apart.squared_errors_of_classes(np.nan_to_num(probabilities), places),
+        apart.log_losses(probabilities, places),
+        apart.squared_errors_of_classes(probabilities, places),
         apart.squared_errors(strange, numbers, -1.0, 1.0),
     ]
     for values in found:
-        known = values[np.isfinite(values)]
-        assert ((known >= 0.0) & (known <= 1.0)).all()
+        assert ((values >= 0.0) & (values <= 1.0)).all()
     query = HeldOutChoice(PublicTable(6, REPLACE), "losses", 4)
     assert (added_losses(query, np.column_stack(found)) <= 6.0).all()
+
+
+def test_a_loss_that_is_no_number_counts_as_1_in_both_methods():
+    nothing, places = np.full((3, 2), np.nan), np.array([0.0, 1.0, np.nan])  # the last row has no class
+    choice = HeldOutChoice(PublicTable(3, REPLACE), "losses", 1)
+    score = BoundedSum(PublicTable(3, REPLACE), "losses", 1, 1.0, True, "Gaussian")
+    for found in (
+        apart.log_losses(nothing, places),
+        apart.squared_errors_of_classes(nothing, places),
+        apart.squared_errors(nothing[:, 0], places, -1.0, 1.0),
+    ):
+        for total in (added_losses(choice, found[:, None]), added(score, found[:, None])):
+            assert total == pytest.approx([2.0])
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "log_loss", "squared_error"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_row_less_moves_the_loss_of_no_other(scoring, classes):
+    """Copies of a row at the boundary of two classes, up to the last bit, where BLAS rounds them by their place."""
+    rng = np.random.default_rng(0)
+    model = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, classes=list(range(classes)))
+    candidates = Candidates([model], [{}], "replace_one", scoring)
+    model = clone(model).fit(rng.normal(size=(300, 101)), np.arange(300) % classes)
+    for _ in range(10):
+        row = rng.normal(size=(1, 101))
+        model.coef_ = rng.normal(size=model.coef_.shape)
+        model.intercept_ = -(row @ model.coef_.T)[0]
+        alone = candidates.losses(model, (row, np.array([0])))
+        for n in (1000, 999):
+            found = candidates.losses(model, (np.repeat(row, n, axis=0), np.zeros(n, dtype=int)))
+            np.testing.assert_array_equal(found, np.repeat(alone, n))
 
 
 def test_losses_are_what_they_are_called():

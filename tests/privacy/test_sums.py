@@ -15,11 +15,13 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.plan import Planned
+from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
 from dperm.mechanisms.sums_plan import SumsPlan
 from dperm.planning.beside import plan_beside, share_of
 from dperm.planning.sums import plan_sums
 from dperm.release.joint_statement import JointStatement
+from dperm.trusted import second_moment  # noqa: F401 - registers how the matrix is added up
 from dperm.trusted.noise import Noise, Randomness
 from dperm.trusted.tally import Tally, added, clipped, counted
 
@@ -120,6 +122,17 @@ def test_a_sum_does_not_depend_on_how_its_rows_are_cut_into_parts():
     whole = release.run([lambda: [rows]], 5000, random_state=1).answers[0]
     pieces = release.run([lambda: (rows[first : first + 700] for first in range(0, 5000, 700))], 5000, random_state=1)
     np.testing.assert_allclose(pieces.answers[0], whole, atol=1e-9)
+
+
+@pytest.mark.parametrize("query", [a_sum(), counts(), SecondMoment(a_sum().setting, "moments", 3, 1.0)])
+def test_no_rows_add_up_to_zeros(query):
+    without_noise = SumsPlan((Planned(query),)).with_noise(None)
+    tables = [[], [np.zeros((0, 2 if isinstance(query, CellCounts) else 3))]]
+    none, empty = (
+        Tally(without_noise, Randomness.from_random_state(0)).release(Planned(query), parts) for parts in tables
+    )
+    assert not none.any()
+    np.testing.assert_array_equal(none, empty)
 
 
 def test_a_sum_is_released_once_and_no_other_is():

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import expit, log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,6 +21,7 @@ from dperm.planning.options import FitOptions
 from dperm.problem import Problem
 from dperm.problem.losses import Loss
 from dperm.schema import Classes, Schema
+from dperm.trusted.row_by_row import softmax
 from dperm.trusted.sources import ArraySource, source_of
 from dperm.trusted.sources.dask_client import is_frame
 from dperm.trusted.sources.encoding import check_table, label_numbers
@@ -148,7 +149,7 @@ class Probabilities(Classifier):
         """Probability of every class, one column per entry of `classes_`."""
         scores = self.decision_function(X)
         if scores.ndim == 2:
-            return np.asarray(softmax(scores, axis=1))
+            return softmax(scores)
         positive = expit(scores)
         return np.column_stack([1.0 - positive, positive])
 

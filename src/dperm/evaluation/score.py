@@ -109,7 +109,7 @@ def private_score(
         model, X, y, schema=getattr(model, "schema_", None) if own else None, classes=design.classes, target=target,
         takes_anything=own,
     )  # fmt: skip
-    public_n = rows.n_rows if n is None else count("n", n)
+    public_n = count("n", rows.n_rows if n is None else n)
     check_row_count(rows.n_rows, public_n, side)
     if delta >= 1.0 / public_n:
         warnings.warn(

@@ -50,6 +50,11 @@ class SecondMoment(Mechanism):
             )
 
     @property
+    def size(self) -> int:
+        """Numbers that are released: the matrix is symmetric."""
+        return self.width * (self.width + 1) // 2
+
+    @property
     def row(self) -> BoundedSum:
         """How a row is clipped."""
         return BoundedSum(self.setting, self.what, self.width, self.row_norm)

@@ -16,6 +16,7 @@ from dperm.planning.sums import Parts, ReleasedSums, Sum
 from dperm.preprocessing.base import Array, PrivateTransformer
 from dperm.trusted.answers.hessian import to_matrix
 from dperm.trusted.column_parts import rows_of
+from dperm.trusted.row_by_row import products, sums
 from dperm.trusted.second_moment import multiplied  # noqa: F401 - registers how the matrix is added up
 from dperm.validation import count, size
 
@@ -151,14 +152,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
         largest = np.abs(table).max(axis=1, keepdims=True, initial=0.0)  # squares of large numbers overflow
         with np.errstate(invalid="ignore"):
             units = table / np.where(largest > 0.0, largest, 1.0)
-            norms = np.linalg.norm(units, axis=1, keepdims=True)
+            norms = np.sqrt(sums(units**2))[:, None]
             factor = np.minimum(largest, self._bound() / np.where(norms > 0.0, norms, 1.0))
-        centred = units * factor - self.mean_
-        # Column by column: a product by BLAS would round a row according to its place in the table.
-        coordinates = np.zeros((len(centred), len(self.components_)))
-        for column, weights in zip(centred.T, self.components_.T, strict=True):
-            coordinates += np.multiply.outer(column, weights)
-        return coordinates
+        return products(units * factor - self.mean_, self.components_)
 
     def inverse_transform(self, X: Any) -> Array:
         """Rows that have these coordinates, as far as the components reach.

@@ -11,6 +11,7 @@ from scipy import sparse
 from dperm.errors import InvalidParameter
 from dperm.schema import Schema
 from dperm.trusted.exact.words import Stream, long_words
+from dperm.trusted.row_by_row import sums
 from dperm.trusted.sources.encoding import count_rows, label_numbers, target_numbers
 from dperm.trusted.sources.labels import class_numbers, numeric_target, one_by_one
 
@@ -142,20 +143,25 @@ def log_losses(probabilities: Array, places: Array) -> Array:
     """−ln of the class's probability, as a share of what a probability of 1/(8·classes) loses, which is the most."""
     least = 1.0 / (8.0 * probabilities.shape[1])
     kept = np.clip(_of_class(probabilities, places), least, 1.0)
-    return np.where(np.isnan(places), 0.0, np.log(kept) / np.log(least))
+    return _counted(np.log(kept) / np.log(least), places)
 
 
 def squared_errors_of_classes(probabilities: Array, places: Array) -> Array:
     """Half the squared distance between the probabilities and the row's class: the Brier score, between 0 and 1."""
-    squares = (probabilities**2).sum(axis=1) - 2.0 * _of_class(probabilities, places) + 1.0
-    return np.where(np.isnan(places), 0.0, np.clip(0.5 * squares, 0.0, 1.0))
+    squares = sums(probabilities**2) - 2.0 * _of_class(probabilities, places) + 1.0
+    return _counted(0.5 * squares, places)
 
 
 def squared_errors(predicted: Array, numbers: Array, low: float, high: float) -> Array:
     """The squared error as a share of the target's declared range, to which both are clipped."""
     with np.errstate(all="ignore"):
         apart = (np.clip(predicted, low, high) - np.clip(numbers, low, high)) / (high - low)
-        return np.where(np.isnan(numbers), 0.0, np.clip(apart**2, 0.0, 1.0))
+        return _counted(apart**2, numbers)
+
+
+def _counted(losses: Array, truth: Array) -> Array:
+    """Losses in [0, 1]: 1 where the model gives no number, 0 for a row without a truth."""
+    return np.where(np.isnan(truth), 0.0, np.nan_to_num(np.clip(losses, 0.0, 1.0), nan=1.0))
 
 
 def _of_class(probabilities: Array, places: Array) -> Array:

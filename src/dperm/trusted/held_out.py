@@ -48,6 +48,8 @@ class HeldOut:
     def predicted(self, model: Any, kind: str, classes: Sequence[Any] | None) -> Iterator[tuple[Array, Any]]:
         """Truth and prediction, block by block; `kind` and `classes` as of `predicted_by`."""
         for rows, truth in self.read():
+            if not len(truth):  # of which many models refuse to say anything
+                continue
             shown, bad = (rows, False) if self.takes_anything else _finite(rows)
             yield np.where(bad, np.nan, truth), predicted_by(model, shown, kind, classes, len(truth))
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -84,8 +85,10 @@ class Tally:
         if self._left[item] < 1:
             raise PlanExceeded("the plan does not contain this sum, or it was released already.")
         self._left[item] -= 1
-        exact_of = _EXACT[type(item.query)]
-        return add_up(exact_of(item.query, block) for part in parts for block in _blocks(part))
+        query: Any = item.query  # one that is registered has a size
+        exact = (_EXACT[type(query)](query, block) for part in parts for block in _blocks(part))
+        first = next(exact, None)
+        return np.zeros(query.size) if first is None else add_up(chain([first], exact))
 
 
 def _blocks(part: NDArray[Any]) -> Iterable[NDArray[Any]]:

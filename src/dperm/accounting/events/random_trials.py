@@ -91,7 +91,8 @@ class RandomTrials(SingleEvent):
         reach = order * above + 30.0
         if not (order * (reach + curve.shift) < 600.0):
             return math.inf  # more than any budget has
-        epsilons = np.concatenate([[0.0], curve.shift + np.linspace(0.0, reach, _DOTS) ** 2 / reach])
+        # Without the second 0 where the shift is 0, as it is for one trial.
+        epsilons = np.unique([0.0, *(curve.shift + np.linspace(0.0, reach, _DOTS) ** 2 / reach)])
         tail = math.exp(-reach) * math.expm1(order * above) / (order * (order + 1.0))
         beyond = math.exp((order - 1.0) * curve.shift) * tail / self.stop
         return divergence_of_curve(epsilons, np.minimum.accumulate(curve.deltas(epsilons)), beyond, order)
