@@ -88,6 +88,7 @@ IMPORTS = {
     "preprocessing.pca": {
         "answers.hessian": {"to_matrix"},
         "column_parts": {"rows_of"},
+        "row_by_row": {"products", "sums"},
         "second_moment": {"multiplied"},
     },
     # Pass rows from step to step.
@@ -99,7 +100,9 @@ IMPORTS = {
     },
     "pipelines.plan": {"noise": {"GENERATOR"}},
     "pipelines.public_steps": {"public_step": {"dense"}},
+    "estimators.linear": {"row_by_row": {"products"}},
     "estimators.classifier": {
+        "row_by_row": {"softmax"},
         "sources": {"ArraySource", "source_of"},
         "sources.dask_client": {"is_frame"},
         "sources.encoding": {"check_table", "label_numbers"},
