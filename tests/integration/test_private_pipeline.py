@@ -148,6 +148,7 @@ def test_a_crash_between_the_steps_counts_as_spent(tmp_path, monkeypatch):
         ((OneHotEncoder(), model()), "categories"),
         ((TfidfVectorizer(), model()), "HashingVectorizer"),
         ((make_column_transformer((StandardScaler(), [0])), model()), "without noise"),
+        ((make_column_transformer(("drop", [0]), remainder=StandardScaler()), model()), "without noise"),
         ((PrivateStandardScaler(bounds=BOUNDS), LogisticRegression()), "dperm.PrivateLogisticRegression"),
         ((PrivateStandardScaler(bounds=BOUNDS),), "last step must be a model"),
         ((PrivateStandardScaler(2.0, bounds=BOUNDS), model()), "epsilon=2.0 of its own"),

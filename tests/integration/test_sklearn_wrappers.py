@@ -180,6 +180,12 @@ class Unknown(BaseEstimator):
         (lambda b: make_pipeline(StandardScaler(), model(b)), ["what it learns from the rows"]),
         (lambda b: make_union(Normalizer(), StandardScaler()), ["what it learns from the rows"]),
         (lambda b: make_column_transformer((StandardScaler(), [0])), ["what it learns from the rows"]),
+        (
+            lambda b: make_pipeline(
+                make_column_transformer(("passthrough", [0]), remainder=StandardScaler()), model(b)
+            ),
+            ["what it learns from the rows"],
+        ),
         (lambda b: TransformedTargetRegressor(), ["what scikit-learn's default"]),
         (lambda b: TransformedTargetRegressor(regression(b), transformer=StandardScaler()), ["what it learns"]),
         (lambda b: Unknown(model(b)), ["what it learns from the rows"]),

@@ -60,7 +60,8 @@ def is_public(step: Any) -> bool:
     name = name_in_sklearn(step)
     parts = {"Pipeline": "steps", "ColumnTransformer": "transformers", "FeatureUnion": "transformer_list"}
     if name in parts:
-        return all(is_public(part[1]) for part in getattr(step, parts[name]))
+        rest = getattr(step, "remainder", None)  # what a ColumnTransformer does with the columns that it does not name
+        return is_public(rest) and all(is_public(part[1]) for part in getattr(step, parts[name]))
     return name in _STATELESS or (name in _IF_DECLARED and bool(_IF_DECLARED[name](step)))
 
 
