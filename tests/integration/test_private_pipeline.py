@@ -231,6 +231,39 @@ def test_public_steps_work_on_frames_and_texts():
     assert words.fit([None, *texts[1:]], y)[-1].n_features_in_ == 32
 
 
+@pytest.mark.parametrize("values", [["Alice Smith 1970", "Zoe"], [1970, 1985]])
+def test_a_step_that_fails_on_made_up_rows_shows_no_value_of_the_table(values):
+    """The categories of a column may have been read from its rows."""
+    frame = pd.DataFrame({"who": pd.Series([values[place % 2] for place in range(N)], dtype="category")})
+
+    def fails(rows):
+        raise ValueError(f"cannot take {rows.iloc[0, 0]!r}")
+
+    with pytest.raises(InvalidParameter, match="fails on made-up rows.*ValueError") as caught:
+        make_private_pipeline(FunctionTransformer(fails), model(), epsilon=1.0, delta=1e-6).fit(frame, rows()[1])
+    assert caught.value.__context__ is None
+    assert not any(str(value) in str(caught.value) for value in values)
+
+
+@pytest.mark.parametrize("values", [["clerk", "smith"], [1, 2]])
+def test_columns_of_categories_are_encoded_without_their_list(values):
+    y = rows()[1]
+    frame = pd.DataFrame({"job": pd.Series([values[label] for label in y], dtype="category")})
+    seen = []
+
+    def looks(part):
+        seen.append(part.iloc[0, 0])
+        return part
+
+    public = Pipeline([
+        ("looks", FunctionTransformer(looks)),
+        ("encode", OneHotEncoder(categories=[values], handle_unknown="ignore", sparse_output=False)),
+    ])  # fmt: skip
+    pipe = make_private_pipeline(public, model(), epsilon=1.0, delta=1e-6).fit(frame, y)
+    assert seen[0] not in values  # made up
+    assert pipe.score(frame, y) > 0.9
+
+
 def test_names_of_columns_lists_and_pictures_work_as_in_scikit_learn():
     X, y = rows()
     frame = pd.DataFrame(X, columns=["age", "income"])

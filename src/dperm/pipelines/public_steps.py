@@ -24,8 +24,10 @@ def made_up(X: Any) -> Any:
 
         columns = {}
         for name, kind in zip(X.columns, X.dtypes, strict=True):
-            text = list(getattr(kind, "categories", [""]))[:1] * _MADE_UP_ROWS
-            columns[name] = rng.random(_MADE_UP_ROWS) if getattr(kind, "kind", "O") in "fiub" else text
+            # Categories may have been read from rows: only their type is used.
+            held = getattr(getattr(kind, "categories", None), "dtype", kind)
+            numbers = getattr(held, "kind", "O") in "fiub"
+            columns[name] = rng.random(_MADE_UP_ROWS) if numbers else [""] * _MADE_UP_ROWS
         return pd.DataFrame(columns, columns=list(X.columns))
     if getattr(X, "ndim", 2) != 2 or not hasattr(X, "shape"):
         return ["a"] * _MADE_UP_ROWS  # texts
@@ -66,14 +68,18 @@ def tried(name: str, step: Any, rows: Any) -> Any:
     """
     if step is None or isinstance(step, str):
         return rows
+    failure = None
     try:
         out = step.fit(rows).transform(rows)
         alone = [dense(step.transform(rows[place : place + 1])) for place in range(_MADE_UP_ROWS)]
         together = dense(out)
-    except Exception as error:
+    except Exception as error:  # its text is the step's own, and may hold anything that the step knows
+        failure = type(error).__name__
+    if failure is not None:
         raise InvalidParameter(
-            f"the step {name!r} fails on made-up rows, of which its width is learned: {error}"
-        ) from None
+            f"the step {name!r} fails on made-up rows, of which its width is learned, with a {failure}: try it on rows "
+            "of your own making."
+        )
     same = together.shape[0] == _MADE_UP_ROWS and together.shape == np.vstack(alone).shape
     if not (same and np.allclose(together, np.vstack(alone), rtol=1e-6, equal_nan=True)):
         raise InvalidParameter(
