@@ -2,13 +2,14 @@
 
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.preprocessing import FunctionTransformer, Normalizer
+from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 
 from dperm import (
     DPGD,
@@ -25,6 +26,7 @@ from dperm.accounting.composition import epsilon_of
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
+from dperm.pipelines.public_steps import made_up, tried
 from dperm.planning.sums import plan_sums
 from dperm.trusted.column_parts import cells_of, moments_of
 from dperm.trusted.noise import Noise
@@ -278,6 +280,26 @@ def test_no_value_makes_a_pipeline_fail_and_a_row_that_a_public_step_cannot_take
     assert after.shape == (60, 3)
     np.testing.assert_array_equal(after[:7], picky(X[:7]))
     assert np.isnan(through(Normalizer(), after, X[:4])[7]).all() or row[0] == 1e308
+
+
+def test_a_public_step_warns_of_no_value():
+    """Neither of one that nobody declared, nor of what numpy cannot compute."""
+    job = OneHotEncoder(categories=[["", "b", "c"]], handle_unknown="ignore", drop="first")
+    frame = pd.DataFrame({"job": ["b", "c"] * 30})
+    frame.loc[7, "job"] = "an unknown one"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        after = through(job, frame, tried("job", job, made_up(frame)))
+        noisy = FunctionTransformer(warns_of_what_is_negative)
+        through(noisy, np.array([[1.0], [-1.0]]), tried("log", noisy, made_up(np.ones((2, 1)))))
+    assert not caught
+    assert after.toarray()[7].tolist() == [0.0, 0.0]
+
+
+def warns_of_what_is_negative(X):
+    if (X < 0.0).any():
+        warnings.warn("a negative value", stacklevel=1)
+    return np.log(X)
 
 
 def test_a_function_that_looks_across_the_table_is_refused_before_a_row_is_read():

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from dperm.errors import InvalidParameter
-from dperm.trusted.public_step import dense
+from dperm.trusted.public_step import dense, quietly
 
 _MADE_UP_ROWS = 4
 
@@ -70,9 +70,10 @@ def tried(name: str, step: Any, rows: Any) -> Any:
         return rows
     failure = None
     try:
-        out = step.fit(rows).transform(rows)
-        alone = [dense(step.transform(rows[place : place + 1])) for place in range(_MADE_UP_ROWS)]
-        together = dense(out)
+        with quietly():
+            out = step.fit(rows).transform(rows)
+            alone = [dense(step.transform(rows[place : place + 1])) for place in range(_MADE_UP_ROWS)]
+            together = dense(out)
     except Exception as error:  # its text is the step's own, and may hold anything that the step knows
         failure = type(error).__name__
     if failure is not None:

@@ -1,5 +1,8 @@
 """Sensitive rows through a step that learns nothing from them."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,14 @@ from dperm.errors import InvalidParameter
 from dperm.trusted.block import as_table
 
 Array = NDArray[np.float64]
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without warnings: what numpy or a step says of a value is a fact about the rows."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def through(step: Any, X: Any, like: Any) -> Any:
@@ -28,7 +39,7 @@ def through(step: Any, X: Any, like: Any) -> Any:
 
     tags, width = get_tags(step), like.shape[1]
     numbers_only = tags.input_tags.two_d_array and not (tags.no_validation or tags.input_tags.allow_nan)
-    with np.errstate(all="ignore"):  # what numpy says of a value is a fact about the rows
+    with quietly():
         table = _numbers(X) if numbers_only else None
         if table is None:
             return _in_form(_transformed(step, X, width), like)
