@@ -1,6 +1,7 @@
 """Pipelines under one guarantee: planned, refused, charged once, and fitted as scikit-learn fits them."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,9 @@ from dperm import (
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.ledger.accounts import event_text
+from dperm.pipelines.public_steps import made_up, tried
 from dperm.release.joint_statement import JointStatement
+from dperm.trusted.public_step import through
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -239,7 +242,7 @@ def test_a_step_that_fails_on_made_up_rows_shows_no_value_of_the_table(values):
     def fails(rows):
         raise ValueError(f"cannot take {rows.iloc[0, 0]!r}")
 
-    with pytest.raises(InvalidParameter, match="fails on made-up rows.*ValueError") as caught:
+    with pytest.raises(InvalidParameter, match=r"fails on made-up rows.*ValueError") as caught:
         make_private_pipeline(FunctionTransformer(fails), model(), epsilon=1.0, delta=1e-6).fit(frame, rows()[1])
     assert caught.value.__context__ is None
     assert not any(str(value) in str(caught.value) for value in values)
@@ -262,6 +265,39 @@ def test_columns_of_categories_are_encoded_without_their_list(values):
     pipe = make_private_pipeline(public, model(), epsilon=1.0, delta=1e-6).fit(frame, y)
     assert seen[0] not in values  # made up
     assert pipe.score(frame, y) > 0.9
+
+
+def test_texts_that_a_vectorizer_cannot_take_do_not_make_a_wide_table_dense():
+    """Of 2^20 columns, 5 GB for these rows if it were dense."""
+    texts = ["good day", None, "bad night"] * 200
+    words = HashingVectorizer()
+    tracemalloc.start()
+    after = through(words, texts, tried("words", words, made_up(texts)))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1e9
+    assert after.shape == (600, 2**20)
+    assert np.isnan(after.data).sum() == 200
+    assert np.isnan(after[1::3].data).all()
+    np.testing.assert_array_equal(after[::3].data, words.transform(texts[::3]).data)
+
+
+def test_a_row_of_numbers_that_is_missing_stays_so_in_a_sparse_table():
+    y = rows(n=400)[1]
+    step = make_column_transformer(
+        (OneHotEncoder(categories=[[0, 1]], handle_unknown="ignore"), [0]), sparse_threshold=1.0
+    )
+    coefficients = []
+    for value in (np.nan, np.inf):
+        table = y[:, None].astype(float)
+        table[7] = value
+        after = through(step, table, tried("job", step, made_up(table)))
+        assert np.isnan(after[7].data).all()
+        np.testing.assert_array_equal(np.delete(after.toarray(), 7, axis=0), np.eye(2)[np.delete(y, 7)])
+        steps = step, model(row_warnings=False)
+        pipe = make_private_pipeline(*steps, epsilon=1.0, delta=1e-3, random_state=0).fit(table, y)
+        coefficients.append(pipe[-1].coef_)
+    np.testing.assert_array_equal(*coefficients)
 
 
 def test_names_of_columns_lists_and_pictures_work_as_in_scikit_learn():

@@ -37,25 +37,27 @@ def through(step: Any, X: Any, like: Any) -> Any:
     """
     from sklearn.utils import get_tags  # not every user of dperm needs it
 
-    tags, width = get_tags(step), like.shape[1]
+    tags = get_tags(step)
     numbers_only = tags.input_tags.two_d_array and not (tags.no_validation or tags.input_tags.allow_nan)
     with quietly():
         table = _numbers(X) if numbers_only else None
         if table is None:
-            return _in_form(_transformed(step, X, width), like)
-        missing = ~np.isfinite(table).all(axis=1, keepdims=True)
-        filled = np.where(missing, 0.0, table)
-        named = filled if not hasattr(X, "columns") else type(X)(filled, columns=X.columns)
-        return _in_form(np.where(missing, np.nan, dense(_transformed(step, named, width))), like)
+            out = _transformed(step, X, like)
+        else:
+            missing = ~np.isfinite(table).all(axis=1)
+            filled = np.where(missing[:, np.newaxis], 0.0, table)
+            named = filled if not hasattr(X, "columns") else type(X)(filled, columns=X.columns)
+            out = _without(missing, _transformed(step, named, like))
+    return type(like)(out, columns=like.columns) if hasattr(like, "columns") else out
 
 
-def _in_form(out: Any, like: Any) -> Any:
-    """Sparse, named or neither, as the made-up rows are: what values there are must not decide it."""
-    if sparse.issparse(like):
-        return out if sparse.issparse(out) else sparse.csr_matrix(out)
-    if hasattr(like, "columns"):
-        return out if hasattr(out, "columns") else type(like)(dense(out), columns=like.columns)
-    return dense(out)
+def _without(missing: NDArray[np.bool_], out: Any) -> Any:
+    """The same table with some rows missing: NaN everywhere, or in a sparse one in the first column, which is enough."""
+    if not sparse.issparse(out):
+        return np.where(missing[:, np.newaxis], np.nan, out)
+    (places,) = missing.nonzero()
+    marks = sparse.csr_matrix((np.full(places.size, np.nan), (places, np.zeros_like(places))), shape=out.shape)
+    return sparse.diags(np.where(missing, 0.0, 1.0), format="csr") @ out + marks
 
 
 def _numbers(X: Any) -> Array | None:
@@ -68,16 +70,24 @@ def _numbers(X: Any) -> Array | None:
         return None
 
 
-def _transformed(step: Any, X: Any, width: int) -> Any:
-    """All rows at once, or where that fails in halves, down to the row that fails."""
+def _transformed(step: Any, X: Any, like: Any) -> Any:
+    """All rows at once, or where that fails in halves, down to the row that fails.
+
+    Sparse or dense as the made-up rows are, and floats: what values there are must not decide it.
+    """
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     try:
-        return step.transform(X)
+        out = step.transform(X)
+        if not sparse.issparse(like):
+            return dense(out)
+        return sparse.csr_matrix(out if sparse.issparse(out) else dense(out), dtype=np.float64)
     except Exception:  # whatever a value makes a step raise
-        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        if n_rows <= 1:
-            return np.full((n_rows, width), np.nan)
-        half, rows = n_rows // 2, getattr(X, "iloc", X)
-        return np.vstack([dense(_transformed(step, part, width)) for part in (rows[:half], rows[half:])])
+        if n_rows > 1:
+            half, rows = n_rows // 2, getattr(X, "iloc", X)
+            parts = [_transformed(step, part, like) for part in (rows[:half], rows[half:])]
+            return sparse.vstack(parts, format="csr") if sparse.issparse(like) else np.vstack(parts)
+    shape = n_rows, like.shape[1]
+    return _without(np.ones(n_rows, dtype=bool), sparse.csr_matrix(shape) if sparse.issparse(like) else np.zeros(shape))
 
 
 def dense(table: Any) -> Array:
