@@ -99,7 +99,7 @@ IMPORTS = {
         "sources.labels": {"class_numbers", "numeric_target", "read_table", "read_target"},
     },
     "pipelines.plan": {"noise": {"GENERATOR"}},
-    "pipelines.public_steps": {"public_step": {"dense", "quietly"}},
+    "pipelines.public_steps": {"public_step": {"dense", "quietly", "rows_in", "through"}},
     "estimators.linear": {"row_by_row": {"products"}},
     "estimators.classifier": {
         "row_by_row": {"softmax"},

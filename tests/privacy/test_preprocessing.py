@@ -9,7 +9,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import AdditiveChi2Sampler
+from sklearn.pipeline import make_union
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, PolynomialFeatures
 
 from dperm import (
     DPGD,
@@ -307,6 +311,80 @@ def test_a_function_that_looks_across_the_table_is_refused_before_a_row_is_read(
     pipe = make_private_pipeline(centred, PrivateLogisticRegression(classes=[0, 1]), epsilon=1.0, delta=1e-6)
     with pytest.raises(InvalidParameter, match="across the table"):
         pipe.plan(100, 3)
+
+
+@pytest.mark.parametrize(
+    "across",
+    [
+        lambda X: np.where(np.isnan(X), np.nanmean(X, axis=0), X),
+        lambda X: X[~np.isnan(X).any(axis=1)],
+        lambda X: np.unique(X, axis=0),
+        lambda X: X[:, ~np.isnan(X).any(axis=0)],
+    ],
+    ids=["means for what is missing", "rows dropped", "copies dropped", "columns dropped"],
+)
+def test_a_function_that_looks_across_the_table_only_when_values_are_missing_or_repeated_is_refused(across):
+    step = FunctionTransformer(across)
+    pipe = make_private_pipeline(step, PrivateLogisticRegression(classes=[0, 1]), epsilon=1.0, delta=1e-6)
+    with pytest.raises(InvalidParameter, match="across the table"):
+        pipe.plan(100, 3)
+
+
+@pytest.mark.parametrize(
+    "across",
+    [
+        lambda F: F[["age"]].ffill(),
+        lambda F: F.dropna()[["age"]],
+        lambda F: pd.get_dummies(F["job"]),
+        lambda F: F["job"].isna().cumsum().to_frame(),
+    ],
+    ids=["filled", "dropped", "dummies", "counted"],
+)
+def test_functions_of_frames_are_tried_with_missing_values_and_other_texts(across):
+    frame = pd.DataFrame({"age": [1.0] * 100, "job": ["b"] * 100})
+    with pytest.raises(InvalidParameter, match="across the table"):
+        tried("step", FunctionTransformer(across), made_up(frame))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        FunctionTransformer(lambda X: np.where(np.isnan(X), 0.5, X)),
+        FunctionTransformer(lambda X: X.astype(int)),
+        FunctionTransformer(np.log, validate=True),
+        SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True),
+        PolynomialFeatures(2),
+        Normalizer(),
+        Binarizer(),
+        make_union(Normalizer(), AdditiveChi2Sampler()),
+        make_column_transformer((Normalizer(), [0, 1]), ("passthrough", [2])),
+    ],
+    ids=lambda step: type(step).__name__,
+)
+@pytest.mark.parametrize("form", [np.array, pd.DataFrame])
+def test_steps_that_treat_every_row_by_itself_pass_the_trial(step, form):
+    assert tried("step", step, made_up(form(np.ones((5, 3))))).shape[0] == 4
+
+
+def test_one_text_does_not_change_what_becomes_of_other_rows():
+    """A column of texts that all happen to look like numbers stays one of texts."""
+    job = OneHotEncoder(categories=[["1", "2"]], handle_unknown="ignore", sparse_output=False)
+    step = make_column_transformer((job, ["job"]), ("passthrough", ["age"]))
+    frame = pd.DataFrame({"age": [0.5, np.nan, 0.5], "job": ["1", "2", "1"]})
+    like = tried("step", step, made_up(frame))
+    before = through(step, frame, like)
+    frame.loc[0, "job"] = "smith"
+    np.testing.assert_array_equal(through(step, frame, like)[1:], before[1:])
+
+
+def test_a_row_that_a_step_drops_is_missing_and_how_many_there_are_is_not_said():
+    """The made-up rows hold no negative value, so the trial cannot know."""
+    step = FunctionTransformer(lambda X: X[~(X < 0.0).any(axis=1)])
+    X = np.random.default_rng(0).random((60, 3))
+    X[[7, 31]] *= -1.0
+    after = through(step, X, tried("step", step, made_up(X)))
+    assert np.isnan(after).all(axis=1).nonzero()[0].tolist() == [7, 31]
+    np.testing.assert_array_equal(np.delete(after, [7, 31], axis=0), np.delete(X, [7, 31], axis=0))
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Steps that learn nothing from rows: tried out on made-up ones, from which their width follows."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dperm.errors import InvalidParameter
-from dperm.trusted.public_step import dense, quietly
+from dperm.trusted.public_step import dense, quietly, rows_in, through
 
 _MADE_UP_ROWS = 4
 
@@ -24,10 +26,7 @@ def made_up(X: Any) -> Any:
 
         columns = {}
         for name, kind in zip(X.columns, X.dtypes, strict=True):
-            # Categories may have been read from rows: only their type is used.
-            held = getattr(getattr(kind, "categories", None), "dtype", kind)
-            numbers = getattr(held, "kind", "O") in "fiub"
-            columns[name] = rng.random(_MADE_UP_ROWS) if numbers else [""] * _MADE_UP_ROWS
+            columns[name] = rng.random(_MADE_UP_ROWS) if _is_number(kind) else [""] * _MADE_UP_ROWS
         return pd.DataFrame(columns, columns=list(X.columns))
     if getattr(X, "ndim", 2) != 2 or not hasattr(X, "shape"):
         return ["a"] * _MADE_UP_ROWS  # texts
@@ -72,8 +71,8 @@ def tried(name: str, step: Any, rows: Any) -> Any:
     try:
         with quietly():
             out = step.fit(rows).transform(rows)
-            alone = [dense(step.transform(rows[place : place + 1])) for place in range(_MADE_UP_ROWS)]
-            together = dense(out)
+            dense(out)
+            _, width = out.shape
     except Exception as error:  # its text is the step's own, and may hold anything that the step knows
         failure = type(error).__name__
     if failure is not None:
@@ -81,10 +80,62 @@ def tried(name: str, step: Any, rows: Any) -> Any:
             f"the step {name!r} fails on made-up rows, of which its width is learned, with a {failure}: try it on rows "
             "of your own making."
         )
-    same = together.shape[0] == _MADE_UP_ROWS and together.shape == np.vstack(alone).shape
-    if not (same and np.allclose(together, np.vstack(alone), rtol=1e-6, equal_nan=True)):
+    with quietly():
+        alike = all(_is_by_row(step, table, width, out) for table in (rows, *_harder(rows)))
+    if not alike:
         raise InvalidParameter(
-            f"the step {name!r} makes something else of a row when others are there: it looks at rows across the "
-            "table, without noise."
+            f"the step {name!r} makes something else of a row when others are there, or not one row of each: it looks "
+            "at rows across the table, without noise."
         )
     return out
+
+
+def _is_by_row(step: Any, rows: Any, width: int, like: Any) -> bool:
+    """Whether a fitted step makes the same of made-up rows together as of each alone."""
+    try:
+        if step.transform(rows).shape != (rows_in(rows), width):
+            return False
+    except Exception:  # at a row that it cannot take, which comes out as missing
+        pass
+    together = dense(through(step, rows, like))
+    return all(
+        np.allclose(one, dense(through(step, rows[place : place + 1], like))[0], rtol=1e-6, equal_nan=True)
+        for place, one in enumerate(together)
+    )
+
+
+def _harder(rows: Any) -> Iterator[Any]:
+    """Made-up rows twice, the second time with values missing in some, or with other texts."""
+    if isinstance(rows, list):  # texts
+        yield from ([*rows, *rows[1:], text] for text in (None, "b"))
+        return
+    some, last = _MADE_UP_ROWS // 2, _MADE_UP_ROWS - 1
+    if sparse.issparse(rows):
+        gaps = sparse.csr_matrix(([np.nan] * 2, ([some, last], [0, rows.shape[1] - 1])), shape=rows.shape)
+        yield sparse.vstack([rows, rows + gaps], format="csr")
+        return
+    named = hasattr(rows, "iloc")
+    numbers = [_is_number(kind) for kind in (rows.dtypes if named else [rows.dtype] * rows.shape[1])]
+    if all(numbers):  # of any kind: as floats they can be missing
+        rows = type(rows)(dense(rows), columns=rows.columns) if named else dense(rows)
+    for value in (np.nan, None, "b"):
+        places = [place for place, number in enumerate(numbers) if number is isinstance(value, float)]
+        if places:
+            again = rows.copy()
+            cells = again.iloc if named else again
+            cells[some, places], cells[last, places[-1]] = value, value
+            yield _one_below_the_other(rows, again)
+
+
+def _one_below_the_other(rows: Any, more: Any) -> Any:
+    if not hasattr(rows, "iloc"):
+        return np.vstack([rows, more])
+    import pandas as pd  # whoever has a data frame has it
+
+    return pd.concat([rows, more], ignore_index=True)
+
+
+def _is_number(kind: Any) -> bool:
+    """Whether a column of this type holds numbers. Categories may have been read from rows: only their type is used."""
+    held = getattr(getattr(kind, "categories", None), "dtype", kind)
+    return getattr(held, "kind", "O") in "fiub"

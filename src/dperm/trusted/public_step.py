@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm.errors import InvalidParameter
 from dperm.trusted.block import as_table
 
 Array = NDArray[np.float64]
@@ -44,15 +43,15 @@ def through(step: Any, X: Any, like: Any) -> Any:
         if table is None:
             out = _transformed(step, X, like)
         else:
-            missing = ~np.isfinite(table).all(axis=1)
+            missing = np.logical_not(np.isfinite(table).all(axis=1))
             filled = np.where(missing[:, np.newaxis], 0.0, table)
             named = filled if not hasattr(X, "columns") else type(X)(filled, columns=X.columns)
             out = _without(missing, _transformed(step, named, like))
-    return type(like)(out, columns=like.columns) if hasattr(like, "columns") else out
+    return type(like)(out, columns=like.columns) if hasattr(like, "iloc") else out
 
 
 def _without(missing: NDArray[np.bool_], out: Any) -> Any:
-    """The same table with some rows missing: NaN everywhere, or in a sparse one in the first column, which is enough."""
+    """The same table with some rows missing: NaN everywhere; in a sparse one in the first column, which is enough."""
     if not sparse.issparse(out):
         return np.where(missing[:, np.newaxis], np.nan, out)
     (places,) = missing.nonzero()
@@ -61,33 +60,40 @@ def _without(missing: NDArray[np.bool_], out: Any) -> Any:
 
 
 def _numbers(X: Any) -> Array | None:
-    """A copy of a dense table of numbers; None for any other, of which the step takes what it can."""
-    if sparse.issparse(X):
+    """A copy of a dense table of numbers; None for any other, of which the step takes what it can.
+
+    Types decide, not values: else one text would change what becomes of other rows.
+    """
+    kinds = X.dtypes if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
+    if sparse.issparse(X) or any(getattr(kind, "kind", "O") not in "fiub" for kind in kinds):
         return None
-    try:
-        return np.array(as_table(X), dtype=np.float64)
-    except (InvalidParameter, TypeError, ValueError):
-        return None
+    return np.array(as_table(X), dtype=np.float64)
 
 
 def _transformed(step: Any, X: Any, like: Any) -> Any:
     """All rows at once, or where that fails in halves, down to the row that fails.
 
+    A step that gives back another number of rows or columns counts as failing: an exception would tell of a value.
     Sparse or dense as the made-up rows are, and floats: what values there are must not decide it.
     """
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    n_rows, shape = rows_in(X), (rows_in(X), like.shape[1])
     try:
         out = step.transform(X)
-        if not sparse.issparse(like):
-            return dense(out)
-        return sparse.csr_matrix(out if sparse.issparse(out) else dense(out), dtype=np.float64)
+        out = dense(out) if not (sparse.issparse(like) and sparse.issparse(out)) else out
+        if out.shape == shape:
+            return sparse.csr_matrix(out, dtype=np.float64) if sparse.issparse(like) else out
     except Exception:  # whatever a value makes a step raise
-        if n_rows > 1:
-            half, rows = n_rows // 2, getattr(X, "iloc", X)
-            parts = [_transformed(step, part, like) for part in (rows[:half], rows[half:])]
-            return sparse.vstack(parts, format="csr") if sparse.issparse(like) else np.vstack(parts)
-    shape = n_rows, like.shape[1]
+        pass
+    if n_rows > 1:
+        half, rows = n_rows // 2, getattr(X, "iloc", X)
+        parts = [_transformed(step, part, like) for part in (rows[:half], rows[half:])]
+        return sparse.vstack(parts, format="csr") if sparse.issparse(like) else np.vstack(parts)
     return _without(np.ones(n_rows, dtype=bool), sparse.csr_matrix(shape) if sparse.issparse(like) else np.zeros(shape))
+
+
+def rows_in(X: Any) -> int:
+    """How many rows a table or a list of texts has."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def dense(table: Any) -> Array:
