@@ -106,6 +106,15 @@ def test_linear_models_and_svc_can_be_fitted_and_loaded(table):
     assert load_model(path).privacy_.for_release
 
 
+def test_a_number_as_penalty_is_the_strength_of_an_l2_penalty_and_0_is_none(table):
+    kinds = []
+    for text in ("0.1", "l2:0.1", "0", "none"):
+        code, path = fit(table, *GOOD, "--solver", "dp-gd", "--penalty", text, "--force")
+        assert code == 0
+        kinds.append(load_model(path).parameters_["penalty"])
+    assert kinds[0] == kinds[1] != kinds[2] == kinds[3]
+
+
 @pytest.mark.filterwarnings("always")
 def test_a_seed_and_undeclared_classes_are_not_for_release(table, capsys):
     assert fit(table, *GOOD, "--seed", "3")[0] == 0
@@ -131,6 +140,8 @@ def test_a_seed_and_undeclared_classes_are_not_for_release(table, capsys):
         ({"more": ("--penalty", "l3:1")}, "--penalty"),
         ({"more": ("--penalty", "l2:x")}, "--penalty needs numbers"),
         ({"more": ("--penalty", "l2:0")}, "strength must be above 0"),
+        ({"more": ("--penalty", "-1")}, "strength must be above 0"),
+        ({"more": ("--penalty", "nan")}, "strength must be finite"),
         ({"more": ("--domain", "l2-ball:1:2:3")}, "too many numbers"),
         ({"more": ("--adjacency", "both")}, "--adjacency"),
         ({"more": ("--accountant", "moments")}, "--accountant"),

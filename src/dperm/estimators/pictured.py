@@ -134,7 +134,7 @@ class Pictured:
 
         axes = plot_risk_of_epsilon(self.risk_of_epsilon(n, n_features, epsilons), ax)
         if hasattr(self, "search_"):
-            axes.set_xlabel(f"{axes.get_xlabel()}\nε of the last fit alone; {promise(self)}")
+            axes.set_xlabel(f"{axes.get_xlabel()}\ndrawn is the ε of the last fit; promised is {promise(self)}")
         return axes
 
     def risk_of_epsilon(
