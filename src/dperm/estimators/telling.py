@@ -76,9 +76,7 @@ def _tell(model: Any, text: str) -> None:
 
 
 def guarantee_html(model: Any) -> str:
-    """For notebooks: what a fit of an estimator will promise or, once it is fitted, its statement."""
-    if hasattr(model, "privacy_"):
-        return str(model.privacy_._repr_html_())
+    """For notebooks: what a fit of an estimator will promise."""
     if model.noise is None:
         return box("Not fitted", "No noise will be added, so nothing is promised.", (), for_release=False)
     try:
