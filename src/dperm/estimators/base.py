@@ -270,11 +270,6 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         shape = getattr(X, "shape", ())
         return options.plan(*shape) if len(shape) == 2 and min(shape) > 0 else None
 
-    def forget(self) -> None:
-        """Drop an earlier fit, so that a failing one does not leave a mixture."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-
     def _keep(self, release: Release, problem: Problem, facts: dict[str, Any]) -> None:
         """Store what was released, and nothing else."""
         caveats = (*release.privacy.caveats, *facts.pop("caveats", ()))

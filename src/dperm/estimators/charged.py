@@ -28,6 +28,11 @@ class Charged:
             warnings.warn(message, SearchCostWarning, stacklevel=_level_of_caller())
         return super().__sklearn_clone__()  # type: ignore[misc]
 
+    def forget(self) -> None:
+        """Drop an earlier fit, so that a failing one does not leave a mixture."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+
 
 def has_budget(estimator: Any) -> bool:
     """Whether fits of it are charged to a budget."""

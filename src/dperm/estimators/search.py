@@ -212,8 +212,7 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
         if self.budget is not None:
             self.budget.check(plan.event, plan.options.adjacency)  # refused before a label is read
         candidates.check_table(X, y)
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
+        self.forget()
         reservation = None if self.budget is None else self.budget.reserve(plan.event, plan.options.adjacency)
         with nullcontext() if reservation is None else reservation.noted():
             seed = None if self.random_state is None else seed_from(self.random_state)

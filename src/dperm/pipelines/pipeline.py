@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
@@ -227,11 +228,12 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         if not hasattr(X, "shape") and not get_tags(first).input_tags.string:
             X = np.atleast_1d(np.asarray(X))  # lists of numbers
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        classes = self._classes_by_type(y, n_rows)
+        labels = read_target(self.steps[-1][1], y, n_rows)
+        classes = self._classes_by_type(labels)
         plan = self._plan(n_rows if self.n is None else self.n, X, classes)
         check_row_count(n_rows, plan.n, plan.adjacency)
-        self._check_rows(first, X, y, n_rows)
-        self._forget()
+        self._check_rows(first, X, labels)
+        self.forget()
         entry = None if self.budget is None else self.budget.reserve(plan.event, plan.adjacency)
         with nullcontext() if entry is None else entry.noted():
             self._run(X, y, plan, classes)
@@ -240,10 +242,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
                 entry.settle(fingerprint(self.content()))
         return self
 
-    def _classes_by_type(self, y: Any, n_rows: int) -> list[bool] | None:
+    def _classes_by_type(self, labels: NDArray[Any]) -> list[bool] | None:
         """The classes of truth values, which nobody has to declare; None where they are declared, or there are none."""
         final = self.steps[-1][1]
-        labels = read_target(final, y, n_rows)
         if not hasattr(final, "classes") or final.classes is not None:
             return None
         if labels.dtype.kind != "b":
@@ -253,10 +254,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             )
         return [False, True]
 
-    def _check_rows(self, first: Any, X: Any, y: Any, n_rows: int) -> None:
+    def _check_rows(self, first: Any, X: Any, labels: NDArray[Any]) -> None:
         """Raise for tables and targets that a step would refuse later, when their cost is reserved."""
         final = self.steps[-1][1]
-        labels = read_target(final, y, n_rows)
         if not hasattr(final, "classes"):
             numeric_target(labels)
         elif final.classes is not None:
@@ -294,10 +294,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         self.event_: Event = plan.event
         final.privacy_ = replace(final.privacy_, caveats=(*final.privacy_.caveats, _ONE_STEP))
 
-    def _forget(self) -> None:
-        """Drop an earlier fit, so that a failing one does not leave a mixture."""
-        for name in {"privacy_", "event_", "ledger_entry_"} & set(vars(self)):
-            delattr(self, name)
+    def forget(self) -> None:
+        """Drop an earlier fit of all steps, so that a failing one does not leave a mixture."""
+        super().forget()
         for _, step in self.steps:
             if isinstance(step, PrivateTransformer | PrivateEstimator):
                 step.forget()

@@ -20,7 +20,7 @@ from dperm.mechanisms.setting import Setting
 from dperm.planning.intervals import ask_uncertainty
 from dperm.planning.verdict import Verdict, verdict_of
 from dperm.problem import Problem
-from dperm.release.markup import box, rows_of
+from dperm.release.markup import plan_box
 from dperm.release.statement import PrivacyStatement
 from dperm.release.uncertainty import Uncertainty
 from dperm.schema import Schema
@@ -141,9 +141,7 @@ class FitPlan:
 
     def _repr_html_(self) -> str:
         """For notebooks: what would be promised, and whether it is worth fitting."""
-        rows = rows_of(str(self.statement))[1:-1]  # without the promise, and who drew the noise: nobody has yet
-        verdict = ("Verdict", str(self.verdict))
-        return box("A plan; nothing was fitted", self.statement.promise_in_words, [*rows, verdict])
+        return plan_box(self.statement.promise_in_words, str(self))
 
     @cached_property
     def verdict(self) -> Verdict:

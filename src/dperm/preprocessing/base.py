@@ -163,11 +163,6 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         self._learn(sums, plan.calibrated.plan.n)
         self.privacy_, self.event_ = sums.statement, sums.event
 
-    def forget(self) -> None:
-        """Drop an earlier fit, so that a failing one does not leave a mixture."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-
     def read(self, X: Any, *, fitting: bool) -> NDArray[Any]:
         """Check a table the scikit-learn way, but never for the values in it.
 

@@ -47,7 +47,7 @@ def box(title: str, promise: str, rows: Iterable[tuple[str, str]], *, for_releas
 
 
 def plan_box(promise: str, text: str) -> str:
-    """The box of a plan of several parts: its promise in words, and its text but for that and who draws noise."""
+    """The box of a plan: its promise in words, and its text but for that and who draws noise."""
     rows = [row for row in rows_of(text)[1:] if row[0] != "Randomness"]  # nobody has drawn any yet
     return box("A plan; nothing was fitted", promise, rows)
 
