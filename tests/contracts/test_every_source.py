@@ -63,7 +63,7 @@ from dperm.trusted.sums import RowSums
 
 SETTING = Setting(PROBLEM.constants(P), N, Adjacency.REPLACE_ONE)
 # What the padding of a sensitivity allows two computed means of one table to differ by.
-PADDING = summation_slack(N) * SETTING.constants.lipschitz / N
+PADDING = summation_slack(SETTING) * SETTING.constants.lipschitz / N
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_its_sums_are_those_of_one_array(cls, pool):
     assert np.linalg.norm(one.gradient(w, 0.3) - other.gradient(w, 0.3)) / N <= PADDING
     difference = one.difference(w, anchor, 10.0, 1.0) - other.difference(w, anchor, 10.0, 1.0)
     assert np.linalg.norm(difference) / N <= 2 * PADDING
-    allowed = summation_slack(N) * SETTING.constants.smoothness
+    allowed = summation_slack(SETTING) * SETTING.constants.smoothness
     assert np.linalg.norm(one.hessian(w) - other.hessian(w)) <= allowed
     assert other.risk(w) == pytest.approx(one.risk(w), rel=1e-12)
 

@@ -35,7 +35,7 @@ from dperm import (
 )
 from dperm.accounting.guarantee import Adjacency
 from dperm.cli.main import run_with
-from dperm.mechanisms.setting import Setting, summation_slack
+from dperm.mechanisms.setting import PublicTable, Setting, summation_slack
 from dperm.planning.auto import choose_solver, expected_passes, predictions
 from dperm.trusted.adding import add_up
 from dperm.trusted.block import Block
@@ -411,8 +411,10 @@ def test_a_block_is_cut_without_a_copy_and_adds_up(storage):
 def test_the_padding_for_rounding_stays_small_however_many_rows_there_are():
     for n, most in ((10**6, 1e-6), (10**8, 2e-4), (10**9, 2e-3), (10**10, 2e-2)):
         rows = 1.05 * n + 1
-        assert 2.0 * rows * 2.0**-53 * 2048 < summation_slack(n) < most or n == 10**6
-    assert summation_slack(10**6) < 1e-6
+        assert (
+            2.0 * rows * 2.0**-53 * 2048 < summation_slack(PublicTable(n, Adjacency.REPLACE_ONE)) < most or n == 10**6
+        )
+    assert summation_slack(PublicTable(10**6, Adjacency.REPLACE_ONE)) < 1e-6
 
 
 # --- auto ---

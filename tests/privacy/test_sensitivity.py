@@ -20,7 +20,7 @@ from dperm import (
 )
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import GradientQuery
-from dperm.mechanisms.setting import summation_slack
+from dperm.mechanisms.setting import PublicTable, summation_slack
 from dperm.trusted.block import Block
 from dperm.trusted.objectives import objective_of
 from privacy.harness import N, P, Table, base_table, logistic_problem, neighbours, record, setting_of
@@ -271,8 +271,8 @@ def test_the_rounding_of_a_long_sum_is_covered_by_the_padding():
     with ThreadPoolExecutor(1) as pool:
         computed = objective_of(problem).gradient_sum(rows, np.zeros(1), None, pool)[0]
     exact = -0.5 * math.fsum(float(s) * float(v) for s, v in zip(rows.scale, x[:, 0], strict=True))
-    assert abs(computed - exact) <= summation_slack(n) / 2
-    assert 0 < summation_slack(200_000) < 1e-5
+    assert abs(computed - exact) <= summation_slack(PublicTable(n, Adjacency.ADD_REMOVE)) / 2
+    assert 0 < summation_slack(PublicTable(200_000, Adjacency.ADD_REMOVE)) < 1e-5
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, None, "1"])

@@ -137,7 +137,7 @@ def smallest_tolerance(setting: Setting) -> float:
 
     A sum of gradients is off by at most half of slack · G (docs/proofs/gradient.md).
     """
-    return 4.0 * summation_slack(setting.n) * setting.constants.lipschitz / setting.n
+    return 4.0 * summation_slack(setting) * setting.constants.lipschitz / setting.n
 
 
 def why_not_solvable(setting: Setting, tolerance: float, strong_convexity: float) -> str | None:

@@ -61,7 +61,7 @@ class BoundedSum(Mechanism):
             moved = math.sqrt(2.0) if self.nonnegative and self.order == 2 else 2.0
             if self.nonnegative and self.size == 1:  # two numbers of [0, bound] are no further apart
                 moved = 1.0
-        rounding = self.setting.adjacency.records_moved * summation_slack(self.setting.n)
+        rounding = self.setting.adjacency.records_moved * summation_slack(self.setting)
         return self.bound * (moved + rounding) * (1.0 + 1e-15)
 
     def event(self, noise_multiplier: float) -> Event:

@@ -60,10 +60,10 @@ class DifferenceQuery(Query):
         """l2 sensitivity of the answer at two points that far apart, given the batch, padded for rounding."""
         setting, constants = self.setting, self.setting.constants
         moved = setting.adjacency.records_moved * self.record_bound(distance)
-        slack = summation_slack(setting.n)
+        slack = summation_slack(setting)
         if self.ball_smoothness is not None:
             moved = max(_lens_diameter(self.ball_smoothness * distance, 2.0 * constants.lipschitz), 0.5 * moved)
-            slack = summation_slack(setting.n, constants.dimension) + (constants.dimension + 16) * 2.0**-50
+            slack = summation_slack(setting, constants.dimension) + (constants.dimension + 16) * 2.0**-50
         return moved * (1.0 + slack) / (self.sampling_rate * setting.n)
 
     def sensitivity_at(self, *points: Array) -> float:

@@ -47,7 +47,7 @@ class HeldOutChoice(Mechanism):
     @property
     def sensitivity(self) -> float:
         """Half of how far two sums move against each other, padded for rounding in them."""
-        return 0.5 * self.setting.adjacency.records_moved + summation_slack(self.setting.n)
+        return 0.5 * self.setting.adjacency.records_moved + summation_slack(self.setting)
 
     def event(self, noise_multiplier: float) -> Event:
         """What the choice costs; the multiplier is g/Δ."""

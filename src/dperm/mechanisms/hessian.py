@@ -47,7 +47,7 @@ class HessianQuery(_OfTheHessian):
     def sensitivity(self) -> float:
         """Sensitivity in Frobenius norm, padded for rounding."""
         rows = math.sqrt(2.0) if self.setting.adjacency is Adjacency.REPLACE_ONE else 1.0
-        slack = summation_slack(self.setting.n)
+        slack = summation_slack(self.setting)
         return rows * self.setting.constants.smoothness * (1.0 + slack) * (1.0 + 1e-15) / self.setting.n
 
 
@@ -67,4 +67,4 @@ class SmallestEigenvalueQuery(_OfTheHessian):
     def sensitivity(self) -> float:
         """How far the eigenvalue moves, padded for rounding in the sum and in finding it."""
         constants, n = self.setting.constants, self.setting.n
-        return constants.smoothness * (1.0 + summation_slack(n, 32 * constants.dimension**2)) / n
+        return constants.smoothness * (1.0 + summation_slack(self.setting, 32 * constants.dimension**2)) / n

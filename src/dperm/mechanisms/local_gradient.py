@@ -38,7 +38,7 @@ class LocalGradientQuery(Query):
     def sensitivity_at_norm(self, norm: float) -> float:
         """l2 sensitivity of the answer at points of this norm, padded for rounding."""
         moved = self.setting.adjacency.records_moved * self.record_bound(norm)
-        return moved * (1.0 + summation_slack(self.setting.n)) / self.setting.n
+        return moved * (1.0 + summation_slack(self.setting)) / self.setting.n
 
     def sensitivity_at(self, *points: Array) -> float:
         """l2 sensitivity of the answer at w."""

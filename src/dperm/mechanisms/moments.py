@@ -46,7 +46,7 @@ class MomentsQuery(Query):
     def sensitivity(self) -> float:
         """Sensitivity in Frobenius norm, padded for rounding."""
         rows = math.sqrt(2.0) if self.setting.adjacency is Adjacency.REPLACE_ONE else 1.0
-        return rows * self.bound * (1.0 + summation_slack(self.setting.n)) * (1.0 + 1e-15) / self.setting.n
+        return rows * self.bound * (1.0 + summation_slack(self.setting)) * (1.0 + 1e-15) / self.setting.n
 
     def event(self, noise_multiplier: float) -> Event:
         """One Gaussian release."""

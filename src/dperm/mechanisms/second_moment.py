@@ -63,7 +63,7 @@ class SecondMoment(Mechanism):
     def sensitivity(self) -> float:
         """In the Frobenius norm, padded for rounding in the sum."""
         moved = math.sqrt(2.0) if self.setting.adjacency is Adjacency.REPLACE_ONE else 1.0
-        rounding = self.setting.adjacency.records_moved * summation_slack(self.setting.n)
+        rounding = self.setting.adjacency.records_moved * summation_slack(self.setting)
         return self.row_norm**2 * (moved + rounding) * (1.0 + 1e-15)
 
     def event(self, noise_multiplier: float) -> Event:

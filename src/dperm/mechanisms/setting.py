@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
+from dperm.accounting.unit import Unit
 from dperm.mechanisms.sigmoid_width import sigmoid, sigmoid_width
 from dperm.problem import Constants
 
@@ -17,12 +18,17 @@ class TableFacts(Protocol):
 
     @property
     def n(self) -> int:
-        """The public number of rows."""
+        """The public number of rows, or of units where rows are protected by unit."""
         ...
 
     @property
     def adjacency(self) -> Adjacency:
         """Which two tables cannot be told apart."""
+        ...
+
+    @property
+    def unit(self) -> Unit | None:
+        """Whose rows are protected together; None where every row is protected by itself."""
         ...
 
 
@@ -32,6 +38,7 @@ class PublicTable:
 
     n: int
     adjacency: Adjacency
+    unit: Unit | None = None
 
 
 def summation_block(n: int) -> int:
@@ -39,19 +46,21 @@ def summation_block(n: int) -> int:
     return max(1024, math.isqrt(n))
 
 
-def summation_slack(n: int, further: int = 0) -> float:
-    """Relative padding of the sensitivity for rounding in a blocked float64 sum over n rows.
+def summation_slack(table: TableFacts, further: int = 0) -> float:
+    """Relative padding of the sensitivity for rounding in a blocked float64 sum over a table's rows.
 
     A sum of N vectors of norm ≤ G along chains of k additions is off by at most k·u/(1 − k·u)·N·G
     (u = 2⁻⁵³), and two tables are compared, so the computed sums differ by at most
     (exact difference) + 2·k·u·N·G, up to the last digit. See docs/proofs/gradient.md.
+    The vectors of one unit's rows are no longer than G all together, however many there are: N is then the number of
+    units, and chains are as long as a block can make them.
     `further` additions may follow, of numbers that are bounded like the sum.
     """
-    rows = math.ceil(ROWS_ALLOWED_PER_DECLARED * n) + 1
+    rows = math.ceil(ROWS_ALLOWED_PER_DECLARED * table.n) + 1
     # Of a block of a source: so many rows at once, then as many such sums, then 8 pieces. The rest is for the products
     # of one row, and for the blocks, which are added up by pairs (trusted/parts.py): 21 additions for a million, and as
     # many once more for those of all workers.
-    longest = min(rows, MOST_ROWS)
+    longest = min(rows, MOST_ROWS) if table.unit is None else MOST_ROWS
     at_once = summation_block(longest)
     chain = at_once + math.ceil(longest / at_once) + 128 + further
     return 2.0 * rows * chain * 2.0**-53 * 1.01
@@ -122,7 +131,7 @@ class HiddenPath:
 
 @dataclass(frozen=True)
 class Setting:
-    """A problem's constants, the public number of rows and the adjacency.
+    """A problem's constants, the public number of rows or units, the adjacency, and whose rows are protected together.
 
     Solvers build their queries on a setting; the oracle derives its own from the problem and refuses
     a query that rests on another, so a solver cannot understate a sensitivity.
@@ -131,11 +140,17 @@ class Setting:
     constants: Constants
     n: int
     adjacency: Adjacency
+    unit: Unit | None = None
+
+    @property
+    def rows_together(self) -> int | None:
+        """How many rows of adjacent tables may come or go together; None where no number bounds them."""
+        return 1 if self.unit is None else self.unit.max_rows
 
     @property
     def record_bound(self) -> float:
-        """The largest norm that one row adds to a computed gradient sum, padded for rounding."""
-        return self.constants.lipschitz * (1.0 + summation_slack(self.n))
+        """The largest norm that a row, or all rows of a unit, add to a computed gradient sum, padded for rounding."""
+        return self.constants.lipschitz * (1.0 + summation_slack(self))
 
     @property
     def sum_sensitivity(self) -> float:
@@ -155,7 +170,7 @@ class Setting:
             return self.sum_sensitivity
         width = sigmoid_width(margin) if self.adjacency is Adjacency.REPLACE_ONE else sigmoid(margin)
         rounding = 1.0 + (constants.dimension + 8.0) * 2.0**-52 * margin + 1e-12  # of margins, and of the sigmoid
-        slack = self.adjacency.records_moved * summation_slack(self.n)
+        slack = self.adjacency.records_moved * summation_slack(self)
         return min(constants.lipschitz * (width * rounding + slack), self.sum_sensitivity)
 
     @property

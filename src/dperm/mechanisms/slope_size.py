@@ -40,7 +40,7 @@ class SlopeSizeQuery(Query):
     def sensitivity_of(self, share: float) -> float:
         """l2 sensitivity with slopes clipped at this share of their bound, padded for rounding."""
         rows = 2.0 if self.setting.adjacency is Adjacency.REPLACE_ONE else math.sqrt(2.0)
-        return rows * share * (1.0 + 2.0 * summation_slack(self.setting.n)) * (1.0 + 1e-15) / self.setting.n
+        return rows * share * (1.0 + 2.0 * summation_slack(self.setting)) * (1.0 + 1e-15) / self.setting.n
 
     def sensitivity_at(self, *points: Array) -> float:
         """The same at the share that it is asked with."""

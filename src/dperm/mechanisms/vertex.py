@@ -41,7 +41,7 @@ class VertexQuery(Query):
         """How far one score moves, padded for rounding in the sum over rows and in the product with a vertex."""
         constants, n = self.setting.constants, self.setting.n
         moved = self.setting.adjacency.records_moved * constants.vertex_lipschitz / n
-        return moved * (1.0 + summation_slack(n, constants.dimension))
+        return moved * (1.0 + summation_slack(self.setting, constants.dimension))
 
     def event(self, noise_multiplier: float) -> Event:
         """What one answer costs; the multiplier is g/Δ or b/Δ."""

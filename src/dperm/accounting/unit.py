@@ -1,0 +1,82 @@
+"""Whom a guarantee speaks of, where that is not one row: a person, a day, a device, with all rows that are theirs."""
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dperm.errors import InvalidParameter
+from dperm.validation import count, one_of
+
+CONTRIBUTIONS = ("limit", "average")
+MISSING = ("separate", "ignore")
+
+# The ending of a column's name that is not part of what its entries stand for.
+_ID = re.compile(r"(?<=.)([ ._-]id|(?<=[a-z])I[dD])$")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Whose rows are protected together, and how much they may add up to. Proof: docs/proofs/units.md.
+
+    Adjacent tables differ in all rows of one unit: another one in its place under replace_one, one more or less under
+    add_remove. n is the number of units.
+
+    Parameters
+    ----------
+    name : str
+        The column that says whose a row is, "patient_id" for instance.
+    max_rows : int, optional
+        At most so many rows of a unit are used; which ones, a keyed random choice decides. "limit" needs it.
+    contribution : {"limit", "average"}
+        What a row weighs: 1/max_rows each, so that all rows that are used count alike; or the mean of a unit's rows, so
+        that all units count alike.
+    missing : {"separate", "ignore"}
+        What becomes of a row without a usable id: it is a unit of its own, or it is ignored.
+
+    Examples
+    --------
+    >>> Unit("patient_id", 5).described
+    'one patient, with up to 5 rows'
+    """
+
+    name: str
+    max_rows: int | None = None
+    contribution: str = "limit"
+    missing: str = "separate"
+
+    def __post_init__(self) -> None:
+        """Refuse what bounds nobody."""
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InvalidParameter(f"unit must be the name of the column that says whose a row is, got {self.name!r}.")
+        if self.max_rows is not None:
+            count("max_rows_per_unit", self.max_rows)
+        one_of("contribution", self.contribution, CONTRIBUTIONS)
+        one_of("missing_units", self.missing, MISSING)
+        if self.max_rows is None and self.contribution == "limit":
+            raise InvalidParameter(
+                f"with unit = {self.name!r} say how many rows of one may be used (max_rows_per_unit), or take the mean "
+                'of its rows (contribution = "average").'
+            )
+
+    @property
+    def word(self) -> str:
+        """What a unit is called: the column's name without its "_id"."""
+        return _ID.sub("", self.name).replace("_", " ").strip() or self.name
+
+    @property
+    def described(self) -> str:
+        """One of them, in words."""
+        if self.max_rows is None:
+            return f"one {self.word}, with all of its rows"
+        return f"one {self.word}, with up to {self.max_rows} row{'s' if self.max_rows > 1 else ''}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: Any) -> "Unit":
+        """Read what `to_dict` wrote."""
+        if not isinstance(content, dict) or set(content) != {"name", "max_rows", "contribution", "missing"}:
+            raise ValueError("unit")
+        return cls(**content)
