@@ -98,6 +98,7 @@ from .solvers.variance_reduced.dp_svrg import DPSVRG
 from .solvers.variance_reduced.dp_svrg_plus_plus import DPSVRGPlusPlus
 from .trusted.sources.cluster import ClusterSource
 from .trusted.sources.streamed import FileSource
+from .unit import Unit
 from .unsafe import empirical_risk
 
 __version__: str
@@ -200,6 +201,7 @@ __all__ = [
     "TalwarFrankWolfe",
     "TalwarMirror",
     "TalwarObjective",
+    "Unit",
     "UnsupportedProblem",
     "Welsch",
     "WholeSpace",

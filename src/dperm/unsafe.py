@@ -53,7 +53,7 @@ def risk_over(source: Source, problem: Problem, w: Array) -> float:
     """The same on the rows of any source."""
     with ThreadPoolExecutor(1) as pool:
         total = source.total(problem, RiskPart(w), objective_of(problem), pool)
-    return float(total) / source.n_rows + problem.regularizer.value(w)
+    return float(total) / source.n_units + problem.regularizer.value(w)
 
 
 def empirical_gradient(problem: Problem, X: Any, y: Any, w: Array) -> Array:

@@ -20,14 +20,14 @@ IMPORTS = {
     "planning.fit_plan": {
         "noise": {"Randomness", "check_random_state"},
         "oracle": {"Oracle"},
-        "sources.base": {"Source", "check_row_count"},
+        "sources.base": {"Source", "check_count"},
     },
     "planning.minimize": {"sources": {"source_of"}},
     "planning.statement": {"noise": {"GENERATOR"}},
     # Release sums: what rows add goes in, and noisy sums come out of the tally.
     "planning.sums": {
         "noise": {"GENERATOR", "Randomness"},
-        "sources.base": {"check_row_count"},
+        "sources.base": {"check_count"},
         "tally": {"Tally"},
     },
     # Check what is fitted, and encode what is predicted or scored on the caller's own rows.
@@ -60,7 +60,7 @@ IMPORTS = {
         "apart": {"RowsApart", "one_place", "rows_apart", "stops"},
         "noise": {"Randomness", "seed_from"},
         "sources": {"is_streamed"},
-        "sources.base": {"check_row_count"},
+        "sources.base": {"check_count"},
         "tally": {"Tally"},
     },
     "planning.search": {"noise": {"GENERATOR"}},
@@ -79,7 +79,7 @@ IMPORTS = {
     "evaluation.score": {
         "held_out": {"held_out"},
         "scores": {"parts_of"},
-        "sources.base": {"check_row_count"},
+        "sources.base": {"check_count"},
     },
     "preprocessing.base": {"sources.labels": {"read_table"}},
     "preprocessing.min_max_scaler": {"column_parts": {"cells_of"}},
@@ -95,7 +95,7 @@ IMPORTS = {
     "pipelines.pipeline": {
         "noise": {"seed_from"},
         "public_step": {"through"},
-        "sources.base": {"check_row_count"},
+        "sources.base": {"check_count"},
         "sources.labels": {"class_numbers", "numeric_target", "read_table", "read_target"},
     },
     "pipelines.plan": {"noise": {"GENERATOR"}},

@@ -17,6 +17,7 @@ from dperm.errors import InvalidParameter
 from dperm.estimators.charged import Charged
 from dperm.estimators.pictured import Pictured
 from dperm.estimators.telling import check_verbose, guarantee_html, progress_bar, tell_plan, tell_release
+from dperm.estimators.units import declared_unit, schema_with_unit, split_groups, without_ids
 from dperm.estimators.weights import check_given, check_policy
 from dperm.planning.fit_plan import FitPlan, Release, check_releasable
 from dperm.planning.options import FitOptions, IsSlow, check_schema
@@ -80,6 +81,10 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     budget: Budget | None = None
     weight_bound: float = 1.0
     private_weights: bool = False
+    unit: str | None = None
+    max_rows_per_unit: int | None = None
+    contribution: str = "limit"
+    missing_units: str = "separate"
     start: Any = None
     warm_start: bool = False
     n_jobs: int | None = None
@@ -111,8 +116,10 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """What a fit with these parameters minimises."""
 
     @abstractmethod
-    def _read(self, X: Any, y: Any, options: FitOptions, sample_weight: Any = None) -> Reading:
-        """Check the table, the target and the weights, without looking at a value where that is possible."""
+    def _read(
+        self, X: Any, y: Any, options: FitOptions, sample_weight: Any = None, groups: Any = None
+    ) -> Reading:  # fmt: skip
+        """Check the table and what goes with it, without looking at a value where that is possible."""
 
     @abstractmethod
     def _keep_coefficients(self, release: Release, problem: Problem) -> None:
@@ -147,7 +154,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             noise=self.noise,
             accountant=self.accountant,
             n=self.n,
-            schema=self.schema,
+            schema=schema_with_unit(self),
+            unit=declared_unit(self) if self.schema is None else None,
             start=self._linear_start(),
             **self._rules(),
         )
@@ -173,7 +181,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         n, n_features : int
-            Shape of the table that would be fitted; a schema may declare n, and knows the number of columns.
+            Shape of the table that would be fitted; a schema may declare n, and knows the number of columns. With a
+            unit, n is the number of units.
         is_slow : callable, optional
             Of the source that would be fitted, `FileSource.is_slow` for instance: "auto" then counts passes.
 
@@ -195,7 +204,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         return options
 
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *,
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, *,
         plan: FitPlan | None = None, save: Callable[[Self], object] | None = None,
     ) -> Self:  # fmt: skip
         """Fit on sensitive rows and keep only what may be released.
@@ -212,6 +221,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         sample_weight : array of shape (rows,), or str
             A weight for every row, of at most `weight_bound`; the mean of the weighted losses is over n, not over the
             sum of the weights. With a schema also the name of a column of the table.
+        groups : array of shape (rows,)
+            The id of every row's `unit`, for rows without a schema; by default the column of that name of a data frame.
         plan : FitPlan, optional
             What `plan` returned for these parameters, so that it is not made again.
         save : callable, optional
@@ -229,15 +240,16 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
                 raise InvalidParameter("rows in files or on a cluster are read by a schema: give the model one.")
             X = source_of(X, y)  # nothing is opened yet
         check_given(self, X, sample_weight)
+        X, groups = split_groups(self, X, groups)
         if sample_weight is not None and options.intervals:  # scores then vary by another law than curvatures say
             raise InvalidParameter("there are no intervals with weights of rows: leave one of them out.")
         plan = plan or self._plan_by_shape(options, X)
         if plan is not None:
             plan.check_budget(self.budget)  # refused before a label is read
         self.forget()
-        source, options, facts = self._read(X, y, options, sample_weight)
+        source, options, facts = self._read(X, y, options, sample_weight, groups)
         if plan is None or plan.options != options:
-            plan = options.plan(source.n_rows, source.n_features, source.is_slow)
+            plan = options.plan(source.n_units, source.n_features, source.is_slow)
         self.parameters_ = parameters_to_dict(self, plan.solver)
         tell_plan(self, plan, facts.get("caveats", ()))
         with progress_bar(self) as progress:
@@ -265,8 +277,10 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
 
     def _plan_by_shape(self, options: FitOptions, X: Any) -> FitPlan | None:
         """The plan from public numbers and the shape of X, None where they do not suffice; no value is looked at."""
+        if options.declared_n is None and (isinstance(X, Source) or options.protected_unit is not None):
+            return None
         if isinstance(X, Source):
-            return None if options.declared_n is None else options.plan(is_slow=X.is_slow)
+            return options.plan(is_slow=X.is_slow)
         shape = getattr(X, "shape", ())
         return options.plan(*shape) if len(shape) == 2 and min(shape) > 0 else None
 
@@ -292,7 +306,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "privacy_")
         if self.schema_ is None:
-            return read_table(self, X, fitting=False)
+            return read_table(self, without_ids(self, X), fitting=False)
         return encode_rows(X, self.schema_, fitting=False)
 
     def _by_partition(self, X: Any, like: NDArray[Any]) -> Any:
@@ -326,12 +340,19 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         schema = parameters.pop("schema", self.schema_)
         if labels and schema is None:
             parameters["classes"] = labels
-        statement = self.privacy_
+        statement, unit = self.privacy_, self.privacy_.unit
+        if schema is not None:
+            schema = replace(schema, unit=unit)
+        elif unit is not None:
+            parameters |= {
+                "unit": unit.name, "max_rows_per_unit": unit.max_rows, "contribution": unit.contribution,
+                "missing_units": unit.missing,
+            }  # fmt: skip
         return type(self)(
             statement.epsilon, statement.delta, adjacency=statement.adjacency, schema=schema, **parameters
         )  # fmt: skip
 
-    def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
         """Linear models can be diagnosed."""
         raise InvalidParameter(f"there is no diagnosis of a {self.title}: it is for linear models.")
 

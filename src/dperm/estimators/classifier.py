@@ -73,12 +73,14 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
             return self._problem_for(2, None if named is None else (1.0, *named))
         return self._problem_for(len(declared), check_class_weight(self.class_weight, declared))
 
-    def _read(self, X: Any, y: Any, options: FitOptions, sample_weight: Any = None) -> Reading:
+    def _read(
+        self, X: Any, y: Any, options: FitOptions, sample_weight: Any = None, groups: Any = None
+    ) -> Reading:  # fmt: skip
         said = facts_of_weights(self, sample_weight is not None)
-        if self.schema is not None:
+        if options.schema is not None:
             classes = check_classes(self._declared)
             source = source_of(
-                X, y, self.schema, weights_of_table(self, X, sample_weight),
+                X, y, options.schema, weights_of_table(self, X, sample_weight),
                 check_class_weight(self.class_weight, classes),
             )  # fmt: skip
             return Reading(source, options, {"classes": classes, **said})
@@ -91,7 +93,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         numbers = class_numbers(labels, classes)
         source = ArraySource(
             table, 2 * numbers - 1 if len(classes) == 2 else numbers,
-            given if weights is None else weights_by_class(numbers, weights, given),
+            given if weights is None else weights_by_class(numbers, weights, given), groups, options.unit,
         )  # fmt: skip
         if self._declared is None:
             options = replace(options, problem=self._problem_for(len(classes), weights))

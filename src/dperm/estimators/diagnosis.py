@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from dperm.errors import InvalidParameter
 from dperm.estimators.linear import PrivateGLM
+from dperm.estimators.units import split_groups
 from dperm.estimators.weights import check_given
 from dperm.printable import one_line
 from dperm.problem import Problem
@@ -136,14 +137,16 @@ class Diagnosis:
         return "\n".join(lines)
 
 
-def diagnose(model: PrivateGLM, X: Any, y: Any = None, sample_weight: Any = None) -> Diagnosis:
+def diagnose(
+    model: PrivateGLM, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+) -> Diagnosis:  # fmt: skip
     """Compare a fitted model with the rows it was fitted on. Nothing is charged, and nothing may be published.
 
     Parameters
     ----------
     model : estimator
         A fitted or loaded one.
-    X, y, sample_weight
+    X, y, sample_weight, groups
         What its `fit` takes.
 
     Notes
@@ -154,18 +157,22 @@ def diagnose(model: PrivateGLM, X: Any, y: Any = None, sample_weight: Any = None
         raise InvalidParameter("diagnose looks at a table in memory: hand over one, or a part of it.")
     again = _as_fitted(model)
     check_given(again, X, sample_weight)
-    source, options, facts = again._read(X, y, again.options(), sample_weight)
+    X, groups = split_groups(again, X, groups)
+    source, options, facts = again._read(X, y, again.options(), sample_weight, groups)
     width = np.atleast_2d(model.coef_).shape[1]
     if source.n_features != width:
         raise InvalidParameter(f"the model is for {width} columns, and the table has {source.n_features}.")
     # The same fit without noise.
-    plan = replace(options, guarantee=None, adjacency="replace_one").plan(source.n_rows, source.n_features)
+    plan = replace(options, guarantee=None, adjacency="replace_one").plan(source.n_units, source.n_features)
     problem, exact = plan.problem, plan.run(source, row_warnings=False)
     again._keep(exact, problem, facts)
     w, blocks = _coefficients(model, problem), _blocks(source, problem)
     counted = usable = np.concatenate([block.weight > 0.0 for block in blocks])
-    if sample_weight is not None:  # a row of weight 0 need not have a bad target
-        unweighted = _blocks(again._read(X, y, options)[0], problem)
+    if sample_weight is not None or source.unit is not None:  # a row of weight 0 need not have a bad target
+        alone = replace(
+            options, unit=None, schema=None if options.schema is None else replace(options.schema, unit=None)
+        )
+        unweighted = _blocks(again._read(X, y, alone)[0], problem)
         usable = np.concatenate([block.weight > 0.0 for block in unweighted])
     factors = 1.0 / np.concatenate([block.scale for block in blocks])[counted]
     factors = factors[factors > _UNCLIPPED]

@@ -217,12 +217,12 @@ class PrivateGLM(PrivateEstimator):
         """Coefficients, one row per output, and intercepts in the units of the loss, whatever the target's own are."""
         return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
 
-    def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
         """Exact facts about the rows of a fit, and what its noise did: for you who hold them, NOT FOR RELEASE.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, groups
             What was fitted.
 
         Returns
@@ -233,7 +233,7 @@ class PrivateGLM(PrivateEstimator):
         from dperm.estimators.diagnosis import diagnose  # it imports this module
 
         check_is_fitted(self, "privacy_")
-        return diagnose(self, X, y, sample_weight)
+        return diagnose(self, X, y, sample_weight, groups)
 
     def _as_plain(self, estimator: Any, **attributes: Any) -> Any:
         """Hand the coefficients over to an estimator of scikit-learn."""

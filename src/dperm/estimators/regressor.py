@@ -45,14 +45,16 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         """The largest target in the units of the loss."""
         return self.target_bound if self.schema is None else 1.0
 
-    def _read(self, X: Any, y: Any, options: FitOptions, sample_weight: Any = None) -> Reading:
+    def _read(
+        self, X: Any, y: Any, options: FitOptions, sample_weight: Any = None, groups: Any = None
+    ) -> Reading:  # fmt: skip
         said = facts_of_weights(self, sample_weight is not None)
-        if self.schema is not None:
-            return Reading(source_of(X, y, self.schema, weights_of_table(self, X, sample_weight)), options, said)
+        if options.schema is not None:
+            return Reading(source_of(X, y, options.schema, weights_of_table(self, X, sample_weight)), options, said)
         table = read_table(self, X, fitting=True)
         target = numeric_target(read_target(self, y, table.shape[0]))
         weights = weights_of_rows(self, sample_weight, table.shape[0])
-        return Reading(ArraySource(table, target, weights), options, said)
+        return Reading(ArraySource(table, target, weights, groups, options.unit), options, said)
 
     def predict(self, X: Any) -> Array:
         """What is expected of every row; of a Dask frame a Dask series, which is computed when it is needed."""

@@ -28,7 +28,7 @@ from dperm.release.search_record import SearchRecord
 from dperm.trusted.apart import RowsApart, one_place, rows_apart, stops
 from dperm.trusted.noise import Randomness, seed_from
 from dperm.trusted.sources import is_streamed
-from dperm.trusted.sources.base import check_row_count
+from dperm.trusted.sources.base import check_count
 from dperm.trusted.tally import Tally
 from dperm.validation import count
 
@@ -201,7 +201,7 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
             raise InvalidParameter("a search needs a table with at least one row and one column.")
         declared = candidates.declared_n(self.n)
         n = shape[0] if declared is None else declared
-        check_row_count(shape[0], n, Adjacency.parse(self.adjacency))
+        check_count(shape[0], n, Adjacency.parse(self.adjacency))
         plan = self._plan(candidates, n, shape[1])
         if plan.drowned and not self.noisy_trials:
             raise NoiseTooLarge(

@@ -22,7 +22,7 @@ from dperm.release.content import content_of
 from dperm.schema import Amount
 from dperm.trusted.held_out import held_out
 from dperm.trusted.scores import parts_of
-from dperm.trusted.sources.base import check_row_count
+from dperm.trusted.sources.base import check_count
 from dperm.validation import count, finite
 
 
@@ -110,7 +110,7 @@ def private_score(
         takes_anything=own,
     )  # fmt: skip
     public_n = count("n", rows.n_rows if n is None else n)
-    check_row_count(rows.n_rows, public_n, side)
+    check_count(rows.n_rows, public_n, side)
     if delta >= 1.0 / public_n:
         warnings.warn(
             f"delta = {delta:g} is not below 1/n = {1.0 / public_n:g}: a promise this weak would allow publishing one "

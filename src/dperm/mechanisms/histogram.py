@@ -8,7 +8,7 @@ from dperm.accounting.events import Event
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.base import Query, whole_change
-from dperm.mechanisms.setting import Setting
+from dperm.mechanisms.setting import Setting, summation_slack
 from dperm.validation import one_of, positive
 
 # The share of the fit's precision (of μ², or of a pure ε) that all histograms together cost: the solver's noise grows
@@ -34,7 +34,8 @@ class HistogramQuery(Query):
     Guarantees
     ----------
     A row is in at most one cell of each of k columns. So one row more or less moves the counts by at most √k in the
-    l2 norm and k in the l1 norm; one row replaced by √(2k) and 2k.
+    l2 norm and k in the l1 norm; one row replaced by √(2k) and 2k. The rows of a unit, which weigh at most 1 together,
+    do no more: a mean of such vectors is no further from another than two of them are.
     """
 
     columns: tuple[str, ...]
@@ -53,8 +54,10 @@ class HistogramQuery(Query):
     @property
     def sensitivity(self) -> float:
         """Of all counts: in the l2 norm for Gaussian noise, in the l1 norm for Laplace noise."""
-        cells_moved = len(self.columns) * self.setting.adjacency.records_moved
-        return float(cells_moved) if self.distribution == "Laplace" else math.sqrt(cells_moved) * (1.0 + 1e-15)
+        moved = len(self.columns) * self.setting.adjacency.records_moved
+        sensitivity = float(moved) if self.distribution == "Laplace" else math.sqrt(moved) * (1.0 + 1e-15)
+        # Weights of units are rounded where there are millions of them; whole numbers are not.
+        return sensitivity if self.setting.unit is None else sensitivity + moved * summation_slack(self.setting)
 
     @property
     def gradients_per_row(self) -> float:

@@ -8,7 +8,7 @@ from dperm.accounting.events import Event, Gaussian, Pure, Repeated
 from dperm.accounting.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.base import Query
-from dperm.mechanisms.setting import Setting
+from dperm.mechanisms.setting import Setting, summation_slack
 from dperm.schema import Schema
 from dperm.validation import one_of, positive
 
@@ -41,7 +41,8 @@ class RangeQuery(Query):
 
     Guarantees
     ----------
-    One row more, less or replaced moves no count by more than 1, under either adjacency.
+    One row more, less or replaced moves no count by more than 1, under either adjacency. All rows of a unit together
+    weigh at most 1, and so do no more.
     """
 
     column: str
@@ -69,8 +70,8 @@ class RangeQuery(Query):
 
     @property
     def sensitivity(self) -> float:
-        """Of a count."""
-        return 1.0
+        """Of a count; those of units are padded for rounding."""
+        return 1.0 if self.setting.unit is None else 1.0 + summation_slack(self.setting)
 
     @property
     def gradients_per_row(self) -> float:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
-from dperm.accounting.unit import Unit
 from dperm.mechanisms.sigmoid_width import sigmoid, sigmoid_width
 from dperm.problem import Constants
+from dperm.unit import Unit
 
 # Rows of one block of a table (trusted/block.py): more are cut into several, whose sums are added up by pairs.
 MOST_ROWS = 2**24

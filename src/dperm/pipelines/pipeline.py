@@ -30,7 +30,7 @@ from dperm.preprocessing.base import PrivateTransformer
 from dperm.release.joint_statement import JointStatement
 from dperm.trusted.noise import seed_from
 from dperm.trusted.public_step import through
-from dperm.trusted.sources.base import check_row_count
+from dperm.trusted.sources.base import check_count
 from dperm.trusted.sources.labels import class_numbers, numeric_target, read_table, read_target
 from dperm.validation import count, positive
 
@@ -231,7 +231,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         labels = read_target(self.steps[-1][1], y, n_rows)
         classes = self._classes_by_type(labels)
         plan = self._plan(n_rows if self.n is None else self.n, X, classes)
-        check_row_count(n_rows, plan.n, plan.adjacency)
+        check_count(n_rows, plan.n, plan.adjacency)
         self._check_rows(first, X, labels)
         self.forget()
         entry = None if self.budget is None else self.budget.reserve(plan.event, plan.adjacency)

@@ -27,7 +27,8 @@ from dperm.schema import Schema
 from dperm.solvers import Solver
 from dperm.trusted.noise import Randomness, check_random_state
 from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources.base import Source, check_row_count
+from dperm.trusted.sources.base import Source, check_count
+from dperm.unit import Unit
 from dperm.validation import check_not_diverged
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class FitPlan:
     @property
     def rests_on_rows(self) -> bool:
         """Whether n was read from the rows where it is not public."""
-        return self.options.declared_n is None and self.setting.adjacency is Adjacency.ADD_REMOVE
+        return self.options.declared_n is None and bool(undeclared_n(self.setting.adjacency, self.setting.unit))
 
     def _repr_html_(self) -> str:
         """For notebooks: what would be promised, and whether it is worth fitting."""
@@ -243,14 +244,18 @@ class FitPlan:
         """The table must be one that the guarantee speaks of, and δ should be one that promises something."""
         if source.n_features != self.n_features:
             raise InvalidParameter(f"the plan is for {self.n_features} columns, and the table has {source.n_features}.")
-        check_row_count(source.n_rows, self.setting.n, self.setting.adjacency)
+        if source.unit != self.setting.unit:
+            raise InvalidParameter("the plan protects another unit than the table's rows are grouped by.")
+        check_count(source.n_units, self.setting.n, self.setting.adjacency, self.setting.unit)
         if self.options.noise is not None:
             warn_of_large_delta(self.statement.delta, self.setting.n, stacklevel=5)
 
     def _statement_of_run(self, randomness: Randomness) -> PrivacyStatement:
         statement = self.statement
         if self.options.declared_n is None and self.options.noise is not None:
-            statement = replace(statement, caveats=(*statement.caveats, *undeclared_n(self.setting.adjacency)))
+            statement = replace(
+                statement, caveats=(*statement.caveats, *undeclared_n(self.setting.adjacency, self.setting.unit))
+            )
         if randomness.seeded:
             statement = replace(statement, seeded=True, caveats=(*statement.caveats, "the noise came from a seed"))
         return statement
@@ -267,9 +272,13 @@ def warn_of_large_delta(delta: float, n: int, stacklevel: int) -> None:
         )
 
 
-def undeclared_n(adjacency: Adjacency) -> tuple[str, ...]:
+def undeclared_n(adjacency: Adjacency, unit: Unit | None = None) -> tuple[str, ...]:
     """What keeps a release from being published if nobody declared n."""
-    return ("n was read from the rows, declare it under add_remove",) if adjacency is Adjacency.ADD_REMOVE else ()
+    if adjacency is Adjacency.ADD_REMOVE:
+        return ("n was read from the rows, declare it under add_remove",)
+    if unit is not None and unit.missing == "ignore":  # one that is replaced by rows without an id is not counted
+        return ("n was read from the rows, declare it where rows without an id are ignored",)
+    return ()
 
 
 def check_releasable(budget: object, random_state: Any) -> None:

@@ -10,6 +10,7 @@ from dperm.problem import Problem
 from dperm.schema import Schema
 from dperm.solvers import Solver
 from dperm.trusted.sources import source_of
+from dperm.unit import Unit
 
 
 def minimize(
@@ -25,6 +26,8 @@ def minimize(
     n: int | None = None,
     weights: Array | None = None,
     schema: Schema | None = None,
+    groups: Any = None,
+    unit: Unit | None = None,
     budget: Budget | None = None,
     random_state: Any = None,
     progress: Progress | None = None,
@@ -49,6 +52,10 @@ def minimize(
         Weight per row, clipped to [0, `problem.weight_bound`]; one that is no number ignores its row.
     schema : Schema, optional
         X is then a pandas, polars or Arrow table that it turns into rows, and y may be None: the table's target.
+    groups : array of shape (rows,), optional
+        The id of every row's unit, for rows without a schema.
+    unit : Unit, optional
+        What the ids stand for: all rows of one are protected together. A schema declares its own.
     budget : Budget, optional
         Reserve the cost there before a row is read; the fit is refused where it does not fit.
     random_state : int, optional
@@ -80,11 +87,11 @@ def minimize(
     """
     options = FitOptions(
         problem, guarantee=guarantee, solver=solver, adjacency=adjacency, noise=noise, accountant=accountant, n=n,
-        schema=schema,
+        schema=schema, unit=unit,
     )  # fmt: skip
     check_releasable(budget, random_state)
-    source = source_of(X, y, schema, weights)
-    plan = options.plan(source.n_rows, source.n_features, source.is_slow)
+    source = source_of(X, y, schema, weights, groups=groups, unit=unit)
+    plan = options.plan(source.n_units, source.n_features, source.is_slow)
     release = plan.run(
         source, budget=budget, random_state=random_state, progress=progress, row_warnings=row_warnings
     )  # fmt: skip

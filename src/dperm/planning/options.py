@@ -26,6 +26,7 @@ from dperm.problem.start import LinearStart
 from dperm.schema import Schema
 from dperm.solvers import Solver
 from dperm.solvers.published import published_plan
+from dperm.unit import Unit
 from dperm.validation import count, one_of
 
 # A plan holds vectors of as many numbers, and compiled code counts columns in 32 bits.
@@ -55,7 +56,9 @@ class FitOptions:
         How certified noise is found: the least that numerical accounting allows, or as in Appendix B.1 of the paper,
         which needs more and is refused where its conditions fail.
     n : int, optional
-        The declared, public number of rows; by default the schema's, or else that of the table.
+        The declared, public number of rows or units; by default the schema's, or else that of the table.
+    unit : Unit, optional
+        Whose rows are protected together, for rows without a schema; a schema declares its own.
     schema : Schema, optional
         The public facts about a table that is fitted as it is.
     strength_by_rule : bool
@@ -89,6 +92,7 @@ class FitOptions:
     scaled_constant: bool = False
     start: LinearStart | None = None
     intervals: bool | float = False
+    unit: Unit | None = None
 
     def __post_init__(self) -> None:
         """Raise if a parameter is wrong or the solver does not take the problem."""
@@ -102,6 +106,10 @@ class FitOptions:
             check_schema(self.schema)
             if self.schema.private_ranges and not self._composes:
                 raise InvalidParameter("private ranges go with certified noise and the accountant 'pld'.")
+        if self.unit is not None and self.schema is not None:
+            raise InvalidParameter("with a schema the unit is declared there: leave unit out.")
+        if self.protected_unit is not None:
+            self._check_unit()
         if self.strength_by_rule:
             check_strength_by_rule(self.problem.regularizer)
         guarantee = None if self.noise is None else self.guarantee
@@ -123,6 +131,17 @@ class FitOptions:
         if not isinstance(self.guarantee, Guarantee):
             raise InvalidParameter(f"guarantee must be a Guarantee(epsilon, delta), got {self.guarantee!r}.")
 
+    def _check_unit(self) -> None:
+        if self.noise == "paper":
+            raise InvalidParameter("the published formulae speak of one row: with a unit use certified noise.")
+        if self.intervals:  # rows of one unit are not independent
+            raise InvalidParameter("there are no intervals for units of several rows: leave one of them out.")
+
+    @property
+    def protected_unit(self) -> Unit | None:
+        """Whose rows are protected together, wherever that is declared."""
+        return self.unit if self.schema is None else self.schema.unit
+
     @property
     def _composes(self) -> bool:
         """Whether other releases may be part of the plan."""
@@ -141,7 +160,8 @@ class FitOptions:
         Parameters
         ----------
         n_rows, n_features : int, optional
-            Shape of the table. A declared n comes first, and a schema knows the number of columns.
+            Shape of the table, with a unit the number of units. A declared n comes first, and a schema knows the number
+            of columns.
         is_slow : callable, optional
             Of a source, `Source.is_slow`: whether passes over so many rows cost much, so that "auto" counts them.
         """
@@ -209,7 +229,7 @@ class FitOptions:
             problem = with_scaled_constant(problem, width) if self.scaled_constant else problem
             if self.start is not None:
                 problem = replace(problem, start_point=self.start.point(problem, width))
-            setting = Setting(problem.constants(width), n, Adjacency.parse(self.adjacency))
+            setting = Setting(problem.constants(width), n, Adjacency.parse(self.adjacency), self.protected_unit)
             if self.strength_by_rule:
                 problem = with_strength_by_rule(problem, setting, None if self.noise is None else self.guarantee)
                 setting = replace(setting, constants=problem.constants(width))

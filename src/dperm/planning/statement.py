@@ -80,4 +80,5 @@ def statement_of(
         generator=GENERATOR,
         exact=options.noise is not None,
         gradient_clip=None if problem.loss.scales_rows else setting.constants.lipschitz,
+        unit=setting.unit,
     )

@@ -21,7 +21,7 @@ from dperm.mechanisms.sums_plan import CalibratedSums, SumsPlan
 from dperm.planning.fit_plan import check_releasable
 from dperm.release.joint_statement import JointStatement
 from dperm.trusted.noise import GENERATOR, Randomness
-from dperm.trusted.sources.base import check_row_count
+from dperm.trusted.sources.base import check_count
 from dperm.trusted.tally import Tally
 
 Array = NDArray[np.float64]
@@ -127,7 +127,7 @@ class SumsRelease:
         """
         plan = self.calibrated.plan
         check_releasable(budget, random_state)
-        check_row_count(n_rows, plan.n, plan.adjacency)
+        check_count(n_rows, plan.n, plan.adjacency)
         if len(parts) != len(plan.planned):
             raise InvalidParameter(f"there are {len(plan.planned)} sums and parts of {len(parts)}.")
         reservation = None if budget is None else budget.reserve(self.event, plan.adjacency)

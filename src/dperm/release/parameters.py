@@ -12,7 +12,7 @@ from dperm.solvers import SOLVERS, Solver
 # What a file holds elsewhere, or what does not change a plan.
 _ELSEWHERE = frozenset(
     ("epsilon", "delta", "adjacency", "noise", "n", "classes", "schema", "budget", "random_state",
-     "verbose", "row_warnings", "warm_start", "n_jobs")
+     "verbose", "row_warnings", "warm_start", "n_jobs", "unit", "max_rows_per_unit", "contribution", "missing_units")
 )  # fmt: skip
 
 _PARTS = {name: getattr(package, name) for package in (regularizers, domains) for name in package.__all__}

@@ -7,13 +7,16 @@ from typing import Any
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.printable import one_line
 from dperm.release.markup import box, promise_in_words, rows_of
+from dperm.unit import Unit
 from dperm.validation import count, finite, nonnegative, one_of, positive
 
 # What drew the noise of every statement that does not say so: files from before the name was written into them.
 _FIRST_GENERATOR = "ChaCha20"
 
 # What files of earlier versions do not say.
-_ADDED_LATER = ("generator", "exact", "private_edges", "gradient_clip", "weights", "weight_bound", "public_start")
+_ADDED_LATER = (
+    "generator", "exact", "private_edges", "gradient_clip", "weights", "weight_bound", "public_start", "unit",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class PrivacyStatement:
         The declared bound on them; that of class weights multiplies it.
     public_start : bool
         Whether the fit began at a point that the user gave.
+    unit : Unit or None
+        Whose rows are protected together; None where every row is protected by itself.
     """
 
     epsilon: float
@@ -112,6 +117,7 @@ class PrivacyStatement:
     weights: str | None = None
     weight_bound: float | None = None
     public_start: bool = False
+    unit: Unit | None = None
 
     @property
     def for_release(self) -> bool:
@@ -206,6 +212,8 @@ class PrivacyStatement:
         for name in ("gradient_clip", "weights", "weight_bound"):
             values[name] = content.get(name)
         values["public_start"] = content.get("public_start", False)
+        unit = content.get("unit")
+        values["unit"] = None if unit is None else Unit.from_dict(unit)
         for name in ("epsilon", "delta", "certified_epsilon", "certified_delta", "row_norm", "full_row_norm"):
             values[name] = _number(values[name])
         check_classes(values["classes"])

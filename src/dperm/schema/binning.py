@@ -30,10 +30,18 @@ def cell_edges(bounds: Range) -> Array:
     return np.asarray(edges[(edges > low) & (edges < high)])
 
 
-def cell_counts(numbers: Array, bounds: Range) -> Array:
-    """How many of the numbers are in each fine cell; those beyond an end are in the outer ones, NaN in none."""
-    edges, known = cell_edges(bounds), numbers[~np.isnan(numbers)]
-    return np.bincount(np.searchsorted(edges, known, side="right"), minlength=edges.size + 1).astype(np.float64)
+def cell_counts(numbers: Array, bounds: Range, shares: NDArray[np.int64] | None = None) -> NDArray[Any]:
+    """How many of the numbers are in each fine cell; those beyond an end are in the outer ones, NaN in none.
+
+    With `shares`, what each counts: whole numbers, so that the sums are exact whatever their order.
+    """
+    edges, known = cell_edges(bounds), ~np.isnan(numbers)
+    cells = np.searchsorted(edges, numbers[known], side="right")
+    if shares is None:
+        return np.bincount(cells, minlength=edges.size + 1).astype(np.float64)
+    totals = np.zeros(edges.size + 1, dtype=np.int64)
+    np.add.at(totals, cells, shares[known])
+    return totals
 
 
 def quantile_cuts(counts: Array, bounds: Range, n_bins: int, noise: float) -> tuple[float, ...]:

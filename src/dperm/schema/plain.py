@@ -13,8 +13,12 @@ from dperm.printable import one_line
 from dperm.schema.columns import Bins, Category, Column
 from dperm.schema.number import Number
 from dperm.schema.table import Amount, Classes, Schema, Target
+from dperm.unit import Unit
 
 _MOST_BYTES = 2**24
+
+# Keys of [table] that declare a unit, and what they are called there.
+_OF_THE_UNIT = {"unit": "name", "max_rows": "max_rows", "contribution": "contribution", "missing_units": "missing"}
 
 
 def load_schema(path: str | Path) -> Schema:
@@ -49,11 +53,14 @@ def schema_from_dict(content: Any) -> Schema:
     facts = _table(
         "[table]",
         content.get("table", {}),
-        {"n", "missing", "header", "separator", "row_norm", "range_share", "encode", "interactions"},
+        {"n", "missing", "header", "separator", "row_norm", "range_share", "encode", "interactions", *_OF_THE_UNIT},
     )
+    unit = _named("[table]", _unit, {name: facts.pop(name) for name in _OF_THE_UNIT if name in facts})
     columns = {name: _named(f"[columns.{name}]", _column, text) for name, text in content["columns"].items()}
     derived = content.get("derived_from_data", False)
-    return Schema(columns, _named("[target]", _target, content["target"]), derived_from_data=derived, **facts)
+    return Schema(
+        columns, _named("[target]", _target, content["target"]), derived_from_data=derived, unit=unit, **facts
+    )
 
 
 def schema_to_dict(schema: Schema) -> dict[str, Any]:
@@ -64,6 +71,9 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
     for name, default in (("separator", ","), ("encode", "auto"), ("interactions", 0)):
         if getattr(schema, name) != default:
             facts[name] = getattr(schema, name)
+    if schema.unit is not None:
+        own = _settings(schema.unit)
+        facts |= {name: own[entry] for name, entry in _OF_THE_UNIT.items() if entry in own}
     content = {
         "table": {name: _plain(value) for name, value in facts.items() if value not in (None, ())},
         "target": _settings(schema.target),
@@ -110,7 +120,15 @@ def _target(place: str, content: Any) -> Target:
     return kind(**values)
 
 
-def _settings(part: Column | Target) -> dict[str, Any]:
+def _unit(place: str, content: dict[str, Any]) -> Unit | None:
+    if "unit" not in content:
+        if content:
+            raise InvalidParameter(f"{next(iter(content))} is about a unit: name its column with unit.")
+        return None
+    return Unit(**{_OF_THE_UNIT[name]: value for name, value in content.items()})
+
+
+def _settings(part: Column | Target | Unit) -> dict[str, Any]:
     """What was set, the defaults left out."""
     settings = {}
     for entry in fields(part):

@@ -10,6 +10,7 @@ from dperm.schema.checks import Range, as_text, check_name, sequence, spellings,
 from dperm.schema.columns import Column
 from dperm.schema.crosses import COLUMNS, CROSS_ENTRY, MOST_CROSSES, Cross, draw_crosses
 from dperm.schema.number import ENCODINGS, Number
+from dperm.unit import Unit
 from dperm.validation import count, finite, one_of, positive
 
 # What may stand between the fields of a CSV file.
@@ -92,7 +93,9 @@ class Schema:
     target : Classes or Amount
         What is to be predicted.
     n : int, optional
-        The public number of rows, by default that of the table.
+        The public number of rows, or of units if there is one; by default that of the table.
+    unit : Unit, optional
+        The column that says whose a row is, if all rows of a person, a day or a device are protected together.
     missing : sequence
         Texts and numbers that stand for no value; an empty field always does.
     header : sequence of str, optional
@@ -129,6 +132,7 @@ class Schema:
     encode: str = "auto"
     interactions: int = 0
     derived_from_data: bool = False
+    unit: Unit | None = None
 
     def __post_init__(self) -> None:
         """Check that the parts fit together."""
@@ -144,6 +148,8 @@ class Schema:
         check_name(self.target.column)
         if self.target.column in self.columns:
             raise InvalidParameter(f"the target {self.target.column!r} cannot be a feature as well.")
+        if self.unit is not None:
+            self._check_unit(self.unit)
         if self.n is not None:
             count("n", self.n)
         object.__setattr__(self, "missing", tuple(map(as_text, sequence("missing", self.missing))))
@@ -159,6 +165,13 @@ class Schema:
         self._check_interactions()
         if not isinstance(self.derived_from_data, bool):
             raise InvalidParameter("derived_from_data must be true or false.")
+
+    def _check_unit(self, unit: Unit) -> None:
+        if not isinstance(unit, Unit):
+            raise InvalidParameter(f"unit must be a dperm Unit, got {unit!r}.")
+        check_name(unit.name)
+        if unit.name in self.columns or unit.name == self.target.column:
+            raise InvalidParameter(f"the unit {unit.name!r} says whose a row is: it cannot be a feature or the target.")
 
     def _check_interactions(self) -> None:
         if self.interactions == 0 and not isinstance(self.interactions, bool):
@@ -176,7 +189,8 @@ class Schema:
         assert self.header is not None
         if len(set(self.header)) != len(self.header):
             raise InvalidParameter("header names a column twice.")
-        absent = [name for name in (*self.columns, self.target.column) if name not in self.header]
+        unit = () if self.unit is None else (self.unit.name,)
+        absent = [name for name in (*self.columns, self.target.column, *unit) if name not in self.header]
         if absent:
             raise InvalidParameter(f"header does not name the column {absent[0]!r}.")
 

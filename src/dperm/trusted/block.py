@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from dperm.mechanisms.setting import MOST_ROWS
 from dperm.problem import Problem
 from dperm.trusted.row_facts import NO_FACTS, RowFacts, facts_of
 from dperm.trusted.row_norms import is_canonical, row_norms
+from dperm.trusted.sampling import Batches, Sample
+from dperm.trusted.units import Members, UnitRows
 
 Array = NDArray[np.float64]
 
@@ -33,6 +36,10 @@ class Block:
         The row's weight; 0 for a row that is ignored (a value that is not finite, or an unknown label).
     facts : RowFacts or None
         What became of the rows; None for a part of a block.
+    units : array of int or None
+        Number of every row's unit, −1 for none; None where every row is protected by itself.
+    n_units : int
+        How many units the table has.
     """
 
     table: Any
@@ -40,9 +47,13 @@ class Block:
     scale: Array
     weight: Array
     facts: RowFacts | None = None
+    units: NDArray[np.int64] | None = None
+    n_units: int = 0
 
     @classmethod
-    def from_table(cls, X: Any, y: Any, problem: Problem, weights: Array | None = None) -> "Block":
+    def from_table(
+        cls, X: Any, y: Any, problem: Problem, weights: Array | None = None, units: UnitRows | None = None
+    ) -> "Block":  # fmt: skip
         """Read a piece of a table once and bound every row: the one place where any row is bounded.
 
         Parameters
@@ -53,6 +64,9 @@ class Block:
             Declares the bounds.
         weights : array, optional
             Weight per row, 1 if absent; clipped to [0, `problem.weight_bound`], and 0 where it is no number.
+        units : UnitRows, optional
+            Whose every row is; its weight there multiplies the other, so that all rows of a unit together weigh no more
+            than `problem.weight_bound`.
         """
         table = as_table(X)
         given = _numbers(np.asarray(y))
@@ -70,7 +84,9 @@ class Block:
         weight = np.ones(target.size) if weights is None else np.nan_to_num(np.asarray(weights, dtype=np.float64))
         weight = np.clip(weight, 0.0, problem.weight_bound)
         facts = facts_of(table, given, target, norms, scale, problem.loss.clipped_range)
-        return cls(table, np.where(usable, target, 0.0), scale, np.where(usable, weight, 0.0), facts)
+        weight = np.where(usable, weight if units is None else weight * units.weights, 0.0)
+        whose = (None, 0) if units is None else (units.numbers, units.n)
+        return cls(table, np.where(usable, target, 0.0), scale, weight, facts, *whose)
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -80,8 +96,18 @@ class Block:
         """Blocks are not to be written anywhere."""
         raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
 
+    @cached_property
+    def _members(self) -> Members | None:
+        return None if self.units is None else Members.of(self.units, self.n_units)
+
+    def batches(self, sample: Sample, place: int, n_steps: int = 1) -> Batches:
+        """The rows of a sample, given the block's place in the table: row by row, or unit by unit."""
+        if self._members is None:
+            return sample.batches(len(self), place, n_steps)
+        return sample.batches_by_unit(self._members, n_steps)
+
     def take(self, chosen: NDArray[np.intp]) -> "Block":
-        """The chosen rows."""
+        """The chosen rows, for one sum."""
         return Block(self.table[chosen], self.target[chosen], self.scale[chosen], self.weight[chosen])
 
     def cut(self, most: int = MOST_ROWS) -> Iterator["Block"]:
@@ -92,7 +118,11 @@ class Block:
         for first in range(0, len(self), most):
             rows = slice(first, first + most)
             facts = self.facts if first == 0 else NO_FACTS
-            yield Block(_rows(self.table, rows), self.target[rows], self.scale[rows], self.weight[rows], facts)
+            units = None if self.units is None else self.units[rows]
+            yield Block(
+                _rows(self.table, rows), self.target[rows], self.scale[rows], self.weight[rows], facts, units,
+                self.n_units,
+            )  # fmt: skip
 
 
 def _rows(table: Any, rows: slice) -> Any:

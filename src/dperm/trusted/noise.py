@@ -117,6 +117,8 @@ class Randomness:
         Adds noise.
     sampling : Sampling
         Picks batches.
+    unit_key : array of eight words
+        Picks which rows of a unit are used.
     public_coin : Generator
         For choices that are public anyway, such as which iterate to return.
     seeded : bool
@@ -125,6 +127,7 @@ class Randomness:
 
     noise: Stream
     sampling: Sampling
+    unit_key: Stream
     public_coin: np.random.Generator
     seeded: bool
 
@@ -132,10 +135,11 @@ class Randomness:
     def from_random_state(cls, random_state: Any) -> "Randomness":
         """Fresh operating-system keys for None, else streams derived from the seed."""
         if random_state is None:
-            return cls(stream_of(fresh_key()), Sampling(fresh_key()), np.random.default_rng(), seeded=False)
-        noise, sampling, public_coin = np.random.SeedSequence(seed_from(random_state)).spawn(3)
-        keys = [child.generate_state(8).astype(np.uint32) for child in (noise, sampling)]
-        return cls(stream_of(keys[0]), Sampling(keys[1]), np.random.default_rng(public_coin), seeded=True)
+            sampling = Sampling(fresh_key())
+            return cls(stream_of(fresh_key()), sampling, fresh_key(), np.random.default_rng(), seeded=False)
+        noise, sampling_seed, public_coin, units = np.random.SeedSequence(seed_from(random_state)).spawn(4)
+        keys = [child.generate_state(8).astype(np.uint32) for child in (noise, sampling_seed, units)]
+        return cls(stream_of(keys[0]), Sampling(keys[1]), keys[2], np.random.default_rng(public_coin), seeded=True)
 
 
 def check_random_state(random_state: Any) -> None:

@@ -66,10 +66,10 @@ class Oracle:
         progress: Callable[[int, int], None] | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        own = Setting(problem.constants(source.n_features), setting.n, setting.adjacency)
+        own = Setting(problem.constants(source.n_features), setting.n, setting.adjacency, source.unit)
         asked = calibrated.plan.everything
         if setting != own or any(item.query.setting != own for item in asked):
-            raise PlanExceeded("a planned query rests on other bounds than the problem declares.")
+            raise PlanExceeded("a planned query rests on other bounds, or another unit, than the fit declares.")
         self._problem = problem
         self._setting = setting
         self._calibrated = calibrated
@@ -136,7 +136,7 @@ class Oracle:
 
     def warn_about_rows(self) -> None:
         """Show whoever called the fit what is wrong with its rows; nothing of it is kept, and nothing depends on it."""
-        warn_about(self._sums.facts())
+        warn_about(self._sums.facts(), self._sums.source.unit_remarks())
 
     def ask(self, item: PlannedQuery, *points: Array, step_size: Any = None) -> Array:
         """Answer a query of the plan at released points.
@@ -177,6 +177,7 @@ class Oracle:
 
     def _sums_over(self, source: Source) -> RowSums:
         self._opened.callback(source.close)
+        source.draw_units(self._randomness.unit_key)
         return RowSums(source, self._problem, self._pool, self._randomness.sampling, self._setting.n)
 
     def _noise_of(self, item: PlannedQuery) -> Noise:

@@ -40,7 +40,7 @@ class GradientPart(RowPart):
     def of(self, block: Block, place: int, objective: Objective, pool: Executor) -> Array:
         """An empty batch gives zeros."""
         if self.sample is not None:
-            block = block.take(self.sample.batches(len(block), place).rows)
+            block = block.take(block.batches(self.sample, place).rows)
         return objective.gradient_sum(block, self.w, self.bound, pool, self.expected)
 
 
@@ -56,7 +56,7 @@ class DifferencePart(RowPart):
 
     def of(self, block: Block, place: int, objective: Objective, pool: Executor) -> Array:
         """An empty batch gives zeros."""
-        chosen = self.sample.batches(len(block), place).rows
+        chosen = block.batches(self.sample, place).rows
         return objective.difference_sum(
             block, chosen, self.w, self.anchor, self.bound, pool, self.ball_smoothness
         )  # fmt: skip

@@ -7,6 +7,7 @@ about the fit, and is no error: docs/guarantee.md says why.
 
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -153,15 +154,17 @@ def _all_alike(table: Any) -> bool:
     )
 
 
-def warn_about(facts: RowFacts) -> None:
+def warn_about(facts: RowFacts, further: Sequence[str] = ()) -> None:
     """Show what is wrong with the rows to whoever called the fit; nothing for ordinary rows, and never an error.
 
     Parameters
     ----------
     facts : RowFacts
         Of all rows.
+    further : sequence of str
+        What else there is to say, of units for instance.
     """
-    remarks = facts.remarks()
+    remarks = [*facts.remarks(), *further]
     if not remarks:
         return
     notice = AboutYourRowsWarning(

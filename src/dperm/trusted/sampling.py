@@ -2,6 +2,8 @@
 
 Every block of rows draws its batch of a step from a stream of its own, keyed by the fit, the step and the block's place
 in the table. So a block that is computed a second time, after a worker was lost, draws the same rows again.
+
+Where rows are protected by unit, units are drawn: by the fit and the step alone, so that every block draws the same.
 """
 
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from dperm.trusted.exact.skips import take_cells
 from dperm.trusted.exact.words import Stream, stream_of
+from dperm.trusted.units import Members
 
 Indices = NDArray[np.intp]
 
@@ -52,6 +55,13 @@ class Sample:
         """
         chosen = take_cells(n_steps * n_rows, self.rate, stream_of(self.key, (self.step, place)))
         return Batches(chosen % max(n_rows, 1), np.searchsorted(chosen, n_rows * np.arange(n_steps + 1)))
+
+    def batches_by_unit(self, members: Members, n_steps: int = 1) -> Batches:
+        """The rows of a block whose units are drawn, all of a unit's rows or none of them."""
+        chosen = take_cells(n_steps * members.n, self.rate, stream_of(self.key, (self.step, 0)))
+        rows, counts = members.rows_of(chosen % max(members.n, 1))
+        taken = np.concatenate([[0], np.cumsum(counts)])
+        return Batches(rows, taken[np.searchsorted(chosen, members.n * np.arange(n_steps + 1))])
 
 
 class Sampling:

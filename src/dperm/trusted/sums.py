@@ -44,7 +44,7 @@ class RowSums:
     sampling : Sampling
         Draws batches.
     n : int
-        The public number of rows.
+        The public number of rows or units.
     """
 
     def __init__(self, source: Source, problem: Problem, pool: Executor, sampling: Sampling, n: int) -> None:
@@ -131,4 +131,4 @@ class RowSums:
         return self.source.total(self._problem, part, self.objective, self._pool)
 
     def _batches(self, block: Block, rate: float, n_steps: int = 1) -> Batches:
-        return self._sampling.next(rate).batches(len(block), 0, n_steps)
+        return block.batches(self._sampling.next(rate), 0, n_steps)

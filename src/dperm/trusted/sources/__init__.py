@@ -12,6 +12,7 @@ from dperm.trusted.sources.dask_client import is_frame
 from dperm.trusted.sources.files import is_files
 from dperm.trusted.sources.streamed import FileSource
 from dperm.trusted.sources.tables import TableSource
+from dperm.unit import Unit
 
 __all__ = ["ArraySource", "ClusterSource", "FileSource", "Source", "TableSource", "is_streamed", "source_of"]
 
@@ -22,12 +23,17 @@ def is_streamed(X: Any) -> bool:
 
 
 def source_of(
-    X: Any, y: Any, schema: Schema | None = None, weights: Any = None, class_weights: Sequence[float] | None = None
-) -> Source:
+    X: Any, y: Any, schema: Schema | None = None, weights: Any = None, class_weights: Sequence[float] | None = None,
+    groups: Any = None, unit: Unit | None = None,
+) -> Source:  # fmt: skip
     """The source for what a caller hands over: itself, files, a Dask frame, a table with a schema, else an array."""
+    if schema is not None and groups is not None:
+        raise InvalidParameter("with a schema the ids of units are a column of the table: leave groups out.")
     if not is_streamed(X):
-        return ArraySource(X, y, weights) if schema is None else TableSource(X, y, schema, class_weights, weights)
-    if y is not None or weights is not None:
-        raise InvalidParameter("a source of rows has its own target and weights: leave y and weights out.")
+        if schema is None:
+            return ArraySource(X, y, weights, groups, unit)
+        return TableSource(X, y, schema, class_weights, weights)
+    if y is not None or weights is not None or groups is not None:
+        raise InvalidParameter("a source of rows has its own target, weights and ids: leave y, weights and groups out.")
     source = X if isinstance(X, Source) else ClusterSource(X) if is_frame(X) else FileSource(X)
     return source if schema is None else source.with_schema(schema, class_weights)

@@ -8,8 +8,11 @@ from dperm.errors import InvalidParameter
 from dperm.problem import Problem
 from dperm.trusted.block import Block
 from dperm.trusted.sources.base import InMemorySource
+from dperm.trusted.sources.ids import codes_of_array
 from dperm.trusted.sources.labels import numeric_target, one_by_one
 from dperm.trusted.sources.weights import weight_numbers
+from dperm.trusted.units import Membership
+from dperm.unit import Unit
 
 
 class ArraySource(InMemorySource):
@@ -24,12 +27,18 @@ class ArraySource(InMemorySource):
     weights : array, optional
         Weight per row. One that is no number or negative ignores its row; a larger one than the problem's bound is
         clipped to it.
+    groups : array, optional
+        The id of every row's unit: a person's number, say.
+    unit : Unit, optional
+        What the ids stand for.
     """
 
-    def __init__(self, X: Any, y: Any, weights: Any = None) -> None:
-        super().__init__()
+    def __init__(self, X: Any, y: Any, weights: Any = None, groups: Any = None, unit: Unit | None = None) -> None:
         y = one_by_one(y)
         self._shape = table_shape(X, y)
+        if (groups is None) != (unit is None):
+            raise InvalidParameter("a unit and the ids of rows (groups) go together: give both or neither.")
+        super().__init__(None if unit is None else Membership.of(unit, codes_of_array(groups, self._shape[0])))
         self._X, self._y, self._weights = X, y, weight_numbers(weights, self._shape[0])
 
     @property
@@ -44,7 +53,7 @@ class ArraySource(InMemorySource):
 
     def _read(self, problem: Problem) -> Block:
         target = np.asarray(self._y)
-        return Block.from_table(self._X, numeric_target(target), problem, self._weights)
+        return Block.from_table(self._X, numeric_target(target), problem, self._weights, self._unit_rows)
 
 
 def table_shape(X: Any, y: Any) -> tuple[int, int]:

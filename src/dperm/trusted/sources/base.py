@@ -14,9 +14,12 @@ from dperm.problem import Problem
 from dperm.schema import Schema
 from dperm.trusted.adding import add_up
 from dperm.trusted.block import Block
+from dperm.trusted.exact.words import Stream, fresh_key
 from dperm.trusted.objectives import Objective
 from dperm.trusted.parts import RowPart
 from dperm.trusted.sources.counts import ColumnPart
+from dperm.trusted.units import Membership
+from dperm.unit import Unit
 
 Array = NDArray[np.float64]
 
@@ -70,6 +73,23 @@ class Source(ABC):
             Threads of this process.
         """
 
+    @property
+    def unit(self) -> Unit | None:
+        """Whose rows are protected together; None where every row is protected by itself."""
+        return None
+
+    @property
+    def n_units(self) -> int:
+        """How many units there are, or rows: what the public n is compared with."""
+        return self.n_rows
+
+    def draw_units(self, key: Stream) -> None:  # noqa: B027 - nothing to draw where a unit is a row
+        """Choose which rows of every unit are used, by a key of the fit."""
+
+    def unit_remarks(self) -> list[str]:
+        """What whoever holds the rows should know of their units, and nobody else."""
+        return []
+
     def only_block(self, problem: Problem) -> Block | None:
         """All rows, where they are one block in the memory of this process."""
         return None
@@ -116,8 +136,28 @@ class LocalSource(Source):
 class InMemorySource(LocalSource):
     """Rows that are read once per fit and kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, membership: Membership | None = None) -> None:
+        self._membership, self._unit_rows = membership, None if membership is None else membership.drawn(fresh_key())
         self._kept: tuple[Problem, tuple[Block, ...]] | None = None
+
+    @property
+    def unit(self) -> Unit | None:
+        """What was declared."""
+        return None if self._membership is None else self._membership.unit
+
+    @property
+    def n_units(self) -> int:
+        """Different ids, or rows."""
+        return self.n_rows if self._membership is None else self._membership.n
+
+    def draw_units(self, key: Stream) -> None:
+        """Rows that were read before are read again."""
+        if self._membership is not None:
+            self._unit_rows, self._kept = self._membership.drawn(key), None
+
+    def unit_remarks(self) -> list[str]:
+        """Of the whole table."""
+        return [] if self._membership is None else self._membership.remarks()
 
     @abstractmethod
     def _read(self, problem: Problem) -> Block:
@@ -135,12 +175,17 @@ class InMemorySource(LocalSource):
         return blocks[0] if len(blocks) == 1 else None
 
 
-def check_row_count(n_rows: int, n: int, adjacency: Adjacency) -> None:
-    """Raise if the table is not one that the guarantee speaks of."""
-    if adjacency is Adjacency.REPLACE_ONE and n_rows != n:
+def check_count(found: int, n: int, adjacency: Adjacency, unit: Unit | None = None) -> None:
+    """Raise if the table, which has so many rows or units, is not one that the guarantee speaks of."""
+    what = "rows" if unit is None else f"units ({unit.name})"
+    if adjacency is Adjacency.REPLACE_ONE and unit is not None and unit.missing == "ignore":
+        # Replacing a unit by one without an id makes one less: the number that is found is not public.
+        if found > n:
+            raise InvalidParameter(f"the declared n = {n} is below the table's number of {what}; declare all of them.")
+    elif adjacency is Adjacency.REPLACE_ONE and found != n:
         raise InvalidParameter(
-            f"under replace_one the public n is the number of rows: {n_rows} rows, n = {n}; "
+            f"under replace_one the public n is the number of {what}: {found} {what}, n = {n}; "
             "for folds of a table declare no n."
         )
-    if n_rows > ROWS_ALLOWED_PER_DECLARED * n + 1:
-        raise InvalidParameter(f"the declared n = {n} is too small for this table; declare about its number of rows.")
+    if found > ROWS_ALLOWED_PER_DECLARED * n + 1:
+        raise InvalidParameter(f"the declared n = {n} is too small for this table; declare about its number of {what}.")

@@ -37,6 +37,8 @@ class SchemaSource(Source):
         """Share nothing that is kept of encoded rows with the source that this one was copied from."""
 
     def _encode_by(self, schema: Schema) -> None:
+        if schema.unit is not None:
+            raise InvalidParameter(f"rows {self._where} cannot be protected by unit yet: read them into memory.")
         encoder = Encoder(schema, self._class_weights)
         self._use(encoder)
         self._encoder = encoder

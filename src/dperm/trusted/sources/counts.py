@@ -1,6 +1,7 @@
 """Counts of the values of columns, before rows are encoded: for private ranges and bins.
 
-Plain data, so that it can be sent to where the rows are. Counts are whole numbers, so their sums are exact.
+Plain data, so that it can be sent to where the rows are. Counts are whole numbers, or whole multiples of a small share
+where rows are weighted by unit, so their sums are exact.
 """
 
 from abc import ABC, abstractmethod
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from dperm.schema import Schema
 from dperm.schema.binning import cell_counts
 from dperm.trusted.sources.encoding import within_range
+from dperm.trusted.units import UnitRows, total_shares
 
 Array = NDArray[np.float64]
 
@@ -23,8 +25,8 @@ class ColumnPart(ABC):
     columns: tuple[str, ...]
 
     @abstractmethod
-    def of(self, numbers: Mapping[str, Array], schema: Schema) -> Array:
-        """What values add, NaN where there is none."""
+    def of(self, numbers: Mapping[str, Array], schema: Schema, units: UnitRows | None = None) -> Array:
+        """What values add, NaN where there is none: each 1, or the weight that its row has in its unit."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,13 +36,18 @@ class BeyondPart(ColumnPart):
     columns: tuple[str, ...]
     candidates: tuple[float, ...]
 
-    def of(self, numbers: Mapping[str, Array], schema: Schema) -> Array:
+    def of(self, numbers: Mapping[str, Array], schema: Schema, units: UnitRows | None = None) -> Array:
         """Two rows of counts; a missing value counts in neither."""
         (values,) = (numbers[name] for name in self.columns)
-        known, candidates = np.sort(values[~np.isnan(values)]), np.asarray(self.candidates)
-        above = known.size - np.searchsorted(known, candidates, side="right")
-        below = np.searchsorted(known, candidates, side="left")
-        return np.stack([above, below]).astype(np.float64)
+        known, candidates = ~np.isnan(values), np.asarray(self.candidates)
+        order = np.argsort(values[known], kind="stable")
+        rising = values[known][order]
+        not_above = np.searchsorted(rising, candidates, side="right")
+        below = np.searchsorted(rising, candidates, side="left")
+        if units is None:
+            return np.stack([rising.size - not_above, below]).astype(np.float64)
+        up_to = np.concatenate([[0], np.cumsum(units.shares[known][order])])
+        return total_shares(np.stack([up_to[-1] - up_to[not_above], up_to[below]]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,9 +56,9 @@ class CellsPart(ColumnPart):
 
     columns: tuple[str, ...]
 
-    def of(self, numbers: Mapping[str, Array], schema: Schema) -> Array:
+    def of(self, numbers: Mapping[str, Array], schema: Schema, units: UnitRows | None = None) -> Array:
         """Counts over the ranges that the schema has now."""
         rules = {name: schema.numbers[name] for name in self.columns}
-        return np.concatenate(
-            [cell_counts(within_range(numbers[name], rule), rule.bounds) for name, rule in rules.items()]
-        )
+        shares = None if units is None else units.shares
+        counts = [cell_counts(within_range(numbers[name], rule), rule.bounds, shares) for name, rule in rules.items()]
+        return np.concatenate(counts) if units is None else total_shares(np.concatenate(counts))

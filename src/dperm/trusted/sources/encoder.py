@@ -25,6 +25,7 @@ from dperm.trusted.sources.encoding import (
 )
 from dperm.trusted.sources.labels import weights_by_class
 from dperm.trusted.threads import n_threads
+from dperm.trusted.units import UnitRows
 
 Array = NDArray[np.float64]
 
@@ -69,7 +70,8 @@ class Encoder:
     @property
     def columns(self) -> list[str]:
         """What is read of a table."""
-        return [*self.schema.columns, self.schema.target.column]
+        unit = self.schema.unit
+        return [*self.schema.columns, self.schema.target.column, *(() if unit is None else (unit.name,))]
 
     def blocks(
         self, tables: Iterable[Any], problem: Problem, rows: int, threads: int | None = None
@@ -97,7 +99,7 @@ class Encoder:
             yield self._block(waiting, problem)
 
     def block(
-        self, table: Any, problem: Problem, y: Any = None, weights: Array | None = None
+        self, table: Any, problem: Problem, y: Any = None, weights: Array | None = None, units: UnitRows | None = None
     ) -> Block:  # fmt: skip
         """All rows of a table in memory as one block; y and weights stand beside it.
 
@@ -111,13 +113,15 @@ class Encoder:
             The target, if it is not the table's own column.
         weights : array, optional
             Weight per row; it multiplies that of the row's class.
+        units : UnitRows, optional
+            Whose every row is.
         """
         n_rows, pieces = len(Columns(table)), []
         for first in range(0, max(n_rows, 1), ROWS_AT_ONCE):
             chosen = slice(first, min(first + ROWS_AT_ONCE, n_rows))
             given = None if y is None else y.slice(first, chosen.stop - first)
             pieces.append(self._piece(rows_of(table, chosen), problem, given, weights, chosen))
-        return self._block(pieces, problem)
+        return self._block(pieces, problem, units)
 
     def counts(self, tables: Iterable[Any], part: ColumnPart) -> Iterator[Array]:
         """What a part counts in raw columns, table by table."""
@@ -155,7 +159,7 @@ class Encoder:
             given = weights_by_class(label_numbers(table, y, self.schema), self.class_weights, given)
         return _Encoded(X, target, given, n_outside)
 
-    def _block(self, pieces: Sequence[_Encoded], problem: Problem) -> Block:
+    def _block(self, pieces: Sequence[_Encoded], problem: Problem, units: UnitRows | None = None) -> Block:
         first = pieces[0]
         if len(pieces) == 1:
             X, target, weights = first.X, first.target, first.weights
@@ -165,7 +169,7 @@ class Encoder:
             target = np.concatenate([piece.target for piece in pieces])
             given = [piece.weights for piece in pieces if piece.weights is not None]
             weights = np.concatenate(given) if given else None
-        block = Block.from_table(X, target, problem, weights)
+        block = Block.from_table(X, target, problem, weights, units)
         if block.facts is None or not isinstance(self.schema.target, Amount):
             return block
         n_outside = sum(piece.n_outside for piece in pieces)

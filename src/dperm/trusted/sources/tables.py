@@ -10,11 +10,13 @@ from dperm.problem import Problem
 from dperm.schema import Schema
 from dperm.trusted.block import Block
 from dperm.trusted.sources.base import InMemorySource
-from dperm.trusted.sources.columns import as_arrow
+from dperm.trusted.sources.columns import Columns, as_arrow
 from dperm.trusted.sources.counts import ColumnPart
 from dperm.trusted.sources.encoder import Encoder
 from dperm.trusted.sources.encoding import check_table, count_rows
+from dperm.trusted.sources.ids import codes_of_column
 from dperm.trusted.sources.weights import weight_numbers
+from dperm.trusted.units import Membership
 
 Array = NDArray[np.float64]
 
@@ -39,8 +41,8 @@ class TableSource(InMemorySource):
     def __init__(
         self, table: Any, y: Any, schema: Schema, class_weights: Sequence[float] | None = None, weights: Any = None
     ) -> None:
-        super().__init__()
         check_table(table, y, schema)
+        super().__init__(_membership(table, schema))
         self._table, self._y = table, None if y is None else as_arrow(y)
         self._weights = weight_numbers(weights, count_rows(table))
         self._encoder = Encoder(schema, class_weights)
@@ -58,7 +60,7 @@ class TableSource(InMemorySource):
     def count(self, part: ColumnPart) -> Array:
         """Of the whole table at once."""
         numbers = {name: self._encoder.numbers(self._table, self._y, name) for name in part.columns}
-        return part.of(numbers, self._encoder.schema)
+        return part.of(numbers, self._encoder.schema, self._unit_rows)
 
     def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> "TableSource":
         """The same table under another schema."""
@@ -66,4 +68,12 @@ class TableSource(InMemorySource):
         return type(self)(self._table, self._y, schema, weights, self._weights)
 
     def _read(self, problem: Problem) -> Block:
-        return self._encoder.block(self._table, problem, self._y, self._weights)
+        return self._encoder.block(self._table, problem, self._y, self._weights, self._unit_rows)
+
+
+def _membership(table: Any, schema: Schema) -> Membership | None:
+    """Whose every row is, if the schema says that a unit is protected."""
+    if schema.unit is None:
+        return None
+    codes = codes_of_column(Columns(table).arrow(schema.unit.name), schema.unit.name, schema.missing)
+    return Membership.of(schema.unit, codes)

@@ -1,0 +1,75 @@
+"""The unit of a fit: what its parameters declare, and where the ids of its rows come from."""
+
+from dataclasses import replace
+from typing import Any, Protocol
+
+from dperm.errors import InvalidParameter
+from dperm.schema import Schema
+from dperm.unit import Unit
+
+
+class Protecting(Protocol):
+    """What an estimator says about units."""
+
+    unit: str | None
+    max_rows_per_unit: int | None
+    contribution: str
+    missing_units: str
+    schema: Schema | None
+
+
+def declared_unit(model: Protecting) -> Unit | None:
+    """The unit that the parameters declare, None if they name none."""
+    if model.unit is not None:
+        return Unit(model.unit, model.max_rows_per_unit, model.contribution, model.missing_units)
+    if (model.max_rows_per_unit, model.contribution, model.missing_units) != (None, "limit", "separate"):
+        raise InvalidParameter(
+            "max_rows_per_unit, contribution and missing_units are about a unit: name its column with unit."
+        )
+    return None
+
+
+def schema_with_unit(model: Protecting) -> Schema | None:
+    """The schema, with the unit that it declares itself or the parameters name."""
+    unit = declared_unit(model)
+    if model.schema is None or unit is None:
+        return model.schema
+    if model.schema.unit not in (None, unit):
+        raise InvalidParameter("the schema declares a unit already, and another one was given: leave one out.")
+    return replace(model.schema, unit=unit)
+
+
+def split_groups(model: Protecting, X: Any, groups: Any) -> tuple[Any, Any]:
+    """Rows without a schema and the ids of their units: those that were given, or the frame's own column.
+
+    Raises
+    ------
+    InvalidParameter
+        If ids are given where nothing says what they stand for, or are not where they should be.
+    """
+    if model.schema is not None:
+        if groups is not None:
+            raise InvalidParameter("with a schema the ids of units are a column of the table: leave groups out.")
+        return X, None
+    if model.unit is None:
+        if groups is not None:
+            raise InvalidParameter("groups are the ids of units: say what they stand for, unit='patient' for instance.")
+        return X, None
+    if groups is not None:
+        return without_ids(model, X), groups
+    if not _has_ids(model, X):
+        raise InvalidParameter(
+            f"there is no column {model.unit!r}: give the ids of rows as groups, or a frame that has it."
+        )
+    return without_ids(model, X), X[model.unit]
+
+
+def without_ids(model: Protecting, X: Any) -> Any:
+    """A frame without the column of ids, which is never a feature."""
+    if not _has_ids(model, X):
+        return X
+    return X.drop(columns=[model.unit]) if hasattr(X, "iloc") else X.drop(model.unit)
+
+
+def _has_ids(model: Protecting, X: Any) -> bool:
+    return model.unit is not None and model.schema is None and model.unit in list(getattr(X, "columns", ()))
