@@ -74,6 +74,7 @@ bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/adam_steps.py
 	$(BIN)/python benchmarks/support.py
 	$(BIN)/python benchmarks/regression.py
+	$(BIN)/python benchmarks/units.py
 	$(BIN)/python benchmarks/auto.py cells
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/adult.py
