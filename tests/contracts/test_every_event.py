@@ -28,6 +28,7 @@ from dperm.accounting.events import (
     Repeated,
     SingleEvent,
     SoftmaxPerturbation,
+    UnitPerturbation,
     event_from_list,
     event_to_list,
 )
@@ -55,6 +56,9 @@ EVENTS = [
     ObjectivePerturbation(20.0, 0.02, True, 1e-5, True, 0.6),
     SoftmaxPerturbation(2.0, 0.3, 3, 0.01),
     SoftmaxPerturbation(20.0, 0.02, 50, 1e-5),
+    UnitPerturbation(2.0, 0.3, 3, 1, False, 0.01),
+    UnitPerturbation(20.0, 0.02, 50, 1, True, 1e-5, True, 0.6),
+    UnitPerturbation(2.0, 0.3, 4, 3, False, 0.01),
     OneOf((Gaussian(5.0), BoundedRange(0.5), ObjectivePerturbation(6.0, 0.1, True, 0.005))),
     OneOf((Pure(0.3), Composed((Pure(0.1), BoundedRange(0.1))))),
     RandomTrials(OneOf((Gaussian(30.0), ObjectivePerturbation(20.0, 0.02, True, 1e-5, True, 0.6))), 1.0 / 64.0),
@@ -241,7 +245,7 @@ def test_other_accountants_agree_about_it_and_never_say_less(event, adjacency, c
         assert not accountant.supports(theirs)
         orders, tight = 1.0 + np.geomspace(1e-3, 1e6, 2000), isinstance(event, ZCDP)
         accountant = rdp.RdpAccountant(orders, relation(adjacency))
-    if isinstance(event, ObjectivePerturbation | SoftmaxPerturbation | OneOf | RandomTrials):
+    if isinstance(event, ObjectivePerturbation | SoftmaxPerturbation | UnitPerturbation | OneOf | RandomTrials):
         with pytest.raises(UnsupportedEventError):
             accountant.compose(theirs)
         return

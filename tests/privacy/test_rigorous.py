@@ -22,6 +22,7 @@ from dperm.accounting.events import (
     RandomTrials,
     Repeated,
     SoftmaxPerturbation,
+    UnitPerturbation,
     event_to_list,
 )
 from dperm.accounting.events.base import SingleEvent
@@ -52,6 +53,11 @@ EVENTS = [
     SoftmaxPerturbation(6.0, 0.1, 2, 0.005),
     SoftmaxPerturbation(6.0, 0.1, 10, 0.005),
     Repeated(SoftmaxPerturbation(12.0, 0.05, 26, 0.002), 2),
+    UnitPerturbation(6.0, 0.1, 5, 1, True, 0.005),
+    UnitPerturbation(6.0, 0.1, 5, 1, False, 0.005),
+    UnitPerturbation(6.0, 0.1, 5, 1, True, 0.005, True, 0.8),
+    UnitPerturbation(6.0, 0.1, 20, 10, False, 0.005),
+    Composed((Repeated(UnitPerturbation(12.0, 0.05, 3, 1, True, 0.002, True), 2), Gaussian(10.0))),
     Composed((SoftmaxPerturbation(8.0, 0.1, 7, 0.005), Gaussian(10.0))),
     Repeated(ObjectivePerturbation(12.0, 0.05, True, 0.002, True, 1.0), 3),
     Composed((Pure(0.1), Gaussian(5.0), Repeated(PoissonSampledGaussian(0.02, 2.0), 100))),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dperm.accounting.events import Event, ObjectivePerturbation
+from dperm.accounting.events import Event
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.base import LARGEST_PULL, Array
 from dperm.mechanisms.objective_perturbation import ObjectivePerturbationQuery
@@ -53,6 +53,4 @@ class AdaptedObjectiveQuery(ObjectivePerturbationQuery):
     def event(self, noise_multiplier: float) -> Event:
         """What the answer costs at the least ridge, remainder included."""
         per_record = positive("noise multiplier", noise_multiplier) * self.setting.adjacency.records_moved
-        return ObjectivePerturbation(
-            per_record, self.log_jacobian, self.setting.constants.monotone, self.remainder
-        )  # fmt: skip
+        return self._gaussian_event(per_record, sigmoidal=False)

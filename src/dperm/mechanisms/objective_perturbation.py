@@ -3,9 +3,10 @@
 import math
 from dataclasses import dataclass, field
 
-from dperm.accounting.events import Event, ObjectivePerturbation, Pure, SoftmaxPerturbation
+from dperm.accounting.events import Event, ObjectivePerturbation, Pure, SoftmaxPerturbation, UnitPerturbation
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.base import Query, check_minimiser, check_solvable
+from dperm.mechanisms.setting import Setting
 from dperm.validation import finite, nonnegative, one_of, positive
 
 
@@ -15,8 +16,8 @@ class ObjectivePerturbationQuery(Query):
 
     `distribution` "Gaussian" takes b ~ N(0, scale² I), "Gamma" a density ∝ exp(−‖b‖/scale), which makes it pure. The
     minimisation ends where a subgradient is at most `tolerance` long; noise of density ∝ exp(−‖e‖/remainder_scale) on
-    the answer hides the rest, and costs `remainder` of ε. Proofs: docs/proofs/objective_perturbation.md, and for
-    several classes docs/proofs/softmax_perturbation.md.
+    the answer hides the rest, and costs `remainder` of ε. Proofs: docs/proofs/objective_perturbation.md, for several
+    classes docs/proofs/softmax_perturbation.md, and for units of many rows docs/proofs/units.md.
 
     A `slope_share` below 1 clips every row's slope ℓ' to that share of its bound, or cuts the probabilities that a
     softmax gives to wrong classes. That is objective perturbation of another convex loss, which is linear where |ℓ'|
@@ -65,14 +66,13 @@ class ObjectivePerturbationQuery(Query):
 
     @property
     def log_jacobian(self) -> float:
-        """Σ ln(1 + β_i/(n(μ + ridge))) over the eigenvalues of a row's Hessian: R squared, not R.
+        """Σ ln(1 + β_i/(n(μ + ridge))) over the eigenvalues of the Hessian of what differs: R squared, not R.
 
-        One margin has one, β = sup ℓ''‖x‖². A softmax has K − 1, which cost most where they are equal.
+        A row of one margin has one, β = sup ℓ''‖x‖². If there are more, they cost most where they are equal.
         """
-        constants, rank = self.setting.constants, 1
+        constants, rank = self.setting.constants, hessian_rank(self.setting)
         trace = constants.smoothness
         if constants.softmax:
-            rank = constants.n_outputs - 1
             trace *= 2.0 * softmax_trace(constants.n_outputs, self.slope_share)  # L is half of R²
         curvature = trace / rank / (self.setting.n * positive("ridge", self.strong_convexity))
         return rank * math.log1p(curvature) * (1.0 + 1e-12)
@@ -112,17 +112,30 @@ class ObjectivePerturbationQuery(Query):
         if self.distribution == "Gamma":
             return Pure((1.0 / multiplier + self.log_jacobian + self.remainder) * (1.0 + 1e-12))
         per_record = multiplier * self.setting.adjacency.records_moved
-        if self.setting.constants.softmax:
-            n_classes = self.setting.constants.n_outputs
-            return SoftmaxPerturbation(per_record, self.log_jacobian, n_classes, self.remainder)
-        return ObjectivePerturbation(
-            per_record,
-            self.log_jacobian,
-            self.setting.constants.monotone,
-            self.remainder,
-            self.setting.constants.sigmoidal,
-            self.slope_share,
-        )
+        return self._gaussian_event(per_record, self.setting.constants.sigmoidal)
+
+    def _gaussian_event(self, per_record: float, sigmoidal: bool) -> Event:
+        """With noise of so many times the largest gradient, and what a sigmoidal loss has if that may be used."""
+        setting, constants = self.setting, self.setting.constants
+        cost, remainder, monotone = self.log_jacobian, self.remainder, constants.monotone
+        if setting.rows_together != 1:
+            rank, outputs = hessian_rank(setting), constants.n_outputs
+            return UnitPerturbation(
+                per_record, cost, rank, outputs, monotone, remainder, sigmoidal, self.slope_share
+            )  # fmt: skip
+        if constants.softmax:
+            return SoftmaxPerturbation(per_record, cost, constants.n_outputs, remainder)
+        return ObjectivePerturbation(per_record, cost, monotone, remainder, sigmoidal, self.slope_share)
+
+
+def hessian_rank(setting: Setting) -> int:
+    """How many eigenvalues of the Hessian of all rows that may differ together are not 0 at the most.
+
+    A row has one for each of its margins, less one for the softmax, and no more rows count than there are columns.
+    """
+    outputs = max(1, setting.constants.n_outputs)
+    columns, rows = setting.constants.dimension // outputs, setting.rows_together
+    return (columns if rows is None else min(rows, columns)) * (outputs - 1 if setting.constants.softmax else 1)
 
 
 def softmax_trace(n_classes: int, cut: float) -> float:

@@ -13,6 +13,7 @@ from dperm.accounting.events.pure import Pure
 from dperm.accounting.events.random_trials import RandomTrials
 from dperm.accounting.events.sampled import PoissonSampledGaussian
 from dperm.accounting.events.softmax_perturbation import SoftmaxPerturbation
+from dperm.accounting.events.unit_perturbation import UnitPerturbation
 
 __all__ = [
     "ZCDP",
@@ -29,6 +30,7 @@ __all__ = [
     "Repeated",
     "SingleEvent",
     "SoftmaxPerturbation",
+    "UnitPerturbation",
     "event_from_list",
     "event_to_list",
 ]

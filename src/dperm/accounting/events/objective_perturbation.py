@@ -120,18 +120,11 @@ class ObjectivePerturbation(SingleEvent):
     def determinant_costs(self) -> list[tuple[float, float]]:
         """What the change of variables costs where the row's slope is 0, and at its bound; every pair will do.
 
-        For a sigmoidal loss the cost is at most ln(1 + 4(β/Λ) t(1 − t)) at t times the largest gradient, concave in t,
-        and every tangent of it is a bound that keeps the proof's convexity (theorem 4).
+        For a sigmoidal loss every tangent is a bound that keeps the proof's convexity (theorem 4).
         """
         if not self.sigmoidal:
             return [(self.log_jacobian, self.log_jacobian)]
-        ratio = 4.0 * math.expm1(self.log_jacobian)
-        touching = self.slope_share * np.linspace(0.0, 1.0, _TANGENTS + 1)[1:]
-        inside = ratio * touching * (1.0 - touching)
-        height, slope = np.log1p(inside), ratio * (1.0 - 2.0 * touching) / (1.0 + inside)
-        padding = ROUNDING * (1.0 + height + np.abs(slope))
-        flat, steep = height - touching * slope + padding, height + (self.slope_share - touching) * slope + padding
-        return list(zip(flat.tolist(), steep.tolist(), strict=True))
+        return determinant_costs(self.log_jacobian, self.slope_share)
 
     def loss_tail(self, adjacency: Adjacency) -> Callable[[Array], Array]:
         """P(loss > m) at rising m, as the least of the bounds that the determinant's costs give."""
@@ -170,6 +163,23 @@ class ObjectivePerturbation(SingleEvent):
         """A loss that is hardly ever exceeded."""
         shift = adjacency.records_moved / self.noise_multiplier
         return min(max(costs) for costs in self.determinant_costs()) + 0.5 * shift**2 + 10.0 * shift
+
+
+def determinant_costs(
+    log_jacobian: float, slope_share: float, rank: int = 1, tangents: int = _TANGENTS
+) -> list[tuple[float, float]]:
+    """For a sigmoidal loss, the values of tangents where slopes are 0, and where they are at their bound.
+
+    At t times the largest gradient the cost is at most r ln(1 + 4(β/Λ) t(1 − t)/r), concave in t, for Hessians of rank
+    r: 1 for a row, and what a unit's rows make of it (docs/proofs/units.md).
+    """
+    ratio = 4.0 * math.expm1(log_jacobian / rank)
+    touching = slope_share * np.linspace(0.0, 1.0, tangents + 1)[1:]
+    inside = ratio * touching * (1.0 - touching)
+    height, slope = rank * np.log1p(inside), rank * ratio * (1.0 - 2.0 * touching) / (1.0 + inside)
+    padding = ROUNDING * (1.0 + height + np.abs(slope))
+    flat, steep = height - touching * slope + padding, height + (slope_share - touching) * slope + padding
+    return list(zip(flat.tolist(), steep.tolist(), strict=True))
 
 
 @dataclass(frozen=True)

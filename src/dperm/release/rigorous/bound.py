@@ -19,6 +19,7 @@ from dperm.release.rigorous.pure import PurePair
 from dperm.release.rigorous.sampled import AddedRecord, RemovedRecord, ReplacedRecord, draw_probability
 from dperm.release.rigorous.selection import SelectionPair, can_recur
 from dperm.release.rigorous.softmax import SoftmaxPair
+from dperm.release.rigorous.unit import UnitPair
 
 # One kind of event with its numbers in order, so that equal ones can be counted together.
 Leaf = tuple[str, tuple[tuple[str, Any], ...]]
@@ -82,7 +83,7 @@ class _Events:
         self.rhos: list[tuple[float, int]] = []
         self.ranges: list[tuple[float, int]] = []
         # Of each of which the curve is known: minimisers, choices.
-        self.curves: list[tuple[ObjectivePair | SoftmaxPair | OneOfPair | TrialsPair, int]] = []
+        self.curves: list[tuple[ObjectivePair | SoftmaxPair | UnitPair | OneOfPair | TrialsPair, int]] = []
         self.not_private = False
         for (kind, pairs), count in _counted(events).items():
             numbers = dict(pairs)
@@ -100,6 +101,8 @@ class _Events:
                 self.curves.append((ObjectivePair(**numbers, replace_one=replace_one), count))
             elif kind == "softmax perturbation":
                 self.curves.append((SoftmaxPair(**numbers, replace_one=replace_one), count))
+            elif kind == "unit perturbation":
+                self.curves.append((UnitPair(**numbers, replace_one=replace_one), count))
             elif kind == "one of":
                 each = [_Events(events, replace_one, delta) for events in json.loads(numbers["alternatives"])]
                 self.not_private |= any(one.not_private for one in each)

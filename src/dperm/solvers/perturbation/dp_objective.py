@@ -35,8 +35,9 @@ _LAST_BUDGET, _FIRST_STAGE, _ONLY_STAGE, _FREE_FOR_TWO_ROWS = 0.75, 1.6, 0.6, 5.
 # the half that they have at 0 anyway.
 _LOOK, _LOOK_DETERMINANT, _LOOK_FROM = 0.05, 0.02, 0.6
 
-# The grid that two stages are accounted for on does not see smaller δ.
-_SMALLEST_COMPOSED = 1e-15
+# The grid that two stages are accounted for on does not see smaller δ: the one of two minimisers, and the one of all
+# events, on which those of units are composed.
+_SMALLEST_COMPOSED, _SMALLEST_OF_UNITS = 1e-15, 1e-11
 
 # What clipping was found to add to the noise's part, and what a first stage was found to leave of the bias of a ridge.
 _FOUND_CLIPPING, _LEFT_BY_A_STAGE = 0.05, 0.25
@@ -196,7 +197,7 @@ class DPObjective(ObjectiveSolver):
             and share > _LOOK_FROM
             and setting.constants.sigmoidal
             and self._is_gaussian(guarantee)
-            and guarantee.delta >= _SMALLEST_COMPOSED
+            and guarantee.delta >= _smallest_composed(setting)
             and total >= self.jacobian_ridge(setting, _LOOK_DETERMINANT * guarantee.epsilon)
         )
 
@@ -231,7 +232,9 @@ class DPObjective(ObjectiveSolver):
             least = 4.0 * setting.constants.smoothness / (setting.n * guarantee.epsilon)
             least *= _FREE_FOR_TWO_ROWS if setting.adjacency is Adjacency.REPLACE_ONE else 1.0
         two = (
-            joint and guarantee.delta >= _SMALLEST_COMPOSED and self._balanced_total(setting, guarantee, noise) < least
+            joint
+            and guarantee.delta >= _smallest_composed(setting)
+            and self._balanced_total(setting, guarantee, noise) < least
         )
         n_stages = self.n_stages or (2 if two else 1)
         if self.slope_share is not None:
@@ -266,6 +269,10 @@ class DPObjective(ObjectiveSolver):
         if from_noise == 0.0:
             return math.inf  # less than a float can hold
         return math.log(1.0 / (_CLIPPED_SHARE * from_noise)) - _CLIPPING_OFFSET
+
+
+def _smallest_composed(setting: Setting) -> float:
+    return _SMALLEST_COMPOSED if setting.rows_together == 1 else _SMALLEST_OF_UNITS
 
 
 def _share_after_a_look(setting: Setting, settings: DPObjectiveSettings, w: Array) -> float:

@@ -224,7 +224,7 @@ class DPRegression(ObjectiveSolver):
     def _left(self, setting: Setting, guarantee: Guarantee, ridge: float) -> Guarantee:
         """About what the determinants leave of the guarantee."""
         total = setting.constants.strong_convexity + ridge
-        cost = 2.0 * math.log1p(setting.constants.smoothness / (setting.n * total)) if total > 0.0 else math.inf
+        cost = 2.0 * self.jacobian_cost(setting, total) if total > 0.0 else math.inf
         return Guarantee(max(guarantee.epsilon - cost, 0.1 * guarantee.epsilon, SMALLEST_EPSILON), guarantee.delta)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.guarantee import Guarantee
 from dperm.errors import InvalidParameter
-from dperm.mechanisms.objective_perturbation import softmax_trace
+from dperm.mechanisms.objective_perturbation import hessian_rank, softmax_trace
 from dperm.mechanisms.plan import Plan
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
@@ -161,6 +161,6 @@ class DPSoftmax(ObjectiveSolver):
 
 def _least_total(setting: Setting, cost: float, cut: float) -> float:
     """The total strong convexity at which the change of variables costs this much."""
-    rank = setting.constants.n_outputs - 1
+    rank = hessian_rank(setting)
     trace = 2.0 * setting.constants.smoothness * softmax_trace(setting.constants.n_outputs, cut)
     return trace / (rank * setting.n * math.expm1(min(cost / rank, 500.0)))

@@ -11,6 +11,7 @@ from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.base import LARGEST_CONDITION, LARGEST_PULL
+from dperm.mechanisms.objective_perturbation import hessian_rank
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
@@ -106,8 +107,15 @@ class ObjectiveSolver(Solver):
 
     @staticmethod
     def jacobian_ridge(setting: Setting, cost: float) -> float:
-        """The total strong convexity at which the change of variables costs this much: ln(1 + β/(nΛ)) = cost."""
-        return setting.constants.smoothness / (setting.n * math.expm1(min(cost, 500.0)))
+        """The total strong convexity at which the change of variables costs this much: r ln(1 + β/(rnΛ)) = cost."""
+        rank = hessian_rank(setting)
+        return setting.constants.smoothness / (rank * setting.n * math.expm1(min(cost / rank, 500.0)))
+
+    @staticmethod
+    def jacobian_cost(setting: Setting, total: float) -> float:
+        """What the change of variables costs at this total strong convexity."""
+        rank = hessian_rank(setting)
+        return rank * math.log1p(setting.constants.smoothness / (rank * setting.n * total))
 
 
 @dataclass(frozen=True)
@@ -130,7 +138,7 @@ class OneMinimisation(ObjectiveSolver):
         total = setting.constants.strong_convexity + ridge
         if total == 0.0:
             return math.inf
-        cost = math.log1p(setting.constants.smoothness / (setting.n * total))
+        cost = self.jacobian_cost(setting, total)
         left = Guarantee(max(guarantee.epsilon - cost, 0.1 * guarantee.epsilon, SMALLEST_EPSILON), guarantee.delta)
         bias = ridge_bias(setting, ridge, typical_length(setting, guarantee))
         return noise_risk(setting, self._noise_length(setting, left) ** 2, total) + bias
