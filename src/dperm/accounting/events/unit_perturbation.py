@@ -19,7 +19,7 @@ from dperm.validation import count, nonnegative, size
 _TANGENTS = 96
 
 # Steps by which the best line above 1 − e^{t − loss} is found; every line is a bound.
-_STEPS = 4
+_STEPS = 6
 
 # Points at which the curve is evaluated for a Rényi divergence.
 _DOTS = 400
