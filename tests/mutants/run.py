@@ -60,6 +60,7 @@ TESTS = {
     "accounting/central_limit": "unit/stochastic_solvers integration/golden",
     "accounting/guarantee": f"privacy/bad_input privacy/calibration {CURVES}",
     "accounting/last_iterate": "privacy/joints_accounting privacy/last_iterate",
+    "accounting/events/unit_perturbation": "contracts/every_event privacy/unit_objective",
     "accounting/": CURVES,
     "mechanisms/last_iterate": "privacy/joints_accounting privacy/last_iterate",
     "mechanisms/range": f"privacy/ranges {ANSWERS}",

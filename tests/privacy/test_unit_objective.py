@@ -30,7 +30,7 @@ from dperm import (
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.curve import gaussian_delta
-from dperm.accounting.events import Composed, ObjectivePerturbation, UnitPerturbation, event_to_list
+from dperm.accounting.events import Composed, ObjectivePerturbation, UnitPerturbation, event_from_list, event_to_list
 from dperm.accounting.unit import Unit
 from dperm.mechanisms import AdaptedObjectiveQuery, ObjectivePerturbationQuery
 from dperm.mechanisms.setting import Setting
@@ -307,7 +307,7 @@ def test_the_determinant_of_a_unit_is_no_larger_than_declared_and_orthogonal_row
 @both
 @pytest.mark.parametrize("monotone", [True, False])
 def test_no_choice_of_slopes_for_each_draw_exceeds_the_bound(monotone, adjacency, k, columns):
-    """Every row's slope may follow b: all corners by brute force. False alarms: five standard errors, about 1e-5."""
+    """Every row's slope may follow b: all corners by brute force. False alarms: five standard errors, 4e-5 in all."""
     rng, draws = np.random.default_rng(columns), 20_000
     slopes = [0.0, 1.0] if monotone else [-1.0, 1.0]
     n_rows = k * (2 if adjacency is REPLACE else 1)
@@ -524,6 +524,14 @@ def test_plain_data_of_rows_do_not_change_and_those_of_units_are_not_taken_for_r
     (unit,) = json.loads(json.dumps(event_to_list(UnitPerturbation.example())))
     assert unit["mechanism"] == "unit perturbation"
     assert set(unit) - set(row) == {"rank", "n_outputs"}
+    for wrong in (
+        {"sigmoidal": True, "n_outputs": 3},
+        {"sigmoidal": True, "monotone": False},
+        {"rank": 0},
+        {"rank": 2.5},
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            event_from_list([unit | wrong])
 
 
 @both
