@@ -437,7 +437,7 @@ def test_the_curve_is_the_least_over_all_lines_with_forty_digits(event, adjacenc
             if adjacency is REPLACE:
                 shifts = [(others, 2 * kappa), (others * (others - 1), mp.sqrt(3) * kappa), (2 * others, kappa)]
 
-        for sigmas in (1.0, 4.0, 8.0):
+        for sigmas in (1.0, 4.0, 8.0, 20.0, 33.0):
             epsilon = event.log_jacobian + event.remainder + sigmas * scale + 0.5 * scale**2
             t = mp.mpf(epsilon) - mp.mpf(event.remainder) - mp.mpf(event.log_jacobian)
 

@@ -174,8 +174,10 @@ class StopLossCurve(Curve):
         for times, length, is_steep in self.event.shifts(self.adjacency):
             cost = steep if is_steep else flat
             z = (m - cost - ROUNDING * (1.0 + np.abs(m) + np.abs(cost))) / length - 0.5 * length
+            z = np.minimum(z, 1e3)  # where nothing is left that a float could hold
             tail, density = ndtr(-z), np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-            above += times * length * (np.maximum(density - z * tail, 0.0) + 1e-15 * density) * (1.0 + ROUNDING)
+            rounding = 1e-15 * (1.0 + z * z) * density  # exponents are off by a last digit of z²
+            above += times * length * (np.maximum(density - z * tail, 0.0) + rounding) * (1.0 + ROUNDING)
             beyond += times * tail
         return above, beyond
 
