@@ -21,8 +21,8 @@ from dperm import (
 )
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.unit import Unit
 from dperm.mechanisms.setting import Setting
+from dperm.unit import Unit
 
 N, GUARANTEE = 20_000, Guarantee(1.0, 1e-5)
 ROWS = (2, 5, 10, 50, None)

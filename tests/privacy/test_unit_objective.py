@@ -31,9 +31,9 @@ from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.curve import gaussian_delta
 from dperm.accounting.events import Composed, ObjectivePerturbation, UnitPerturbation, event_from_list, event_to_list
-from dperm.accounting.unit import Unit
 from dperm.mechanisms import AdaptedObjectiveQuery, ObjectivePerturbationQuery
 from dperm.mechanisms.setting import Setting
+from dperm.unit import Unit
 from privacy.objective_runs import (
     ADD,
     ADJACENCIES,

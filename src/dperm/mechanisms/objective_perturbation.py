@@ -39,8 +39,6 @@ class ObjectivePerturbationQuery(Query):
     def __post_init__(self) -> None:
         """Check what the proof needs."""
         check_minimiser("objective perturbation", self.setting)
-        if self.setting.rows_together != 1:
-            raise InvalidParameter("objective perturbation has a proof for units of one row only.")
         if self.setting.constants.n_outputs != 1 and not self.setting.constants.softmax:
             raise InvalidParameter(
                 "objective perturbation needs a loss of one margin or the softmax loss: its proofs know where a row's "
