@@ -16,7 +16,7 @@ from dperm.audit.exact_answers import ExactAnswer, exact_answer, is_whole_fit, p
 from dperm.audit.proved import compare, contradiction
 from dperm.audit.result import Attack, rounded_down
 from dperm.audit.subject import Progress, Run, Subject
-from dperm.audit.tables import Row, Surroundings, Table, hostile_rows, neighbour_pairs
+from dperm.audit.tables import Canary, Table, neighbour_pairs
 from dperm.mechanisms import (
     DescentOutputQuery,
     DifferenceQuery,
@@ -126,17 +126,15 @@ class _Known:
 def worst_pair(subject: Subject) -> tuple[Table, Table]:
     """The neighbours that the plan's noise tells apart best: the largest sum of squared shifts over noise.
 
-    All other rows are ignored ones, so that what is sampled is the row or nothing.
+    All others are ignored, so that what is sampled is the canary or nothing.
     """
-    plan, problem = subject.plan, subject.plan.problem
-    alone = Surroundings(problem, plan.setting.n, plan.n_features, ignored=True)
-    rows = hostile_rows(problem, plan.n_features)
-    answers: dict[Row | None, list[Array]] = {}
-    for row in (*rows, None):
-        with subject.exact(alone.table(row)) as oracle, np.errstate(all="ignore"):
-            answers[row] = [_over_noise(subject, oracle, item) for item in plan.calibrated.plan.planned]
+    alone, canaries = subject.surroundings(ignored=True), subject.canaries()
+    answers: dict[Canary | None, list[Array]] = {}
+    for canary in (*canaries, None):
+        with subject.exact(alone.table(canary)) as oracle, np.errstate(all="ignore"):
+            answers[canary] = [_over_noise(subject, oracle, item) for item in subject.plan.calibrated.plan.planned]
     one, two = max(
-        neighbour_pairs(rows, plan.setting.adjacency),
+        neighbour_pairs(canaries, subject.plan.setting.adjacency),
         key=lambda pair: sum(
             float(np.sum((a - b) ** 2)) for a, b in zip(answers[pair[0]], answers[pair[1]], strict=True)
         ),
@@ -176,9 +174,9 @@ def _log_density(subject: Subject, question: Question, known: "_Known") -> float
     answer = _as_released(query, question.answer)
     if query.distribution == "Gamma":
         return -float(np.linalg.norm(answer - exact.vector)) / scale
-    moved = exact.vector / rate  # with the row in the batch; without it the answer is noise alone
-    with_row = float(2.0 * answer @ moved - moved @ moved) / (2.0 * scale**2)
-    return with_row if rate == 1.0 else float(np.logaddexp(np.log1p(-rate), np.log(rate) + with_row))
+    moved = exact.vector / rate  # with the canary in the batch; without it the answer is noise alone
+    with_canary = float(2.0 * answer @ moved - moved @ moved) / (2.0 * scale**2)
+    return with_canary if rate == 1.0 else float(np.logaddexp(np.log1p(-rate), np.log(rate) + with_canary))
 
 
 def _as_released(query: Query, answer: Array) -> Array:

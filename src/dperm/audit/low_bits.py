@@ -12,7 +12,7 @@ from dperm.audit.bounds import Counts
 from dperm.audit.proved import contradiction, p_value
 from dperm.audit.result import Attack
 from dperm.audit.subject import Progress, Run, Subject
-from dperm.audit.tables import Row, Surroundings, longest, targets_of
+from dperm.audit.tables import Canary, longest, rows_of_a_canary, targets_of
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.trusted.watched import ExactOracle, Question
 
@@ -39,15 +39,15 @@ def low_bits(subject: Subject, fits: int, alpha: float, progress: Progress | Non
         Called with (fits done, fits planned).
     """
     plan, problem = subject.plan, subject.plan.problem
-    shared = Surroundings(problem, plan.setting.n, plan.n_features, ignored=False)
-    row, other = (
-        Row("generic", longest(problem, direction), target)
+    shared, n_rows = subject.surroundings(ignored=False), rows_of_a_canary(plan.setting.unit)
+    canary, other = (
+        Canary("generic", longest(problem, direction)[None, :], np.array([target])).times(n_rows)
         for direction, target in zip(
             np.random.default_rng(2).normal(size=(2, plan.n_features)), targets_of(problem), strict=True
         )
     )
     without = plan.setting.adjacency is Adjacency.ADD_REMOVE
-    tables = (shared.table(row), shared.table(None if without else other))
+    tables = (shared.table(canary), shared.table(None if without else other))
     half, events, looked_at = fits // 2, [0, 0], 0
     with subject.exact(tables[0]) as of_first, subject.exact(tables[1]) as of_second:
         for number in range(half):

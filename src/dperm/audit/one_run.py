@@ -1,5 +1,7 @@
 """Attack (c): one fit on the owner's table with made-up rows in it, each put in or left out by a fair coin.
 
+Where rows are protected by unit, each is a made-up unit of as many equal rows as may be used.
+
 After Steinke, Nasr and Jagielski 2023. What is looked at is released by a private fit, so the result may be released
 with it; the fit costs what any fit costs.
 """
@@ -15,9 +17,11 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.ledger import Budget
 from dperm.audit.bounds import epsilon_from_guesses
 from dperm.audit.result import Attack, AuditResult, result_of
-from dperm.audit.tables import longest, targets_of
+from dperm.audit.tables import longest, rows_of_a_canary, targets_of
 from dperm.errors import InvalidParameter, UnsupportedProblem
 from dperm.estimators.base import PrivateEstimator
+from dperm.estimators.units import split_groups
+from dperm.mechanisms.setting import Setting
 from dperm.planning.fit_plan import FitPlan, Progress
 from dperm.planning.options import FitOptions
 from dperm.problem import Problem
@@ -37,11 +41,19 @@ class Canaries:
     y: Array
     included: NDArray[np.bool_]
 
-    def rows(self, adjacency: Adjacency) -> tuple[Array, Array]:
-        """What goes into the table: an ignored row stands for one that was left out, where n is public."""
-        if adjacency is Adjacency.ADD_REMOVE:
-            return self.X[self.included], self.y[self.included]
-        return np.where(self.included[:, None], self.X, np.nan), self.y
+    def rows(self, setting: Setting) -> tuple[Array, Array, NDArray[np.int64] | None]:
+        """What goes into the table: an ignored row stands for one that was left out, where n is public.
+
+        With a unit, so many equal rows for each, and the number of every row's unit.
+        """
+        if setting.adjacency is Adjacency.ADD_REMOVE:
+            X, y = self.X[self.included], self.y[self.included]
+        else:
+            X, y = np.where(self.included[:, None], self.X, np.nan), self.y
+        if setting.unit is None:
+            return X, y, None
+        numbers = np.repeat(np.arange(len(y)), rows_of_a_canary(setting.unit))
+        return X[numbers], y[numbers], numbers
 
 
 def draw_canaries(problem: Problem, n_features: int, m: int, rng: np.random.Generator) -> Canaries:
@@ -99,7 +111,7 @@ def one_run(
     source : Source
         The owner's rows; nothing is computed from them but the private fit.
     options : FitOptions
-        Of the fit; its plan is made for m rows more.
+        Of the fit; its plan is made for m rows or units more.
     m : int
         How many canaries.
     guesses : (int, int)
@@ -112,14 +124,16 @@ def one_run(
     k_plus, k_minus = guesses
     if not 0 < k_plus + k_minus <= m:
         raise InvalidParameter(f"there are {m} canaries, so that many guesses at the most can be made.")
-    n = (options.declared_n or source.n_rows) + m
+    n = (options.declared_n or source.n_units) + m
     plan = replace(options, n=n).plan(n, None if options.schema is not None else source.n_features)
     problem = plan.problem
     canaries = draw_canaries(problem, plan.n_features, m, rng)
-    w = fit(WithCanaries(source, *canaries.rows(plan.setting.adjacency)), plan)
+    w = fit(WithCanaries(source, *canaries.rows(plan.setting)), plan)
     right = right_guesses(scores(problem, canaries, w), canaries.included, k_plus, k_minus)
     epsilon = epsilon_from_guesses(m, k_plus + k_minus, right, plan.statement.delta, alpha)
-    found = f"{right} of {k_plus + k_minus} guesses about {m} canaries were right"
+    unit = plan.setting.unit
+    what = "" if unit is None else f" ({unit.word}: {rows_of_a_canary(unit)} rows each)"
+    found = f"{right} of {k_plus + k_minus} guesses about {m} canaries{what} were right"
     return plan, Attack("one run", epsilon, 1, found)
 
 
@@ -127,6 +141,7 @@ def audit_table(
     model: PrivateEstimator,
     X: Any,
     y: Any = None,
+    groups: Any = None,
     *,
     canaries: int = 200,
     guesses: tuple[int, int] | None = None,
@@ -141,10 +156,11 @@ def audit_table(
     ----------
     model : estimator
         An unfitted one.
-    X, y
+    X, y, groups
         What its `fit` takes.
     canaries : int
-        Made-up rows; each is put in by a fair coin. They make the fit worse: it is for the audit only.
+        Made-up rows, or units of rows; each is put in by a fair coin. They make the fit worse: it is for the audit
+        only.
     guesses : (int, int), optional
         How many guesses "in" and "out"; by default a quarter of the canaries each.
     confidence : float
@@ -163,7 +179,8 @@ def audit_table(
         Of the plan for the table with the canaries.
     """
     m = count("canaries", canaries)
-    source, options, facts = model._read(X, y, model.options())
+    X, groups = split_groups(model, X, groups)
+    source, options, facts = model._read(X, y, model.options(), groups=groups)
     if facts.get("caveats"):
         raise InvalidParameter("declare the classes: those that were read from the rows are not part of any guarantee.")
 

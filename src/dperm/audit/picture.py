@@ -43,7 +43,8 @@ def draw_audit(result: AuditResult, plan: FitPlan) -> bytes:
     axes.text(0.80, 0.77, "guessing", color=_GREY, rotation=45, rotation_mode="anchor", ha="center", va="top")
     axes.set(
         xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="false positive rate", ylabel="true positive rate",
-        title=f"{result.solver}, n = {result.n}, {result.n_features} columns, {result.adjacency}",
+        title=f"{result.solver}, n = {result.n}, {result.n_features} columns, {result.adjacency}"
+        + ("" if result.unit is None else f"\n{result.unit}"),
     )  # fmt: skip
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

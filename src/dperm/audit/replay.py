@@ -12,7 +12,7 @@ from scipy.stats import binom, gamma, kstest, laplace, norm
 from dperm.audit.exact_answers import ExactAnswer, exact_answer, is_whole_fit, points_for
 from dperm.audit.result import Attack
 from dperm.audit.subject import Run, Subject
-from dperm.audit.tables import Row, Surroundings, Table, hostile_rows, neighbour_pairs
+from dperm.audit.tables import Canary, Surroundings, Table, neighbour_pairs
 from dperm.errors import DpermError
 from dperm.mechanisms import PrintedEpochQuery, Query, StochasticStepsQuery
 from dperm.mechanisms.plan import PlannedQuery
@@ -46,20 +46,18 @@ def replay(subject: Subject, alpha: float) -> Attack:
         The chance that a correct mechanism is accused: a half is for the size of the noise, a half for the samples. All
         other checks are exact.
     """
-    plan = subject.plan
-    ordinary = Surroundings(plan.problem, plan.setting.n, plan.n_features, ignored=False)
-    rows = hostile_rows(plan.problem, plan.n_features)
-    table = ordinary.table(rows[0])
+    ordinary, canaries = subject.surroundings(ignored=False, crowded=True), subject.canaries()
+    table = ordinary.table(canaries[0])
     first, second = subject.run(table, None), subject.run(table, None)
-    ratio, where = largest_shift(subject, ordinary, rows, first)
+    ratio, where = largest_shift(subject, ordinary, canaries, first)
     broken = []
     if ratio > 1.0 + _ROUNDING:
         broken.append(f"an exact answer moves {ratio:.4g} times as far as claimed ({where})")
-    noisy, n_numbers, n_fits = _noise_is_too_small(subject, ordinary, rows[0], alpha / 2.0)
+    noisy, n_numbers, n_fits = _noise_is_too_small(subject, table, alpha / 2.0)
     broken += noisy
     broken += _repeated_noise(first, second)
     broken += _samples_too_many(subject, alpha / 2.0)
-    other = ordinary.table(rows[1])
+    other = ordinary.table(canaries[1])
     if not _follows_from_answers(subject, first, other):
         broken.append("what is released does not follow from the noisy answers alone")
     found = (
@@ -75,8 +73,11 @@ def _kinds(subject: Subject) -> list[PlannedQuery]:
     return list({item.query: item for item in plan.everything}.values())
 
 
-def largest_shift(subject: Subject, shared: Surroundings, rows: list[Row], run: Run) -> tuple[float, str]:
-    """The largest move of an exact answer over the claimed one, over all queries, points and neighbours."""
+def largest_shift(subject: Subject, shared: Surroundings, canaries: list[Canary], run: Run) -> tuple[float, str]:
+    """The largest move of an exact answer over the claimed one, over all queries, points and neighbours.
+
+    Of units with too many rows all tables use the same ones, but for those of the canary: by the same key.
+    """
     questions = []
     for item in _kinds(subject):
         points = points_for(subject.plan.problem, subject.plan.n_features, item.query)
@@ -84,18 +85,18 @@ def largest_shift(subject: Subject, shared: Surroundings, rows: list[Row], run: 
             asked = [question.points for question in run.transcript if question.item.query == item.query]
             points = points + asked[:_QUESTIONS_AGAIN]
         questions += [(item, at) for at in points]
-    answers: dict[Row | None, list[ExactAnswer]] = {}
-    for row in (*rows, None):  # one table at a time is in memory
-        with subject.exact(shared.table(row)) as oracle, np.errstate(all="ignore"):
-            answers[row] = [exact_answer(oracle, item, at) for item, at in questions]
+    answers: dict[Canary | None, list[ExactAnswer]] = {}
+    for canary in (*canaries, None):  # one table at a time is in memory
+        with subject.exact(shared.table(canary), key=0) as oracle, np.errstate(all="ignore"):
+            answers[canary] = [exact_answer(oracle, item, at) for item, at in questions]
     worst, where = 0.0, "nowhere"
-    for one, two in neighbour_pairs(rows, subject.plan.setting.adjacency):
+    for one, two in neighbour_pairs(canaries, subject.plan.setting.adjacency):
         for place, (item, _) in enumerate(questions):
             ratio = answers[one][place].move_to(answers[two][place]) / answers[one][place].claimed
             if not ratio <= worst:  # a number that is none counts as well
                 worst, where = (
                     np.nan_to_num(ratio, nan=np.inf, posinf=np.inf),
-                    f"{_name(item.query)}: {one.name}; {two.name if two else 'no row'}",
+                    f"{_name(item.query)}: {one.name}; {two.name if two else 'nothing'}",
                 )
     return worst, where
 
@@ -104,13 +105,13 @@ def _name(query: Query) -> str:
     return type(query).__name__.removesuffix("Query")
 
 
-def _noise_is_too_small(subject: Subject, shared: Surroundings, row: Row, alpha: float) -> tuple[list[str], int, int]:
+def _noise_is_too_small(subject: Subject, table: Table, alpha: float) -> tuple[list[str], int, int]:
     """Whether what was added is smaller than the plan's noise, by a one-sided Kolmogorov–Smirnov test of each kind."""
     sizes: dict[str, list[Array]] = {}
     fits = 0
     while fits < _FITS and _size(sizes) < _NUMBERS:
         fits += 1
-        transcript = subject.run(shared.table(row), fits).transcript
+        transcript = subject.run(table, fits).transcript
         measured = [pair for question in transcript for pair in _sizes_of_noise(subject, question)]
         for distribution, size in [*measured, *_sizes_in_steps(subject, fits)]:
             sizes.setdefault(distribution, []).append(size)
@@ -157,7 +158,7 @@ def _sizes_in_steps(subject: Subject, number: int) -> Iterator[tuple[str, Array]
     """The same for noise inside a loop of steps: on ignored rows a step, or the mean direction, is noise alone."""
     plan, problem = subject.plan, subject.plan.problem
     start = problem.start(plan.n_features)
-    ignored = Surroundings(problem, plan.setting.n, plan.n_features, ignored=True).table(None)
+    ignored = subject.surroundings(ignored=True).table(None)
     for place, item in enumerate(_kinds(subject)):
         query = item.query
         scale = item.multiplier(plan.calibrated.noise_multiplier or 0.0) * query.sensitivity
@@ -201,26 +202,26 @@ def _repeated_noise(first: Run, second: Run) -> list[str]:
 
 
 def _samples_too_many(subject: Subject, alpha: float) -> list[str]:
-    """Whether a sampled query takes a row more often than its rate says."""
+    """Whether a sampled query takes a row, or any row of a unit, more often than its rate says."""
     sampled = {(type(item.query), item.query.sampling_rate): item for item in _kinds(subject)}
     sampled = {key: item for key, item in sampled.items() if key[1] < 1.0}
     if not sampled:
         return []
     plan, problem = subject.plan, subject.plan.problem
-    alone = Surroundings(problem, plan.setting.n, plan.n_features, ignored=True)
-    with subject.exact(alone.table(hostile_rows(problem, plan.n_features)[0])) as oracle:
+    whose = "a row was" if plan.setting.unit is None else f"rows of a {plan.setting.unit.word} were"
+    with subject.exact(subject.surroundings(ignored=True).table(subject.canaries()[0])) as oracle:
         for (_, rate), item in sampled.items():
             draws = min(_MOST_DRAWS, max(_DRAWS, round(20.0 / rate)))
-            taken = sum(_takes_the_row(oracle, item, problem, plan.n_features, draws))
+            taken = sum(_takes_the_canary(oracle, item, problem, plan.n_features, draws))
             if binom.sf(taken - 1, draws, rate) < alpha / len(sampled):
-                return [f"a row was in {taken} of {draws} batches, where the rate {rate:.3g} was claimed"]
+                return [f"{whose} in {taken} of {draws} batches, where the rate {rate:.3g} was claimed"]
     return []
 
 
-def _takes_the_row(
+def _takes_the_canary(
     oracle: ExactOracle, item: PlannedQuery, problem: Problem, n_features: int, draws: int
 ) -> Iterator[bool]:
-    """For every draw, whether the one row that counts is in the batch: only then does the answer move."""
+    """For every draw, whether any of the rows that count is in the batch: only then does the answer move."""
     query = item.query
     points = points_for(problem, n_features, query)[1]  # margins are large there, and the two points differ
     more: dict[str, Any] = {}
@@ -228,7 +229,7 @@ def _takes_the_row(
         query = replace(query, n_steps=1)
         more = {"step_size": np.array([_SHORT_STEP]) if isinstance(query, StochasticStepsQuery) else _SHORT_STEP}
     asked = PlannedQuery(query)
-    # Without the row in the batch: a step along nothing, or along the anchor's gradient alone.
+    # Without the canary in the batch: a step along nothing, or along the anchor's gradient alone.
     if isinstance(query, PrintedEpochQuery):
         empty = oracle.exact(asked, points[1], points[1], **more).answer[2]
     elif isinstance(query, StochasticStepsQuery):

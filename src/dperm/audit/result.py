@@ -33,6 +33,8 @@ def name_of_plan(privacy: dict[str, Any], events: list[Any]) -> str:
     """
     # Through JSON, so that a plan and what was read from a file are the same data.
     content = {"events": events} | {name: privacy[name] for name in _FACTS}
+    if privacy.get("unit") is not None:
+        content["unit"] = privacy["unit"]
     return fingerprint(json.loads(json.dumps(content)))
 
 
@@ -86,11 +88,13 @@ class AuditResult:
     proved : float
         The ε that the accountant proves at this δ.
     n, n_features : int
-        Shape of the table that was planned for.
+        Shape of the table that was planned for; with a unit n counts units.
     confidence : float
         All lower bounds together hold with this probability, and a correct mechanism is accused with at most the rest.
     attacks : tuple of Attack
         What each found.
+    unit : str or None
+        Whose rows differ between the two tables, in words; None for one row.
     """
 
     plan: str
@@ -104,6 +108,7 @@ class AuditResult:
     n_features: int
     confidence: float
     attacks: tuple[Attack, ...]
+    unit: str | None = None
 
     @property
     def lower_bound(self) -> float:
@@ -142,6 +147,7 @@ class AuditResult:
             f"audited:    {self.mechanism} (n = {self.n}, {self.n_features} columns, plan {self.plan[:12]})",
             f"promised:   ε = {self.epsilon:g} at δ = {self.delta:g}, adjacency {self.adjacency}; proved: ε ≤ "
             f"{self.proved:.4g}",
+            *(() if self.unit is None else (f"protected:  {self.unit}; n counts them",)),
         ]
         for attack in self.attacks:
             bound = "" if attack.epsilon is None else f"ε ≥ {rounded_down(attack.epsilon)}; "
@@ -157,6 +163,8 @@ class AuditResult:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         content = asdict(self) | {"format": FORMAT, "version": VERSION, "kept": self.kept}
+        if self.unit is None:
+            del content["unit"]  # as before there were units
         return {
             key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
             for key, value in content.items()
@@ -168,9 +176,10 @@ class AuditResult:
         try:
             if content["format"] != FORMAT or content["version"] != VERSION:
                 raise ValueError("format")
-            values = {field.name: content[field.name] for field in fields(cls)}
-            for name in ("plan", "solver", "mechanism", "adjacency"):
-                if not isinstance(values[name], str):
+            values = {field.name: content[field.name] for field in fields(cls) if field.name != "unit"}
+            values["unit"] = content.get("unit")
+            for name in ("plan", "solver", "mechanism", "adjacency", "unit"):
+                if not isinstance(values[name], str) and not (name == "unit" and values[name] is None):
                     raise TypeError(name)
             for name in ("epsilon", "delta", "proved", "confidence"):
                 values[name] = float(values[name])
@@ -224,6 +233,7 @@ def result_of(plan: FitPlan, confidence: float, attacks: tuple[Attack, ...]) -> 
         n_features=statement.n_features,
         confidence=confidence,
         attacks=attacks,
+        unit=None if plan.setting.unit is None else plan.setting.unit.described,
     )
 
 

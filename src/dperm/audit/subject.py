@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.audit.tables import Table
+from dperm.audit.tables import Canary, Surroundings, Table, canaries
 from dperm.errors import UnsupportedProblem
 from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
 from dperm.planning.fit_plan import FitPlan
@@ -52,7 +52,7 @@ class Subject:
         with (
             WatchedOracle(
                 table.X, table.y, self.plan.problem, self.plan.setting, self.plan.calibrated, seed,
-                coin=number if seed is not None else None,
+                coin=number if seed is not None else None, groups=table.groups,
             ) as oracle,
             np.errstate(all="ignore"),
         ):  # fmt: skip
@@ -63,7 +63,7 @@ class Subject:
         """One noisy answer about a made-up table, by an oracle of its own."""
         seed = None if self.seed is None else self.seed * 1_000_003 + number + 500_000
         with WatchedOracle(
-            table.X, table.y, self.plan.problem, self.plan.setting, self.plan.calibrated, seed
+            table.X, table.y, self.plan.problem, self.plan.setting, self.plan.calibrated, seed, groups=table.groups
         ) as oracle:
             return oracle.ask(item, *points, step_size=step_size)
 
@@ -71,19 +71,31 @@ class Subject:
         """What the solver makes of the answers of a run, with another table under it."""
         with (
             PlaybackOracle(
-                table.X, table.y, self.plan.problem, self.plan.setting, self.plan.calibrated, 0, run.coin
+                table.X, table.y, self.plan.problem, self.plan.setting, self.plan.calibrated, 0, run.coin, table.groups
             ) as oracle,
             np.errstate(all="ignore"),
         ):
             oracle.play(run.transcript)
             return self._follow(oracle, self.plan.calibrated)
 
-    def exact(self, table: Table) -> ExactOracle:
-        """Exact answers about a made-up table; only samples are drawn."""
+    def exact(self, table: Table, key: int | None = None) -> ExactOracle:
+        """Exact answers about a made-up table; only samples are drawn, and which rows of a unit are used.
+
+        With a key the draws are the same for every table that begins with the same rows.
+        """
         return ExactOracle(
-            table.X, table.y, self.plan.problem, self.plan.setting,
-            CalibratedPlan(self.plan.calibrated.plan, None), self.seed,
+            table.X, table.y, self.plan.problem, self.plan.setting, CalibratedPlan(self.plan.calibrated.plan, None),
+            self.seed if key is None else key, groups=table.groups,
         )  # fmt: skip
+
+    def surroundings(self, *, ignored: bool, crowded: bool = False) -> Surroundings:
+        """What neighbours of this plan share."""
+        plan, setting = self.plan, self.plan.setting
+        return Surroundings(plan.problem, setting.n, plan.n_features, ignored, setting.unit, crowded)
+
+    def canaries(self) -> list[Canary]:
+        """What they differ in."""
+        return canaries(self.plan.problem, self.plan.n_features, self.plan.setting.unit)
 
     def without_noise(self, table: Table) -> Array:
         """What the plan would release without noise."""

@@ -1,6 +1,10 @@
-"""Adversarial neighbours from what a problem declares: rows at their bounds and beyond, in a table of made-up rows."""
+"""Adversarial neighbours from what a problem declares: rows at their bounds and beyond, in a table of made-up rows.
 
-from dataclasses import dataclass
+Where rows are protected by unit, neighbours differ in all rows of one unit.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,28 +12,47 @@ from numpy.typing import NDArray
 from dperm.accounting.guarantee import Adjacency
 from dperm.problem import Problem
 from dperm.problem.losses import FunctionLoss, Loss
+from dperm.unit import Unit
 
 Array = NDArray[np.float64]
 
 # How far beyond its bound a row lies that has to be clipped.
 _BEYOND = 1e6
+# Rows of a unit that may have any number of them, and the most that are made up for one that may have very many.
+_SEVERAL, _MOST_ROWS = 5, 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
-    """A row that an attacker would put in."""
+class Canary:
+    """What an attacker would put in: one row, or all rows of one unit.
+
+    Attributes
+    ----------
+    name : str
+        For a message.
+    X, y : array
+        Its rows and their targets.
+    has_id : bool
+        Whether its rows say whose they are.
+    """
 
     name: str
-    x: Array
-    target: float
+    X: Array
+    y: Array
+    has_id: bool = True
+
+    def times(self, count: int, name: str = "") -> "Canary":
+        """The same rows so many times over."""
+        return Canary(name or f"{count} rows: {self.name}", np.tile(self.X, (count, 1)), np.tile(self.y, count))
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A made-up table."""
+    """A made-up table; with the unit of every row, masked where it says none, if rows are protected by unit."""
 
     X: Array
     y: Array
+    groups: Any = None
 
 
 def targets_of(problem: Problem) -> tuple[float, float]:
@@ -49,7 +72,13 @@ def longest(problem: Problem, direction: Array) -> Array:
     return np.asarray(size * unit)
 
 
-def hostile_rows(problem: Problem, n_features: int) -> list[Row]:
+def canaries(problem: Problem, n_features: int, unit: Unit | None) -> list[Canary]:
+    """What neighbours differ in: hostile rows, or units of them where rows are protected by unit."""
+    rows = hostile_rows(problem, n_features)
+    return rows if unit is None else _hostile_units(problem, n_features, unit, rows)
+
+
+def hostile_rows(problem: Problem, n_features: int) -> list[Canary]:
     """Rows at the declared bounds, far beyond them, without features, and one that is ignored."""
     low, high = targets_of(problem)
     first, even = np.eye(n_features)[0], np.ones(n_features)
@@ -59,54 +88,115 @@ def hostile_rows(problem: Problem, n_features: int) -> list[Row]:
         x = longest(problem, direction)
         for sign in (1.0, -1.0):
             for target in (low, high):
-                rows.append(Row(f"{name}, {'+' if sign > 0 else '−'}, target {target:g}", sign * x, target))
+                rows.append(_row(f"{name}, {'+' if sign > 0 else '−'}, target {target:g}", sign * x, target))
     largest = longest(problem, even)
-    rows += [
-        Row("beyond the norm", _BEYOND * largest, high),
-        Row("beyond the norm, −", -_BEYOND * largest, high),
-        Row("beyond the target", largest, high + _BEYOND * (high - low)),
-        Row("beyond the target, −", largest, low - _BEYOND * (high - low)),
-        Row("zeros", np.zeros(n_features), high),
+    return [
+        *rows,
+        _row("beyond the norm", _BEYOND * largest, high),
+        _row("beyond the norm, −", -_BEYOND * largest, high),
+        _row("beyond the target", largest, high + _BEYOND * (high - low)),
+        _row("beyond the target, −", largest, low - _BEYOND * (high - low)),
+        _row("zeros", np.zeros(n_features), high),
+        _row("ignored", np.full(n_features, np.nan), high),
     ]
-    return [*rows, ignored_row(n_features, high)]
 
 
-def ignored_row(n_features: int, target: float) -> Row:
-    """A row that adds nothing and keeps its place."""
-    return Row("ignored", np.full(n_features, np.nan), target)
+def _row(name: str, x: Array, target: float) -> Canary:
+    return Canary(name, x[None, :], np.array([target]))
+
+
+def _hostile_units(problem: Problem, n_features: int, unit: Unit, rows: list[Canary]) -> list[Canary]:
+    """Units of as many rows as may be used, all alike or all different, of one row, of too many, and without an id."""
+    k = rows_of_a_canary(unit)
+    low, high = targets_of(problem)
+    axes = np.array([longest(problem, axis) for axis in np.eye(n_features)])
+    even = longest(problem, np.ones(n_features))
+    turned = np.where(np.arange(k) % 2 == 0, 1.0, -1.0)
+    too_many = 3 * k + 1
+    return [
+        *(row.times(k) for row in rows),
+        rows[0].times(1, f"one row: {rows[0].name}"),
+        rows[2].times(1, f"one row: {rows[2].name}"),
+        Canary(f"{k} orthogonal rows", np.resize(axes, (k, n_features)), np.full(k, high)),
+        Canary(f"{k} opposite rows", turned[:, None] * even, np.full(k, high)),
+        Canary(f"{k} rows with opposite targets", np.tile(even, (k, 1)), np.where(turned > 0, low, high)),
+        rows[0].times(too_many),
+        rows[2].times(too_many),
+        Canary(f"{too_many} orthogonal rows", np.resize(axes, (too_many, n_features)), np.full(too_many, high)),
+        # Rows without an id are units of their own, unless they are ignored.
+        replace(rows[0].times(1 if unit.missing == "separate" else k, "rows without an id"), has_id=False),
+    ]
+
+
+def rows_of_a_canary(unit: Unit | None) -> int:
+    """How many rows a made-up unit has: as many as may be used."""
+    if unit is None:
+        return 1
+    return min(unit.max_rows or _SEVERAL, _MOST_ROWS)
 
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """The rows that two neighbours share: n − 1 of them, ordinary ones or ignored ones."""
+    """What two neighbours share: n − 1 rows or units, ordinary ones or ignored ones.
+
+    Attributes
+    ----------
+    problem : Problem
+        Declares the bounds.
+    n, n_features : int
+        Public numbers.
+    ignored : bool
+        Whether all that is shared is ignored.
+    unit : Unit or None
+        Whose rows are protected together.
+    crowded : bool
+        Whether some units have more rows than are used; which are used is then a matter of the fit's key.
+    """
 
     problem: Problem
     n: int
     n_features: int
     ignored: bool
+    unit: Unit | None = None
+    crowded: bool = False
 
-    def table(self, row: Row | None) -> Table:
-        """With this row as the last one, or without it."""
-        X, y = self._shared()
-        if row is not None:
-            X, y = np.vstack([X, row.x]), np.append(y, row.target)
-        return Table(X, y)
+    def table(self, canary: Canary | None) -> Table:
+        """With the canary behind all others, or without it."""
+        sizes = self._sizes()
+        X, y = self._shared(int(sizes.sum()))
+        if canary is not None:
+            X, y = np.vstack([X, canary.X]), np.append(y, canary.y)
+        if self.unit is None:
+            return Table(X, y)
+        numbers = np.repeat(np.arange(sizes.size), sizes)
+        groups = np.ma.array(np.append(numbers, np.full(len(y) - numbers.size, sizes.size)), mask=False)
+        if canary is not None and not canary.has_id:
+            groups[numbers.size :] = np.ma.masked
+        return Table(X, y, groups)
 
-    def _shared(self) -> tuple[Array, Array]:
-        rng, others = np.random.default_rng(1), self.n - 1
-        y = rng.choice(targets_of(self.problem), size=others)
+    def _sizes(self) -> NDArray[np.int64]:
+        """How many rows every shared unit has: one, but for a few of them."""
+        sizes, k = np.ones(self.n - 1, dtype=np.int64), rows_of_a_canary(self.unit)
+        if self.unit is not None:
+            some = [k, 1 + k // 2, k, k + 1 if self.crowded else k, 3 * k if self.crowded else k][: self.n - 1]
+            sizes[: len(some)] = some
+        return sizes
+
+    def _shared(self, n_rows: int) -> tuple[Array, Array]:
+        rng = np.random.default_rng(1)
+        y = rng.choice(targets_of(self.problem), size=n_rows)
         if self.ignored:
-            return np.full((others, self.n_features), np.nan), y
-        X = rng.normal(size=(others, self.n_features))
-        room = 0.9 * rng.random(others) + 0.05
+            return np.full((n_rows, self.n_features), np.nan), y
+        X = rng.normal(size=(n_rows, self.n_features))
+        room = 0.9 * rng.random(n_rows) + 0.05
         size = np.minimum(
             self.problem.row_norm / np.linalg.norm(X, axis=1), self.problem.largest_entry / np.abs(X).max(axis=1)
         )
         return X * (room * size)[:, None], y
 
 
-def neighbour_pairs(rows: list[Row], adjacency: Adjacency) -> list[tuple[Row, Row | None]]:
-    """All adjacent tables: with one row or another in its place, or with and without the row."""
+def neighbour_pairs(canaries: list[Canary], adjacency: Adjacency) -> list[tuple[Canary, Canary | None]]:
+    """All adjacent tables: with one canary or another in its place, or with and without it."""
     if adjacency is Adjacency.ADD_REMOVE:
-        return [(row, None) for row in rows]
-    return [(first, second) for place, first in enumerate(rows) for second in rows[place + 1 :]]
+        return [(canary, None) for canary in canaries]
+    return [(first, second) for place, first in enumerate(canaries) for second in canaries[place + 1 :]]

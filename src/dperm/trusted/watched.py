@@ -21,6 +21,8 @@ from dperm.trusted.oracle import Oracle
 from dperm.trusted.sources.arrays import ArraySource
 from dperm.trusted.sources.base import Source
 from dperm.trusted.sources.counts import BeyondPart, ColumnPart
+from dperm.trusted.units import total_shares
+from dperm.unit import Unit
 
 Array = NDArray[np.float64]
 
@@ -64,8 +66,8 @@ class Question:
 class _MadeUpSource(ArraySource):
     """Rows that are encoded already; where ranges are looked for, an entry above or below 0 is a value beyond all."""
 
-    def __init__(self, X: Array, y: Array) -> None:
-        super().__init__(X, y)
+    def __init__(self, X: Array, y: Array, groups: Any = None, unit: Unit | None = None) -> None:
+        super().__init__(X, y, None, groups, unit)
         self._first = np.asarray(X)[:, 0]
         self._schema: Schema | None = None
 
@@ -83,8 +85,9 @@ class _MadeUpSource(ArraySource):
         return counts
 
     def _n_beyond(self) -> tuple[float, float]:
-        below = np.signbit(self._first[~np.isnan(self._first)])
-        return float(np.sum(~below)), float(np.sum(below))
+        known, below = ~np.isnan(self._first), np.signbit(self._first)
+        shares = np.ones(below.size) if self._unit_rows is None else total_shares(self._unit_rows.shares)
+        return float(shares[known & ~below].sum()), float(shares[known & below].sum())
 
     def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> Source:
         """The rows are encoded already."""
@@ -129,6 +132,8 @@ class WatchedOracle(Oracle):
         Seed of the noise, for a repeatable audit.
     coin : int, optional
         Seed of the public choices.
+    groups : array, optional
+        The unit of every row, where the setting names one.
     """
 
     def __init__(
@@ -140,8 +145,10 @@ class WatchedOracle(Oracle):
         calibrated: CalibratedPlan,
         random_state: int | None = None,
         coin: int | None = None,
+        groups: Any = None,
     ) -> None:
-        super().__init__(_MadeUpSource(X, y), problem, setting, calibrated, Randomness.from_random_state(random_state))
+        source = _MadeUpSource(X, y, groups, None if groups is None else setting.unit)
+        super().__init__(source, problem, setting, calibrated, Randomness.from_random_state(random_state))
         self.coin = secrets.randbits(63) if coin is None else coin
         self.transcript: list[Question] = []
         self._kept: list[Passed] = []

@@ -1,7 +1,8 @@
-"""A source with made-up rows after its own, for audits by one fit."""
+"""A source with made-up rows, or made-up units of rows, after its own, for audits by one fit."""
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ from numpy.typing import NDArray
 from dperm.problem import Problem
 from dperm.schema import Schema
 from dperm.trusted.block import Block
+from dperm.trusted.exact.words import Stream
 from dperm.trusted.objectives import Objective
 from dperm.trusted.parts import RowPart
 from dperm.trusted.sources.arrays import ArraySource
 from dperm.trusted.sources.base import Source
 from dperm.trusted.sources.counts import ColumnPart
+from dperm.unit import Unit
 
 Array = NDArray[np.float64]
 
@@ -31,15 +34,36 @@ class WithCanaries(Source):
         The sensitive rows.
     X, y : array
         The made-up rows; one with a NaN is ignored, and keeps its place.
+    groups : array of int, optional
+        The made-up unit of every row, where those of the source are protected by unit.
     """
 
-    def __init__(self, source: Source, X: Array, y: Array) -> None:
-        self._source, self._canaries = source, ArraySource(X, y) if len(y) else None
+    def __init__(self, source: Source, X: Array, y: Array, groups: NDArray[np.int64] | None = None) -> None:
+        self._source = source
+        self._canaries = ArraySource(X, y, None, groups, source.unit) if len(y) else None
 
     @property
     def n_rows(self) -> int:
         """Number of rows, the made-up ones included."""
         return self._source.n_rows + (0 if self._canaries is None else self._canaries.n_rows)
+
+    @property
+    def unit(self) -> Unit | None:
+        """That of the source."""
+        return self._source.unit
+
+    @property
+    def n_units(self) -> int:
+        """Units, or rows, the made-up ones included."""
+        return self._source.n_units + (0 if self._canaries is None else self._canaries.n_units)
+
+    def draw_units(self, key: Stream) -> None:
+        """Of the source; no made-up unit has more rows than are used."""
+        self._source.draw_units(key)
+
+    def unit_remarks(self) -> list[str]:
+        """Of the source."""
+        return self._source.unit_remarks()
 
     @property
     def n_features(self) -> int:
@@ -52,6 +76,9 @@ class WithCanaries(Source):
         if self._canaries is None:
             return own
         (block,) = self._canaries.blocks(problem)
+        if block.units is not None:
+            # Numbered behind those of the source: the draws of a sample go on where its own end.
+            block = replace(block, units=block.units + self._source.n_units, n_units=self.n_units)
         return own + part.of(block, _PLACE, objective, pool)
 
     def only_block(self, problem: Problem) -> Block | None:
