@@ -131,8 +131,9 @@ class Membership:
         key : array of eight words
             Of the fit, used for nothing else.
         """
-        counts = np.bincount(self.numbers[self.numbers >= 0], minlength=self.n)
         used = self.numbers >= 0
+        # A row of none looks at the last count, which is there even if there are no units.
+        counts = np.bincount(self.numbers[used], minlength=max(self.n, 1))
         limit = self.unit.max_rows
         if limit is not None:
             crowded = np.flatnonzero(used & (counts[self.numbers] > limit))

@@ -171,8 +171,10 @@ def _plain(column: Any) -> Any:
     return column
 
 
-def as_words(column: Any, name: str) -> tuple[NDArray[np.intp], list[str]]:
+def as_words(column: Any, name: str, errors: str = "replace") -> tuple[NDArray[np.intp], list[str]]:
     """A column as texts: which of the different ones stands in every row, −1 where there is none, and those texts.
+
+    `errors` is what becomes of bytes that are not UTF-8, as for `bytes.decode`.
 
     Raises
     ------
@@ -192,11 +194,11 @@ def as_words(column: Any, name: str) -> tuple[NDArray[np.intp], list[str]]:
     encoded = column.dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):  # only the codes are put together: texts may be too long for one array
         encoded = encoded.unify_dictionaries().combine_chunks()
-    words = [_word(value) for value in encoded.dictionary.to_pylist()]
+    words = [_word(value, errors) for value in encoded.dictionary.to_pylist()]
     return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp), words
 
 
-def _word(value: Any) -> str:
+def _word(value: Any, errors: str) -> str:
     if isinstance(value, bytes):
-        return as_text(value.decode("utf-8", errors="replace"))
+        return as_text(value.decode("utf-8", errors=errors))
     return "" if _is_nothing(value) else as_text(value)

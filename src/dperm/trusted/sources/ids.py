@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter, InvalidTable
 from dperm.schema.checks import as_text
-from dperm.trusted.sources.labels import one_by_one
 
 Codes = NDArray[np.int64]
+
+# Equal values of one of these types are written alike, so each is written once.
+_PLAIN = (str, int, float, bool, bytes)
+_SEQUENCES = (list, tuple, np.ndarray)
 
 
 def codes_of_array(ids: Any, n_rows: int) -> Codes:
@@ -25,20 +28,17 @@ def codes_of_array(ids: Any, n_rows: int) -> Codes:
     InvalidParameter
         If their shape or type is another: both are public, as those of the table are.
     """
-    given = ids if hasattr(ids, "dtype") else one_by_one(ids)
-    missing = np.ma.getmaskarray(given) if np.ma.isMaskedArray(given) else None
-    values = np.asarray(given)
+    values = _entries(ids)
     if values.shape != (n_rows,):
-        raise InvalidParameter(f"groups must be one id per row: {n_rows} rows, groups of shape {values.shape}.")
+        raise InvalidParameter("groups must be one id per row, in one dimension.")
     if values.dtype.kind in "cV":
         raise InvalidParameter(f"groups must be ids, got {values.dtype}.")
+    known = ~np.ma.getmaskarray(ids) if np.ma.isMaskedArray(ids) else np.ones(n_rows, dtype=bool)
+    codes = np.full(n_rows, -1, dtype=np.int64)
     if values.dtype.kind in "iub":
-        _, codes = np.unique(values, return_inverse=True)
+        codes[known] = np.unique(values[known], return_inverse=True)[1]
     else:
-        codes = _codes_one_by_one(values.tolist())
-    codes = codes.astype(np.int64).reshape(n_rows)
-    if missing is not None:
-        codes[missing] = -1
+        codes[known] = _codes_one_by_one(values[known].tolist())
     return codes
 
 
@@ -65,27 +65,39 @@ def texts_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> tupl
         column = column.cast(pa.string())
     elif pa.types.is_nested(column.type):
         raise InvalidTable(f"column {name!r} should hold ids and holds {column.type}; write it as text first.")
-    codes, words = as_words(column, name)
+    codes, words = as_words(column, name, errors="backslashreplace")  # other bytes are other ids
     nothing = {"", "nan", *map(as_text, missing)}
     return codes.astype(np.int64), [None if word in nothing else word for word in words]
 
 
+def _entries(ids: Any) -> NDArray[Any]:
+    """Every entry as it is: numpy would make floats of whole numbers because of one that is missing, or very large."""
+    if isinstance(getattr(ids, "dtype", None), np.dtype):
+        return np.asarray(ids)
+    for to_list in ("to_pylist", "to_list"):  # Arrow; polars, and the types of pandas' own
+        if hasattr(ids, to_list):
+            ids = getattr(ids, to_list)()
+            break
+    if not isinstance(ids, list | tuple):
+        return np.asarray(ids, dtype=object)
+    if all(type(entry) in _SEQUENCES for entry in ids):
+        return np.empty((len(ids), 0), dtype=object)  # a table, which is refused
+    return np.fromiter(ids, dtype=object, count=len(ids))
+
+
 def _codes_one_by_one(values: list[Any]) -> Codes:
-    """Every kind of value is written once; 1 and True are equal and written differently, so the type is looked at."""
+    """Numbers of ids in the order in which they come first, −1 for what is none."""
     codes = np.empty(len(values), dtype=np.int64)
     found: dict[Any, int] = {}
     numbers: dict[str, int] = {}
     for row, value in enumerate(values):
-        try:
-            code = found.get((type(value), value))
-        except Exception:  # what cannot be looked up is no id, whatever it raises
-            codes[row] = -1
-            continue
+        kind = type(value)
+        code = found.get((kind, value)) if kind in _PLAIN else None
         if code is None:
             text = _text(value)
             code = -1 if text is None else numbers.setdefault(text, len(numbers))
-            if value is None or value == value:
-                found[type(value), value] = code
+            if kind in _PLAIN:
+                found[kind, value] = code
         codes[row] = code
     return codes
 
@@ -104,7 +116,8 @@ def _text(value: Any) -> str | None:
         hash(value)
         if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
             return None
-        text = as_text(value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value)
+        # What is not UTF-8 stays apart from other bytes that are not.
+        text = as_text(value.decode("utf-8", errors="backslashreplace") if isinstance(value, bytes) else value)
+        return "".join(text) or None  # a plain text, whatever the value's own kind of text does
     except Exception:
         return None
-    return text or None
