@@ -16,11 +16,14 @@ Array = NDArray[np.float64]
 _ROWS_AT_ONCE = 16_384
 
 
-def moment_sum(block: Block, intercept: float, target_scale: float, bound: float) -> Array:
+def moment_sum(
+    block: Block, intercept: float, target_scale: float, bound: float, weight_bound: float = 1.0
+) -> Array:  # fmt: skip
     """Σ weight_i z_i z_iᵀ with z_i = (scale_i x_i, intercept, target_scale · y_i) scaled to ‖z_i‖² ≤ bound.
 
     What a row adds depends on that row alone, bit for bit; the products are left to BLAS. A row that is ignored adds
-    nothing, and none counts more than once.
+    nothing, and none counts more than once. Nor do all rows of a unit together: their weights add up to as much as the
+    bound on weights, so they are divided by it.
 
     Parameters
     ----------
@@ -30,6 +33,8 @@ def moment_sum(block: Block, intercept: float, target_scale: float, bound: float
         Value of the constant column, 0 for none.
     target_scale, bound : float
         As of `MomentsQuery`.
+    weight_bound : float
+        Of all weights.
     """
     size = block.table.shape[1] + int(intercept != 0.0) + 1
     total = np.zeros((size, size))
@@ -42,7 +47,8 @@ def moment_sum(block: Block, intercept: float, target_scale: float, bound: float
         if counted.any():
             part = block.table[chosen][counted]  # ignored rows may hold what is not a number
             scales, weights, targets = (v[chosen][counted] for v in (block.scale, block.weight, block.target))
-            total += _products(part, scales, np.minimum(weights, 1.0), target_scale * targets, intercept, limit)
+            once = np.minimum(weights, 1.0) if block.units is None else weights / max(1.0, weight_bound)
+            total += _products(part, scales, once, target_scale * targets, intercept, limit)
     return total
 
 

@@ -83,10 +83,11 @@ class MomentsPart(RowPart):
     intercept: float
     target_scale: float
     bound: float
+    weight_bound: float
 
     def of(self, block: Block, place: int, objective: Objective, pool: Executor) -> Array:
         """A matrix of as many rows as there are columns, the constant and the target included."""
-        return moment_sum(block, self.intercept, self.target_scale, self.bound)
+        return moment_sum(block, self.intercept, self.target_scale, self.bound, self.weight_bound)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -80,7 +80,10 @@ class RowSums:
 
     def moments(self, target_scale: float, bound: float) -> Array:
         """Σ z_i z_iᵀ, z_i a row with its constant and its target, at most √bound long."""
-        return np.asarray(self._total(MomentsPart(self._problem.intercept_value, target_scale, bound)))
+        problem = self._problem
+        return np.asarray(
+            self._total(MomentsPart(problem.intercept_value, target_scale, bound, problem.weight_bound))
+        )  # fmt: skip
 
     def slopes(self, w: Array, share: float) -> Array:
         """Σ s_i and Σ |s_i|, s_i a row's slope over the bound on slopes, clipped to ±share."""
