@@ -167,8 +167,7 @@ def answers(unit, adjacency):
             for query in asked:
                 for place, points in enumerate(points_of(query)):
                     answer = exact_answer(oracle, PlannedQuery(query), points)
-                    claimed, vectors = found.setdefault((query, place), (answer.claimed, []))
-                    vectors.append(answer.vector.ravel())
+                    found.setdefault((query, place), (answer.claimed, []))[1].append(answer.vector.ravel())
     return found
 
 

@@ -177,6 +177,7 @@ class Table:
     y: np.ndarray
     name: str = "base"
     weights: np.ndarray | None = field(default=None)
+    groups: np.ndarray | None = field(default=None)
 
 
 def base_table(seed=0, n_classes=2):
@@ -235,7 +236,7 @@ def replay(
     item = PlannedQuery(query, len(questions), relative_noise)
     plan = Plan("test", (item,), {})
     X = table.X if as_rows is None else as_rows(table.X)
-    source = ArraySource(X, table.y, table.weights)
+    source = ArraySource(X, table.y, table.weights, table.groups, query.setting.unit)
     calibrated = noise(plan) if callable(noise) else CalibratedPlan(plan, noise)
     with oracle_type(source, problem, query.setting, calibrated, Randomness.from_random_state(seed)) as oracle:
         oracle.answers = [oracle.ask(item, *points, **more) for points in questions]

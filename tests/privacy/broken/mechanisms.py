@@ -34,6 +34,7 @@ from dperm.mechanisms.setting import Setting
 from dperm.trusted.block import Block
 from dperm.trusted.noise import Noise, Randomness
 from dperm.trusted.sums import RowSums
+from dperm.unit import Unit
 from privacy.harness import Liar
 
 N, P = 60, 3
@@ -55,9 +56,12 @@ class Broken:
     change: Callable[[], AbstractContextManager[object]] = nullcontext
     problem: Problem = REGULARIZED
     adjacency: str = "replace_one"
+    unit: Unit | None = None
 
     def plan(self):
-        return FitOptions(self.problem, guarantee=GUARANTEE, solver=self.solver, adjacency=self.adjacency).plan(N, P)
+        return FitOptions(
+            self.problem, guarantee=GUARANTEE, solver=self.solver, adjacency=self.adjacency, unit=self.unit
+        ).plan(N, P)  # fmt: skip
 
 
 def released_as(change, only=object):
