@@ -5,7 +5,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dperm import Category, Classes, InvalidParameter, Number, PrivateLogisticRegression, Schema
+from dperm import (
+    Category,
+    Classes,
+    InvalidParameter,
+    Number,
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
+    Schema,
+)
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import AboutYourRowsWarning, InvalidTable
 from dperm.trusted.exact.words import fresh_key
@@ -128,6 +136,104 @@ def test_ids_that_are_written_the_same_are_the_same():
     assert codes[4] != codes[5]
     assert codes[6:10].tolist() == [-1] * 4
     assert codes[10] not in (-1, *codes[:6].tolist())
+
+
+class Strange:
+    """An id of a kind of its own."""
+
+    def __init__(self, **methods):
+        self.methods = methods
+
+    def __eq__(self, other):
+        return self.methods["eq"]()
+
+    def __hash__(self):
+        return self.methods["hash"]()
+
+    def __str__(self):
+        return self.methods["text"]()
+
+
+def raises():
+    raise RuntimeError("a value")
+
+
+HARMLESS = {"eq": lambda: True, "hash": lambda: 1, "text": lambda: "a"}
+
+
+@pytest.mark.parametrize("method", ["eq", "hash", "text", None])
+def test_an_id_that_raises_whatever_is_done_with_it_is_no_id(method):
+    strange = [Strange(**(HARMLESS | ({} if method is None else {method: raises}))) for _ in range(2)]
+    codes = codes_of_array([*strange, 1, "a", 1], 5).tolist()
+    assert codes[:2] == ([-1, -1] if method else [codes[3]] * 2)
+    assert codes[2] == codes[4] not in (-1, codes[3])
+
+
+def test_equal_ids_that_are_written_differently_are_different_whatever_else_there_is():
+    from datetime import UTC, datetime, timedelta, timezone
+    from decimal import Decimal
+
+    here = datetime(2020, 1, 1, tzinfo=UTC)
+    for one, two in (
+        (Decimal("1.50"), Decimal("1.5")),
+        (here, here.astimezone(timezone(timedelta(hours=1)))),
+        (Strange(**HARMLESS), Strange(**HARMLESS | {"text": lambda: "b"})),
+        (b"\xff", b"\xfe"),
+    ):
+        alone = codes_of_array([two, str(two) if not isinstance(two, bytes) else two], 2).tolist()
+        beside = codes_of_array([one, two, str(two) if not isinstance(two, bytes) else two], 3).tolist()
+        assert alone == [0, 0]
+        assert beside[0] != beside[1] == beside[2]
+
+
+@pytest.mark.parametrize("other", [None, 2**63, -1, "x", 0.5])
+def test_no_other_id_makes_large_whole_numbers_the_same(other):
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    ids = [2**53, 2**53 + 1, 2**53, other]
+    given = [ids, pd.Series(ids, dtype=object)]
+    if other is None or other == -1:
+        given += [pd.Series(ids, dtype="Int64"), pd.Series(pd.Categorical(ids)), pl.Series(ids), pa.array(ids)]
+    for groups in given:
+        codes = codes_of_array(groups, 4).tolist()
+        assert codes[0] == codes[2] != codes[1]
+        assert codes[3] == -1 if other is None else codes[3] not in codes[:3]
+
+
+def test_missing_ids_of_every_kind_are_none_and_a_masked_one_leaves_no_number_behind():
+    import pandas as pd
+
+    for values in (
+        np.array([pd.NA, "a", pd.NaT, "a"], dtype=object),
+        pd.Series([None, "a", None, "a"], dtype="string"),
+        np.array(["NaT", "2020-01-01", "NaT", "2020-01-01"], dtype="M8[ns]"),
+        pd.Series([None, 1.5, None, 1.5], dtype="Float64"),
+        np.ma.array([7, 5, 9, 5], mask=[True, False, True, False]),
+    ):
+        codes = codes_of_array(values, 4)
+        assert codes.tolist() == [-1, 0, -1, 0]
+        assert Membership.of(Unit("person", 2), codes).n == 3
+    nobody = Membership.of(Unit("person", 2, missing="ignore"), np.array([-1, -1])).drawn(fresh_key())
+    assert (nobody.n, nobody.weights.tolist()) == (0, [0.0, 0.0])
+    for table in ([[1], [2]], [(1,), (2, 3)], np.ones((2, 1))):
+        with pytest.raises(InvalidParameter, match="one id per row"):
+            codes_of_array(table, 2)
+
+
+@pytest.mark.parametrize("model", [PrivateLogisticRegression, PrivateLinearRegression])
+def test_a_unit_that_has_most_rows_does_not_decide_of_what_kind_a_target_is(model):
+    """With rows protected one by one a majority of bad labels is refused, as a fact about the table."""
+    groups = np.append(np.zeros(300, dtype=int), np.arange(1, 100))
+    X = np.random.default_rng(0).normal(size=(399, 2))
+    y = np.array([*["text"] * 300, *[0, 1] * 49, 0], dtype=object)
+    more = {"classes": [0, 1]} if model is PrivateLogisticRegression else {}
+    fit = model(1.0, 1e-5, solver="dp-gd", row_warnings=False, **more)
+    with pytest.raises(InvalidParameter):
+        fit.fit(X, y)
+    by_unit = fit.set_params(unit="who", max_rows_per_unit=2).fit(X, y, groups=groups)
+    assert by_unit.privacy_.n == 100
 
 
 def test_ids_of_every_kind_of_column_are_read():

@@ -90,7 +90,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         known = self._declared or ((False, True) if labels.dtype.kind == "b" else None)
         classes, facts = self._classes_of(labels) if known is None else (known, {"classes": known})
         weights = check_class_weight(self.class_weight, classes)
-        numbers = class_numbers(labels, classes)
+        numbers = class_numbers(labels, classes, majority=options.unit is None)
         source = ArraySource(
             table, 2 * numbers - 1 if len(classes) == 2 else numbers,
             given if weights is None else weights_by_class(numbers, weights, given), groups, options.unit,

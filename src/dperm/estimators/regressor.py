@@ -52,7 +52,7 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         if options.schema is not None:
             return Reading(source_of(X, y, options.schema, weights_of_table(self, X, sample_weight)), options, said)
         table = read_table(self, X, fitting=True)
-        target = numeric_target(read_target(self, y, table.shape[0]))
+        target = numeric_target(read_target(self, y, table.shape[0]), majority=options.unit is None)
         weights = weights_of_rows(self, sample_weight, table.shape[0])
         return Reading(ArraySource(table, target, weights, groups, options.unit), options, said)
 

@@ -52,8 +52,8 @@ class ArraySource(InMemorySource):
         return self._shape[1]
 
     def _read(self, problem: Problem) -> Block:
-        target = np.asarray(self._y)
-        return Block.from_table(self._X, numeric_target(target), problem, self._weights, self._unit_rows)
+        target = numeric_target(np.asarray(self._y), majority=self.unit is None)
+        return Block.from_table(self._X, target, problem, self._weights, self._unit_rows)
 
 
 def table_shape(X: Any, y: Any) -> tuple[int, int]:

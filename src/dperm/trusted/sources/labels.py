@@ -89,15 +89,16 @@ def _check_kind(y: Any) -> None:
         raise InvalidParameter(f"Complex data not supported, nor dates: the target holds {kind}.")
 
 
-def numeric_target(y: NDArray[Any]) -> NDArray[Any]:
+def numeric_target(y: NDArray[Any], majority: bool = True) -> NDArray[Any]:
     """A target as numbers: NaN, which makes a row ignored, for what is none.
 
-    Whether the target holds numbers at all is decided by the majority of its entries and counts as public.
+    Whether the target holds numbers at all is decided by the majority of its entries and counts as public. Where rows
+    are protected by unit, one unit may have most of them: then nothing is decided by a `majority`.
     """
     if y.dtype.kind not in "OUS":
         return y
     found = np.array([number_or_nan(value) for value in y.tolist()], dtype=np.float64)
-    if 2 * np.count_nonzero(np.isnan(found)) > found.size:
+    if majority and 2 * np.count_nonzero(np.isnan(found)) > found.size:
         raise InvalidParameter("the target must hold real numbers; encode text first.")
     return found
 
@@ -145,12 +146,16 @@ def weights_by_class(places: Array, class_weights: Sequence[float], weights: Arr
     return of_class if weights is None else of_class * weights
 
 
-def class_numbers(y: Any, classes: Sequence[Any]) -> Array:
-    """Position of every label in the declared classes; NaN for a label that is not among them."""
+def class_numbers(y: Any, classes: Sequence[Any], majority: bool = True) -> Array:
+    """Position of every label in the declared classes; NaN for a label that is not among them.
+
+    `majority` as of `numeric_target`.
+    """
     labels = np.asarray(y)
     declares_text = isinstance(classes[0], str)
     is_text = holds_text(labels) if labels.dtype.kind == "O" else labels.dtype.kind == "U"
-    if is_text != declares_text and (is_text or labels.dtype.kind in "iufb"):
+    decided = majority or labels.dtype.kind != "O"
+    if decided and is_text != declares_text and (is_text or labels.dtype.kind in "iufb"):
         raise InvalidParameter("the labels and the declared classes must be of one kind: text or numbers.")
     if labels.dtype.kind == "O":  # looked up one by one: comparing with a missing value may not give a truth value
         positions = {label: float(position) for position, label in enumerate(classes)}
