@@ -4,7 +4,8 @@ Every broken mechanism of `tests/privacy/broken` (logistic regression on 60 rows
 audited by one attack at a time at confidence 95 %, with twice as many fits each time until it is caught with every
 seed. The right mechanisms are audited by all attacks at once.
 
-`python benchmarks/audit.py [seeds] [audits of right mechanisms]`, by default 3 and 60.
+`python benchmarks/audit.py [seeds] [audits of right mechanisms] [units]`, by default 3 and 60. With "units", those that
+protect rows where units are promised (60 units), and right mechanisms that protect units.
 """
 
 import sys
@@ -15,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from dperm import DPGD, DPSVRG, L2, FitOptions, Guarantee, Logistic, Problem
 from dperm.audit import audit_plan
 from dperm.audit.plan import ATTACKS
-from privacy.broken import BROKEN
+from privacy.broken import BROKEN, BROKEN_UNITS
 
 FITS = {"replay": (20,), "black-box": (25, 50, 100, 200, 400), "low-bits": (25, 50, 100)}
 
@@ -33,17 +34,19 @@ def needed(broken, attack, seeds):
     return "–"
 
 
-def main(seeds, audits):
+def main(seeds, audits, units=False):
     """Print the table, and the number of false accusations."""
-    width = max(len(broken.name) for broken in BROKEN)
+    suite = BROKEN_UNITS if units else BROKEN
+    width = max(len(broken.name) for broken in suite)
     print(f"{'broken mechanism':<{width}}  {'solver':<20}" + "".join(f"{attack:>12}" for attack in ATTACKS))
-    for broken in BROKEN:
+    for broken in suite:
         row = [needed(broken, attack, seeds) for attack in ATTACKS]
         name = broken.plan().solver.name
         print(f"{broken.name:<{width}}  {name:<20}" + "".join(f"{fits:>12}" for fits in row), flush=True)
     accused, total = 0, 0
     for solver in (DPGD(accounting="composition"), DPSVRG()):
-        options = FitOptions(Problem(Logistic(), L2(0.1)), guarantee=Guarantee(4.0, 1e-5), solver=solver)
+        unit = suite[0].unit
+        options = FitOptions(Problem(Logistic(), L2(0.1)), guarantee=Guarantee(4.0, 1e-5), solver=solver, unit=unit)
         for seed in range(audits // 2):
             accused += not audit_plan(options.plan(60, 3), fits=100, random_state=seed).kept
             total += 1
@@ -51,4 +54,5 @@ def main(seeds, audits):
 
 
 if __name__ == "__main__":
-    main(*(int(number) for number in (*sys.argv[1:], *(3, 60)[len(sys.argv) - 1 :])))
+    given = [int(number) for number in sys.argv[1:] if number != "units"]
+    main(*given, *(3, 60)[len(given) :], units="units" in sys.argv)
