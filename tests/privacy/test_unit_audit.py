@@ -300,6 +300,15 @@ def test_no_solver_s_answers_move_further_than_claimed_for_units(solver, unit, a
     assert replay(Subject(plan, 1), ALPHA).broken == ()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", [THREE, MEAN], ids=str)
+def test_gradients_of_a_function_move_no_further_than_claimed_for_units(unit):
+    functions = pytest.importorskip("privacy.test_function_boundary")  # it needs JAX
+    for solver in (functions.TAKING_FUNCTIONS[0], functions.TAKING_FUNCTIONS[5]):
+        problem = functions.problem_of(weight_bound=1.0)
+        assert replay(Subject(plan_for(solver, unit=unit, problem=problem, p=functions.P), 0), ALPHA).broken == ()
+
+
 # --- Words ---
 
 
