@@ -161,3 +161,37 @@ def test_a_result_names_the_best_attack(result):
     assert (found.best.name, found.lower_bound, found.fits, found.kept) == ("low bits", 0.7, 14, True)
     assert dataclasses.replace(found, attacks=()).best is None
     assert isinstance(found, AuditResult)
+
+
+# --- Units ---
+
+
+SCHEMA = """
+[table]
+n = 40
+unit = "person_id"
+max_rows = 3
+
+[target]
+column = "y"
+classes = [0, 1]
+
+[columns.a]
+range = [0, 1]
+"""
+
+
+def test_an_audit_of_a_schema_with_a_unit_attacks_units_and_says_so(tmp_path, capsys):
+    (tmp_path / "people.toml").write_text(SCHEMA)
+    public = ["--schema", str(tmp_path / "people.toml"), "--epsilon", "2", "--delta", "1e-5", "--solver", "dp-gd"]
+    written = tmp_path / "audit.json"
+    assert run_with(["audit", *public, "--attack", "replay", "--json", str(written)]) == 0
+    assert "protected:  one person, with up to 3 rows; n counts them" in capsys.readouterr().out
+    assert read_audit(written).unit == "one person, with up to 3 rows"
+    rng = np.random.default_rng(0)
+    rows = [f"{rng.random():.3f},{person},{rng.integers(2)}" for person in range(40) for _ in range(person % 5 + 1)]
+    (tmp_path / "people.csv").write_text("\n".join(["a,person_id,y", *rows]))
+    assert run_with(["audit", str(tmp_path / "people.csv"), *public, "--attack", "one-run", "--canaries", "8"]) == 0
+    printed = capsys.readouterr().out
+    assert "canaries (person: 3 rows each) were right" in printed
+    assert "(n = 48," in printed
