@@ -195,3 +195,17 @@ def test_an_audit_of_a_schema_with_a_unit_attacks_units_and_says_so(tmp_path, ca
     printed = capsys.readouterr().out
     assert "canaries (person: 3 rows each) were right" in printed
     assert "(n = 48," in printed
+
+
+def test_the_page_of_a_model_says_that_units_were_attacked():
+    rng = np.random.default_rng(0)
+    model = PrivateLogisticRegression(
+        2.0, 1e-5, classes=[0, 1], solver="dp-gd", unit="person_id", max_rows_per_unit=3, row_warnings=False
+    )
+    groups = np.repeat(np.arange(100), 2)
+    fitted = content_of(model.fit(rng.normal(size=(200, 2)), rng.choice([0, 1], 200), groups=groups))
+    result = audit_plan(model.plan(100, 2), attacks=["replay"], random_state=0)
+    assert "in tables that differ in one person, with up to 3 rows." in render_report(fitted, None, "m.json", result)
+    alone = audit_plan(MODEL.plan(100, 2), attacks=["replay"], random_state=0)
+    with pytest.raises(InvalidParameter, match="another plan"):
+        render_report(fitted, None, "m.json", alone)
