@@ -81,7 +81,7 @@ def canaries(problem: Problem, n_features: int, unit: Unit | None) -> list[Canar
 def hostile_rows(problem: Problem, n_features: int) -> list[Canary]:
     """Rows at the declared bounds, far beyond them, without features, and one that is ignored."""
     low, high = targets_of(problem)
-    first, even = np.eye(n_features)[0], np.ones(n_features)
+    first, even = np.eye(1, n_features)[0], np.ones(n_features)
     generic = np.random.default_rng(0).normal(size=n_features)
     rows = []
     for name, direction in (("one entry", first), ("all entries", even), ("generic", generic)):
@@ -109,20 +109,20 @@ def _hostile_units(problem: Problem, n_features: int, unit: Unit, rows: list[Can
     """Units of as many rows as may be used, all alike or all different, of one row, of too many, and without an id."""
     k = rows_of_a_canary(unit)
     low, high = targets_of(problem)
-    axes = np.array([longest(problem, axis) for axis in np.eye(n_features)])
-    even = longest(problem, np.ones(n_features))
+    too_many, even = 3 * k + 1, longest(problem, np.ones(n_features))
+    axes = np.zeros((too_many, n_features))  # one row along each, and over again
+    axes[np.arange(too_many), np.arange(too_many) % n_features] = rows[0].X.max()
     turned = np.where(np.arange(k) % 2 == 0, 1.0, -1.0)
-    too_many = 3 * k + 1
     return [
         *(row.times(k) for row in rows),
         rows[0].times(1, f"one row: {rows[0].name}"),
         rows[2].times(1, f"one row: {rows[2].name}"),
-        Canary(f"{k} orthogonal rows", np.resize(axes, (k, n_features)), np.full(k, high)),
+        Canary(f"{k} orthogonal rows", axes[:k], np.full(k, high)),
         Canary(f"{k} opposite rows", turned[:, None] * even, np.full(k, high)),
         Canary(f"{k} rows with opposite targets", np.tile(even, (k, 1)), np.where(turned > 0, low, high)),
         rows[0].times(too_many),
         rows[2].times(too_many),
-        Canary(f"{too_many} orthogonal rows", np.resize(axes, (too_many, n_features)), np.full(too_many, high)),
+        Canary(f"{too_many} orthogonal rows", axes, np.full(too_many, high)),
         # Rows without an id are units of their own, unless they are ignored.
         replace(rows[0].times(1 if unit.missing == "separate" else k, "rows without an id"), has_id=False),
     ]
