@@ -5,6 +5,7 @@ Values are multiples of 1/128, which a schema's encoding, in float32, does not r
 
 import atexit
 import contextlib
+import dataclasses
 import functools
 import itertools
 import shutil
@@ -26,8 +27,14 @@ from dperm.trusted.watched import _MadeUpSource
 N, P = 1200, 4
 PROBLEM = Problem(Logistic(), L2(0.05), row_norm=2.0, intercept=True)
 SCHEMA = Schema({f"x{j}": Number((-1, 1), encode="linear") for j in range(P)}, Classes("y", [0, 1]))
+# Persons of the rows, in no order: rows of most of them are in several files.
+PERSONS = 300
 # Rows of the files of a table: one has none.
 FILES = (0, 1, 1, 500, 510, N)
+
+
+def schema_of(unit):
+    return dataclasses.replace(SCHEMA, unit=unit)
 
 
 def numbers(seed=0):
@@ -39,17 +46,24 @@ def numbers(seed=0):
     return X, y
 
 
-def frame(X, y):
+def persons(seed=1):
+    """Whose every row is: NaN for three of them."""
+    ids = np.random.default_rng(seed).integers(0, PERSONS, N) * 7.0
+    ids[[3, 600, 601]] = np.nan
+    return ids
+
+
+def frame(X, y, ids=None):
     # A missing number would be read as the middle of its range, so the row without numbers has no label instead.
     table = pd.DataFrame(X, columns=list(SCHEMA.columns))
     table["y"] = np.where(np.isnan(y) | np.isnan(X).any(axis=1), 7, (y > 0).astype(int))
-    return table
+    return table if ids is None else table.assign(who=ids)
 
 
-def files(X, y):
+def files(X, y, ids=None):
     """The same rows as a folder of Parquet files."""
     folder = Path(tempfile.mkdtemp())
-    table = frame(X, y)
+    table = frame(X, y, ids)
     for place, (first, last) in enumerate(itertools.pairwise(FILES)):
         table.iloc[first:last].to_parquet(folder / f"part-{place}.parquet", row_group_size=300)
     atexit.register(shutil.rmtree, folder)
@@ -67,15 +81,15 @@ def two_workers():
 class FromFiles(FileSource):
     """A test's own: as small as its blocks get, and most of them on disk."""
 
-    def __init__(self, X, y):
-        super().__init__(files(X, y), SCHEMA, memory="1 MB")
+    def __init__(self, X, y, ids=None, unit=None):
+        super().__init__(files(X, y, ids), schema_of(unit), memory="1 MB")
 
 
 class OnCluster(ClusterSource):
     """A test's own: the same files, read by two workers."""
 
-    def __init__(self, X, y):
-        super().__init__(files(X, y), two_workers(), SCHEMA, memory="1 MB")
+    def __init__(self, X, y, ids=None, unit=None):
+        super().__init__(files(X, y, ids), two_workers(), schema_of(unit), memory="1 MB")
 
 
 class CutSource(LocalSource):
@@ -118,3 +132,13 @@ SOURCES = [*(cls for cls in concrete(Source) if cls.__module__.startswith("dperm
 
 def made(cls, X, y):
     return CutSource(X, y) if cls is CutSource else MAKE[cls](X, y)
+
+
+# The same with the rows of a person protected together. Audits make up tables of rows, and protect each by itself.
+MAKE_BY_UNIT = {
+    ArraySource: lambda X, y, ids, unit: ArraySource(X, y, None, ids, unit),
+    TableSource: lambda X, y, ids, unit: TableSource(frame(X, y, ids), None, schema_of(unit)),
+    FileSource: FromFiles,
+    ClusterSource: OnCluster,
+}
+BY_ROW_ONLY = {_MadeUpSource, WithCanaries}

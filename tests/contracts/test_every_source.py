@@ -11,7 +11,9 @@ import pytest
 
 from contracts.solvers import SOLVER_EXAMPLES, STEADY_EXAMPLES
 from contracts.sources import (
+    BY_ROW_ONLY,
     MAKE,
+    MAKE_BY_UNIT,
     PROBLEM,
     SCHEMA,
     SOURCES,
@@ -23,6 +25,7 @@ from contracts.sources import (
     frame,
     made,
     numbers,
+    persons,
 )
 from dperm import (
     DPGD,
@@ -46,6 +49,7 @@ from dperm import (
     Softmax,
     Squared,
     TalwarFrankWolfe,
+    Unit,
 )
 from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import StochasticStepsQuery
@@ -53,9 +57,11 @@ from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting, summation_slack
 from dperm.planning.options import FitOptions
 from dperm.trusted.adding import add_up
+from dperm.trusted.exact.words import fresh_key
 from dperm.trusted.minimiser import minimiser
 from dperm.trusted.noise import Randomness
 from dperm.trusted.oracle import Oracle
+from dperm.trusted.sampling import Sample
 from dperm.trusted.sources import ArraySource, TableSource
 from dperm.trusted.sources.base import LocalSource
 from dperm.trusted.sources.counts import BeyondPart
@@ -82,6 +88,7 @@ def points(problem=PROBLEM):
 
 def test_every_source_of_the_package_is_tested():
     assert {*MAKE, CutSource} == set(SOURCES)
+    assert {*MAKE_BY_UNIT, *BY_ROW_ONLY} == set(MAKE)
 
 
 @pytest.mark.parametrize("cls", SOURCES)
@@ -307,3 +314,68 @@ def test_the_table_of_this_test_has_rows_that_are_ignored(pool):
     (plain,) = ArraySource(*numbers()).blocks(PROBLEM)
     assert (block.weight == 0.0).sum() == (plain.weight == 0.0).sum() == 2
     assert isinstance(frame(*numbers()), pd.DataFrame)
+
+
+# Persons with many rows, which are spread over the blocks of a source.
+MEAN, LIMITED = Unit("who", contribution="average"), Unit("who", 3)
+
+
+@pytest.mark.parametrize("cls", MAKE_BY_UNIT)
+def test_its_sums_over_units_are_those_of_one_table(cls, pool):
+    ids = persons()
+    table, source = (MAKE_BY_UNIT[made](*numbers(), ids, MEAN) for made in (TableSource, cls))
+    assert source.unit == MEAN
+    assert source.n_units == table.n_units == len(set(ids[~np.isnan(ids)])) + 3
+    one, other = sums(table, pool), sums(source, pool)
+    w, anchor = points()
+    np.testing.assert_allclose(other.gradient(w), one.gradient(w), rtol=1e-12, atol=1e-10)
+    difference = [of.difference(w, anchor, 10.0, 1.0) for of in (one, other)]
+    np.testing.assert_allclose(*difference, rtol=1e-12, atol=1e-10)
+    np.testing.assert_allclose(other.hessian(w), one.hessian(w), rtol=1e-12, atol=1e-10)
+    assert other.risk(w) == pytest.approx(one.risk(w), rel=1e-12)
+
+
+@pytest.mark.parametrize("cls", [FromFiles, OnCluster])
+@pytest.mark.parametrize("solver", [DPGD(n_steps=5), DPSGD(n_steps=5, sampling_rate=0.2)], ids=["all", "samples"])
+def test_a_seeded_fit_uses_the_same_rows_of_every_unit_wherever_they_are(cls, solver, pool):
+    """A table in memory draws the batches of all steps at once, so only files can be compared with workers there."""
+    first = MAKE_BY_UNIT[TableSource] if solver.name == "dp-gd" else FromFiles
+    weights = []
+    for make in (first, cls):
+        source = make(*numbers(), persons(), LIMITED)
+        options = FitOptions(PROBLEM, guarantee=Guarantee(5.0, 1e-6), solver=solver, unit=LIMITED)
+        weights.append(options.plan(source.n_units, source.n_features).run(source, random_state=0).w)
+    np.testing.assert_allclose(weights[1], weights[0], rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("unit", [MEAN, LIMITED], ids=["average", "limit"])
+@pytest.mark.parametrize("cls", MAKE_BY_UNIT)
+def test_a_person_with_rows_everywhere_moves_a_sum_by_no_more_than_is_declared(cls, unit, pool):
+    """At a point where slopes are as large as they can be: 200 rows in all files, against as many that are ignored."""
+    (X, y), ids = numbers(), persons()
+    own = np.arange(0, N, 6)
+    X[own], y[own], ids[own] = 1.0, -1.0, 5.0
+    w, key, moved = np.full(PROBLEM.dimension(P), 50.0), fresh_key(), []
+    for target in (-1.0, np.nan):
+        y[own] = target
+        source = MAKE_BY_UNIT[cls](X, y, ids, unit)
+        source.draw_units(key)
+        moved.append(sums(source, pool).gradient(w))
+    distance = np.linalg.norm(moved[1] - moved[0])
+    setting = Setting(PROBLEM.constants(P), source.n_units, Adjacency.ADD_REMOVE, unit)
+    assert 0.95 * setting.sum_sensitivity < distance <= setting.sum_sensitivity
+
+
+@pytest.mark.parametrize("cls", [cls for cls in MAKE_BY_UNIT if issubclass(cls, LocalSource)])
+def test_a_batch_holds_all_rows_of_a_person_or_none_in_all_blocks(cls):
+    source, key = MAKE_BY_UNIT[cls](*numbers(), persons(), MEAN), fresh_key()
+    every = np.zeros(source.n_units, dtype=int)
+    for block in source.blocks(PROBLEM):
+        np.add.at(every, block.units, 1)
+    assert every.sum() == N
+    for step in range(20):
+        drawn = np.zeros_like(every)
+        for place, block in source.placed(PROBLEM):
+            np.add.at(drawn, block.units[block.batches(Sample(key, step, 0.3), place).rows], 1)
+        assert ((drawn == 0) | (drawn == every)).all()
+        assert 0 < np.count_nonzero(drawn) < source.n_units

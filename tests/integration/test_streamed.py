@@ -339,7 +339,7 @@ def test_a_file_that_changes_between_passes_ends_the_fit_and_counts_as_spent(cha
         (lambda path: FileSource(path, cache=7), "cache must be a folder"),
         (lambda path: FileSource(path).n_rows, "read by a schema"),
         (lambda path: PrivateLogisticRegression(classes=[0, 1]).fit(path), "read by a schema"),
-        (lambda path: model().fit(path, np.ones(N)), "leave y and weights out"),
+        (lambda path: model().fit(path, np.ones(N)), "leave y, weights and groups out"),
         (lambda path: model().fit(people()).diagnose(path), "diagnose looks at a table in memory"),
     ],
 )

@@ -177,6 +177,8 @@ _WORK = {
     "a sample": ("dperm.trusted.sampling", "Sample", "batches"),
     "counts of a range": ("dperm.trusted.sources.counts", "BeyondPart", "of"),
     "counts of bins": ("dperm.trusted.sources.counts", "CellsPart", "of"),
+    "a sample of units": ("dperm.trusted.sampling", "Sample", "batches_by_unit"),
+    "reading ids": ("dperm.trusted.sources.digests", "IdColumn", "read"),
     "adding up": ("dperm.trusted.sources.cluster_tasks", None, "add"),
 }
 

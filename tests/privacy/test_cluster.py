@@ -20,7 +20,7 @@ import pytest
 from dask import dataframe as dask_frame
 from dask.sizeof import sizeof
 
-from contracts.sources import PROBLEM, SCHEMA, files, frame, numbers
+from contracts.sources import PROBLEM, SCHEMA, files, frame, numbers, persons, schema_of
 from dperm import (
     DPGD,
     DPSGD,
@@ -41,6 +41,7 @@ from dperm import (
     Number,
     Problem,
     Schema,
+    Unit,
 )
 from dperm.planning import fit_plan
 from dperm.planning.options import FitOptions
@@ -170,12 +171,12 @@ def questions(monkeypatch):
     return asked
 
 
-def fitted(source, solver=STEPS, *, schema=None, random_state=0, budget=None, progress=None):
+def fitted(source, solver=STEPS, *, schema=None, unit=None, random_state=0, budget=None, progress=None):
     problem, guarantee = PROBLEM, GUARANTEE
     if schema is not None:
         problem, guarantee = dataclasses.replace(PROBLEM, row_norm=3.0), Guarantee(8.0, 1e-6)
-    options = FitOptions(problem, guarantee=guarantee, solver=solver, schema=schema)
-    plan = options.plan(source.n_rows, source.n_features)
+    options = FitOptions(problem, guarantee=guarantee, solver=solver, schema=schema, unit=unit)
+    plan = options.plan(source.n_units, source.n_features)
     return plan.run(source, random_state=random_state, budget=budget, progress=progress, row_warnings=False)
 
 
@@ -265,6 +266,24 @@ def test_a_worker_that_is_killed_while_it_reads_a_frame_changes_no_result(client
     assert all(map(is_dead, doomed))
     np.testing.assert_allclose(disturbed.w, undisturbed.w, rtol=1e-9, atol=1e-12)
     assert_same_questions(*questions)
+
+
+# Persons with rows in several partitions: every part that is computed again has the same rows and weights.
+
+
+@pytest.mark.parametrize(
+    ("work", "kind", "solver"),
+    [("reading ids", "files", STEPS), ("encoding", "frame", STEPS), ("a sample of units", "files", SAMPLED)],
+)
+def test_a_worker_that_is_killed_changes_no_row_of_a_unit_and_no_weight(work, kind, solver, client, doomed):
+    unit = Unit("who", 3)
+    rows = files(*numbers(), persons())
+    undisturbed = fitted(FileSource(rows, schema_of(unit)), solver, unit=unit)
+    doomed += arm(client, work)
+    data = rows if kind == "files" else dask_frame.read_parquet(rows)
+    disturbed = within(20, lambda: fitted(ClusterSource(data, client, schema_of(unit)), solver, unit=unit))
+    assert all(map(is_dead, doomed))
+    np.testing.assert_allclose(disturbed.w, undisturbed.w, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.slow  # each of them takes seconds to come back; the others are replaced at once
@@ -405,8 +424,8 @@ def marked(tmp_path):
     return folder
 
 
-def fit_marked(source, progress=None):
-    options = FitOptions(PROBLEM, guarantee=GUARANTEE, solver=DPGD(n_steps=3, accounting="composition"), schema=MARKED)
+def fit_marked(source, progress=None, schema=MARKED):
+    options = FitOptions(PROBLEM, guarantee=GUARANTEE, solver=DPGD(n_steps=3, accounting="composition"), schema=schema)
     return options.plan().run(source, random_state=0, progress=progress)
 
 
@@ -445,6 +464,26 @@ def test_nothing_of_the_rows_is_in_logs_names_or_notes_of_a_cluster(kind, marked
     assert len(shown[-1]) == 2
     assert len(set(shown[-1])) == 1  # of partitions of different sizes
     assert_nothing_is_outside(loud, client)
+    assert_clean(caplog.text + str(result.privacy) + repr(result.event))
+
+
+@pytest.mark.parametrize("kind", ["files", "frame"])
+def test_nothing_of_ids_is_in_logs_names_or_notes_of_a_cluster(kind, marked, loud, client, caplog):
+    """Three rows in a hundred belong to one person, the others are alone."""
+    caplog.set_level(logging.DEBUG)
+    for place, path in enumerate(sorted(marked.glob("*.parquet"))):
+        table = pd.read_parquet(path)
+        ids = [f"{SENTINEL_TEXT}-{place}-{k if k % 100 > 2 else 0}" for k in range(len(table))]
+        table.assign(who=ids).to_parquet(path)
+    n = sum(len({k if k % 100 > 2 else 0 for k in range(count)}) for count in COUNTS)
+    schema, shown = dataclasses.replace(MARKED, unit=Unit("who", 2), n=n), []
+    source = ClusterSource(marked if kind == "files" else dask_frame.read_parquet(marked), client)
+    result = fit_marked(source, lambda *_: shown.append(sizes(client)), schema)
+    assert len(set(shown[-1])) == 1
+    assert_nothing_is_outside(loud, client)
+    noted = cluster_runs.notes(client)
+    assert "ids-1-read_ids" in noted
+    assert str(n) not in noted + loud.written
     assert_clean(caplog.text + str(result.privacy) + repr(result.event))
 
 

@@ -341,3 +341,15 @@ def test_more_units_than_declared_are_refused_and_ignored_ids_make_the_count_pri
         row_warnings=False,
     )  # fmt: skip
     assert not model.fit(frame[["a", "who"]], frame["y"]).privacy_.for_release
+
+
+def test_a_choice_in_several_parts_uses_as_many_rows_of_every_unit(monkeypatch):
+    from dperm.trusted import units
+
+    monkeypatch.setattr(units, "_DRAWN_AT_ONCE", 20)
+    for unit in UNITS:
+        membership = Membership.of(unit, crowd())
+        weights = membership.drawn(fresh_key()).weights
+        for number, size in enumerate(SIZES):
+            used = np.count_nonzero(weights[membership.numbers == number])
+            assert used == (size if unit.max_rows is None else min(size, unit.max_rows))

@@ -15,7 +15,7 @@ from dperm.problem import Problem
 from dperm.trusted.row_facts import NO_FACTS, RowFacts, facts_of
 from dperm.trusted.row_norms import is_canonical, row_norms
 from dperm.trusted.sampling import Batches, Sample
-from dperm.trusted.units import Members, UnitRows
+from dperm.trusted.units import Members, Numbers, UnitRows
 
 Array = NDArray[np.float64]
 
@@ -40,6 +40,8 @@ class Block:
         Number of every row's unit, −1 for none; None where every row is protected by itself.
     n_units : int
         How many units the table has.
+    kept_members : Members or None
+        Its rows by unit, where they were found before.
     """
 
     table: Any
@@ -47,8 +49,9 @@ class Block:
     scale: Array
     weight: Array
     facts: RowFacts | None = None
-    units: NDArray[np.int64] | None = None
+    units: Numbers | None = None
     n_units: int = 0
+    kept_members: Members | None = None
 
     @classmethod
     def from_table(
@@ -97,14 +100,17 @@ class Block:
         raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
 
     @cached_property
-    def _members(self) -> Members | None:
-        return None if self.units is None else Members.of(self.units, self.n_units)
+    def members(self) -> Members | None:
+        """Its rows by unit: found when they are first needed."""
+        if self.units is None or self.kept_members is not None:
+            return self.kept_members
+        return Members.of(self.units, self.n_units)
 
     def batches(self, sample: Sample, place: int, n_steps: int = 1) -> Batches:
         """The rows of a sample, given the block's place in the table: row by row, or unit by unit."""
-        if self._members is None:
+        if self.members is None:
             return sample.batches(len(self), place, n_steps)
-        return sample.batches_by_unit(self._members, n_steps)
+        return sample.batches_by_unit(self.members, n_steps)
 
     def take(self, chosen: NDArray[np.intp]) -> "Block":
         """The chosen rows, for one sum."""

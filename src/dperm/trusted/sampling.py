@@ -8,6 +8,7 @@ Where rows are protected by unit, units are drawn: by the fit and the step alone
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,10 +59,19 @@ class Sample:
 
     def batches_by_unit(self, members: Members, n_steps: int = 1) -> Batches:
         """The rows of a block whose units are drawn, all of a unit's rows or none of them."""
-        chosen = take_cells(n_steps * members.n, self.rate, stream_of(self.key, (self.step, 0)))
+        if n_steps == 1:
+            chosen = _units_of_step(self.key.tobytes(), self.step, self.rate, members.n)
+        else:
+            chosen = take_cells(n_steps * members.n, self.rate, stream_of(self.key, (self.step, 0)))
         rows, counts = members.rows_of(chosen % max(members.n, 1))
         taken = np.concatenate([[0], np.cumsum(counts)])
         return Batches(rows, taken[np.searchsorted(chosen, members.n * np.arange(n_steps + 1))])
+
+
+@lru_cache(2)
+def _units_of_step(key: bytes, step: int, rate: float, n: int) -> Indices:
+    """Drawn once for all blocks of this process."""
+    return take_cells(n, rate, stream_of(np.frombuffer(key, np.uint32), (step, 0)))
 
 
 class Sampling:

@@ -6,18 +6,24 @@ rows alone. Proof: docs/proofs/units.md.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from dperm.trusted.exact.words import Stream, long_words, stream_of
 from dperm.unit import Unit
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+# Of units: of 32 bits where that is enough, as a table may have very many rows.
+Numbers = NDArray[np.signedinteger[Any]]
 
 # Takes what rounding may add off the weights of a unit: of 1/m, and of its product with another weight.
 _ROUNDED_DOWN = 1.0 - 2.0**-50
+# Rows of crowded units among which a choice is made at once: it takes about 60 bytes for each.
+_DRAWN_AT_ONCE = 2**23
 # Counts add up whole multiples of this, so that they are exact.
 _SHARE = 2**32
 
@@ -38,27 +44,43 @@ class Members:
         How many units the table has.
     """
 
-    units: Indices
-    rows: Indices
-    starts: Indices
+    units: Numbers
+    rows: Numbers
+    starts: Numbers
     n: int
 
     @classmethod
-    def of(cls, numbers: NDArray[np.int64], n: int) -> "Members":
+    def of(cls, numbers: Numbers, n: int) -> "Members":
         """Of the number of every row's unit, −1 for a row of none."""
-        order = np.argsort(numbers, kind="stable")
-        order = order[np.searchsorted(numbers[order], 0) :]
-        units, starts = np.unique(numbers[order], return_index=True)
-        return cls(units.astype(np.intp), order, np.append(starts, order.size).astype(np.intp), n)
+        used = np.flatnonzero(numbers >= 0)
+        small = np.int32 if max(n, numbers.size) < 2**31 else np.int64
+        if n <= 4 * used.size:  # counted once and put into place, which is faster than sorting
+            placed = sparse.coo_matrix((np.ones(used.size, np.int8), (numbers[used], used)), (n, numbers.size)).tocsr()
+            units, order, starts = np.flatnonzero(np.diff(placed.indptr)), placed.indices, placed.indptr
+            starts = starts[np.append(units, n)]
+        else:
+            if small is np.int32:  # a unit and its row as one number, as sorting numbers is faster than sorting places
+                order = np.sort((numbers[used].astype(np.int64) << 32) | used) & (2**32 - 1)
+            else:
+                order = used[np.argsort(numbers[used], kind="stable")]
+            whose = numbers[order]
+            first = np.flatnonzero(np.diff(whose, prepend=-1))
+            units, starts = whose[first], np.append(first, whose.size)
+        return cls(units.astype(small), order.astype(small), starts.astype(small), n)
 
     def rows_of(self, chosen: Indices) -> tuple[Indices, Indices]:
         """The rows of the chosen units, and how many each has here."""
         if not self.units.size:
             return np.empty(0, np.intp), np.zeros(chosen.size, np.intp)
-        places = np.minimum(np.searchsorted(self.units, chosen), self.units.size - 1)
-        counts = np.where(self.units[places] == chosen, self.starts[places + 1] - self.starts[places], 0)
+        if self.units.size == self.n:  # all of them, each in its place
+            places, counts = chosen, self.starts[chosen + 1] - self.starts[chosen]
+        else:
+            wanted = chosen.astype(self.units.dtype)  # else all units were converted
+            places = np.minimum(np.searchsorted(self.units, wanted), self.units.size - 1)
+            counts = np.where(self.units[places] == wanted, self.starts[places + 1] - self.starts[places], 0)
+        counts = counts.astype(np.intp)
         skipped = np.repeat(self.starts[places] - (np.cumsum(counts) - counts), counts)
-        return self.rows[skipped + np.arange(skipped.size)], counts
+        return self.rows[skipped + np.arange(skipped.size)].astype(np.intp), counts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +97,7 @@ class UnitRows:
         How many units the table has.
     """
 
-    numbers: NDArray[np.int64]
+    numbers: Numbers
     weights: Array
     n: int
 
@@ -95,6 +117,42 @@ def total_shares(shares: NDArray[np.int64]) -> Array:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class ChosenRows:
+    """Which rows of every unit are used. What they weigh is computed where it is needed, so it takes no memory.
+
+    Attributes
+    ----------
+    numbers : array of int
+        Number of the row's unit, −1 for a row of none.
+    unused : array of bool or None
+        Rows beyond what a unit may have; None where there are none.
+    rows : int or array of int
+        By how many rows a unit's weight is divided: the same for all, or of every unit, and at last of none.
+    n : int
+        How many units there are.
+    """
+
+    numbers: Numbers
+    unused: NDArray[np.bool_] | None
+    rows: int | Numbers
+    n: int
+
+    def __getitem__(self, rows: slice) -> UnitRows:
+        """Those of some rows, with their weights."""
+        numbers = self.numbers[rows]
+        divided = self.rows if isinstance(self.rows, int) else self.rows[numbers]
+        weights = np.where(numbers >= 0, _ROUNDED_DOWN / np.maximum(divided, 1), 0.0)
+        if self.unused is not None:
+            weights[self.unused[rows]] = 0.0
+        return UnitRows(numbers, weights, self.n)
+
+    def beginning_at(self, row: int) -> "ChosenRows":
+        """Without the rows before this one; nothing is copied."""
+        unused = None if self.unused is None else self.unused[row:]
+        return ChosenRows(self.numbers[row:], unused, self.rows, self.n)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Membership:
     """The units of a table's rows, before anything is drawn.
 
@@ -109,21 +167,29 @@ class Membership:
     """
 
     unit: Unit
-    numbers: NDArray[np.int64]
+    numbers: Numbers
     n: int
 
     @classmethod
-    def of(cls, unit: Unit, codes: NDArray[np.int64]) -> "Membership":
+    def of(cls, unit: Unit, codes: Numbers) -> "Membership":
         """Of codes that are the same for rows of the same unit, 0, 1, 2 …, and −1 for a row without a usable id."""
-        n = int(codes.max(initial=-1)) + 1
-        if unit.missing == "ignore":
-            return cls(unit, codes, n)
-        alone = codes < 0
-        numbers = codes.copy()
-        numbers[alone] = n + np.arange(np.count_nonzero(alone))
-        return cls(unit, numbers, n + int(np.count_nonzero(alone)))
+        n, alone = int(codes.max(initial=-1)) + 1, np.empty(0, np.intp)
+        if unit.missing == "separate":
+            alone = np.flatnonzero(codes < 0)
+        numbers: Numbers = codes.astype(np.int32) if n + alone.size < 2**31 else codes.astype(np.int64)
+        numbers[alone] = np.arange(n, n + alone.size)
+        return cls(unit, numbers, n + alone.size)
+
+    @cached_property
+    def _counts(self) -> NDArray[np.int64]:
+        """Rows of every unit."""
+        return np.bincount(self.numbers + 1, minlength=self.n + 1)[1:]
 
     def drawn(self, key: Stream) -> UnitRows:
+        """What every row weighs, as `chosen` says."""
+        return self.chosen(key)[:]
+
+    def chosen(self, key: Stream) -> ChosenRows:
         """Which rows are used: all of a unit, or as many as it may have, each choice of them as likely as any other.
 
         Parameters
@@ -131,27 +197,34 @@ class Membership:
         key : array of eight words
             Of the fit, used for nothing else.
         """
-        used = self.numbers >= 0
-        # A row of none looks at the last count, which is there even if there are no units.
-        counts = np.bincount(self.numbers[used], minlength=max(self.n, 1))
-        limit = self.unit.max_rows
-        if limit is not None:
-            crowded = np.flatnonzero(used & (counts[self.numbers] > limit))
-            order = crowded[np.lexsort((long_words(stream_of(key), crowded.size), self.numbers[crowded]))]
-            whose = self.numbers[order]
-            first = np.searchsorted(whose, whose)
-            used[order[np.arange(order.size) - first >= limit]] = False
+        limit, unused = self.unit.max_rows, None
+        counts = np.append(self._counts, 0).astype(self.numbers.dtype)  # the last is that of no unit
+        if limit is not None and (counts > limit).any():
+            unused = self._beyond(limit, stream_of(key))
             counts = np.minimum(counts, limit)
-        whole = limit if self.unit.contribution == "limit" and limit is not None else counts[self.numbers]
-        weights = np.where(used, _ROUNDED_DOWN / np.maximum(whole, 1), 0.0)
-        return UnitRows(self.numbers, weights, self.n)
+        if limit is None or self.unit.contribution == "average":
+            return ChosenRows(self.numbers, unused, counts, self.n)
+        return ChosenRows(self.numbers, unused, limit, self.n)
+
+    def _beyond(self, limit: int, stream: Stream) -> NDArray[np.bool_]:
+        """Rows that are not used because their units have more than they may: by random words, the largest ones."""
+        crowded = np.append(np.where(self._counts > limit, self._counts, 0), 0)  # the last is that of no unit
+        part = (np.cumsum(crowded) // _DRAWN_AT_ONCE).astype(np.int32)
+        unused = np.zeros(self.numbers.size, dtype=bool)
+        for number in range(int(part[-1]) + 1):
+            rows = np.flatnonzero(((crowded > 0) & (part == number))[self.numbers])
+            drawn = rows[np.argsort(long_words(stream, rows.size))]
+            members = Members.of(self.numbers[drawn], self.n)
+            place = np.arange(drawn.size) - np.repeat(members.starts[:-1], np.diff(members.starts))
+            unused[drawn[members.rows[place >= limit]]] = True
+        return unused
 
     def remarks(self) -> list[str]:
         """What whoever holds the rows should know: that a unit is no more than a row, or that many rows are not used.
 
         Counts, and nothing that leaves: `row_facts.warn_about` says where they may be shown.
         """
-        counts = np.bincount(self.numbers[self.numbers >= 0], minlength=self.n)
+        counts = self._counts
         word, n_rows = self.unit.word, max(int(counts.sum()), 1)
         if self.n > 1 and (counts <= 1).all():
             return [f"no {word} has more than one row, so what is protected is one row"]

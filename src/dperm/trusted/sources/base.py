@@ -18,7 +18,7 @@ from dperm.trusted.exact.words import Stream, fresh_key
 from dperm.trusted.objectives import Objective
 from dperm.trusted.parts import RowPart
 from dperm.trusted.sources.counts import ColumnPart
-from dperm.trusted.units import Membership
+from dperm.trusted.units import Membership, UnitRows
 from dperm.unit import Unit
 
 Array = NDArray[np.float64]
@@ -137,7 +137,8 @@ class InMemorySource(LocalSource):
     """Rows that are read once per fit and kept."""
 
     def __init__(self, membership: Membership | None = None) -> None:
-        self._membership, self._unit_rows = membership, None if membership is None else membership.drawn(fresh_key())
+        self._membership = membership
+        self._drawn: UnitRows | None = None
         self._kept: tuple[Problem, tuple[Block, ...]] | None = None
 
     @property
@@ -153,7 +154,14 @@ class InMemorySource(LocalSource):
     def draw_units(self, key: Stream) -> None:
         """Rows that were read before are read again."""
         if self._membership is not None:
-            self._unit_rows, self._kept = self._membership.drawn(key), None
+            self._drawn, self._kept = self._membership.drawn(key), None
+
+    @property
+    def _unit_rows(self) -> UnitRows | None:
+        """Whose every row is, chosen by a key of its own where none was given."""
+        if self._drawn is None:
+            self.draw_units(fresh_key())
+        return self._drawn
 
     def unit_remarks(self) -> list[str]:
         """Of the whole table."""

@@ -1,16 +1,23 @@
 """What sources share whose raw rows are encoded by a schema when they are first needed."""
 
+import secrets
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from dperm.errors import InvalidParameter
 from dperm.schema import Schema
+from dperm.trusted.exact.words import Stream, fresh_key
 from dperm.trusted.sources.base import Report, Source
+from dperm.trusted.sources.digests import DigestedRows, IdColumn, Numbering
 from dperm.trusted.sources.encoder import Encoder
 from dperm.trusted.sources.files import open_pieces
 from dperm.trusted.sources.memory import bytes_of
 from dperm.trusted.sources.pieces import Piece
+from dperm.trusted.units import ChosenRows, Membership
+from dperm.unit import Unit
 
 
 class SchemaSource(Source):
@@ -27,6 +34,8 @@ class SchemaSource(Source):
         self._encoder: Encoder | None = None
         self._report: Report | None = None
         self._passes = 0
+        self._membership: Membership | None = None
+        self._chosen: tuple[Stream, ChosenRows] | None = None
 
     @abstractmethod
     def _use(self, encoder: Encoder) -> None:
@@ -36,15 +45,70 @@ class SchemaSource(Source):
     def _forget(self) -> None:
         """Share nothing that is kept of encoded rows with the source that this one was copied from."""
 
+    @abstractmethod
+    def _digested(self, ids: IdColumn) -> Iterator[DigestedRows]:
+        """A pass over the column of ids alone."""
+
+    @abstractmethod
+    def _fill(self, n_missing: int) -> bool:
+        """Take so many empty lines at the ends of CSV files for rows; whether there are any."""
+
     def _encode_by(self, schema: Schema) -> None:
-        if schema.unit is not None:
-            raise InvalidParameter(f"rows {self._where} cannot be protected by unit yet: read them into memory.")
-        encoder = Encoder(schema, self._class_weights)
+        encoder, before = Encoder(schema, self._class_weights), self._encoder
         self._use(encoder)
+        if before is not None and (before.schema.unit, before.schema.missing) != (schema.unit, schema.missing):
+            self._membership = self._chosen = None
         self._encoder = encoder
 
+    @property
+    def unit(self) -> Unit | None:
+        """What the schema declares."""
+        return None if self._encoder is None else self._encoder.schema.unit
+
+    @property
+    def n_units(self) -> int:
+        """Different ids, and rows without one; or rows."""
+        membership = self._members()
+        return self.n_rows if membership is None else membership.n
+
+    def draw_units(self, key: Stream) -> None:
+        """Rows that were encoded with other weights are dropped; ids are not read again."""
+        membership = self._members()
+        if membership is not None and (self._chosen is None or not np.array_equal(self._chosen[0], key)):
+            self.close()
+            self._chosen = (key, membership.chosen(key))
+
+    def unit_remarks(self) -> list[str]:
+        """Of the whole table."""
+        membership = self._members()
+        return [] if membership is None else membership.remarks()
+
+    def _members(self) -> Membership | None:
+        """Whose every row is: read when it is first needed."""
+        schema = self._encoding().schema
+        if schema.unit is not None and self._membership is None:
+            self._membership = self._numbered(schema.unit, schema.missing)
+            # A unit that is replaced by an empty line must not end a fit: it is a row without an id.
+            n_missing = (schema.n or 0) - self._membership.n
+            if n_missing > 0 and schema.unit.missing == "separate" and self._fill(n_missing):
+                self._membership = self._numbered(schema.unit, schema.missing)
+        return self._membership
+
+    def _numbered(self, unit: Unit, missing: Sequence[str]) -> Membership:
+        numbering = Numbering()
+        for rows in self._digested(IdColumn(unit.name, tuple(missing), secrets.token_bytes(32))):
+            numbering.add(rows)
+        return numbering.membership(unit)
+
+    def _chosen_rows(self) -> ChosenRows | None:
+        """Which rows of every unit are used, None where every row is protected by itself."""
+        if self._chosen is None:
+            self.draw_units(fresh_key())
+        return None if self._chosen is None else self._chosen[1]
+
     def _open_pieces(self, schema: Schema) -> list[Piece]:
-        declared = schema.n if self._declared is None else self._declared
+        # With a unit, a schema's n is that of units.
+        declared = schema.n if self._declared is None and schema.unit is None else self._declared
         return open_pieces(self._data, schema.header, schema.separator, n_rows=declared)
 
     def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> Self:

@@ -7,7 +7,7 @@ once. Task names hold a random word and numbers of steps; errors come back as se
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Any
@@ -24,9 +24,11 @@ from dperm.trusted.sources import cluster_tasks as tasks
 from dperm.trusted.sources.by_schema import SchemaSource
 from dperm.trusted.sources.counts import ColumnPart
 from dperm.trusted.sources.dask_client import current_client, dask_distributed, is_frame
+from dperm.trusted.sources.digests import DigestedRows, IdColumn
 from dperm.trusted.sources.encoder import Encoder
 from dperm.trusted.sources.encoding import check_table
-from dperm.trusted.sources.files import check_columns, is_files
+from dperm.trusted.sources.files import check_columns, filled_pieces, is_files
+from dperm.trusted.units import UnitRows
 
 Array = NDArray[np.float64]
 
@@ -37,6 +39,8 @@ _PER_THREAD, _FEWEST_ROWS = 4, 2**17
 _GONE = "its scheduler is gone, or cannot be reached"
 # Bytes that Dask takes a partition for: public, whatever the partition is.
 _SHOWN_SIZE = 2**26
+# Dask would print the size of what goes with a task, and with it about how many rows a partition has.
+_NO_WARNING = "1 PB"
 # Seconds after which somebody looks whether the scheduler is still there, how long it may take to answer, and how long
 # a cluster may be without a worker.
 _PATIENCE, _ANSWER, _NO_WORKER = 5.0, 30.0, 60.0
@@ -82,6 +86,7 @@ class ClusterSource(SchemaSource):
         self._client = current_client() if client is None else client
         self._partitions: list[Any] = []
         self._n_rows: int | None = None
+        self._sizes: list[int] = []
         self._forget()
         if schema is not None:
             self._encode_by(schema)
@@ -100,6 +105,37 @@ class ClusterSource(SchemaSource):
             self._n_rows = n_rows
         check_columns(self._partitions, encoder.columns)
         check_table(self._partitions[0].empty(), None, encoder.schema)
+
+    def _digested(self, ids: IdColumn) -> Iterator[DigestedRows]:
+        self._n_questions += 1
+        name = f"ids-{self._n_questions}"
+        found = [self._submit(tasks.read_ids, name, k, part, ids) for k, part in enumerate(self._partitions)]
+        self._sizes = []
+        try:
+            for future in found:
+                partition = _checked(self._result(future))
+                self._sizes.append(sum(rows.codes.size for rows in partition.rows))
+                yield from partition.rows
+                future.release()
+        finally:
+            _release(found)
+        self._n_rows = sum(self._sizes)
+
+    def _fill(self, n_missing: int) -> bool:
+        if is_frame(self._data):
+            return False
+        before, self._partitions = self._partitions, filled_pieces(self._partitions, n_missing)
+        return self._partitions != before
+
+    def _units(self) -> Iterator[UnitRows | None]:
+        """Whose the rows of every partition are."""
+        chosen, first = self._chosen_rows(), 0
+        if chosen is None:
+            yield from [None] * len(self._partitions)
+            return
+        for size in self._sizes:
+            yield chosen[first : first + size]
+            first += size
 
     def _forget(self) -> None:
         self._encoded: tuple[Problem, list[Any]] | None = None
@@ -138,7 +174,10 @@ class ClusterSource(SchemaSource):
         encoder = self._encoding()
         self._n_questions += 1
         name = f"count-{self._n_questions}"
-        counts = [self._submit(tasks.count, name, k, rows, encoder, part) for k, rows in enumerate(self._partitions)]
+        counts = [
+            self._submit(tasks.count, name, k, rows, encoder, part, units)
+            for k, (rows, units) in enumerate(zip(self._partitions, self._units(), strict=True))
+        ]
         return np.asarray(self._collect(counts, name))
 
     def close(self) -> None:
@@ -156,8 +195,8 @@ class ClusterSource(SchemaSource):
             self._encoded = (
                 problem,
                 [
-                    self._submit(tasks.encode, "rows", k, part, self._encoding(), problem, keeping)
-                    for k, part in enumerate(self._partitions)
+                    self._submit(tasks.encode, "rows", k, part, self._encoding(), problem, units, keeping)
+                    for k, (part, units) in enumerate(zip(self._partitions, self._units(), strict=True))
                 ],
             )
         return self._encoded[1]
@@ -172,15 +211,17 @@ class ClusterSource(SchemaSource):
 
     def _submit(self, task: Callable[..., Any], name: str, number: object, *arguments: Any) -> Any:
         """A task of this fit. Dask says where it runs: one that is tied to a worker may wait for it forever."""
+        import dask
         from dask.delayed import delayed
 
         key = self._key(f"{name}-{task.__name__}", number)
         is_gone = False
         try:
-            if arguments and hasattr(arguments[0], "dask"):  # a partition of a frame, which Dask computes first
-                asked = delayed(task, pure=False)(*arguments, dask_key_name=key)
-                return self._client.compute(asked, optimize_graph=False)
-            return self._client.submit(task, *arguments, key=key, pure=False)
+            with dask.config.set({"distributed.admin.large-graph-warning-threshold": _NO_WARNING}):
+                if arguments and hasattr(arguments[0], "dask"):  # a partition of a frame, which Dask computes first
+                    asked = delayed(task, pure=False)(*arguments, dask_key_name=key)
+                    return self._client.compute(asked, optimize_graph=False)
+                return self._client.submit(task, *arguments, key=key, pure=False)
         except Exception as error:
             is_gone = self._client.status != "running" or isinstance(error, OSError)
         # Raised here and not above, so that no message of Dask is kept as its context.
@@ -203,9 +244,7 @@ class ClusterSource(SchemaSource):
             found = self._result(level[0])
         finally:
             _release(kept)
-        if isinstance(found, tasks.Failure):
-            raise found.error()
-        return found
+        return _checked(found)
 
     def _result(self, future: Any) -> Any:
         distributed, since = dask_distributed(), time.monotonic()
@@ -243,6 +282,13 @@ class ClusterSource(SchemaSource):
             return None, time.monotonic()
         is_lost = time.monotonic() - since > _NO_WORKER
         return f"it has had no worker for {_NO_WORKER:.0f} s" if is_lost else None, since
+
+
+def _checked(found: Any) -> Any:
+    """What a task returned, unless it failed."""
+    if isinstance(found, tasks.Failure):
+        raise found.error()
+    return found
 
 
 def _release(futures: list[Any]) -> None:

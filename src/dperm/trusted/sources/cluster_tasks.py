@@ -18,13 +18,18 @@ from dperm.trusted.parts import RowPart
 from dperm.trusted.sources.base import place_of
 from dperm.trusted.sources.counts import ColumnPart
 from dperm.trusted.sources.dask_client import dask_distributed
+from dperm.trusted.sources.digests import DigestedRows, IdColumn
 from dperm.trusted.sources.encoder import ROWS_AT_ONCE, Encoder, rows_of
 from dperm.trusted.sources.kept import KeptBlocks, Room, cache_folder
 from dperm.trusted.sources.memory import KEPT, rows_of_block
 from dperm.trusted.sources.pieces import Piece
 from dperm.trusted.threads import ONE_THREAD
+from dperm.trusted.units import UnitRows
 
 Array = NDArray[np.float64]
+
+# Bytes that Dask takes the ids of a partition for, whatever they are.
+_SHOWN_SIZE = 2**20
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,17 @@ class Keeping:
     memory: int
     cache: Any
     shown_size: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DigestedPartition:
+    """What is known of a partition's ids outside of it; Dask shows the same size for all of them."""
+
+    rows: tuple[DigestedRows, ...]
+
+    def __sizeof__(self) -> int:
+        """A public number."""
+        return _SHOWN_SIZE
 
 
 @dataclass(frozen=True)
@@ -54,7 +70,9 @@ class Failure:
 class Partition:
     """Encoded rows of one partition; Dask shows neither what they are nor how many."""
 
-    def __init__(self, kept: KeptBlocks, n_blocks: int, origin: tuple[Any, Encoder, Problem, "Keeping"]) -> None:
+    def __init__(
+        self, kept: KeptBlocks, n_blocks: int, origin: tuple[Any, Encoder, Problem, UnitRows | None, "Keeping"]
+    ) -> None:
         self._kept, self._n_blocks, self._origin = kept, n_blocks, origin
 
     def blocks(self) -> Iterator[Block]:
@@ -74,7 +92,8 @@ class Partition:
     def drop_frame(self) -> None:
         """Forget a frame's partition, of which all is kept; a file costs nothing to remember."""
         if self.is_kept and not isinstance(self._origin[0], Piece):
-            self._origin = (None, *self._origin[1:])
+            _, encoder, problem, _, keeping = self._origin
+            self._origin = (None, encoder, problem, None, keeping)
 
     def __sizeof__(self) -> int:
         """What Dask is told: a public number, large enough that it rather moves a task to the rows than the rows."""
@@ -84,7 +103,7 @@ class Partition:
         """For another worker, or for a file if memory is short: where the rows come from. Only a frame's come along."""
         blocks = None
         if self._origin[0] is None:
-            blocks = [(b.table, b.target, b.scale, b.weight, b.facts) for b in self.blocks()]
+            blocks = [(b.table, b.target, b.scale, b.weight, b.facts, b.units, b.n_units) for b in self.blocks()]
         return _arrived, (blocks, *self._origin)
 
 
@@ -99,19 +118,23 @@ def _arrived(blocks: list[Any] | None, *origin: Any) -> Partition:
     return Partition(kept, len(blocks), origin)
 
 
-def _kept_partition(partition: Any, encoder: Encoder, problem: Problem, keeping: Keeping) -> Partition:
+def _kept_partition(
+    partition: Any, encoder: Encoder, problem: Problem, units: UnitRows | None, keeping: Keeping
+) -> Partition:  # fmt: skip
     kept = KeptBlocks(_room(keeping), None if keeping.cache is False else cache_folder(keeping.cache))
     n_blocks = 0
-    for n_blocks, block in enumerate(_blocks(partition, encoder, problem, keeping), 1):
+    for n_blocks, block in enumerate(_blocks(partition, encoder, problem, units, keeping), 1):
         kept.offer(n_blocks - 1, block)
-    found = Partition(kept, n_blocks, (partition, encoder, problem, keeping))
+    found = Partition(kept, n_blocks, (partition, encoder, problem, units, keeping))
     found.drop_frame()
     return found
 
 
-def _blocks(partition: Any, encoder: Encoder, problem: Problem, keeping: Keeping) -> Iterator[Block]:
+def _blocks(
+    partition: Any, encoder: Encoder, problem: Problem, units: UnitRows | None, keeping: Keeping
+) -> Iterator[Block]:  # fmt: skip
     rows = rows_of_block(keeping.memory, encoder)
-    return encoder.blocks(_tables(partition, encoder.columns), problem, rows, threads=1)
+    return encoder.blocks(_tables(partition, encoder.encoded_columns), problem, rows, threads=1, units=units)
 
 
 def _quiet(task: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,9 +167,17 @@ def count_rows(partition: Any) -> int:
 
 
 @_quiet
-def encode(partition: Any, encoder: Encoder, problem: Problem, keeping: Keeping) -> Partition:
+def read_ids(partition: Any, ids: IdColumn) -> Any:
+    """Digests of a partition's different ids, and which of them every row has."""
+    return DigestedPartition(tuple(ids.read(_tables(partition, [ids.name]))))
+
+
+@_quiet
+def encode(
+    partition: Any, encoder: Encoder, problem: Problem, units: UnitRows | None, keeping: Keeping
+) -> Partition:  # fmt: skip
     """Read, encode and bound the rows of a partition, and keep them."""
-    return _kept_partition(partition, encoder, problem, keeping)
+    return _kept_partition(partition, encoder, problem, units, keeping)
 
 
 @functools.lru_cache(4)
@@ -167,9 +198,9 @@ def take(partition: Partition, number: int, asked: tuple[RowPart, Problem]) -> A
 
 
 @_quiet
-def count(partition: Any, encoder: Encoder, part: ColumnPart) -> Array:
+def count(partition: Any, encoder: Encoder, part: ColumnPart, units: UnitRows | None) -> Array:
     """The sum of what a part counts in raw columns."""
-    return add_up(encoder.counts(_tables(partition, part.columns), part))
+    return add_up(encoder.counts(_tables(partition, part.columns), part, units))
 
 
 @_quiet

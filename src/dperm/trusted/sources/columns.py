@@ -15,6 +15,9 @@ _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 # Truth values are 1 and 0, as text too: a column of them must read the same when one entry is something else.
 _TRUE, _FALSE = r"^\s*(?i:true)\s*$", r"^\s*(?i:false)\s*$"
 
+# Bytes of a column in chunks that is copied into one: the different entries of many chunks take long to put together.
+_SHORT = 2**28
+
 
 class Columns:
     """A table of named columns: Arrow, pandas or polars, as it was handed in.
@@ -171,34 +174,40 @@ def _plain(column: Any) -> Any:
     return column
 
 
-def as_words(column: Any, name: str, errors: str = "replace") -> tuple[NDArray[np.intp], list[str]]:
+def as_words(column: Any, name: str) -> tuple[NDArray[np.intp], list[str]]:
     """A column as texts: which of the different ones stands in every row, −1 where there is none, and those texts.
-
-    `errors` is what becomes of bytes that are not UTF-8, as for `bytes.decode`.
 
     Raises
     ------
     InvalidTable
         If the column's type, which is public like its name, cannot be written as text.
     """
+    codes, values = different_entries(column, name)
+    return codes, list(map(word, values.to_pylist()))
+
+
+def different_entries(column: Any, name: str) -> tuple[NDArray[np.intp], Any]:
+    """Which of a column's different entries stands in every row, −1 where there is none, and those, texts as bytes."""
     import pyarrow as pa
 
     column = _plain(column)
     kind = column.type
     if pa.types.is_null(kind):
-        return np.full(len(column), -1, dtype=np.intp), []
+        return np.full(len(column), -1, dtype=np.intp), pa.array([], pa.binary())
     if pa.types.is_decimal(kind):
         column = column.cast(pa.string()).cast(pa.binary())
     elif not (pa.types.is_binary(kind) or (pa.types.is_primitive(kind) and not pa.types.is_temporal(kind))):
         raise InvalidTable(f"column {name!r} should hold categories and holds {kind}; write it as text first.")
+    if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1 and column.nbytes < _SHORT:
+        column = column.combine_chunks()
     encoded = column.dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):  # only the codes are put together: texts may be too long for one array
         encoded = encoded.unify_dictionaries().combine_chunks()
-    words = [_word(value, errors) for value in encoded.dictionary.to_pylist()]
-    return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp), words
+    return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp), encoded.dictionary
 
 
-def _word(value: Any, errors: str) -> str:
+def word(value: Any, errors: str = "replace") -> str:
+    """How an entry is written, the same for all that mean the same; nothing is an empty text."""
     if isinstance(value, bytes):
         return as_text(value.decode("utf-8", errors=errors))
     return "" if _is_nothing(value) else as_text(value)

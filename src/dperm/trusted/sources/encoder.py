@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dperm.errors import InvalidTable
 from dperm.problem import Problem
 from dperm.schema import Amount, Number, Schema
 from dperm.trusted.block import Block
@@ -25,7 +26,7 @@ from dperm.trusted.sources.encoding import (
 )
 from dperm.trusted.sources.labels import weights_by_class
 from dperm.trusted.threads import n_threads
-from dperm.trusted.units import UnitRows
+from dperm.trusted.units import ChosenRows, UnitRows
 
 Array = NDArray[np.float64]
 
@@ -62,19 +63,26 @@ class Encoder:
     def bytes_per_row(self) -> int:
         """About what an encoded row takes: public."""
         width, schema = self.schema.n_features, self.schema
+        unit = 0 if schema.unit is None else 16
         if width <= WIDEST_DENSE:
-            return 4 * width + 24
+            return 4 * width + 24 + unit
         entries = sum(2 if isinstance(column, Number) else 1 for column in schema.columns.values())
-        return 8 * (entries + len(schema.crosses)) + 28
+        return 8 * (entries + len(schema.crosses)) + 28 + unit
 
     @property
     def columns(self) -> list[str]:
-        """What is read of a table."""
+        """What a table must have."""
         unit = self.schema.unit
-        return [*self.schema.columns, self.schema.target.column, *(() if unit is None else (unit.name,))]
+        return [*self.encoded_columns, *(() if unit is None else (unit.name,))]
+
+    @property
+    def encoded_columns(self) -> list[str]:
+        """What is read to encode rows: ids were read before."""
+        return [*self.schema.columns, self.schema.target.column]
 
     def blocks(
-        self, tables: Iterable[Any], problem: Problem, rows: int, threads: int | None = None
+        self, tables: Iterable[Any], problem: Problem, rows: int, threads: int | None = None,
+        units: ChosenRows | UnitRows | None = None,
     ) -> Iterator[Block]:  # fmt: skip
         """Encode tables in blocks of about so many rows, a few tables ahead of whoever takes them.
 
@@ -88,15 +96,19 @@ class Encoder:
             Of a block; no table is cut.
         threads : int, optional
             That encode; by default as many as this machine has.
+        units : ChosenRows or UnitRows, optional
+            Whose every row is, from the first table's first row on.
         """
         waiting: list[_Encoded] = []
+        first = last = 0
         for encoded in self._encoded(tables, problem, threads or n_threads()):
             waiting.append(encoded)
-            if sum(piece.target.size for piece in waiting) >= rows:
-                yield self._block(waiting, problem)
-                waiting = []
+            last += encoded.target.size
+            if last - first >= rows:
+                yield self._block(waiting, problem, _rows_of_units(units, first, last))
+                waiting, first = [], last
         if waiting:
-            yield self._block(waiting, problem)
+            yield self._block(waiting, problem, _rows_of_units(units, first, last))
 
     def block(
         self, table: Any, problem: Problem, y: Any = None, weights: Array | None = None, units: UnitRows | None = None
@@ -123,11 +135,16 @@ class Encoder:
             pieces.append(self._piece(rows_of(table, chosen), problem, given, weights, chosen))
         return self._block(pieces, problem, units)
 
-    def counts(self, tables: Iterable[Any], part: ColumnPart) -> Iterator[Array]:
+    def counts(
+        self, tables: Iterable[Any], part: ColumnPart, units: ChosenRows | UnitRows | None = None
+    ) -> Iterator[Array]:  # fmt: skip
         """What a part counts in raw columns, table by table."""
+        first = 0
         for table in tables:
             numbers = {name: self.numbers(table, None, name) for name in part.columns}
-            yield part.of(numbers, self.schema)
+            last = first + len(Columns(table))
+            yield part.of(numbers, self.schema, _rows_of_units(units, first, last))
+            first = last
 
     def numbers(self, table: Any, y: Any, column: str) -> Array:
         """One column, the target among them, as numbers: NaN where there is none."""
@@ -174,6 +191,16 @@ class Encoder:
             return block
         n_outside = sum(piece.n_outside for piece in pieces)
         return replace(block, facts=replace(block.facts, n_outside=n_outside))
+
+
+def _rows_of_units(units: ChosenRows | UnitRows | None, first: int, last: int) -> UnitRows | None:
+    """Those of some rows; raises if there are others than were read for their ids."""
+    if units is None:
+        return None
+    found = units[first:last]
+    if found.numbers.size != last - first:
+        raise InvalidTable("the table has other rows than when its ids were read, so what was read of it is void.")
+    return found
 
 
 def rows_of(table: Any, chosen: slice) -> Any:

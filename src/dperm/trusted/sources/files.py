@@ -63,14 +63,21 @@ def open_pieces(
         if len(kinds) > 1:
             raise InvalidTable(f"{_shown(data)} has Parquet and CSV files; name those of one kind.")
         pieces = [_open(path, root, header, separator, shorter_header) for path, root in paths]
-    n_missing = (n_rows or 0) - sum(piece.n_rows for piece in pieces)
-    for place, piece in enumerate(pieces):
-        if isinstance(piece, CsvPiece) and n_missing > 0:
-            pieces[place] = filled = piece.filled(n_missing)
-            n_missing -= filled.n_filled
+    pieces = filled_pieces(pieces, (n_rows or 0) - sum(piece.n_rows for piece in pieces))
     if not any(piece.n_rows for piece in pieces):
         raise InvalidTable(f"{_shown(data)} has no rows.")
     return pieces
+
+
+def filled_pieces(pieces: Sequence[Piece], n_missing: int) -> list[Piece]:
+    """The same pieces, as many empty lines at the ends of CSV files being rows as are missing."""
+    found: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, CsvPiece) and n_missing > 0:
+            piece = piece.filled(n_missing)
+            n_missing -= piece.n_filled
+        found.append(piece)
+    return found
 
 
 def check_columns(pieces: Sequence[Piece], names: Sequence[str]) -> None:

@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter, InvalidTable
 from dperm.schema.checks import as_text
+from dperm.trusted.sources.columns import different_entries, word
 
 Codes = NDArray[np.int64]
 
 # Equal values of one of these types are written alike, so each is written once.
 _PLAIN = (str, int, float, bool, bytes)
 _SEQUENCES = (list, tuple, np.ndarray)
+# Texts of printable ASCII that neither begin nor end with a space, and those among them that `as_text` spells anew.
+_ASCII, _SPELLED = r"^[!-~]([ -~]*[!-~])?$", r"(\.0*$)|(^(?i:true|false)$)"
 
 
 def codes_of_array(ids: Any, n_rows: int) -> Codes:
@@ -37,6 +40,9 @@ def codes_of_array(ids: Any, n_rows: int) -> Codes:
     codes = np.full(n_rows, -1, dtype=np.int64)
     if values.dtype.kind in "iub":
         codes[known] = np.unique(values[known], return_inverse=True)[1]
+    elif values.dtype.kind == "f":
+        different, places = np.unique(values[known], return_inverse=True)
+        codes[known] = _codes_one_by_one(different.tolist())[places]
     else:
         codes[known] = _codes_one_by_one(values[known].tolist())
     return codes
@@ -50,24 +56,64 @@ def codes_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> Code
     InvalidTable
         If the column's type, which is public like its name, cannot hold ids.
     """
-    codes, texts = texts_of_column(column, name, missing)
-    found = _numbered(np.array([*texts, None], dtype=object))
-    return found[codes]
-
-
-def texts_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> tuple[Codes, list[str | None]]:
-    """Which of a column's different entries every row has, −1 for none, and how each is written, None for no id."""
     import pyarrow as pa
 
-    from dperm.trusted.sources.columns import as_words
+    codes, texts = texts_of_column(column, name, missing)
+    if pa.types.is_integer(column.type):  # different ones are written differently
+        found = places_of(texts)
+    else:
+        found = texts.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return np.append(found, -1)[codes].astype(np.int64)
+
+
+def places_of(texts: Any) -> NDArray[np.intp]:
+    """The place of every text among those that are none of them null, −1 for a null."""
+    is_id = texts.is_valid().to_numpy(zero_copy_only=False)
+    return np.where(is_id, np.cumsum(is_id) - 1, -1)
+
+
+def texts_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> tuple[Codes, Any]:
+    """Which of a column's different entries every row has, −1 for none, and how each is written, null for no id.
+
+    Two entries may be written the same.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
     if pa.types.is_temporal(column.type):
         column = column.cast(pa.string())
     elif pa.types.is_nested(column.type):
         raise InvalidTable(f"column {name!r} should hold ids and holds {column.type}; write it as text first.")
-    codes, words = as_words(column, name, errors="backslashreplace")  # other bytes are other ids
-    nothing = {"", "nan", *map(as_text, missing)}
-    return codes.astype(np.int64), [None if word in nothing else word for word in words]
+    codes, values = different_entries(column, name)
+    texts = _texts(values)
+    nothing = pc.is_in(texts, value_set=pa.array(["", "nan", *map(as_text, missing)], pa.string()))
+    return codes.astype(np.int64), pc.if_else(nothing, pa.scalar(None, pa.string()), texts)
+
+
+def _texts(values: Any) -> Any:
+    """Different entries as they are written: all at once where that is plain, else one by one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_integer(values.type):
+        return values.cast(pa.string())
+    if pa.types.is_floating(values.type):
+        numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
+        plain = (np.abs(numbers) < 2.0**63) & (np.trunc(numbers) == numbers)
+        written = pa.array(np.where(plain, numbers, 0.0).astype(np.int64)).cast(pa.string())
+    elif pa.types.is_binary(values.type):
+        plain = pc.and_not(
+            pc.match_substring_regex(values, _ASCII), pc.match_substring_regex(values, _SPELLED)
+        ).to_numpy(zero_copy_only=False)  # fmt: skip
+        written = pc.if_else(pa.array(plain), values, pa.scalar(None, values.type)).cast(pa.string())
+    else:
+        plain, written = np.zeros(len(values), dtype=bool), pa.nulls(len(values), pa.string())
+    if plain.all():
+        return written
+    others = np.full(len(values), None, dtype=object)
+    entries = values.filter(pa.array(~plain)).to_pylist()
+    others[~plain] = [word(entry, errors="backslashreplace") for entry in entries]  # other bytes are other ids
+    return pc.if_else(pa.array(plain), written, pa.array(others, pa.string()))
 
 
 def _entries(ids: Any) -> NDArray[Any]:
@@ -100,14 +146,6 @@ def _codes_one_by_one(values: list[Any]) -> Codes:
                 found[kind, value] = code
         codes[row] = code
     return codes
-
-
-def _numbered(texts: NDArray[Any]) -> Codes:
-    """Numbers of texts in the order in which they come first, −1 for None."""
-    numbers: dict[str, int] = {}
-    return np.array(
-        [-1 if text is None else numbers.setdefault(text, len(numbers)) for text in texts.tolist()], dtype=np.int64
-    )
 
 
 def _text(value: Any) -> str | None:

@@ -21,6 +21,7 @@ from dperm.errors import InvalidParameter, NoRoomWarning
 from dperm.printable import one_line
 from dperm.trusted.block import Block, csr_of
 from dperm.trusted.row_facts import RowFacts
+from dperm.trusted.units import Members
 
 # Arrays begin at multiples of a cache line within a block, and blocks where a file can be mapped.
 _ALIGNED = 64
@@ -35,6 +36,7 @@ class _Stored:
     arrays: tuple[tuple[np.dtype[Any], tuple[int, ...], int], ...]
     n_columns: int
     facts: RowFacts | None
+    n_units: int | None
 
 
 class Room:
@@ -120,7 +122,8 @@ class KeptBlocks:
             offset += -(-array.nbytes // _ALIGNED) * _ALIGNED
         self._end += -(-offset // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
         self._file.truncate(self._end)
-        return _Stored(start, offset, tuple(described), block.table.shape[1], block.facts)
+        n_units = None if block.units is None else block.n_units
+        return _Stored(start, offset, tuple(described), block.table.shape[1], block.facts, n_units)
 
     def _write(self, array: NDArray[Any], offset: int) -> None:
         self._file.seek(offset)
@@ -138,17 +141,22 @@ class KeptBlocks:
             np.frombuffer(content, dtype, int(np.prod(shape)), offset).reshape(shape)
             for dtype, shape, offset in kept.arrays
         ]
-        target, scale, weight, *table = arrays
-        if len(table) == 1:
-            return Block(table[0], target, scale, weight, kept.facts)
-        data, indices, indptr = table
-        return Block(csr_of(data, indices, indptr, kept.n_columns), target, scale, weight, kept.facts)
+        target, scale, weight, *rest = arrays
+        whose: tuple[Any, ...] = ()
+        if kept.n_units is not None:
+            *rest, units, present, rows, starts = rest
+            whose = (units, kept.n_units, Members(present, rows, starts, kept.n_units))
+        table = rest[0] if len(rest) == 1 else csr_of(rest[0], rest[1], rest[2], kept.n_columns)
+        return Block(table, target, scale, weight, kept.facts, *whose)
 
 
 def _arrays_of(block: Block) -> list[NDArray[Any]]:
     table = block.table
     rows = [table.data, table.indices, table.indptr] if sparse.issparse(table) else [table]
-    return [block.target, block.scale, block.weight, *rows]
+    whose: list[NDArray[Any]] = []
+    if block.units is not None and block.members is not None:
+        whose = [block.units, block.members.units, block.members.rows, block.members.starts]
+    return [block.target, block.scale, block.weight, *rows, *whose]
 
 
 def cache_folder(cache: Any) -> Path | None:

@@ -33,8 +33,9 @@ def bytes_of(memory: int | str) -> int:
 
 
 def is_on_disk(n: int, schema: Schema, memory: int | str) -> bool:
-    """Whether n encoded rows are more than is kept in memory: public."""
-    return n * Encoder(schema).bytes_per_row > bytes_of(memory) // KEPT
+    """Whether n encoded rows, or those of n units as far as that is known, are more than is kept in memory: public."""
+    rows_together = 1 if schema.unit is None else schema.unit.max_rows or 1
+    return n * rows_together * Encoder(schema).bytes_per_row > bytes_of(memory) // KEPT
 
 
 def rows_of_block(memory: int, encoder: Encoder) -> int:

@@ -17,9 +17,10 @@ from dperm.trusted.parts import RowPart
 from dperm.trusted.sources.base import LocalSource, place_of
 from dperm.trusted.sources.by_schema import SchemaSource
 from dperm.trusted.sources.counts import ColumnPart
+from dperm.trusted.sources.digests import DigestedRows, IdColumn
 from dperm.trusted.sources.encoder import Encoder
 from dperm.trusted.sources.encoding import check_table
-from dperm.trusted.sources.files import check_columns
+from dperm.trusted.sources.files import check_columns, filled_pieces
 from dperm.trusted.sources.kept import KeptBlocks, Room, cache_folder
 from dperm.trusted.sources.memory import KEPT, RAW, is_on_disk, rows_of_block
 from dperm.trusted.sources.pieces import Piece
@@ -91,6 +92,15 @@ class FileSource(SchemaSource, LocalSource):
     def _forget(self) -> None:
         self._kept = None
 
+    def _digested(self, ids: IdColumn) -> Iterator[DigestedRows]:
+        columns, pieces = self._encoding().columns, enumerate(self._pieces)
+        return ids.read(table for k, piece in pieces for table in self._raw.of(k, piece, columns, (ids.name,)))
+
+    def _fill(self, n_missing: int) -> bool:
+        before, self._pieces = self._pieces, filled_pieces(self._pieces, n_missing)
+        self._raw = _RawTables(self._memory // RAW)
+        return self._pieces != before
+
     @property
     def n_rows(self) -> int:
         """Number of rows: that of the files' own notes, or of lines."""
@@ -107,7 +117,7 @@ class FileSource(SchemaSource, LocalSource):
 
     def placed(self, problem: Problem) -> Iterator[tuple[int, Block]]:
         """Places are counted in every piece by itself."""
-        encoder = self._encoding()
+        encoder, units = self._encoding(), self._chosen_rows()
         if self._kept is None or self._kept[0] is not problem:
             self.close()
             kept = KeptBlocks(Room(self._memory // KEPT), None if self._cache is False else cache_folder(self._cache))
@@ -123,7 +133,9 @@ class FileSource(SchemaSource, LocalSource):
                     yield place, kept[place]
             else:
                 count = 0
-                for block in encoder.blocks(self._raw.of(number, piece, encoder.columns), problem, rows):
+                tables = self._raw.of(number, piece, encoder.columns, encoder.encoded_columns)
+                own = None if units is None else units.beginning_at(n_read)
+                for block in encoder.blocks(tables, problem, rows, units=own):
                     place = place_of(number, count)
                     kept.offer(place, block)
                     yield place, block
@@ -164,7 +176,7 @@ class FileSource(SchemaSource, LocalSource):
             for number, piece in enumerate(self._pieces)
             for table in self._raw.of(number, piece, encoder.columns, part.columns)
         )
-        return add_up(encoder.counts(tables, part))
+        return add_up(encoder.counts(tables, part, self._chosen_rows()))
 
     def close(self) -> None:
         """Drop what is kept of encoded rows."""
@@ -180,14 +192,17 @@ class _RawTables:
         self._left, self._kept = memory, dict[int, list[Any]]()
 
     def of(
-        self, number: int, piece: Piece, columns: Sequence[str], wanted: Sequence[str] | None = None
+        self, number: int, piece: Piece, columns: Sequence[str], wanted: Sequence[str]
     ) -> Iterator[Any]:  # fmt: skip
         """The tables of a piece, with the wanted columns at least; all that are needed are read if that is kept."""
         if number in self._kept:
             yield from self._kept[number]
             return
-        if self._left <= 0:
-            yield from piece.tables(columns if wanted is None else wanted)
+        # Numbers take four bytes or more: a piece that cannot be kept is not read as a whole for a few of its columns.
+        if 4 * piece.n_rows * len(columns) >= self._left:
+            self._left = 0
+            self._kept.clear()
+            yield from piece.tables(wanted)
             return
         tables: list[Any] = []
         for table in piece.tables(columns):
