@@ -3,7 +3,8 @@
 A million rows of a known law are the population, so that its metrics are known exactly. Tables are drawn from it with
 replacement. What their rows add is computed with the trusted code, noise of the planned deviation is drawn with numpy
 (exact draws, whose law is the same, would take long), and the intervals are those of `Metrics`.
-Run: python benchmarks/evaluation.py [--repetitions 500]
+Run: python benchmarks/evaluation.py [--repetitions 500], and with --units for people of several rows that are alike:
+there "without" are intervals as if these rows were independent.
 """
 
 import argparse
@@ -17,7 +18,10 @@ from dperm.evaluation import intervals
 from dperm.evaluation.design import Design, score_edges
 from dperm.evaluation.metrics import Metrics
 from dperm.mechanisms.cell_counts import CellCounts
+from dperm.trusted.exact.words import fresh_key
 from dperm.trusted.tally import counted
+from dperm.trusted.units import Membership
+from dperm.unit import Unit
 
 ROWS, EPSILONS = (500, 5_000, 20_000, 100_000), (0.1, 0.5, 2.0)
 POPULATION = 1_000_000
@@ -56,30 +60,35 @@ CASES = {
 }
 
 
-def truths(design, truth, shown):
-    """The metrics of the population."""
+def truths(design, truth, shown, weights=None):
+    """The metrics of the population; of rows that count alike, or by these weights."""
+
+    def mean(values):
+        return np.average(values, weights=weights)
+
     if design.kind == "number":
         errors = np.clip(np.abs(truth - shown), 0.0, design.error_bound)
-        return {
-            "R²": 1.0 - (errors**2).mean() / truth.var(), "RMSE": math.sqrt((errors**2).mean()), "MAE": errors.mean(),
-        }  # fmt: skip
+        spread = mean(truth**2) - mean(truth) ** 2
+        return {"R²": 1.0 - mean(errors**2) / spread, "RMSE": math.sqrt(mean(errors**2)), "MAE": mean(errors)}
     own = np.clip(shown[np.arange(len(truth)), truth.astype(int)], 1e-300, 1.0)
-    found = {"accuracy": (shown.argmax(axis=1) == truth).mean()}
-    found["log loss"] = np.minimum(-np.log(own), design.largest_loss).mean()
+    found = {"accuracy": mean(shown.argmax(axis=1) == truth)}
+    found["log loss"] = mean(np.minimum(-np.log(own), design.largest_loss))
     if design.n_classes == 2:
         from sklearn.metrics import roc_auc_score
 
-        found["AUC"] = roc_auc_score(truth, shown[:, 1])
-        found["calibration"] = (truth, shown[:, 1])
+        found["AUC"] = roc_auc_score(truth, shown[:, 1], sample_weight=weights)
+        found["calibration"] = (truth, shown[:, 1], weights)
     return found
 
 
 def observed_between(rows, low, high, kept={}):  # noqa: B006 - the same bins again and again
     """How often predictions in a bin come true."""
-    truth, shown = rows
-    if (id(shown), low, high) not in kept:
-        kept[id(shown), low, high] = truth[(shown > low) & (shown <= high)].mean()
-    return kept[id(shown), low, high]
+    truth, shown, weights = rows
+    if (id(shown), id(weights), low, high) not in kept:
+        inside = (shown > low) & (shown <= high)
+        chosen = None if weights is None else weights[inside]
+        kept[id(shown), id(weights), low, high] = np.average(truth[inside], weights=chosen)
+    return kept[id(shown), id(weights), low, high]
 
 
 def coverage(name, n, epsilon, delta, repetitions):
@@ -89,25 +98,40 @@ def coverage(name, n, epsilon, delta, repetitions):
     planned = release.calibrated.plan.planned
     added = [term(truth, shown) for term in design.terms(release)]
     rng = np.random.default_rng([n, int(1000 * epsilon), delta == 0.0])
-    hits, widths = {}, {}
+    kept = Kept(true)
     for _ in range(repetitions):
         rows = rng.integers(POPULATION, size=n)
         noisy = []
         for lines, item, deviation in zip(added, planned, release.deviations, strict=True):
             counting = isinstance(item.query, CellCounts)
             exact = counted(item.query, lines[rows]) if counting else lines[rows].sum(axis=0)
-            noise = rng.laplace(0.0, deviation / math.sqrt(2.0), exact.size) if delta == 0.0 else rng.normal(
-                0.0, deviation, exact.size)  # fmt: skip
-            noisy.append(exact + noise)
+            noisy.append(exact + noise_of(rng, deviation, exact.size, delta))
         variances = tuple(deviation**2 for deviation in release.deviations)
         ours = Metrics(design, tuple(noisy), variances, 0.95, delta == 0.0)
-        naive = Metrics(design, tuple(noisy), (0.0,) * len(noisy), 0.95, False)
+        kept.add(ours, Metrics(design, tuple(noisy), (0.0,) * len(noisy), 0.95, False))
+    return kept.summary()
+
+
+def noise_of(rng, deviation, size, delta):
+    """Laplace noise where δ = 0, else Gaussian noise."""
+    return rng.laplace(0.0, deviation / math.sqrt(2.0), size) if delta == 0.0 else rng.normal(0.0, deviation, size)
+
+
+class Kept:
+    """Which intervals held what is true, and how wide they were."""
+
+    def __init__(self, true):
+        self.true, self.hits, self.widths = true, {}, {}
+
+    def add(self, ours, naive):
+        """The intervals of one table, and those that leave something out."""
+        true = self.true
         for metric, found in ours.table.items():
             without = naive.table[metric]
-            hits.setdefault(metric, []).append(
+            self.hits.setdefault(metric, []).append(
                 (found.low <= true[metric] <= found.high, without.low <= true[metric] <= without.high)
             )
-            widths.setdefault(metric, []).append((found.high - found.low) / 2.0)
+            self.widths.setdefault(metric, []).append((found.high - found.low) / 2.0)
         if "calibration" in true:
             held = [
                 point.observed.low
@@ -115,11 +139,93 @@ def coverage(name, n, epsilon, delta, repetitions):
                 <= point.observed.high
                 for point in ours.calibration
             ]
-            hits.setdefault("calibration", []).append((np.mean(held), np.nan))
-            widths.setdefault("calibration", []).append(
+            self.hits.setdefault("calibration", []).append((np.mean(held), np.nan))
+            self.widths.setdefault("calibration", []).append(
                 np.median([point.observed.high - point.observed.low for point in ours.calibration]) / 2.0
             )
-    return {metric: (*np.mean(hits[metric], axis=0), float(np.median(widths[metric]))) for metric in hits}
+
+    def summary(self):
+        """Per metric: both shares, and the median half-width."""
+        return {
+            metric: (*np.mean(self.hits[metric], axis=0), float(np.median(self.widths[metric]))) for metric in self.hits
+        }
+
+
+PEOPLE, MOST_OF_A_PERSON = 200_000, 5
+KINDS = ("people", "twins", "a number of people")
+
+
+def of_people(rng, kind):
+    """Rows of people, one person's after another's: whose they are, targets, and what a model says of them.
+
+    Of what the model does not know a part belongs to the person, so that its errors are alike in all rows of one; and
+    who is hard to predict has more rows. "twins" are rows that are all the same.
+    """
+    own = rng.normal(size=PEOPLE)
+    counts = 1 + rng.poisson(2.0 * np.exp(0.5 * own))
+    ids = np.repeat(np.arange(PEOPLE), counts)
+    if kind == "twins":
+        truth, shown = two_classes(rng, PEOPLE)
+        return ids, truth[ids], shown[ids]
+    if kind == "a number of people":
+        signal = rng.normal(0.0, 0.35, ids.size)
+        errors = 0.15 * (0.7 * np.exp(0.5 * own) * rng.normal(size=PEOPLE))[ids] + 0.1 * rng.normal(size=ids.size)
+        return ids, np.clip(signal + errors, -1.0, 1.0), np.clip(signal, -1.0, 1.0)
+    logits = (rng.normal(0.0, 1.3, PEOPLE))[ids] + rng.normal(0.0, 1.3, ids.size)
+    hidden = (np.exp(0.5 * own) * rng.normal(0.0, 1.5, PEOPLE))[ids]
+    truth = (rng.random(ids.size) < expit(logits + hidden)).astype(float)
+    shown = expit(logits)
+    return ids, truth, np.column_stack([1.0 - shown, shown])
+
+
+def coverage_by_unit(kind, unit, n, epsilon, delta, repetitions, people):
+    """The same of people, beside intervals as if all rows that count were independent."""
+    ids, truth, shown = people
+    design = CASES["a number" if kind == "a number of people" else "two classes"][0]
+    counts = np.bincount(ids)
+    used = np.minimum(counts, unit.max_rows or counts.max())
+    whole = unit.max_rows if unit.contribution == "limit" else used
+    true = truths(design, truth, shown, (used / whole / counts)[ids])
+    per_person = float(used.mean())
+    starts = np.cumsum(counts) - counts
+    release = design.plan(n, Guarantee(epsilon, delta), Adjacency.REPLACE_ONE, unit)
+    planned = release.calibrated.plan.planned
+    added = [np.nan_to_num(term(truth, shown)) for term in design.terms(release)]
+    rng, kept = np.random.default_rng([n, int(1000 * epsilon), delta == 0.0]), Kept(true)
+    for _ in range(repetitions):
+        drawn = rng.integers(PEOPLE, size=n)
+        whose = np.repeat(np.arange(n), counts[drawn])
+        rows = np.repeat(starts[drawn] - (np.cumsum(counts[drawn]) - counts[drawn]), counts[drawn])
+        rows += np.arange(rows.size)
+        units = Membership.of(unit, whose).drawn(fresh_key())
+        noisy = []
+        for lines, item, deviation in zip(added, planned, release.deviations, strict=True):
+            counting = isinstance(item.query, CellCounts)
+            exact = counted(item.query, lines[rows], units) if counting else units.weights @ lines[rows]
+            noisy.append(exact + noise_of(rng, deviation, exact.size, delta))
+        variances = tuple(deviation**2 for deviation in release.deviations)
+        ours = Metrics(design, tuple(noisy), variances, 0.95, delta == 0.0, by_unit=True)
+        scale = unit.max_rows if unit.contribution == "limit" else per_person
+        rescaled = tuple(scale * numbers for numbers in noisy), tuple(scale**2 * one for one in variances)
+        kept.add(ours, Metrics(design, *rescaled, 0.95, delta == 0.0))
+    return kept.summary()
+
+
+def print_units(options):
+    """The table of `coverage_by_unit`."""
+    units = (Unit("person", MOST_OF_A_PERSON), Unit("person", contribution="average"))
+    for kind in options.units or KINDS:
+        people = of_people(np.random.default_rng(99), kind)
+        for unit in units:
+            for n in options.rows:
+                for delta in options.delta:
+                    found = [
+                        coverage_by_unit(kind, unit, n, epsilon, delta, options.repetitions, people)
+                        for epsilon in EPSILONS
+                    ]
+                    for metric in found[0]:
+                        cells = " | ".join(shown(*one[metric]) for one in found)
+                        print(f"| {kind} | {unit.contribution} | {n:,} | {delta:g} | {metric} | {cells} |", flush=True)
 
 
 def shown(ours, naive, width):
@@ -161,7 +267,11 @@ if __name__ == "__main__":
     parser.add_argument("--cases", nargs="*", default=list(CASES))
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
     parser.add_argument("--binning", action="store_true", help="only what bins do to AUC")
+    parser.add_argument("--units", nargs="*", choices=KINDS, help="only people of several rows that are alike")
     options = parser.parse_args()
+    if options.units is not None:
+        print_units(options)
+        raise SystemExit
     if options.binning:
         print_binning()
         raise SystemExit

@@ -37,7 +37,7 @@ from dperm.accounting.composition import epsilon_of
 from dperm.accounting.events import event_to_list
 from dperm.accounting.guarantee import Adjacency
 from dperm.cli.main import run_with
-from dperm.estimators import search as searching
+from dperm.estimators import trials as searching
 from dperm.planning.fit_plan import FitPlan
 from dperm.release.model_file import read_content
 from dperm.release.verify import verify

@@ -16,6 +16,7 @@ from dperm.evaluation.score import private_score
 from dperm.files import WholeFile
 from dperm.printable import one_line
 from dperm.release.model_file import load_model
+from dperm.unit import CONTRIBUTIONS, MISSING
 
 # Bytes that are set aside before anything is spent, so that a full disk is noticed then.
 _ROOM = 2**18
@@ -33,7 +34,11 @@ _ROOM = 2**18
     help="δ of the evaluation. 0 has the least noise for one evaluation; above 0 costs less beside other releases.",
 )
 @click.option("--adjacency", type=click.Choice(["replace_one", "add_remove"]), default="replace_one", show_default=True)
-@click.option("--n", type=int, help="Public number of rows; to be declared under add_remove.")
+@click.option("--n", type=int, help="Public number of rows, or of units; to be declared under add_remove.")
+@click.option("--unit", help="Column of TABLE that says whose a row is [default: what the model declares].")
+@click.option("--max-rows-per-unit", type=int, help="How many rows of a unit are used, at the most.")
+@click.option("--contribution", type=click.Choice(CONTRIBUTIONS), default="limit", show_default=True)
+@click.option("--missing-units", type=click.Choice(MISSING), default="separate", show_default=True)
 @click.option("--target", help="Target column of TABLE, for a model without a schema.")
 @click.option("--error-bound", type=float, help="Largest error that counts, of a regression [default: half the range].")
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
@@ -43,8 +48,8 @@ _ROOM = 2**18
 @output_option("JSON file for the evaluation: for `dperm verify`, and for `dperm report --evaluation`.")
 def evaluate(
     model_path: Path, table: Path, epsilon: float, delta: float, adjacency: str, n: int | None, target: str | None,
-    error_bound: float | None, level: float, dataset: str | None, ledger: str | None, seed: int | None,
-    output: Path | None, force: bool,
+    unit: str | None, max_rows_per_unit: int | None, contribution: str, missing_units: str, error_bound: float | None,
+    level: float, dataset: str | None, ledger: str | None, seed: int | None, output: Path | None, force: bool,
 ) -> None:  # fmt: skip
     """Evaluate a released MODEL on the sensitive TABLE: accuracy, AUC, calibration or R², with intervals.
 
@@ -79,6 +84,7 @@ def evaluate(
         try:
             found = private_score(
                 model, str(table), epsilon=epsilon, delta=delta, adjacency=adjacency, n=n, target=target,
+                unit=unit, max_rows_per_unit=max_rows_per_unit, contribution=contribution, missing_units=missing_units,
                 error_bound=error_bound, level=level, budget=budget, random_state=seed, save=save,
             )  # fmt: skip
         except BaseException as error:

@@ -96,7 +96,8 @@ def tune(
     search.check()  # what is wrong with the parameters, before the table is opened
     rows: tuple[Any, Any]
     if public is not None:
-        rows = (TableFile(table, public.header, public.separator, n_rows=n or public.n).table, None)
+        declared = (n or public.n) if public.unit is None else None  # with a unit n is no number of rows
+        rows = (TableFile(table, public.header, public.separator, n_rows=declared).table, None)
     else:
         rows = numbers_and_target(TableFile(table, n_rows=n), target or "", features, models[0])
     with WholeFile(output, replace=force, room=ROOM) as file:

@@ -12,6 +12,7 @@ from dperm.errors import DpermError, InvalidParameter
 from dperm.estimators.base import Array, PrivateEstimator
 from dperm.estimators.classifier import Classifier
 from dperm.estimators.regressor import Regressor, range_of
+from dperm.estimators.units import protected_unit, schema_with_unit, split_groups
 from dperm.planning.fit_plan import FitPlan
 from dperm.planning.search import SearchPlan
 from dperm.release.parameters import parameters_to_dict
@@ -26,6 +27,9 @@ from dperm.trusted.apart import (
     true_places,
     wrong,
 )
+from dperm.trusted.sources.ids import membership_of_array
+from dperm.trusted.sources.tables import membership_of
+from dperm.trusted.units import Membership
 from dperm.validation import one_of
 
 # What a row can cost, and how the statement says it.
@@ -67,6 +71,10 @@ class Candidates:
         targets = {_target(model) for model in self.models}
         if len(targets) > 1:
             raise InvalidParameter("all candidates must predict the same target, with the same classes or range.")
+        units = {protected_unit(model) for model in self.models}
+        if len(units) > 1:
+            raise InvalidParameter("all candidates must protect the same unit: rows are put apart by it once.")
+        (self.unit,) = units
         self.score = self._score(scoring)
 
     def _score(self, scoring: str) -> str:
@@ -110,10 +118,19 @@ class Candidates:
                     )
                 model.classes = [False, True]
 
-    def check_table(self, X: Any, y: Any) -> None:
+    def split_groups(self, X: Any, groups: Any) -> tuple[Any, Any]:
+        """The table and the ids of units, which are a column of it or stand beside it."""
+        return split_groups(self.models[0], X, groups)
+
+    def membership(self, X: Any, groups: Any, n_rows: int) -> Membership | None:
+        """Whose every row is; None where every row is protected by itself."""
+        schema = schema_with_unit(self.models[0])
+        return membership_of_array(groups, n_rows, self.unit) if schema is None else membership_of(X, schema)
+
+    def check_table(self, X: Any, y: Any, groups: Any = None) -> None:
         """Raise if the table or the target is not what a candidate takes, as its own fit would."""
         for place in range(len(self)):
-            self._named(place, lambda one: one._read(X, y, one.options()))
+            self._named(place, lambda one: one._read(X, y, one.options(), groups=groups))
 
     def plain_target(self, y: Any) -> Any:
         """The target in a form that means the same in every part of the table; the table's own if there is a schema."""

@@ -1,6 +1,5 @@
 """A search among models under one guarantee."""
 
-import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field
@@ -19,21 +18,16 @@ from dperm.errors import InvalidParameter, NoiseTooLarge, PlanExceeded
 from dperm.estimators.base import Array, PrivateEstimator
 from dperm.estimators.candidates import SCORES, Candidates, read_candidates
 from dperm.estimators.charged import Charged
-from dperm.estimators.telling import untold
-from dperm.planning.fit_plan import check_releasable
+from dperm.estimators.trials import Trials
+from dperm.planning.fit_plan import check_releasable, undeclared_n
 from dperm.planning.search import SearchOptions, SearchPlan, plan_search
 from dperm.release.content import content_of
 from dperm.release.joint_statement import JointStatement
 from dperm.release.search_record import SearchRecord
-from dperm.trusted.apart import RowsApart, one_place, rows_apart, stops
-from dperm.trusted.noise import Randomness, seed_from
+from dperm.trusted.noise import seed_from
 from dperm.trusted.sources import is_streamed
 from dperm.trusted.sources.base import check_count
-from dperm.trusted.tally import Tally
 from dperm.validation import count
-
-# Seeds for the fits of a repeatable search lie below this.
-_SEEDS = 2**31
 
 
 def _has(name: str) -> Callable[["PrivateSearchCV"], bool]:
@@ -82,7 +76,8 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
     adjacency : {"replace_one", "add_remove"}
         Which two tables cannot be told apart.
     n : int, optional
-        The declared, public number of rows.
+        The declared, public number of rows, or of units if the candidates declare one. Rows are then divided by unit:
+        all rows of one are fitted on, or all are scored on.
     budget : Budget, optional
         The dataset's budget in a ledger.
     random_state : int, optional
@@ -165,7 +160,7 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
     def _options(self, candidates: Candidates) -> SearchOptions:
         return SearchOptions(
             Guarantee(self.epsilon, self.delta), Adjacency.parse(self.adjacency), SCORES[candidates.score],
-            self.method, self.share, self.held_out, self.trials,
+            self.method, self.share, self.held_out, self.trials, candidates.unit,
         )  # fmt: skip
 
     def _plan(self, candidates: Candidates, n: int | None, n_features: int | None) -> SearchPlan:
@@ -176,7 +171,9 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
 
         return plan_search(options, count("n", n), len(candidates), plan_fit)
 
-    def fit(self, X: Any, y: Any = None, *, save: Callable[[PrivateEstimator], object] | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, groups: Any = None, *, save: Callable[[PrivateEstimator], object] | None = None
+    ) -> Self:  # fmt: skip
         """Search on sensitive rows, fit the winner, and keep only what may be released.
 
         Parameters
@@ -185,6 +182,8 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
             In memory. With a schema a pandas, polars or Arrow table.
         y : array of shape (rows,)
             As of the estimators.
+        groups : array of shape (rows,)
+            As of the estimators: the id of every row's unit, for rows without a schema.
         save : callable, optional
             Called with the fitted winner before the ledger is told of it.
 
@@ -195,13 +194,16 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
         candidates = self._read()
         if is_streamed(X):
             raise InvalidParameter("a search takes a table in memory: read the files into a data frame first.")
+        X, groups = candidates.split_groups(X, groups)
         candidates.with_classes(y)
         shape = getattr(X, "shape", None) or np.asarray(X, dtype=object).shape
         if len(shape) != 2 or min(shape) < 1:
             raise InvalidParameter("a search needs a table with at least one row and one column.")
         declared = candidates.declared_n(self.n)
-        n = shape[0] if declared is None else declared
-        check_count(shape[0], n, Adjacency.parse(self.adjacency))
+        membership = candidates.membership(X, groups, shape[0])
+        found = shape[0] if membership is None else membership.n
+        n = found if declared is None else declared
+        check_count(found, n, Adjacency.parse(self.adjacency), candidates.unit)
         plan = self._plan(candidates, n, shape[1])
         if plan.drowned and not self.noisy_trials:
             raise NoiseTooLarge(
@@ -211,18 +213,18 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
             )
         if self.budget is not None:
             self.budget.check(plan.event, plan.options.adjacency)  # refused before a label is read
-        candidates.check_table(X, y)
+        candidates.check_table(X, y, groups)
         self.forget()
         reservation = None if self.budget is None else self.budget.reserve(plan.event, plan.options.adjacency)
         with nullcontext() if reservation is None else reservation.noted():
             seed = None if self.random_state is None else seed_from(self.random_state)
-            run = _Run(plan, candidates, seed)
-            winner = run.winner(X, y)
+            run = Trials(plan, candidates, seed)
+            winner = run.winner(X, y, membership)
             # An n that nobody declared is public under replace_one, and a caveat of the fit under add_remove.
-            public = n if self.adjacency == Adjacency.REPLACE_ONE else declared
+            public = declared if undeclared_n(plan.options.adjacency, candidates.unit) else n
             model = candidates.built(winner, _promised(plan), public, run.next_seed())
             model.row_warnings = self.row_warnings
-            model.fit(X, y, plan=None if public is None else plan.refits[winner])
+            model.fit(X, y, groups=groups, plan=None if public is None else plan.refits[winner])
             if model.event_ != plan.refits[winner].event:
                 raise PlanExceeded("the last fit is not the one that was planned.")
             caveats = tuple(text for text in model.privacy_.caveats if text != "the noise came from a seed")
@@ -289,67 +291,3 @@ def _promised(plan: SearchPlan) -> Guarantee:
     """Of the last fit by itself."""
     statement = plan.refits[0].statement
     return Guarantee(statement.epsilon, statement.delta)
-
-
-class _Run:
-    """The part of a search that finds the winner: nothing else of it is kept."""
-
-    def __init__(self, plan: SearchPlan, candidates: Candidates, seed: int | None) -> None:
-        self._plan, self._candidates = plan, candidates
-        self._seeds = None if seed is None else np.random.default_rng([seed, 1])
-        self._randomness = Randomness.from_random_state(seed)
-        statement = plan.trials[0].statement
-        self._guarantee = Guarantee(statement.epsilon, statement.delta)
-
-    def next_seed(self) -> int | None:
-        """For the next fit of a repeatable search."""
-        return None if self._seeds is None else int(self._seeds.integers(0, _SEEDS))
-
-    def winner(self, X: Any, y: Any) -> int:
-        """The place of the candidate that won."""
-        rows = rows_apart(X, self._candidates.plain_target(y), *self._plan.slots, self._randomness.noise)
-        if self._plan.method == "composition":
-            losses = np.column_stack([self._losses(place, rows) for place in range(len(self._candidates))])
-            (item,) = self._plan.scores.plan.planned
-            return Tally(self._plan.scores, self._randomness).choose(item, [losses])
-        return self._best_of_trials(rows)
-
-    def _best_of_trials(self, rows: RowsApart) -> int:
-        """Trials until a coin says stop; how many there were is told to nobody."""
-        (item,) = self._plan.scores.plan.planned
-        stream, best = self._randomness.noise, (np.inf, 0)
-        while True:
-            place = one_place(len(self._candidates), stream)
-            losses = self._losses(place, rows)
-            noisy = Tally(self._plan.scores, self._randomness).release(item, [losses[:, None]])
-            best = min(best, (float(noisy[0]), place))  # one order of all outcomes, ties too
-            if stops(1.0 / self._plan.expected_trials, stream):
-                return best[1]
-
-    def _losses(self, place: int, rows: RowsApart) -> Array:
-        """What one trial of a candidate loses on each held-out row; all of it if no model came out.
-
-        What a trial warns of or logs, or that it fails, is a fact about the rows that it was given: only the winner's
-        place is released.
-        """
-        with untold(), warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                return self._trial(place, rows)
-            except PlanExceeded:
-                raise  # the same for any rows
-            except Exception:
-                return np.ones(_held_out_rows(rows))
-
-    def _trial(self, place: int, rows: RowsApart) -> Array:
-        model = self._candidates.built(place, self._guarantee, self._plan.n_train, self.next_seed())
-        model.row_warnings = model.verbose = False
-        model.fit(*rows.train, plan=self._plan.trials[place])
-        if model.event_ != self._plan.trials[place].event:
-            raise PlanExceeded("a trial is not the one that was planned.")
-        return self._candidates.losses(model, rows.held_out) if _held_out_rows(rows) else np.zeros(0)
-
-
-def _held_out_rows(rows: RowsApart) -> int:
-    X, _ = rows.held_out
-    return int(X.shape[0])

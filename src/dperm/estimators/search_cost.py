@@ -92,8 +92,10 @@ def _candidates(search: Any, step: Step) -> list[Any]:
 
 def _event_of(member: Any, shape: tuple[int, ...] | None, folds: float) -> Event:
     """About what one fit costs, planned as if no step came before it; without a plan, as one Gaussian release."""
-    with suppress(DpermError, TypeError, ValueError):
-        rows, width = shape or (0, 0)
-        event: Event = member.plan(None if member.n is not None else rows - int(rows // folds), width).event
-        return event
+    unit = getattr(member, "unit", None) or getattr(getattr(member, "schema", None), "unit", None)
+    if unit is None or member.n is not None:  # how many units the folds have is not known here
+        with suppress(DpermError, TypeError, ValueError):
+            rows, width = shape or (0, 0)
+            event: Event = member.plan(None if member.n is not None else rows - int(rows // folds), width).event
+            return event
     return one_release(Guarantee(member.epsilon, member.delta), Adjacency.parse(member.adjacency))

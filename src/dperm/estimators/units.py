@@ -1,6 +1,6 @@
 """The unit of a fit: what its parameters declare, and where the ids of its rows come from."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from dperm.errors import InvalidParameter
@@ -15,7 +15,22 @@ class Protecting(Protocol):
     max_rows_per_unit: int | None
     contribution: str
     missing_units: str
-    schema: Schema | None
+
+    @property
+    def schema(self) -> Schema | None:
+        """How rows are encoded; None where they are numbers already."""
+        ...
+
+
+@dataclass
+class Declared:
+    """The same of whatever is no estimator."""
+
+    unit: str | None = None
+    max_rows_per_unit: int | None = None
+    contribution: str = "limit"
+    missing_units: str = "separate"
+    schema: Schema | None = None
 
 
 def declared_unit(model: Protecting) -> Unit | None:
@@ -37,6 +52,12 @@ def schema_with_unit(model: Protecting) -> Schema | None:
     if model.schema.unit not in (None, unit):
         raise InvalidParameter("the schema declares a unit already, and another one was given: leave one out.")
     return replace(model.schema, unit=unit)
+
+
+def protected_unit(model: Protecting) -> Unit | None:
+    """Whose rows are protected together, whoever declares it."""
+    schema = schema_with_unit(model)
+    return declared_unit(model) if schema is None else schema.unit
 
 
 def split_groups(model: Protecting, X: Any, groups: Any) -> tuple[Any, Any]:

@@ -101,6 +101,8 @@ def own_gaps(estimator: Any) -> tuple[str, ...]:
         gaps.append(f"{CLASS_LIST}: declare classes=[…]")
     if estimator.adjacency == "add_remove" and estimator.n is None and getattr(estimator, "schema", None) is None:
         gaps.append("the number of rows: declare n")
+    elif getattr(estimator, "missing_units", None) == "ignore" and estimator.n is None:
+        gaps.append("the number of units: declare n")
     return tuple(gaps)
 
 

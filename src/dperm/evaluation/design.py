@@ -23,6 +23,7 @@ from dperm.trusted.scores import (
     errors_and_targets,
     log_losses,
 )
+from dperm.unit import Unit
 from dperm.validation import finite, one_of, positive
 
 # Shares of the precision (of μ², or of a pure ε). Counts give accuracy, AUC, calibration and confusion, the sum of
@@ -85,19 +86,22 @@ class Design:
         """What log losses are clipped to."""
         return math.log(self.n_classes / _LEAST_PROBABILITY)
 
-    def plan(self, n: int, guarantee: Guarantee, adjacency: Adjacency) -> SumsRelease:
+    def plan(self, n: int, guarantee: Guarantee, adjacency: Adjacency, unit: Unit | None = None) -> SumsRelease:
         """The noise with which everything keeps the guarantee.
 
         Parameters
         ----------
         n : int
-            The public number of rows.
+            The public number of rows, or of units.
         guarantee, adjacency
             What must hold.
+        unit : Unit, optional
+            Whose rows are protected together.
         """
         shares = self._shares
         noise = "Laplace" if guarantee.delta == 0.0 else "Gaussian"
-        sums = self._sums(PublicTable(n, adjacency), noise, _count_deviation(guarantee, adjacency, shares[0]))
+        table = PublicTable(n, adjacency, unit)
+        sums = self._sums(table, noise, _count_deviation(guarantee, adjacency, shares[0]))
         relative = [1.0 / share if noise == "Laplace" else share**-0.5 for share in shares]
         return plan_sums(sums, guarantee, relative)
 

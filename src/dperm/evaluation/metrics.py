@@ -57,6 +57,9 @@ class Metrics:
         Of the intervals.
     laplace : bool
         Whether the noise is Laplace noise.
+    by_unit : bool
+        Whether rows are weighted by unit. Then the number of rows that count is a sum of weights. All variances hold
+        with it, whatever rows of one unit have in common (docs/proofs/evaluation.md), but for that of a single count.
     """
 
     design: Design
@@ -64,6 +67,7 @@ class Metrics:
     variances: tuple[float, ...]
     level: float
     laplace: bool
+    by_unit: bool = False
 
     @cached_property
     def _z(self) -> float:
@@ -107,7 +111,8 @@ class Metrics:
         if self._two_classes:
             cells = self._by_class.shape[1] // 2
             counts = self._by_class.reshape(2, 2, cells).sum(axis=2)
-        noise, n = cells * self.variances[0], self._rows[0]
+        # A count of units' weights varies up to as much as one of very many rows.
+        noise, n = cells * self.variances[0], math.inf if self.by_unit else self._rows[0]
         return tuple(tuple(intervals.count(float(cell), noise, n, self._z) for cell in line) for line in counts)
 
     @cached_property

@@ -21,6 +21,7 @@ from dperm.files import as_path, fingerprint, read_json, read_text, write_whole
 from dperm.planning.sums import SumsRelease
 from dperm.printable import one_line
 from dperm.release.joint_statement import JointStatement
+from dperm.unit import Unit
 from dperm.version import __version__
 
 FORMAT, VERSION = "dperm-evaluation", 1
@@ -70,7 +71,7 @@ class PrivateEvaluation:
     def metrics(self) -> Metrics:
         """Everything that follows from the released numbers."""
         variances, pure = tuple(noise**2 for noise in self.deviations), self.privacy_.delta == 0.0
-        return Metrics(self.design, self.released, variances, self.level, pure)
+        return Metrics(self.design, self.released, variances, self.level, pure, self.privacy_.unit is not None)
 
     @property
     def accuracy(self) -> Estimate | None:
@@ -120,14 +121,19 @@ class PrivateEvaluation:
     @property
     def verdict(self) -> str:
         """Whether noise leaves something to see, from public numbers alone."""
-        return verdict_of(self.design, self.deviations, self.privacy_.n, len(self.released[0]), self.level)
+        statement = self.privacy_
+        return verdict_of(
+            self.design, self.deviations, statement.n, len(self.released[0]), self.level, statement.unit
+        )  # fmt: skip
 
     def __str__(self) -> str:
         """A table, the verdict and the statement."""
         head = f"{100.0 * self.level:g} % interval"
         model = "" if self.model_fingerprint is None else f" {self.model_fingerprint[:12]}"
+        unit = self.privacy_.unit
+        what = "rows" if unit is None else f"units ({unit.name})"
         lines = [
-            f"evaluated:  {self.model}{model} on n = {self.privacy_.n} rows",
+            f"evaluated:  {self.model}{model} on n = {self.privacy_.n} {what}",
             "",
             f"{'':<12}{'value':>10}   {head}",
         ]
@@ -144,7 +150,8 @@ class PrivateEvaluation:
         counts = [[f"{cell.value:.0f}" for cell in line[:10]] for line in (self.confusion or ())[:10]]
         width = max(6, *(len(text) for text in (*names, *(text for line in counts for text in line))))
         left = max(len(name) for name in names) + 2
-        lines = ["rows by true class (lines) and predicted class (columns), and recall:"]
+        rows = "rows" if self.privacy_.unit is None else "rows, each by its weight in its unit,"
+        lines = [f"{rows} by true class (lines) and predicted class (columns), and recall:"]
         lines.append(" " * left + "".join(f"{name:>{width + 2}}" for name in names))
         for name, line, recall in zip(names, counts, self.recalls or (), strict=False):
             cells = "".join(f"{text:>{width + 2}}" for text in line)
@@ -231,8 +238,9 @@ class PrivateEvaluation:
 
     def planned_again(self) -> SumsRelease:
         """The plan of these public numbers, made once more."""
-        guarantee = Guarantee(self.privacy_.epsilon, self.privacy_.delta)
-        return self.design.plan(self.privacy_.n, guarantee, Adjacency.parse(self.privacy_.adjacency))
+        statement = self.privacy_
+        guarantee = Guarantee(statement.epsilon, statement.delta)
+        return self.design.plan(statement.n, guarantee, Adjacency.parse(statement.adjacency), statement.unit)
 
     @property
     def text(self) -> str:
@@ -249,7 +257,9 @@ def query_size(item: Any) -> int:
     return int(item.query.size)
 
 
-def verdict_of(design: Design, deviations: tuple[float, ...], n: int, n_cells: int, level: float) -> str:
+def verdict_of(
+    design: Design, deviations: tuple[float, ...], n: int, n_cells: int, level: float, unit: Unit | None = None
+) -> str:  # fmt: skip
     """Whether noise leaves something to see, from public numbers alone.
 
     Parameters
@@ -258,11 +268,14 @@ def verdict_of(design: Design, deviations: tuple[float, ...], n: int, n_cells: i
         What is planned.
     n_cells : int
         Numbers of the first release: cells of all histograms.
+    unit : Unit, optional
+        Whose rows are protected together.
     """
+    rows = "rows" if unit is None else "units"
     z = float(norm.ppf(0.5 + level / 2.0))
-    name, unit = "accuracy", 1.0
+    name, scale = "accuracy", 1.0
     if design.error_bound is not None:
-        name, unit, noise = "MAE", design.error_bound, z * deviations[1] / n
+        name, scale, noise = "MAE", design.error_bound, z * deviations[1] / n
     else:
         k = design.n_classes
         cells = n_cells - k * k if k > 2 and design.kind == "probability" else n_cells
@@ -270,13 +283,18 @@ def verdict_of(design: Design, deviations: tuple[float, ...], n: int, n_cells: i
     if noise >= _TELLS_NOTHING[name]:
         needed = 10 ** math.ceil(math.log10(n * noise / 0.02))
         return (
-            f"too few rows for this ε: the noise alone moves the {name} by ±{unit * min(noise, 1.0):.2g} or more, so "
-            f"the numbers say nothing; it takes some {needed:,} rows, or a larger ε"
+            f"too few {rows} for this ε: the noise alone moves the {name} by ±{scale * min(noise, 1.0):.2g} or more, "
+            f"so the numbers say nothing; it takes some {needed:,} {rows}, or a larger ε"
+        )
+    if unit is not None and unit.contribution == "limit":  # how many rows count is private
+        return (
+            f"the noise moves the {name} by up to ±{scale * noise:.2g} where every unit has {unit.max_rows} rows, and "
+            f"by up to {unit.max_rows} times that where every one has one; contribution = 'average' avoids that"
         )
     sampling = z * 0.5 / math.sqrt(n)
     beside = "more" if noise > sampling else "less"
-    more = f", {beside} than the sampling of the rows does (up to ±{sampling:.2g})" if name == "accuracy" else ""
-    return f"the noise moves the {name} by up to ±{unit * noise:.2g}{more}"
+    more = f", {beside} than the sampling of the {rows} does (up to ±{sampling:.2g})" if name == "accuracy" else ""
+    return f"the noise moves the {name} by up to ±{scale * noise:.2g}{more}"
 
 
 def read_evaluation(path: str | Path) -> dict[str, Any]:

@@ -15,14 +15,16 @@ from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter, LargeDeltaWarning, NotSettled
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.classifier import check_classes
+from dperm.estimators.units import Declared, declared_unit, protected_unit, schema_with_unit, split_groups
 from dperm.evaluation.design import Design
 from dperm.evaluation.result import PrivateEvaluation
-from dperm.planning.fit_plan import check_releasable
+from dperm.planning.fit_plan import check_releasable, undeclared_n
 from dperm.release.content import content_of
 from dperm.schema import Amount
 from dperm.trusted.held_out import held_out
 from dperm.trusted.scores import parts_of
 from dperm.trusted.sources.base import check_count
+from dperm.trusted.sources.files import is_files
 from dperm.validation import count, finite
 
 
@@ -39,6 +41,11 @@ def private_score(
     target_range: tuple[float, float] | None = None,
     error_bound: float | None = None,
     level: float = 0.95,
+    unit: str | None = None,
+    max_rows_per_unit: int | None = None,
+    contribution: str = "limit",
+    missing_units: str = "separate",
+    groups: Any = None,
     budget: Budget | None = None,
     random_state: Any = None,
     save: Callable[[PrivateEvaluation], object] | None = None,
@@ -64,7 +71,8 @@ def private_score(
     adjacency : {"replace_one", "add_remove"}
         Which two tables cannot be told apart.
     n : int, optional
-        The public number of rows; it must be declared under add_remove.
+        The public number of rows, or of units; it must be declared under add_remove, and where rows without an id are
+        ignored.
     target : str, optional
         The target column of files, for a model without a schema.
     target_range : (float, float), optional
@@ -74,6 +82,11 @@ def private_score(
         its middle never exceeds. The noise grows with it.
     level : float
         Of the intervals.
+    unit, max_rows_per_unit, contribution, missing_units
+        Whose rows are protected together, as of the estimators; by default what the model or its schema declares. n and
+        all metrics then speak of units: with "limit" all rows that are used count alike, with "average" all units do.
+    groups : array of shape (rows,), optional
+        The id of every row's unit, for a table in memory without a schema; by default the frame's column of that name.
     budget : Budget, optional
         Charge it there: before a row is read.
     random_state : int, optional
@@ -105,12 +118,20 @@ def private_score(
         raise InvalidParameter("under add_remove the number of rows is private: declare a public n.")
     design = design_of(model, target_range, error_bound)
     own = isinstance(model, PrivateEstimator)
+    declared = _declared(model, Declared(unit, max_rows_per_unit, contribution, missing_units))
+    protected = protected_unit(declared)
+    if n is None and undeclared_n(side, protected):
+        raise InvalidParameter(
+            "where rows without an id are ignored the number of units is private: declare a public n."
+        )
+    if not is_files(X):
+        X, groups = split_groups(declared, X, groups)
     rows = held_out(
-        model, X, y, schema=getattr(model, "schema_", None) if own else None, classes=design.classes, target=target,
-        takes_anything=own,
+        model, X, y, schema=declared.schema, classes=design.classes, target=target, takes_anything=own,
+        unit=protected, groups=groups,
     )  # fmt: skip
-    public_n = count("n", rows.n_rows if n is None else n)
-    check_count(rows.n_rows, public_n, side)
+    public_n = count("n", rows.n_units if n is None else n)
+    check_count(rows.n_units, public_n, side, protected)
     if delta >= 1.0 / public_n:
         warnings.warn(
             f"delta = {delta:g} is not below 1/n = {1.0 / public_n:g}: a promise this weak would allow publishing one "
@@ -118,10 +139,12 @@ def private_score(
             LargeDeltaWarning,
             stacklevel=2,
         )
-    plan = design.plan(public_n, guarantee, side)
+    plan = design.plan(public_n, guarantee, side, protected)
     caveats = ("the model itself is not for release",) if own and model.privacy_.caveats else ()
     parts = parts_of(lambda: rows.predicted(model, design.kind, design.classes), design.terms(plan))
-    released = plan.run(parts, rows.n_rows, budget=budget, random_state=random_state, caveats=caveats)
+    released = plan.run(
+        parts, rows.n_rows, budget=budget, random_state=random_state, caveats=caveats, membership=rows.membership
+    )  # fmt: skip
     entry = released.reservation
     with nullcontext() if entry is None else entry.noted():
         found = PrivateEvaluation(
@@ -149,6 +172,16 @@ def private_score(
                 error.release = found  # it was accounted for, so it is not to be lost
                 raise
     return found
+
+
+def _declared(model: Any, given: Declared) -> Declared:
+    """What the caller says about units, with the model's schema; what the model declares where nothing is said."""
+    if isinstance(model, PrivateEstimator) and model.schema_ is not None:
+        return replace(given, schema=schema_with_unit(replace(given, schema=model.schema_)))
+    own = getattr(getattr(model, "privacy_", None), "unit", None)  # of searches and pipelines as well
+    if declared_unit(given) is None and own is not None:
+        return Declared(own.name, own.max_rows, own.contribution, own.missing)
+    return given
 
 
 def design_of(model: Any, target_range: tuple[float, float] | None, error_bound: float | None) -> Design:

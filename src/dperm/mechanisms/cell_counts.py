@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dperm.accounting.events import Event
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.base import Mechanism, whole_change
+from dperm.mechanisms.setting import summation_slack
 from dperm.validation import count, one_of
 
 
@@ -29,7 +30,8 @@ class CellCounts(Mechanism):
     Guarantees
     ----------
     One row more or less moves the counts by at most √k in the l2 norm and k in the l1 norm; one row replaced by √(2k)
-    and 2k. Counts are whole numbers, so nothing is rounded.
+    and 2k. Counts are whole numbers, so nothing is rounded. With a unit, the same holds of all rows of one together:
+    what a row counts is its weight in its unit, and sums of weights are padded for rounding.
     """
 
     what: str
@@ -53,7 +55,9 @@ class CellCounts(Mechanism):
     def sensitivity(self) -> float:
         """Of all counts: in the l2 norm for Gaussian noise, in the l1 norm for Laplace noise."""
         moved = len(self.sizes) * self.setting.adjacency.records_moved
-        return float(moved) if self.distribution == "Laplace" else math.sqrt(moved) * (1.0 + 1e-15)
+        sensitivity = float(moved) if self.distribution == "Laplace" else math.sqrt(moved) * (1.0 + 1e-15)
+        # Weights of units are rounded where there are millions of them; whole numbers are not.
+        return sensitivity if self.setting.unit is None else sensitivity + moved * summation_slack(self.setting)
 
     def event(self, noise_multiplier: float) -> Event:
         """What the counts cost."""

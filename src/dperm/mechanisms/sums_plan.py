@@ -6,6 +6,7 @@ from dperm.accounting.events import Composed, Event, NotPrivate
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.plan import Planned, WithNoise
+from dperm.unit import Unit
 from dperm.validation import positive
 
 
@@ -35,8 +36,13 @@ class SumsPlan:
 
     @property
     def n(self) -> int:
-        """The public number of rows."""
+        """The public number of rows, or of units."""
         return self.planned[0].query.setting.n
+
+    @property
+    def unit(self) -> Unit | None:
+        """Whose rows are protected together; None where every row is protected by itself."""
+        return self.planned[0].query.setting.unit
 
     def event(self, noise_multiplier: float) -> Event:
         """The accounting event of all sums."""

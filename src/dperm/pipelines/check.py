@@ -53,7 +53,14 @@ class PipelineCheck:
     def is_counted(self) -> bool:
         """Whether somebody adds the fits up: there is one at the most, or all are charged to one budget."""
         budgets = {step.estimator.budget for step in self.private}
-        return (self.fits is not None and self.fits <= 1) or (len(budgets) == 1 and None not in budgets)
+        if self.fits is not None and self.fits <= 1:
+            return True
+        return len(budgets) == 1 and None not in budgets and len(self._units) == 1
+
+    @property
+    def _units(self) -> set[str | None]:
+        """Whose rows the private steps protect."""
+        return {_unit(step.estimator) for step in self.private}
 
     @property
     def is_private(self) -> bool:
@@ -70,6 +77,8 @@ class PipelineCheck:
         else:
             if len({step.estimator.adjacency for step in self.private}) > 1:
                 return "the steps have different adjacencies, which do not add up."
+            if len(self._units) > 1:
+                return "the steps protect different units, which do not add up."
             epsilon, delta = (
                 math.fsum(getattr(step.estimator, name) * (step.fits or 0) for step in self.private)
                 for name in ("epsilon", "delta")
@@ -98,6 +107,12 @@ class PipelineCheck:
             for gap in step.not_covered:
                 hint = instead_of(step.estimator) if step.kind == "looks" else None
                 yield f"not covered: {gap} ({name})" + (f"; take {hint}" if hint else "")
+
+
+def _unit(estimator: Any) -> str | None:
+    """The name of the unit that an estimator or its schema declares."""
+    of_schema = getattr(getattr(estimator, "schema", None), "unit", None)
+    return getattr(estimator, "unit", None) or (None if of_schema is None else of_schema.name)
 
 
 def _line(step: Step) -> tuple[str, ...]:

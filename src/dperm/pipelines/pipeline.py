@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from dperm.estimators.charged import Charged
 from dperm.estimators.classifier import check_classes
 from dperm.estimators.steps import instead_of, is_nothing, is_public
 from dperm.estimators.telling import untold
+from dperm.estimators.units import declared_unit
 from dperm.files import fingerprint
 from dperm.pipelines.plan import PipelinePlan
 from dperm.pipelines.public_steps import made_up, tried, width_of
@@ -31,11 +32,17 @@ from dperm.release.joint_statement import JointStatement
 from dperm.trusted.noise import seed_from
 from dperm.trusted.public_step import through
 from dperm.trusted.sources.base import check_count
+from dperm.trusted.sources.ids import membership_of_array
 from dperm.trusted.sources.labels import class_numbers, numeric_target, read_table, read_target
+from dperm.trusted.units import Membership
+from dperm.unit import Unit
 from dperm.validation import count, positive
 
 # What the steps do not have of their own.
-_SHARED = ("epsilon", "delta", "adjacency", "n", "budget", "random_state")
+_SHARED = (
+    "epsilon", "delta", "adjacency", "n", "budget", "random_state", "unit", "max_rows_per_unit", "contribution",
+    "missing_units",
+)  # fmt: skip
 # Transformers never take more than this of the precision unless told.
 _MOST_FOR_TRANSFORMERS = 0.5
 # A step's own statement is about its own noise, and what it saw came from steps before it.
@@ -59,7 +66,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
     adjacency : {"replace_one", "add_remove"}
         Which two tables cannot be told apart.
     n : int, optional
-        The public number of rows, by default that of X.
+        The public number of rows or units, by default that of X.
+    unit, max_rows_per_unit, contribution, missing_units
+        Whose rows are protected together by all steps, as of the estimators; `fit` takes their ids as `groups`.
     budget : Budget, optional
         The dataset's budget in a ledger: everything is reserved there before a row is read.
     shares : dict of str to float, optional
@@ -96,6 +105,8 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
     memory = None
     verbose = False
     transform_input = None
+    # Its steps take numbers, or what a public step makes of other columns.
+    schema: ClassVar[None] = None
 
     def __init__(
         self,
@@ -108,10 +119,16 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         budget: Budget | None = None,
         shares: dict[str, float] | None = None,
         random_state: Any = None,
+        unit: str | None = None,
+        max_rows_per_unit: int | None = None,
+        contribution: str = "limit",
+        missing_units: str = "separate",
     ) -> None:
         self.steps = steps
         self.epsilon, self.delta, self.adjacency, self.n = epsilon, delta, adjacency, n
         self.budget, self.shares, self.random_state = budget, shares, random_state
+        self.unit, self.max_rows_per_unit = unit, max_rows_per_unit
+        self.contribution, self.missing_units = contribution, missing_units
 
     def check_steps(self) -> None:
         """Raise if a step does not belong into a private pipeline, or has a guarantee of its own."""
@@ -178,6 +195,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         self.check_steps()
         check_releasable(self.budget, self.random_state)
         guarantee, adjacency = Guarantee(self.epsilon, self.delta), Adjacency.parse(self.adjacency)
+        unit = declared_unit(self)
         shares, planned = self._shares(), dict[str, SumsRelease]()
         rows = given = made_up(X)
         for name, step in self.steps[:-1]:
@@ -185,7 +203,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
                 width = width_of(rows)
                 if rows is not given:  # of rows as they were handed over it is asked when they are read
                     _check_numbers(name, step, rows)
-                planned[name] = step.plan_for(share_of(guarantee, shares[name]), adjacency, n, width)
+                planned[name] = step.plan_for(share_of(guarantee, shares[name]), adjacency, n, width, unit)
                 rows = made_up(np.empty((0, step.n_features_out(width))))
             else:
                 rows = tried(name, step, rows)
@@ -193,7 +211,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         width = width_of(rows)
 
         def plan_final(left: Guarantee) -> FitPlan:
-            with _as_part(final, left, adjacency, n, classes=classes):
+            with self._as_part(left, n, classes=classes):
                 return final.plan(n, width)  # type: ignore[no-any-return]
 
         if planned:
@@ -201,9 +219,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             last = plan_beside(others, guarantee, adjacency, plan_final, 1.0 - sum(shares.values()))
         else:
             last = plan_final(guarantee)
-        return PipelinePlan(guarantee, adjacency, n, planned, name, last)
+        return PipelinePlan(guarantee, adjacency, n, unit, planned, name, last)
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **params: Any) -> Self:
         """Fit all steps on sensitive rows and keep only what may be released.
 
         Parameters
@@ -212,6 +230,8 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             What the first step takes.
         y : array of shape (rows,)
             Targets.
+        groups : array of shape (rows,)
+            The id of every row's `unit`, which is no column of X.
         **params
             None are taken.
 
@@ -224,23 +244,37 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
                 f"a private pipeline passes no parameters on to its steps, got {next(iter(params))!r}."
             )
         self.check_steps()
+        unit = self._check_groups(X, groups)
         first = next(step for _, step in self.steps if not is_nothing(step))
         if not hasattr(X, "shape") and not get_tags(first).input_tags.string:
             X = np.atleast_1d(np.asarray(X))  # lists of numbers
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         labels = read_target(self.steps[-1][1], y, n_rows)
         classes = self._classes_by_type(labels)
-        plan = self._plan(n_rows if self.n is None else self.n, X, classes)
-        check_count(n_rows, plan.n, plan.adjacency)
+        membership = membership_of_array(groups, n_rows, unit)
+        found = n_rows if membership is None else membership.n
+        plan = self._plan(found if self.n is None else self.n, X, classes)
+        check_count(found, plan.n, plan.adjacency, unit)
         self._check_rows(first, X, labels)
         self.forget()
         entry = None if self.budget is None else self.budget.reserve(plan.event, plan.adjacency)
         with nullcontext() if entry is None else entry.noted():
-            self._run(X, y, plan, classes)
+            self._run(X, y, plan, classes, groups, membership)
             self.ledger_entry_ = None if entry is None else entry.to_dict()
             if entry is not None:
                 entry.settle(fingerprint(self.content()))
         return self
+
+    def _check_groups(self, X: Any, groups: Any) -> Unit | None:
+        """The unit; raises where rows have ids and it does not say of what, or the other way round."""
+        unit = declared_unit(self)
+        if unit is None and groups is not None:
+            raise InvalidParameter("groups are the ids of units: say what they stand for, unit='patient' for instance.")
+        if unit is not None and (groups is None or unit.name in list(getattr(X, "columns", ()))):
+            raise InvalidParameter(
+                f"in a private pipeline hand the ids of units over as groups, and leave {unit.name!r} out of X."
+            )
+        return unit
 
     def _classes_by_type(self, labels: NDArray[Any]) -> list[bool] | None:
         """The classes of truth values, which nobody has to declare; None where they are declared, or there are none."""
@@ -266,7 +300,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         elif isinstance(first, PrivateEstimator):
             read_table(first, X, fitting=True)
 
-    def _run(self, X: Any, y: Any, plan: PipelinePlan, classes: list[bool] | None) -> None:
+    def _run(
+        self, X: Any, y: Any, plan: PipelinePlan, classes: list[bool] | None, groups: Any, membership: Membership | None
+    ) -> None:  # fmt: skip
         """Read the rows, whose cost is reserved."""
         seeds: list[int | None] = [None] * len(self.steps)
         if self.random_state is not None:
@@ -274,7 +310,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             seeds = [int(word) for word in words]
         for (name, step), seed in zip(self.steps[:-1], seeds, strict=False):
             if isinstance(step, PrivateTransformer):
-                step.run(X, plan.steps[name], random_state=seed, caveats=(_ONE_STEP,))
+                step.run(X, plan.steps[name], random_state=seed, caveats=(_ONE_STEP,), membership=membership)
                 X = step.transform(X)
             elif step is not None and not isinstance(step, str):
                 X = through(step, X, tried(name, step, made_up(X)))
@@ -283,16 +319,33 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         if options is None:
             raise InvalidParameter("a private pipeline has noise.")
         # Of a part nothing is told: the plan of all was, and an n that nobody declared is not public.
-        with _as_part(final, options, plan.adjacency, plan.n, seeds[-1], classes), untold():
-            final.fit(X, y, plan=plan.final)
+        with self._as_part(options, plan.n, seeds[-1], classes), untold():
+            final.fit(X, y, groups=groups, plan=plan.final)
         if final.event_ != plan.final.event:
             final.forget()
             raise PlanExceeded("the last step is not the one that was planned.")
         caveats = tuple(text for text in final.privacy_.caveats if text != "the noise came from a seed")
-        caveats += undeclared_n(plan.adjacency) if self.n is None else ()
+        caveats += undeclared_n(plan.adjacency, plan.unit) if self.n is None else ()
         self.privacy_: JointStatement = plan.statement(seeded=self.random_state is not None, caveats=caveats)
         self.event_: Event = plan.event
         final.privacy_ = replace(final.privacy_, caveats=(*final.privacy_.caveats, _ONE_STEP))
+
+    @contextmanager
+    def _as_part(
+        self, guarantee: Guarantee, n: int, random_state: Any = None, classes: list[bool] | None = None
+    ) -> Iterator[None]:  # fmt: skip
+        """The model with what it has of the guarantee, for as long as this lasts; nothing is charged twice."""
+        final: PrivateEstimator = self.steps[-1][1]
+        values = {name: getattr(self, name) for name in _SHARED} | {
+            "epsilon": guarantee.epsilon, "delta": guarantee.delta, "n": n, "budget": None,
+            "random_state": random_state,
+        } | ({} if classes is None else {"classes": classes})  # fmt: skip
+        before = {name: getattr(final, name) for name in values}
+        final.set_params(**values)
+        try:
+            yield
+        finally:
+            final.set_params(**before)
 
     def forget(self) -> None:
         """Drop an earlier fit of all steps, so that a failing one does not leave a mixture."""
@@ -311,28 +364,6 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
     def __getitem__(self, place: Any) -> Any:
         """A step by its place or name; of a slice an ordinary pipeline of the same steps."""
         return Pipeline(self.steps[place]) if isinstance(place, slice) else super().__getitem__(place)
-
-
-@contextmanager
-def _as_part(
-    final: PrivateEstimator,
-    guarantee: Guarantee,
-    adjacency: Adjacency,
-    n: int,
-    random_state: Any = None,
-    classes: list[bool] | None = None,
-) -> Iterator[None]:
-    """The model with what it has of the pipeline's guarantee, for as long as this lasts; nothing is charged twice."""
-    values = {
-        "epsilon": guarantee.epsilon, "delta": guarantee.delta, "adjacency": adjacency.value, "n": n,
-        "budget": None, "random_state": random_state,
-    } | ({} if classes is None else {"classes": classes})  # fmt: skip
-    before = {name: getattr(final, name) for name in values}
-    final.set_params(**values)
-    try:
-        yield
-    finally:
-        final.set_params(**before)
 
 
 def _check_numbers(name: str, step: PrivateTransformer, rows: Any) -> None:
@@ -356,6 +387,10 @@ def make_private_pipeline(
     budget: Budget | None = None,
     shares: dict[str, float] | None = None,
     random_state: Any = None,
+    unit: str | None = None,
+    max_rows_per_unit: int | None = None,
+    contribution: str = "limit",
+    missing_units: str = "separate",
 ) -> PrivatePipeline:
     """A `PrivatePipeline` of steps that are named after their classes, in lower case.
 
@@ -363,7 +398,7 @@ def make_private_pipeline(
     ----------
     *steps : estimators
         Private transformers, public steps, and a model of dperm's as the last.
-    epsilon, delta, adjacency, n, budget, shares, random_state
+    epsilon, delta, adjacency, n, budget, shares, random_state, unit, max_rows_per_unit, contribution, missing_units
         As of `PrivatePipeline`.
 
     Examples
@@ -376,5 +411,6 @@ def make_private_pipeline(
     """
     return PrivatePipeline(
         make_pipeline(*steps).steps, epsilon=epsilon, delta=delta, adjacency=adjacency, n=n, budget=budget,
-        shares=shares, random_state=random_state,
+        shares=shares, random_state=random_state, unit=unit, max_rows_per_unit=max_rows_per_unit,
+        contribution=contribution, missing_units=missing_units,
     )  # fmt: skip

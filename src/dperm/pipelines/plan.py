@@ -10,6 +10,7 @@ from dperm.planning.sums import SumsRelease
 from dperm.release.joint_statement import JointStatement
 from dperm.release.markup import plan_box
 from dperm.trusted.noise import GENERATOR
+from dperm.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,9 @@ class PipelinePlan:
     adjacency : Adjacency
         Which two tables cannot be told apart.
     n : int
-        The public number of rows.
+        The public number of rows, or of units.
+    unit : Unit or None
+        Whose rows are protected together.
     steps : dict of str to SumsRelease
         The private transformers, by name, in their order.
     final_name : str
@@ -35,6 +38,7 @@ class PipelinePlan:
     guarantee: Guarantee
     adjacency: Adjacency
     n: int
+    unit: Unit | None
     steps: dict[str, SumsRelease]
     final_name: str
     final: FitPlan
@@ -64,7 +68,7 @@ class PipelinePlan:
         parts.append(f"{self.final_name}: {self.final.statement.mechanism}")
         return JointStatement.of(
             self.event, self.guarantee, self.adjacency, self.n, tuple(parts),
-            generator=GENERATOR, seeded=seeded, caveats=caveats,
+            generator=GENERATOR, seeded=seeded, caveats=caveats, unit=self.unit,
         )  # fmt: skip
 
     @property

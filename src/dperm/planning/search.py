@@ -21,6 +21,7 @@ from dperm.planning.verdict import is_hopeless
 from dperm.release.joint_statement import JointStatement
 from dperm.release.markup import plan_box
 from dperm.trusted.noise import GENERATOR
+from dperm.unit import Unit
 from dperm.validation import count, finite, one_of
 
 METHODS = ("composition", "random-trials")
@@ -61,6 +62,8 @@ class SearchOptions:
         The share of rows that candidates are scored on.
     trials : int or None
         How many random trials are expected.
+    unit : Unit or None
+        Whose rows are protected together, and put apart together: what the candidates declare.
     """
 
     guarantee: Guarantee
@@ -70,6 +73,12 @@ class SearchOptions:
     share: float = 0.25
     held_out: float = 0.25
     trials: int | None = None
+    unit: Unit | None = None
+
+    @property
+    def rows(self) -> str:
+        """What n counts, in a word."""
+        return "rows" if self.unit is None else "units"
 
     def __post_init__(self) -> None:
         """Degenerate shares are mistakes."""
@@ -92,7 +101,7 @@ class SearchPlan:
     method : str
         How the trials are accounted for.
     n, n_train : int
-        Public rows: of the table, and of the part that candidates are tried on.
+        Public rows or units: of the table, and of the part that candidates are tried on.
     expected_trials : int
         Fits on that part: one for each candidate, or so many in the mean.
     trials, refits : tuple of FitPlan
@@ -131,7 +140,7 @@ class SearchPlan:
     def parts(self) -> tuple[str, ...]:
         """What is released, in words."""
         size, trial, refit = len(self.trials), self.trials[0].statement, self.refits[0].statement
-        rows = f"{self.options.what} on {self.n - self.n_train} held-out rows"
+        rows = f"{self.options.what} on {self.n - self.n_train} held-out {self.options.rows}"
         scale = self.scores.sigma(self.scores.plan.planned[0])
         if self.method == "composition":
             how = f"after {size} fits with ε = {trial.epsilon:.3g} each; Gumbel noise, scale {scale:.3g}"
@@ -143,7 +152,7 @@ class SearchPlan:
             )
         return (
             f"which of {size} candidates has the least {rows} ({how})",
-            f"a fit of the winner to all {self.n} rows (ε = {refit.epsilon:.4g} by itself)",
+            f"a fit of the winner to all {self.n} {self.options.rows} (ε = {refit.epsilon:.4g} by itself)",
         )
 
     @cached_property
@@ -160,7 +169,7 @@ class SearchPlan:
         options = self.options
         return JointStatement.of(
             self.event, options.guarantee, options.adjacency, self.n, self.parts,
-            generator=GENERATOR, seeded=seeded, caveats=caveats,
+            generator=GENERATOR, seeded=seeded, caveats=caveats, unit=options.unit,
         )  # fmt: skip
 
     @property
@@ -174,7 +183,7 @@ class SearchPlan:
 
     def __str__(self) -> str:
         """The statement, marked as a plan, and what it takes."""
-        takes = f"about {self.expected_trials} fits to {self.n_train} rows, and one to {self.n}"
+        takes = f"about {self.expected_trials} fits to {self.n_train} {self.options.rows}, and one to {self.n}"
         return f"{self.privacy}\ntakes:      {takes}\nverdict:    {self.verdict}"
 
     @cached_property
@@ -207,7 +216,7 @@ def plan_search(options: SearchOptions, n: int, n_candidates: int, plan_fit: Pla
     options : SearchOptions
         What is asked for.
     n : int
-        The public number of rows.
+        The public number of rows, or of units.
     n_candidates : int
         How many there are to choose from.
     plan_fit : callable
@@ -216,7 +225,9 @@ def plan_search(options: SearchOptions, n: int, n_candidates: int, plan_fit: Pla
     guarantee, adjacency = options.guarantee, options.adjacency
     n_train = n - max(1, round(options.held_out * n))
     if n_train < 1:
-        raise InvalidParameter(f"{n} rows cannot be divided into rows to fit on and rows to score on.")
+        raise InvalidParameter(
+            f"{n} {options.rows} cannot be divided into {options.rows} to fit on and {options.rows} to score on."
+        )
     trials = options.trials or min(_TRIALS_PER_CANDIDATE * n_candidates, _MOST_TRIALS)
     method, precision = cheapest(options, n_candidates, trials)
     expected = n_candidates if method == "composition" else trials
@@ -250,7 +261,7 @@ def _last(options: SearchOptions) -> Event:
 
 def _scores(options: SearchOptions, method: str, n: int, n_candidates: int, precision: float) -> CalibratedSums:
     """The noise of the held-out scores: what a row may cost that is fitted on, it may cost if it is scored on."""
-    table = PublicTable(n, options.adjacency)  # fewer rows are held out: rounding is padded for more
+    table = PublicTable(n, options.adjacency, options.unit)  # fewer rows are held out: rounding is padded for more
     pure = options.guarantee.delta == 0.0
     query: HeldOutChoice | BoundedSum
     if method == "composition":

@@ -23,6 +23,7 @@ from dperm.release.joint_statement import JointStatement
 from dperm.trusted.noise import GENERATOR, Randomness
 from dperm.trusted.sources.base import check_count
 from dperm.trusted.tally import Tally
+from dperm.trusted.units import Membership
 
 Array = NDArray[np.float64]
 Sum = BoundedSum | CellCounts | SecondMoment
@@ -98,7 +99,7 @@ class SumsRelease:
         plan = self.calibrated.plan
         return JointStatement.of(
             self.event, self.guarantee, plan.adjacency, plan.n, self.parts,
-            generator=GENERATOR, seeded=seeded, caveats=caveats,
+            generator=GENERATOR, seeded=seeded, caveats=caveats, unit=plan.unit,
         )  # fmt: skip
 
     def run(
@@ -109,6 +110,7 @@ class SumsRelease:
         budget: Budget | None = None,
         random_state: Any = None,
         caveats: tuple[str, ...] = (),
+        membership: Membership | None = None,
     ) -> ReleasedSums:
         """Reserve the cost, read the rows, release the sums; whoever keeps them settles the reservation.
 
@@ -124,17 +126,22 @@ class SumsRelease:
             Makes the run repeatable, and the result not for release.
         caveats : tuple of str
             What else keeps the result from being released.
+        membership : Membership, optional
+            Whose the rows are, in the order of all parts: needed where the plan protects a unit.
         """
         plan = self.calibrated.plan
         check_releasable(budget, random_state)
-        check_count(n_rows, plan.n, plan.adjacency)
+        if plan.unit != (None if membership is None else membership.unit):
+            raise InvalidParameter("the plan protects another unit than the rows are grouped by.")
+        check_count(n_rows if membership is None else membership.n, plan.n, plan.adjacency, plan.unit)
         if len(parts) != len(plan.planned):
             raise InvalidParameter(f"there are {len(plan.planned)} sums and parts of {len(parts)}.")
         reservation = None if budget is None else budget.reserve(self.event, plan.adjacency)
         with nullcontext() if reservation is None else reservation.noted():
             randomness = Randomness.from_random_state(random_state)
             tally = Tally(self.calibrated, randomness)
-            answers = tuple(tally.release(item, part()) for item, part in zip(plan.planned, parts, strict=True))
+            units = None if membership is None else membership.drawn(randomness.unit_key)
+            answers = tuple(tally.release(item, part(), units) for item, part in zip(plan.planned, parts, strict=True))
             statement = self.statement(seeded=randomness.seeded, caveats=caveats)
         return ReleasedSums(answers, self.deviations, statement, self.event, reservation)
 

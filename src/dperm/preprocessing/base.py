@@ -17,12 +17,16 @@ from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
 from dperm.estimators.charged import Charged
+from dperm.estimators.units import declared_unit, split_groups, without_ids
 from dperm.files import fingerprint
 from dperm.mechanisms.setting import PublicTable
 from dperm.planning.fit_plan import check_releasable, undeclared_n, warn_of_large_delta
 from dperm.planning.sums import Parts, ReleasedSums, Sum, SumsRelease, plan_sums
 from dperm.release.joint_statement import JointStatement
+from dperm.trusted.sources.ids import membership_of_array
 from dperm.trusted.sources.labels import read_table
+from dperm.trusted.units import Membership
+from dperm.unit import Unit
 from dperm.validation import count, finite
 
 Array = NDArray[np.float64]
@@ -42,6 +46,10 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
     n: int | None = None
     budget: Budget | None = None
     random_state: Any = None
+    unit: str | None = None
+    max_rows_per_unit: int | None = None
+    contribution: str = "limit"
+    missing_units: str = "separate"
 
     privacy_: JointStatement = field(init=False)
     event_: Event = field(init=False)
@@ -52,6 +60,10 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
     share: ClassVar[float] = 0.1
     # What is released, by the names of attributes.
     released: ClassVar[tuple[str, ...]]
+    # Whether sums become means by the public n, which rows must then weigh in all.
+    divides_by_n: ClassVar[bool] = False
+    # Columns are numbers, described by what is declared here.
+    schema: ClassVar[None] = None
 
     @abstractmethod
     def _sums(self, table: PublicTable, n_features: int, distribution: str) -> Sequence[Sum]:
@@ -84,16 +96,18 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         Parameters
         ----------
         n, n_features : int
-            Shape of the table that would be fitted; a declared n may be left out.
+            Shape of the table that would be fitted; a declared n may be left out. With a unit, n counts units.
         """
         if n is not None and self.n not in (None, n):
             raise InvalidParameter(f"n = {self.n} is declared already, and n = {n} was given: leave one out.")
         check_releasable(self.budget, self.random_state)
         rows = n if self.n is None else self.n
-        return self.plan_for(Guarantee(self.epsilon, self.delta), Adjacency.parse(self.adjacency), rows, n_features)
+        return self.plan_for(
+            Guarantee(self.epsilon, self.delta), Adjacency.parse(self.adjacency), rows, n_features, declared_unit(self)
+        )  # fmt: skip
 
     def plan_for(
-        self, guarantee: Guarantee, adjacency: Adjacency, n: int | None, n_features: int | None
+        self, guarantee: Guarantee, adjacency: Adjacency, n: int | None, n_features: int | None, unit: Unit | None
     ) -> SumsRelease:  # fmt: skip
         """The plan for another guarantee than its own, as one step of several has it.
 
@@ -103,14 +117,21 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             What must hold of this step.
         n, n_features : int
             Shape of the table.
+        unit : Unit or None
+            Whose rows are protected together.
         """
-        table = PublicTable(count("n", n), adjacency)
+        if unit is not None and unit.contribution == "limit" and self.divides_by_n:
+            raise InvalidParameter(
+                f"{type(self).__name__} divides sums by n, and under contribution = 'limit' rows weigh less than n in "
+                "all: take contribution = 'average'."
+            )
+        table = PublicTable(count("n", n), adjacency, unit)
         distribution = "Laplace" if guarantee.delta == 0.0 else "Gaussian"
         return plan_sums(
             self._sums(table, count("n_features", n_features), distribution), guarantee, self._relative_noise
         )
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn from sensitive rows and keep only what may be released.
 
         Parameters
@@ -118,19 +139,26 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         X : array or data frame of shape (rows, columns)
             Every row is clipped to what is declared; nothing is raised for a value.
         y : ignored
+        groups : array of shape (rows,)
+            The id of every row's `unit`; by default the column of that name of a data frame.
 
         Returns
         -------
         self
         """
         self.forget()
+        unit = declared_unit(self)
+        X, groups = split_groups(self, X, groups)
         table = self.read(X, fitting=True)
         n_rows, n_features = table.shape
-        plan = self.plan(None if self.n is not None else n_rows, n_features)
-        caveats = undeclared_n(Adjacency.parse(self.adjacency)) if self.n is None else ()
+        membership = membership_of_array(groups, n_rows, unit)
+        found = n_rows if membership is None else membership.n
+        plan = self.plan(None if self.n is not None else found, n_features)
+        caveats = undeclared_n(Adjacency.parse(self.adjacency), unit) if self.n is None else ()
         warn_of_large_delta(self.delta, plan.calibrated.plan.n, stacklevel=3)
         sums = plan.run(
-            self._parts(table), n_rows, budget=self.budget, random_state=self.random_state, caveats=caveats
+            self._parts(table), n_rows, budget=self.budget, random_state=self.random_state, caveats=caveats,
+            membership=membership,
         )  # fmt: skip
         entry = sums.reservation
         with nullcontext() if entry is None else entry.noted():
@@ -140,7 +168,9 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
                 entry.settle(fingerprint(self.content()))
         return self
 
-    def run(self, X: Any, plan: SumsRelease, *, random_state: Any, caveats: tuple[str, ...]) -> None:
+    def run(
+        self, X: Any, plan: SumsRelease, *, random_state: Any, caveats: tuple[str, ...], membership: Membership | None
+    ) -> None:  # fmt: skip
         """Fit by a plan whose cost is reserved already: what a pipeline does.
 
         Parameters
@@ -153,10 +183,15 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             Makes the run repeatable, and the result not for release.
         caveats : tuple of str
             What keeps this step alone from being released.
+        membership : Membership or None
+            Whose every row is, where the plan protects a unit.
         """
         self.forget()
         table = self.read(X, fitting=True)
-        self._keep(plan.run(self._parts(table), table.shape[0], random_state=random_state, caveats=caveats), plan)
+        sums = plan.run(
+            self._parts(table), table.shape[0], random_state=random_state, caveats=caveats, membership=membership
+        )  # fmt: skip
+        self._keep(sums, plan)
         self.ledger_entry_ = None
 
     def _keep(self, sums: ReleasedSums, plan: SumsRelease) -> None:
@@ -179,7 +214,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             raise InvalidParameter(
                 f"{type(self).__name__} takes no sparse rows: shifting columns would fill them; hand over X.toarray()."
             )
-        return np.asarray(read_table(self, X, fitting=fitting))
+        return np.asarray(read_table(self, without_ids(self, X), fitting=fitting))
 
     def content(self) -> dict[str, Any]:
         """What was released, as plain data: what a ledger's fingerprint is of."""

@@ -40,7 +40,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
     adjacency : {"replace_one", "add_remove"}
         Which two tables cannot be told apart.
     n : int, optional
-        The public number of rows, by default that of X.
+        The public number of rows or units, by default that of X.
+    unit, max_rows_per_unit, contribution, missing_units
+        Whose rows are protected together, as of the estimators; `fit` takes their ids as `groups`.
+        `contribution` must be "average": what is divided by n must weigh n in all.
     budget : Budget, optional
         The dataset's budget in a ledger: the fit is reserved there before a row is read.
     random_state : int, optional
@@ -83,6 +86,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
     noise_deviation_: float = field(init=False)
 
     share: ClassVar[float] = 0.25
+    divides_by_n = True
     released = ("components_", "mean_", "explained_variance_", "explained_variance_ratio_")
 
     # A fifth of the precision is for the mean, which is a vector and not a matrix.

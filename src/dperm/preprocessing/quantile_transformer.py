@@ -45,7 +45,9 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, PrivateTransformer):  # t
     adjacency : {"replace_one", "add_remove"}
         Which two tables cannot be told apart.
     n : int, optional
-        The public number of rows, by default that of X.
+        The public number of rows or units, by default that of X.
+    unit, max_rows_per_unit, contribution, missing_units
+        Whose rows are protected together, as of the estimators; `fit` takes their ids as `groups`.
     budget : Budget, optional
         The dataset's budget in a ledger: the fit is reserved there before a row is read.
     random_state : int, optional

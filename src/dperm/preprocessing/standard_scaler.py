@@ -40,7 +40,10 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: 
     adjacency : {"replace_one", "add_remove"}
         Which two tables cannot be told apart.
     n : int, optional
-        The public number of rows, by default that of X.
+        The public number of rows or units, by default that of X.
+    unit, max_rows_per_unit, contribution, missing_units
+        Whose rows are protected together, as of the estimators; `fit` takes their ids as `groups`.
+        `contribution` must be "average": what is divided by n must weigh n in all.
     budget : Budget, optional
         The dataset's budget in a ledger: the fit is reserved there before a row is read.
     random_state : int, optional
@@ -77,6 +80,7 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: 
     var_: Array = field(init=False)
     scale_: Array = field(init=False)
 
+    divides_by_n = True
     released = ("mean_", "var_")
 
     def _sums(self, table: PublicTable, n_features: int, distribution: str) -> Sequence[Sum]:

@@ -9,6 +9,7 @@ from dperm.accounting.events import Event
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.printable import one_line
 from dperm.release.markup import box, promise_in_words, rows_of
+from dperm.unit import Unit
 from dperm.validation import count, finite
 
 
@@ -25,7 +26,7 @@ class JointStatement:
     adjacency : str
         Which two tables cannot be told apart.
     n : int
-        The public number of rows.
+        The public number of rows, or of units.
     parts : tuple of str
         What was released, a phrase each.
     seeded : bool
@@ -34,6 +35,8 @@ class JointStatement:
         What keeps the result from being released.
     generator : str
         What drew the random numbers.
+    unit : Unit or None
+        Whose rows are protected together; None where every row is protected by itself.
     """
 
     epsilon: float
@@ -46,6 +49,7 @@ class JointStatement:
     seeded: bool
     caveats: tuple[str, ...]
     generator: str
+    unit: Unit | None = None
 
     @classmethod
     def of(
@@ -59,6 +63,7 @@ class JointStatement:
         generator: str,
         seeded: bool = False,
         caveats: tuple[str, ...] = (),
+        unit: Unit | None = None,
     ) -> "JointStatement":
         """The statement of an event; the seed is a caveat by itself.
 
@@ -68,7 +73,7 @@ class JointStatement:
             All that ran.
         guarantee : Guarantee
             What is promised of it.
-        adjacency, n, parts, generator, seeded, caveats
+        adjacency, n, parts, generator, seeded, caveats, unit
             As of the class.
         """
         if seeded:
@@ -76,6 +81,7 @@ class JointStatement:
         return cls(
             guarantee.epsilon, guarantee.delta, epsilon_of(event, guarantee.delta, adjacency),
             delta_of(event, guarantee.epsilon, adjacency), adjacency.value, n, parts, seeded, caveats, generator,
+            unit,
         )  # fmt: skip
 
     @property
@@ -89,6 +95,8 @@ class JointStatement:
         key = "from a seed" if self.seeded else "keyed by the operating system"
         release = "FOR RELEASE" if self.for_release else "NOT FOR RELEASE: " + "; ".join(self.caveats)
         lines = [f"promised:   {promise}"]
+        if self.unit is not None:
+            lines.append(f"protected:  {self.unit.described}; n counts units")
         lines += [f"{'released:' if not place else '':<12}{part}" for place, part in enumerate(self.parts)]
         lines += [
             f"accounted:  ε = {self.certified_epsilon:.6g} at δ = {self.delta:g}, for all of it together",
@@ -108,14 +116,19 @@ class JointStatement:
         return box(title, self.promise_in_words, rows_of(str(self))[1:], for_release=self.for_release)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return asdict(self) | {"parts": list(self.parts), "caveats": list(self.caveats)}
+        """JSON-ready; the unit is left out where there is none, as in files from before there were any."""
+        content = asdict(self) | {"parts": list(self.parts), "caveats": list(self.caveats)}
+        if self.unit is None:
+            del content["unit"]
+        return content
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "JointStatement":
         """Read what `to_dict` wrote; raises ValueError, KeyError or TypeError if it is something else."""
+        content = {"unit": None} | content
         if set(content) != {field.name for field in fields(cls)}:
             raise ValueError("a statement has other keys")
+        unit = None if content["unit"] is None else Unit.from_dict(content["unit"])
         Guarantee(content["epsilon"], content["delta"])
         Adjacency.parse(content["adjacency"])
         count("n", content["n"])
@@ -128,4 +141,5 @@ class JointStatement:
             raise TypeError("seeded, generator")
         if math.isnan(content["certified_epsilon"]):
             raise ValueError("certified_epsilon")
-        return cls(**content | {"parts": tuple(content["parts"]), "caveats": tuple(content["caveats"])})
+        lists = {"parts": tuple(content["parts"]), "caveats": tuple(content["caveats"])}
+        return cls(**content | lists | {"unit": unit})

@@ -1,6 +1,7 @@
 """Whether a model is the winner of the search that its file describes, which is planned again."""
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ def _winner(content: dict[str, Any], model: Any) -> Finding:
         winner["kind"] == content["kind"],
         winner["refit"] is None or winner["refit"] == content["fit"],
         (record.statement.adjacency, record.statement.n) == (fitted.adjacency, fitted.n),
+        record.statement.unit == fitted.unit,
         (record.statement.seeded, set(record.statement.caveats)) == (fitted.seeded, set(fitted.caveats)),
         type(record.description["winner"]) is int and record.description["winner"] >= 0,
     ]
@@ -72,15 +74,21 @@ def _plan(told: dict[str, Any], statement: Any, content: dict[str, Any]) -> Sear
     """The search by its description; solvers are those that were chosen."""
     options = SearchOptions(
         Guarantee(statement.epsilon, statement.delta), Adjacency.parse(statement.adjacency), told["score"],
-        told["method"], told["share"], told["held_out"], told["trials"],
+        told["method"], told["share"], told["held_out"], told["trials"], statement.unit,
     )  # fmt: skip
-    schemas = [schema_from_dict(schema) for schema in told["schemas"]]
+    unit = statement.unit
+    schemas = [replace(schema_from_dict(schema), unit=unit) for schema in told["schemas"]]
 
     def plan_fit(place: int, guarantee: Guarantee, rows: int) -> FitPlan:
         candidate = told["candidates"][place]
         parameters = parameters_from_dict(candidate["refit" if rows == statement.n else "trial"])
         parameters = models()[candidate["kind"]].from_description(parameters, n_scores(len(content["classes"] or ())))
         parameters["schema"] = None if candidate["schema"] is None else schemas[candidate["schema"]]
+        if candidate["schema"] is None and unit is not None:
+            parameters |= {
+                "unit": unit.name, "max_rows_per_unit": unit.max_rows, "contribution": unit.contribution,
+                "missing_units": unit.missing,
+            }  # fmt: skip
         if candidate["classes"] is not None:
             parameters["classes"] = candidate["classes"]
         again = models()[candidate["kind"]](

@@ -1,7 +1,7 @@
 """Rows that are held out of a fit, and what a model loses on each of them: never released without noise."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from dperm.trusted.exact.words import Stream, long_words
 from dperm.trusted.row_by_row import sums
 from dperm.trusted.sources.encoding import count_rows, label_numbers, target_numbers
 from dperm.trusted.sources.labels import class_numbers, numeric_target, one_by_one
+from dperm.trusted.units import Membership
 
 Array = NDArray[np.float64]
 
@@ -29,38 +30,56 @@ class RowsApart:
     ----------
     train, held_out : (table, target)
         To fit on, and to score on; the target is None where the table holds it.
+    train_units : array of int or None
+        The number of the unit of every row that is fitted on, where rows are protected by unit.
+    held_out_units : Membership or None
+        Whose the rows are that are scored on.
     """
 
     train: tuple[Any, Any]
     held_out: tuple[Any, Any]
+    train_units: NDArray[np.int64] | None = None
+    held_out_units: Membership | None = None
 
     def __reduce__(self) -> Any:
         """Rows are not to be written anywhere."""
         raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
 
 
-def rows_apart(X: Any, y: Any, slots: int, train_slots: int, stream: Stream) -> RowsApart:
+def rows_apart(
+    X: Any, y: Any, slots: int, train_slots: int, stream: Stream, membership: Membership | None = None
+) -> RowsApart:  # fmt: skip
     """Every row at a place of its own among `slots`, drawn at random: the first `train_slots` of them are to fit on.
 
     With as many slots as rows that is a random permutation. What one row holds, or whether it is there, changes nothing
-    about where the others go: docs/proofs/selection.md.
+    about where the others go: docs/proofs/selection.md. With units, every unit has a place of its own, and all of its
+    rows go there; rows of no unit go nowhere.
 
     Parameters
     ----------
     X, y : table, target
         In memory.
     slots, train_slots : int
-        Public; there are at most as many rows as slots.
+        Public; there are at most as many rows, or units, as slots.
     stream : Stream
         Of random words.
+    membership : Membership, optional
+        Whose every row is.
     """
-    n_rows = count_rows(X) if _is_frame(X) else int(np.shape(X)[0])
-    if n_rows > slots:
+    n_found = membership.n if membership is not None else count_rows(X) if _is_frame(X) else int(np.shape(X)[0])
+    if n_found > slots:
         raise InvalidParameter("there are more rows than places for them.")
-    places = _permutation(slots, stream)[:n_rows]
+    places = _permutation(slots, stream)[:n_found]
+    if membership is not None:
+        places = np.append(places, -1)[membership.numbers]
     y = one_by_one(y)
-    fit_on, score_on = (np.flatnonzero(chosen) for chosen in (places < train_slots, places >= train_slots))
-    return RowsApart(*((_taken(X, rows), None if y is None else _taken(y, rows)) for rows in (fit_on, score_on)))
+    chosen = ((places >= 0) & (places < train_slots), places >= train_slots)
+    fit_on, score_on = map(np.flatnonzero, chosen)
+    train, held_out = ((_taken(X, rows), None if y is None else _taken(y, rows)) for rows in (fit_on, score_on))
+    if membership is None:
+        return RowsApart(train, held_out)
+    numbers = membership.numbers
+    return RowsApart(train, held_out, numbers[fit_on], replace(membership, numbers=numbers[score_on]))
 
 
 def _permutation(size: int, stream: Stream) -> NDArray[np.intp]:

@@ -17,14 +17,18 @@ from dperm.trusted.sources.columns import as_numbers, as_words
 from dperm.trusted.sources.encoder import ROWS_AT_ONCE
 from dperm.trusted.sources.encoding import check_table, count_rows, label_numbers, target_numbers
 from dperm.trusted.sources.files import check_columns, is_files, number_columns, open_pieces
+from dperm.trusted.sources.ids import codes_of_columns, membership_of_array
 from dperm.trusted.sources.labels import class_numbers, numeric_target, read_target
+from dperm.trusted.sources.tables import membership_of
+from dperm.trusted.units import Membership
+from dperm.unit import Unit
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeldOut:
-    """Rows and their targets. Making one looks at names, types and shapes, and at no value.
+    """Rows and their targets. Making one looks at names, types and shapes, and at no value but the ids of units.
 
     Attributes
     ----------
@@ -35,11 +39,19 @@ class HeldOut:
     takes_anything : bool
         Whether it is a model of dperm, which takes every value. Any other is shown no row with a number that is not
         finite: it could raise, which would tell that there is one.
+    membership : Membership or None
+        Whose every row is; None where every row is protected by itself.
     """
 
     n_rows: int
     read: Callable[[], Iterable[tuple[Any, Array]]]
     takes_anything: bool
+    membership: Membership | None = None
+
+    @property
+    def n_units(self) -> int:
+        """How many units there are, or rows: what the public n is compared with."""
+        return self.n_rows if self.membership is None else self.membership.n
 
     def __reduce__(self) -> Any:
         """Rows are not to be written anywhere."""
@@ -63,6 +75,8 @@ def held_out(
     classes: Sequence[Any] | None,
     target: str | None,
     takes_anything: bool,
+    unit: Unit | None = None,
+    groups: Any = None,
 ) -> HeldOut:
     """The rows that a caller hands over.
 
@@ -82,18 +96,23 @@ def held_out(
         The target column of files without a schema.
     takes_anything : bool
         As of `HeldOut`.
+    unit : Unit or None
+        Whose rows are protected together; the schema's own if there is one.
+    groups : array or None
+        The id of every row's unit, for a table in memory without a schema.
     """
     if is_files(X):
-        if y is not None:
-            raise InvalidParameter("the target of files is one of their columns: leave y out.")
-        return _files(model, X, schema, classes, target, takes_anything)
+        if y is not None or groups is not None:
+            raise InvalidParameter("target and ids of files are columns of them: leave y and groups out.")
+        return _files(model, X, schema, classes, target, takes_anything, unit)
     if is_streamed(X):
         raise InvalidParameter("rows on a cluster or in a source are not evaluated: hand over files, or a table.")
     if target is not None:
         raise InvalidParameter("target names a column of files; hand the targets of a table in memory over as y.")
     if schema is not None:
         check_table(X, y, schema)
-        return HeldOut(count_rows(X), lambda: [(X, _truth(X, y, schema))], takes_anything)
+        whose = membership_of(X, schema)
+        return HeldOut(count_rows(X), lambda: [(X, _truth(X, y, schema))], takes_anything, whose)
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) != 2 or min(shape) < 1:
         raise InvalidParameter("the rows must be a table with rows and columns: an array, a data frame or files.")
@@ -105,10 +124,13 @@ def held_out(
     if any(kind.kind not in "iufb" for kind in types):
         raise InvalidParameter("the rows must hold real numbers; encode text first.")
     labels = read_target(model, y, shape[0])
+    whose = membership_of_array(groups, shape[0], unit)
     if classes is None:
-        return HeldOut(shape[0], lambda: [(X, np.asarray(numeric_target(labels), dtype=np.float64))], takes_anything)
+        return HeldOut(
+            shape[0], lambda: [(X, np.asarray(numeric_target(labels), dtype=np.float64))], takes_anything, whose
+        )
     class_numbers(labels[:0], classes)  # raises for a type that cannot be right
-    return HeldOut(shape[0], lambda: [(X, class_numbers(labels, classes))], takes_anything)
+    return HeldOut(shape[0], lambda: [(X, class_numbers(labels, classes))], takes_anything, whose)
 
 
 def _truth(table: Any, y: Any, schema: Schema) -> Array:
@@ -122,6 +144,7 @@ def _files(
     classes: Sequence[Any] | None,
     target: str | None,
     takes_anything: bool,
+    unit: Unit | None,
 ) -> HeldOut:
     if schema is not None:
         if target not in (None, schema.target.column):
@@ -135,7 +158,7 @@ def _files(
             raise InvalidParameter("the model does not name its columns, so they cannot be found in files.")
         pieces, columns = open_pieces(data), [str(name) for name in model.feature_names_in_]
     read = [*dict.fromkeys([*columns, target])]
-    check_columns(pieces, read)
+    check_columns(pieces, read if unit is None else [*read, unit.name])
     if schema is not None:
         check_table(pieces[0].empty(), None, schema)
 
@@ -147,7 +170,11 @@ def _files(
                 else:
                     yield number_columns(rows, columns), _column_truth(rows.column(target), target, classes)
 
-    return HeldOut(sum(piece.n_rows for piece in pieces), blocks, takes_anything)
+    whose = None
+    if unit is not None:
+        ids = (table.column(unit.name) for piece in pieces for table in piece.tables([unit.name]))
+        whose = Membership.of(unit, codes_of_columns(ids, unit.name, () if schema is None else schema.missing))
+    return HeldOut(sum(piece.n_rows for piece in pieces), blocks, takes_anything, whose)
 
 
 def _even(tables: Iterable[Any]) -> Iterator[Any]:

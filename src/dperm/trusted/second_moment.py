@@ -10,7 +10,8 @@ from dperm.errors import InvalidParameter
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import summation_block
 from dperm.trusted.answers.hessian import to_vector
-from dperm.trusted.tally import adds, clipped
+from dperm.trusted.tally import adds, clipped, weighted
+from dperm.trusted.units import UnitRows
 
 Array = NDArray[np.float64]
 
@@ -19,7 +20,7 @@ _BLAS = ThreadpoolController()
 
 
 @adds(SecondMoment)
-def multiplied(query: SecondMoment, rows: NDArray[Any]) -> Array:
+def multiplied(query: SecondMoment, rows: NDArray[Any], units: UnitRows | None = None) -> Array:
     """Σ x xᵀ of clipped rows, as a vector that is as long as the matrix in the Frobenius norm."""
     if rows.shape[1] != query.width:
         raise InvalidParameter(f"rows have {query.width} columns here, got {rows.shape[1]}.")
@@ -27,6 +28,7 @@ def multiplied(query: SecondMoment, rows: NDArray[Any]) -> Array:
     total = np.zeros((query.width, query.width))
     with _BLAS.limit(limits=1, user_api="blas"):
         for first in range(0, len(rows), at_once):
-            block = clipped(query.row, rows[first : first + at_once])
-            total += block.T @ block
+            chosen = slice(first, first + at_once)
+            block = clipped(query.row, rows[chosen])
+            total += block.T @ weighted(block, units, chosen)
     return to_vector(total)

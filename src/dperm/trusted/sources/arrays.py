@@ -8,10 +8,9 @@ from dperm.errors import InvalidParameter
 from dperm.problem import Problem
 from dperm.trusted.block import Block
 from dperm.trusted.sources.base import InMemorySource
-from dperm.trusted.sources.ids import codes_of_array
+from dperm.trusted.sources.ids import membership_of_array
 from dperm.trusted.sources.labels import numeric_target, one_by_one
 from dperm.trusted.sources.weights import weight_numbers
-from dperm.trusted.units import Membership
 from dperm.unit import Unit
 
 
@@ -38,7 +37,7 @@ class ArraySource(InMemorySource):
         self._shape = table_shape(X, y)
         if (groups is None) != (unit is None):
             raise InvalidParameter("a unit and the ids of rows (groups) go together: give both or neither.")
-        super().__init__(None if unit is None else Membership.of(unit, codes_of_array(groups, self._shape[0])))
+        super().__init__(membership_of_array(groups, self._shape[0], unit))
         self._X, self._y, self._weights = X, y, weight_numbers(weights, self._shape[0])
 
     @property

@@ -4,7 +4,7 @@ Two ids are the same if they are written the same, as categories are: 2, 2.0 and
 entry does not depend on any other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from dperm.errors import InvalidParameter, InvalidTable
 from dperm.schema.checks import as_text
 from dperm.trusted.sources.columns import different_entries, word
+from dperm.trusted.units import Membership
+from dperm.unit import Unit
 
 Codes = NDArray[np.int64]
 
@@ -48,6 +50,11 @@ def codes_of_array(ids: Any, n_rows: int) -> Codes:
     return codes
 
 
+def membership_of_array(ids: Any, n_rows: int, unit: Unit | None) -> Membership | None:
+    """Whose every row is; None where every row is protected by itself."""
+    return None if unit is None else Membership.of(unit, codes_of_array(ids, n_rows))
+
+
 def codes_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> Codes:
     """The same for an Arrow column; texts that stand for no value are no ids.
 
@@ -64,6 +71,17 @@ def codes_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> Code
     else:
         found = texts.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return np.append(found, -1)[codes].astype(np.int64)
+
+
+def codes_of_columns(columns: Iterable[Any], name: str, missing: Sequence[str] = ()) -> Codes:
+    """The same for a column that comes piece by piece: an id is one wherever it stands."""
+    numbers: dict[str, int] = {}
+    pieces = [np.empty(0, dtype=np.int64)]
+    for column in columns:
+        codes, texts = texts_of_column(column, name, missing)
+        found = [-1 if text is None else numbers.setdefault(text, len(numbers)) for text in texts.to_pylist()]
+        pieces.append(np.array([*found, -1], dtype=np.int64)[codes])
+    return np.concatenate(pieces)
 
 
 def places_of(texts: Any) -> NDArray[np.intp]:

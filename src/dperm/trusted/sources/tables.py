@@ -42,7 +42,7 @@ class TableSource(InMemorySource):
         self, table: Any, y: Any, schema: Schema, class_weights: Sequence[float] | None = None, weights: Any = None
     ) -> None:
         check_table(table, y, schema)
-        super().__init__(_membership(table, schema))
+        super().__init__(membership_of(table, schema))
         self._table, self._y = table, None if y is None else as_arrow(y)
         self._weights = weight_numbers(weights, count_rows(table))
         self._encoder = Encoder(schema, class_weights)
@@ -71,7 +71,7 @@ class TableSource(InMemorySource):
         return self._encoder.block(self._table, problem, self._y, self._weights, self._unit_rows)
 
 
-def _membership(table: Any, schema: Schema) -> Membership | None:
+def membership_of(table: Any, schema: Schema) -> Membership | None:
     """Whose every row is, if the schema says that a unit is protected."""
     if schema.unit is None:
         return None
