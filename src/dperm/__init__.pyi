@@ -37,6 +37,7 @@ from .pipelines.pipeline import PrivatePipeline, make_private_pipeline
 from .planning.fit_plan import FitPlan, Release
 from .planning.minimize import minimize
 from .planning.options import FitOptions
+from .planning.rows_per_unit import RowsPerUnit, rows_per_unit
 from .preprocessing.min_max_scaler import PrivateMinMaxScaler
 from .preprocessing.pca import PrivatePCA
 from .preprocessing.quantile_transformer import PrivateQuantileTransformer
@@ -190,6 +191,7 @@ __all__ = [
     "Problem",
     "PublishedAdaSSP",
     "Release",
+    "RowsPerUnit",
     "Schema",
     "SearchCostWarning",
     "Sigmoid",
@@ -215,5 +217,6 @@ __all__ = [
     "make_private_pipeline",
     "minimize",
     "private_score",
+    "rows_per_unit",
     "save_model",
 ]

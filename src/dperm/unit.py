@@ -14,6 +14,11 @@ MISSING = ("separate", "ignore")
 _ID = re.compile(r"(?<=.)([ ._-]id|(?<=[a-z])I[dD])$")
 
 
+def counted(unit: "Unit | None") -> str:
+    """What n is the number of, in a word."""
+    return "rows" if unit is None else unit.plural
+
+
 @dataclass(frozen=True)
 class Unit:
     """Whose rows are protected together, and how much they may add up to. Proof: docs/proofs/units.md.
@@ -35,8 +40,11 @@ class Unit:
 
     Examples
     --------
-    >>> Unit("patient_id", 5).described
+    >>> unit = Unit("patient_id", 5)
+    >>> unit.described
     'one patient, with up to 5 rows'
+    >>> unit.rows_in_words
+    'at most 5 rows of one patient are used, chosen at random, each weighs 1/5'
     """
 
     name: str
@@ -69,6 +77,29 @@ class Unit:
         if self.max_rows is None:
             return f"one {self.word}, with all of its rows"
         return f"one {self.word}, with up to {self.max_rows} row{'s' if self.max_rows > 1 else ''}"
+
+    @property
+    def plural(self) -> str:
+        """Several of them, by the rules of English spelling."""
+        word = self.word
+        if re.search(r"[^aeiou]y$", word, re.IGNORECASE):
+            return word[:-1] + "ies"
+        return word + ("es" if re.search(r"(s|x|z|ch|sh)$", word, re.IGNORECASE) else "s")
+
+    @property
+    def rows_in_words(self) -> str:
+        """How the rows of one are used, in a sentence without an end."""
+        if self.max_rows is None:
+            return f"all rows of one {self.word} are used, each weighs one over their number"
+        used = f"at most {self.max_rows} row{'s' if self.max_rows > 1 else ''} of one {self.word}"
+        weighs = "one over their number" if self.contribution == "average" else f"1/{self.max_rows}"
+        return f"{used} {'are' if self.max_rows > 1 else 'is'} used, chosen at random, each weighs {weighs}"
+
+    @property
+    def missing_in_words(self) -> str:
+        """What becomes of a row without an id, in a sentence without an end."""
+        fate = f"counts as one {self.word} of its own" if self.missing == "separate" else "is ignored"
+        return f"one without a usable {self.name} {fate}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -15,8 +15,12 @@ from dperm.problem import Problem
 from dperm.schema import Amount, Category, Classes, Column, Number, Schema
 from dperm.trusted.objectives import objective_of
 from dperm.trusted.parts import GradientPart, RiskPart
+from dperm.trusted.rows_per_unit import rows_of_units
 from dperm.trusted.sources import ArraySource, Source
 from dperm.trusted.sources.columns import Columns, as_numbers, as_words
+from dperm.trusted.sources.ids import codes_of_column
+from dperm.trusted.units import Membership
+from dperm.unit import Unit
 
 Array = NDArray[np.float64]
 
@@ -76,7 +80,7 @@ def empirical_gradient(problem: Problem, X: Any, y: Any, w: Array) -> Array:
     return np.asarray(total) / source.n_rows
 
 
-def draft_schema(table: Any, target: str) -> tuple[Schema, dict[str, str]]:
+def draft_schema(table: Any, target: str, unit: str | None = None) -> tuple[Schema, dict[str, str]]:
     """Describe a table by what is in it, marked as derived from the data.
 
     Parameters
@@ -85,6 +89,9 @@ def draft_schema(table: Any, target: str) -> tuple[Schema, dict[str, str]]:
         The sensitive table.
     target : str
         The column to predict.
+    unit : str, optional
+        The column that says whose a row is: it is no feature. Half of the units have no more rows than the draft's
+        max_rows.
 
     Returns
     -------
@@ -93,10 +100,15 @@ def draft_schema(table: Any, target: str) -> tuple[Schema, dict[str, str]]:
     """
     columns = Columns(table)
     columns.arrow(target)  # raises if there is none
+    if unit == target:
+        raise InvalidParameter("the target cannot say whose a row is: unit must be another column.")
     found: dict[str, Column] = {}
     left_out, nothing = {}, set[str]()
+    n, whose = len(columns), None
+    if unit is not None:
+        n, whose, nothing = _describe_unit(columns, unit)
     for name in columns.names:
-        if name == target:
+        if name in (target, unit):
             continue
         try:
             column, texts = _describe(columns, name, _FEWEST_NUMBERS, _MOST_CATEGORIES)
@@ -113,7 +125,15 @@ def draft_schema(table: Any, target: str) -> tuple[Schema, dict[str, str]]:
         raise InvalidParameter(f"the target {target!r} has one value only, so there is nothing to predict.")
     goal = Classes(target, described.values) if isinstance(described, Category) else Amount(target, described.range)
     missing = tuple(sorted(nothing | texts))
-    return Schema(found, goal, n=len(columns), missing=missing, derived_from_data=True), left_out
+    return Schema(found, goal, n=n, missing=missing, derived_from_data=True, unit=whose), left_out
+
+
+def _describe_unit(columns: Columns, name: str) -> tuple[int, Unit, set[str]]:
+    """How many units there are, one with the usual number of rows, and which texts for no value their ids hold."""
+    ids = columns.arrow(name)
+    membership = Membership.of(Unit(name, 1), codes_of_column(ids, name, _NOTHING))
+    usual = max(1, round(float(np.median(rows_of_units(membership)))))
+    return membership.n, Unit(name, usual), set(as_words(ids, name)[1]) & set(_NOTHING)
 
 
 def _describe(columns: Columns, name: str, fewest_numbers: int, most_words: int) -> tuple[Number | Category, set[str]]:

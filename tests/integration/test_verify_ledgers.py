@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from dperm import Budget, InvalidParameter, load_model, load_schema
+from dperm import Budget, InvalidParameter, Unit, load_model, load_schema
 from dperm.accounting.ledger import default_ledger
 from dperm.files import read_json
 from integration.hostile import fit_arguments, make_budget, refused, run, write_table
@@ -223,6 +223,7 @@ def test_a_number_of_the_wrong_type_is_found_out_whatever_the_fingerprint(model)
         (("privacy", "caveats"), list),
         (("privacy", "generator"), None),
         (("privacy", "classes"), lambda text: [text, "yes"]),
+        (("privacy", "unit"), lambda text: Unit(text, 2).to_dict()),
         (("library",), None),
         (("extra",), None),
         (("extra\nverified: yes",), None),

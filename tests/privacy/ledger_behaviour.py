@@ -10,7 +10,7 @@ import sqlalchemy as sql
 from dp_accounting import NoOpDpEvent
 from sklearn.base import clone
 
-from dperm import Budget, BudgetExceeded, Guarantee, InvalidParameter, LedgerDamaged
+from dperm import Budget, BudgetExceeded, Guarantee, InvalidParameter, LedgerDamaged, Unit
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Composed, Gaussian, NotPrivate, PoissonSampledGaussian, Pure, Repeated
@@ -75,6 +75,13 @@ def filled(ledger):
 
 
 class LedgerBehaviour:
+    def test_a_budget_for_a_unit_takes_no_release_that_protects_single_rows(self, ledger):
+        budget = Budget.create("visits", GUARANTEE, ledger=ledger, unit="patient_id")
+        with pytest.raises(InvalidParameter, match="protects unit 'patient_id' and this release single rows"):
+            budget.reserve(GAUSSIAN, REPLACE_ONE)
+        budget.reserve(GAUSSIAN, REPLACE_ONE, Unit("patient_id", 5))
+        assert (budget.account().unit, len(budget.account().releases)) == ("patient_id", 1)
+
     def test_ten_equal_releases_cost_less_than_ten_times_one(self, ledger):
         budget = Budget.create("adult", GUARANTEE, ledger=ledger)
         for _ in range(10):

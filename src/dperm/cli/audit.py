@@ -11,7 +11,7 @@ from dperm.audit import audit_plan, audit_table, draw_audit
 from dperm.audit.plan import ATTACKS
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
-from dperm.cli.fit import numbers_and_target
+from dperm.cli.fit import ids_of_units, numbers_and_target
 from dperm.cli.options import build_estimator, fit_options, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.errors import InvalidParameter
@@ -27,7 +27,7 @@ from dperm.trusted.sources.files import TableFile
 @schema_option
 @click.option("--target", help="With a TABLE: column to predict; with a schema it is declared there.")
 @click.option("--features", help="With a TABLE: feature columns, separated by commas [default: all others].")
-@click.option("--n", type=int, help="Number of rows of the plan [default: the schema's].")
+@click.option("--n", type=int, help="Number of rows, or units, of the plan [default: the schema's].")
 @click.option("--p", "n_features", type=int, help="Number of feature columns of the plan [default: the schema's].")
 @click.option(
     "--attack", type=click.Choice(["all", *ATTACKS, "one-run"]), default="all", show_default=True,
@@ -70,15 +70,24 @@ def audit(
     if table is not None:
         budget = None if dataset is None else Budget(dataset, ledger)
         model = build_estimator(**options, schema=public, n=n)
+        asked, ids = model.options(), dict[str, Any]()
         if public is not None:
-            rows = TableFile(table, public.header, public.separator, n_rows=model.options().declared_n).table, None
+            rows = TableFile(table, public.header, public.separator, n_rows=asked.declared_rows).table, None
         elif target is not None:
-            rows = numbers_and_target(TableFile(table, n_rows=n), target, features, model)
+            read = TableFile(table, n_rows=asked.declared_rows)
+            rows, ids = numbers_and_target(read, target, features, model), ids_of_units(read, model)
         else:
             raise InvalidParameter("name the column to predict: --target, or a --schema.")
         with ProgressBar("one fit") as bar:
             result = audit_table(
-                model, *rows, canaries=canaries, confidence=confidence, budget=budget, random_state=seed, progress=bar
+                model,
+                *rows,
+                **ids,
+                canaries=canaries,
+                confidence=confidence,
+                budget=budget,
+                random_state=seed,
+                progress=bar,
             )
         click.echo(str(result))
         click.echo(_whether_to_release(dataset, seed))

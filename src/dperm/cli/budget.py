@@ -45,13 +45,20 @@ def budget() -> None:
     is_flag=True,
     help="Declare that every release is fixed before the first; else each may be chosen in view of earlier results.",
 )
+@click.option(
+    "--unit",
+    help="Whom the budget protects: the unit that every release must have, such as patient_id [default: one row].",
+)
 @_ledger_option
-def create(name: str, epsilon: float, delta: float, adjacency: str, fixed_in_advance: bool, ledger: str | None) -> None:
+def create(
+    name: str, epsilon: float, delta: float, adjacency: str, fixed_in_advance: bool, unit: str | None,
+    ledger: str | None,
+) -> None:  # fmt: skip
     """Set what all releases from the dataset NAME together may spend, for good.
 
-    Example: dperm budget create adult --epsilon 3 --delta 1e-5
+    Example: dperm budget create visits --epsilon 3 --delta 1e-5 --unit patient_id
     """
-    made = Budget.create(name, Guarantee(epsilon, delta), adjacency, ledger, fixed_in_advance)
+    made = Budget.create(name, Guarantee(epsilon, delta), adjacency, ledger, fixed_in_advance, unit)
     click.echo(f"{one_line(made.dataset)}: {made.account().summary}")
 
 
@@ -67,6 +74,8 @@ def show(name: str, ledger: str | None) -> None:
     click.echo(f"{one_line(account.dataset)}, since {_date(account.created)}")
     click.echo(f"{_bar(account)} {account.summary}")
     click.echo(account.explanation)
+    if account.unit is not None:
+        click.echo(f"it protects one {one_line(account.unit)} with all of its rows, however many it has")
     largest = account.largest(account.guarantee.delta)
     click.echo(
         f"a further release of up to ε = {rounded_down(largest)} at this δ fits"

@@ -31,19 +31,21 @@ def diagnose(model_path: Path, table: Path, target: str | None) -> None:
     model = load_model(model_path)
     if model.parameters_ is None:
         raise InvalidParameter(f"{one_line(model_path)} does not describe its fit, which is needed to repeat it.")
-    click.echo(str(model.diagnose(*_rows(model, table, target))))
+    X, y, ids = _rows(model, table, target)
+    click.echo(str(model.diagnose(X, y, groups=ids)))
 
 
-def _rows(model: PrivateEstimator, path: Path, target: str | None) -> tuple[Any, Any]:
-    """What the model was fitted on: a table with its own target, or numbers and the target beside them."""
+def _rows(model: PrivateEstimator, path: Path, target: str | None) -> tuple[Any, Any, Any]:
+    """What the model was fitted on: a table with its own target, or numbers with the target and ids of units beside."""
     schema = model.schema_
     if schema is not None:
         if target is not None:
             raise InvalidParameter("with a schema leave --target out: it declares the target.")
-        return TableFile(path, schema.header, schema.separator).table, None
+        return TableFile(path, schema.header, schema.separator).table, None, None
     if target is None:
         raise InvalidParameter("name the column to predict: --target; the model has no schema that does.")
     source = TableFile(path)
     is_text = hasattr(model, "classes_") and model.classes_.dtype.kind == "U"
     labels = source.labels(target) if is_text else np.asarray(source.numbers([target]).column(0))
-    return source.numbers(list(model.feature_names_in_)), labels
+    ids = None if model.privacy_.unit is None else source.ids(model.privacy_.unit.name)
+    return source.numbers(list(model.feature_names_in_)), labels, ids

@@ -36,7 +36,7 @@ ROOM = 2**20
 @click.option("--target", help="Column to predict; with a schema it is declared there.")
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
 @output_option("Where the model file goes.", required=True)
-@click.option("--n", type=int, help="Public number of rows [default: the schema's, or that of the table].")
+@click.option("--n", type=int, help="Public number of rows, or of units [default: the schema's, or the table's].")
 @click.option("--dataset", help="Charge the fit to this dataset's budget; see `dperm budget`.")
 @click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
 @memory_option
@@ -71,6 +71,9 @@ def fit(
     missing values; without one it is one file, and they must hold numbers.
 
     Example: dperm fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 --dataset people -o model.json
+
+    Example: dperm fit visits.csv --target ill --unit patient_id --max-rows-per-unit 5 --epsilon 1 --delta 1e-6 -o
+    model.json
     """
     if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
         raise InvalidParameter("--ledger goes with --dataset: whose budget is it?")
@@ -90,34 +93,38 @@ def fit(
         raise InvalidParameter("--cluster, --cache and --no-cache go with a --schema, by which rows are streamed.")
     with ExitStack() as opened:
         rows: tuple[Any, Any]
+        ids: dict[str, Any] = {}
+        plan = None
         if public is not None:
             keeping: dict[str, Any] = {"memory": memory, "cache": cache_folder or not no_cache}
-            source: Source = FileSource(table, **keeping, n_rows=asked.declared_n)
-            plan = None
+            source: Source = FileSource(table, **keeping, n_rows=asked.declared_rows)
             if asked.declared_n is not None:  # before the table is opened
                 plan = asked.plan(is_slow=source.is_slow if cluster is None else lambda *_: True)
                 plan.check_budget(budget)
             if cluster is not None:
                 client = opened.enter_context(open_cluster(cluster))
-                source = ClusterSource(table, client, **keeping, n_rows=asked.declared_n)
-            source = source.with_schema(public)
+                source = ClusterSource(table, client, **keeping, n_rows=asked.declared_rows)
+            source = source.with_schema(asked.schema or public)
             rows = (source, None)
-            plan = plan or asked.plan(source.n_rows, source.n_features, source.is_slow)
+            plan = plan or asked.plan(source.n_units, source.n_features, source.is_slow)
         elif target is not None:
-            rows = numbers_and_target(TableFile(table, n_rows=n), target, features, model)
-            plan = asked.plan(*rows[0].shape)  # of a table with a row and a column, at least
+            read = TableFile(table, n_rows=asked.declared_rows)
+            rows, ids = numbers_and_target(read, target, features, model), ids_of_units(read, model)
+            if not ids or n is not None:  # how many units there are is counted by the fit
+                plan = asked.plan(*rows[0].shape)  # of a table with a row and a column, at least
         else:
             raise InvalidParameter("name the column to predict: --target, or a --schema.")
         # The file is made before anything is spent, and complete before the ledger is told.
         file = opened.enter_context(WholeFile(output, replace=force, room=ROOM))
         written = Writing(file, output, budget)
         with written.noted():
-            model.fit(*rows, plan=plan, save=written)
+            model.fit(*rows, **ids, plan=plan, save=written)
     written.check()
     click.echo(str(model.privacy_))
     if (
         CLASSES_READ not in model.privacy_.caveats or len(model.privacy_.classes or ()) == 2
     ):  # a plan without classes is one for two
+        plan = plan or asked.plan(model.privacy_.n, model.privacy_.n_features)
         click.echo(f"verdict:    {plan.verdict}")
     if budget is not None:
         click.echo(f"budget:     {one_line(dataset)}: {budget.account().summary}")
@@ -196,12 +203,14 @@ def numbers_and_target(
     source: TableFile, target: str, features: str | None, model: PrivateEstimator
 ) -> tuple[Any, Any]:
     """Columns of numbers and the target of a table without a schema."""
-    source.require([target])
+    source.require([target] if model.unit is None else [target, model.unit])
     columns = (
         [name.strip() for name in features.split(",")]
         if features
-        else [name for name in source.names if name != target]
+        else [name for name in source.names if name not in (target, model.unit)]
     )
+    if model.unit in columns:
+        raise InvalidParameter(f"the unit {model.unit!r} cannot be a feature as well.")
     if target in columns:
         raise InvalidParameter(f"the target {target!r} cannot be a feature as well.")
     if not columns:
@@ -209,3 +218,8 @@ def numbers_and_target(
     is_number = model.target_kind is Amount
     labels = source.numbers([target]).column(0).to_numpy() if is_number else source.labels(target)
     return source.numbers(columns), labels
+
+
+def ids_of_units(source: TableFile, model: PrivateEstimator) -> dict[str, Any]:
+    """The ids of rows as `fit` takes them, of a table without a schema; nothing where no unit was named."""
+    return {} if model.unit is None else {"groups": source.ids(model.unit)}

@@ -19,6 +19,7 @@ COMMANDS = {
     "predict": ("predict:predict", "Predict for every row of a table with a model file."),
     "evaluate": ("evaluate:evaluate", "Evaluate a model file on sensitive rows, privately and with intervals."),
     "plan": ("plan:plan", "The noise and the cost of a fit, from public numbers alone."),
+    "rows-per-unit": ("rows_per_unit:rows_per_unit", "How many rows the units of a table have, privately."),
     "diagnose": ("diagnose:diagnose", "What became of the rows of a fit, for who holds them: not for release."),
     "budget": ("budget:budget", "What may be spent on a dataset, and what has been."),
     "schema": ("schema:schema", "The public facts about a table: ranges, categories, classes."),

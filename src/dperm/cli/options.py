@@ -15,6 +15,7 @@ from dperm.problem.domains import Box, Domain, L1Ball, L2Ball, Simplex
 from dperm.problem.regularizers import L1, L2, ElasticNet, Regularizer
 from dperm.schema import Amount, Schema
 from dperm.solvers import SOLVERS
+from dperm.unit import CONTRIBUTIONS, MISSING
 
 _PENALTIES: dict[str, Callable[..., Regularizer]] = {"l2": L2, "l1": L1, "elastic-net": ElasticNet}
 _DOMAINS: dict[str, Callable[..., Domain]] = {"l2-ball": L2Ball, "l1-ball": L1Ball, "box": Box, "simplex": Simplex}
@@ -84,6 +85,30 @@ _OPTIONS = (
         type=float,
         help="Also release what confidence intervals need, with this share of the precision, such as 0.5 (linear, "
         "poisson, and logistic with two classes) [default: not].",
+    ),
+    click.option(
+        "--unit",
+        help="Protect all rows of a person together, not each by itself: the column that says whose a row is, such as "
+        "patient_id. n is then the number of persons [default: one row].",
+    ),
+    click.option(
+        "--max-rows-per-unit",
+        type=int,
+        help="Use at most so many rows of a unit, chosen at random; needed unless --contribution average.",
+    ),
+    click.option(
+        "--contribution",
+        type=click.Choice(CONTRIBUTIONS),
+        default="limit",
+        show_default=True,
+        help="What a row of a unit weighs: limit, one over --max-rows-per-unit; average, one over how many it has.",
+    ),
+    click.option(
+        "--missing-units",
+        type=click.Choice(MISSING),
+        default="separate",
+        show_default=True,
+        help="A row without an id is a unit of its own, or ignored.",
     ),
     click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit a constant as well."),
 )

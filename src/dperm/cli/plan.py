@@ -22,17 +22,27 @@ from dperm.trusted.sources.memory import bytes_of, is_on_disk
 
 @click.command(context_settings=CONTEXT)
 @schema_option
-@click.option("--n", type=int, help="Number of rows, public [default: the schema's].")
+@click.option("--n", type=int, help="Number of rows, or of units, public [default: the schema's].")
 @click.option("--p", "n_features", type=int, help="Number of feature columns, public [default: the schema's].")
+@click.option(
+    "--rows-per-unit",
+    type=float,
+    help="With --unit: about how many rows a unit has, if that is public, to compare choices of --max-rows-per-unit.",
+)
 @click.option("--explain", is_flag=True, help="What every solver is expected to do: how auto chooses.")
 @memory_option
 @fit_options
 def plan(
-    schema: Path | None, n: int | None, n_features: int | None, explain: bool, memory: str, **options: Any
+    schema: Path | None, n: int | None, n_features: int | None, rows_per_unit: float | None, explain: bool, memory: str,
+    **options: Any,
 ) -> None:  # fmt: skip
     """The noise and the cost of a fit, from public numbers alone; no data is touched.
 
+    With a unit it also compares choices of --max-rows-per-unit.
+
     Example: dperm plan --n 200000 --p 54 --epsilon 1 --delta 1e-6 --explain
+
+    Example: dperm plan --n 20000 --p 54 --epsilon 1 --delta 1e-6 --unit patient_id --max-rows-per-unit 5
     """
     if explain and options["noise"] != "certified":
         raise InvalidParameter("--explain compares solvers with certified noise; leave --noise out.")
@@ -42,6 +52,9 @@ def plan(
     if (n is None and (public is None or public.n is None)) or (public is None and n_features is None):
         raise InvalidParameter("a plan needs --n and --p, or a --schema that declares n.")
     model = build_estimator(**options, schema=public, n=n)
+    whose = model.options().protected_unit
+    if rows_per_unit is not None and whose is None:
+        raise InvalidParameter("--rows-per-unit is about a unit: name its column with --unit.")
     bytes_of(memory)  # raises if it is none
     planned = model.plan(
         n, n_features, is_slow=lambda rows, schema: schema is not None and is_on_disk(rows, schema, memory)
@@ -56,6 +69,8 @@ def plan(
     click.echo(f"cost:       {_passes(planned.passes)}")
     if planned.statement.noise == "certified":
         click.echo(f"checked:    {_cross_check(planned)}")
+    if whose is not None and planned.verdict.word not in ("unknown", "exact"):
+        click.echo(f"\n{planned.risk_of_max_rows(rows_per_unit)}")
     if explain:
         _explain(planned)
 

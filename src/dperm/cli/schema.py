@@ -30,20 +30,23 @@ def schema() -> None:
 @click.option("--target", required=True, help="Column to predict.")
 @click.option("--header", help="Names of the columns, separated by commas, if the file does not name them.")
 @click.option("--separator", default=",", show_default=True, help="What stands between fields: , ; | or tab.")
+@click.option("--unit", help="Column that says whose a row is, such as patient_id: no feature, but whom to protect.")
 @output_option("TOML file [default: standard output].")
-def draft(table: Path, target: str, header: str | None, separator: str, output: Path | None, force: bool) -> None:
+def draft(
+    table: Path, target: str, header: str | None, separator: str, unit: str | None, output: Path | None, force: bool
+) -> None:  # fmt: skip
     """Write a first schema for TABLE, for a person to correct.
 
     A draft is read from the data, so it shows something of it and is marked as such: `dperm fit` refuses it until every
     number and list is what is public knowledge and the mark is removed.
 
-    Example: dperm schema draft people.csv --target income -o people.toml
+    Example: dperm schema draft visits.csv --target ill --unit patient_id -o visits.toml
     """
     if output is not None:
         outputs.check(output, force=force, inputs=[table])
     names = None if header is None else tuple(name.strip() for name in header.split(","))
     between = one_of("--separator", "\t" if separator == "tab" else separator, SEPARATORS)
-    drafted, left_out = draft_schema(TableFile(table, names, between).table, target)
+    drafted, left_out = draft_schema(TableFile(table, names, between).table, target, unit)
     text = schema_to_toml(replace(drafted, header=names, separator=between))
     for name, reason in left_out.items():
         text += f"# {name!r} is left out: {reason}.\n"

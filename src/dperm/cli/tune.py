@@ -11,7 +11,7 @@ import click
 from dperm.accounting.ledger import Budget
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
-from dperm.cli.fit import ROOM, Writing, numbers_and_target
+from dperm.cli.fit import ROOM, Writing, ids_of_units, numbers_and_target
 from dperm.cli.options import build_estimator, fit_options, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.errors import InvalidParameter
@@ -25,7 +25,10 @@ from dperm.schema import load_schema
 from dperm.trusted.sources.files import TableFile
 
 # What is the same for all candidates.
-_OF_THE_SEARCH = frozenset(("epsilon", "delta", "adjacency", "noise", "accountant", "classes"))
+_OF_THE_SEARCH = frozenset(
+    ("epsilon", "delta", "adjacency", "noise", "accountant", "classes",
+     "unit", "max_rows_per_unit", "contribution", "missing_units")
+)  # fmt: skip
 
 _MOST_BYTES = 2**20
 
@@ -59,7 +62,7 @@ _MOST_BYTES = 2**20
 @click.option(
     "--noisy-trials", is_flag=True, help="Search even where noise is expected to hide a candidate in its trial."
 )
-@click.option("--n", type=int, help="Public number of rows [default: the schema's, or that of the table].")
+@click.option("--n", type=int, help="Public number of rows, or of units [default: the schema's, or the table's].")
 @click.option("--dataset", help="Charge the search and the fit to this dataset's budget; see `dperm budget`.")
 @click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
 @click.option("--seed", type=int, help="Make it repeatable; the result is then not for release.")
@@ -95,15 +98,17 @@ def tune(
         raise InvalidParameter("name the column to predict: --target, or a --schema.")
     search.check()  # what is wrong with the parameters, before the table is opened
     rows: tuple[Any, Any]
+    ids: dict[str, Any] = {}
     if public is not None:
-        declared = (n or public.n) if public.unit is None else None  # with a unit n is no number of rows
-        rows = (TableFile(table, public.header, public.separator, n_rows=declared).table, None)
+        n_rows = None if models[0].options().protected_unit is not None else n or public.n
+        rows = (TableFile(table, public.header, public.separator, n_rows=n_rows).table, None)
     else:
-        rows = numbers_and_target(TableFile(table, n_rows=n), target or "", features, models[0])
+        read = TableFile(table, n_rows=n if models[0].unit is None else None)
+        rows, ids = numbers_and_target(read, target or "", features, models[0]), ids_of_units(read, models[0])
     with WholeFile(output, replace=force, room=ROOM) as file:
         written = Writing(file, output, budget)
         with written.noted():
-            search.fit(*rows, save=written)
+            search.fit(*rows, **ids, save=written)
     written.check()
     click.echo(str(search.privacy_))
     click.echo(f"winner:     {_in_words(points[search.best_index_])}")

@@ -17,7 +17,7 @@ from dperm.errors import InvalidParameter
 from dperm.estimators.charged import Charged
 from dperm.estimators.pictured import Pictured
 from dperm.estimators.telling import check_verbose, guarantee_html, progress_bar, tell_plan, tell_release
-from dperm.estimators.units import declared_unit, schema_with_unit, split_groups, without_ids
+from dperm.estimators.units import declared_unit, schema_with_unit, split_groups, unit_parameters, without_ids
 from dperm.estimators.weights import check_given, check_policy
 from dperm.planning.fit_plan import FitPlan, Release, check_releasable
 from dperm.planning.options import FitOptions, IsSlow, check_schema
@@ -343,11 +343,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         statement, unit = self.privacy_, self.privacy_.unit
         if schema is not None:
             schema = replace(schema, unit=unit)
-        elif unit is not None:
-            parameters |= {
-                "unit": unit.name, "max_rows_per_unit": unit.max_rows, "contribution": unit.contribution,
-                "missing_units": unit.missing,
-            }  # fmt: skip
+        else:
+            parameters |= unit_parameters(unit)
         return type(self)(
             statement.epsilon, statement.delta, adjacency=statement.adjacency, schema=schema, **parameters
         )  # fmt: skip

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from dperm.errors import InvalidParameter
 from dperm.estimators.linear import PrivateGLM
-from dperm.estimators.units import split_groups
+from dperm.estimators.units import split_groups, unit_parameters
 from dperm.estimators.weights import check_given
 from dperm.printable import one_line
 from dperm.problem import Problem
@@ -214,8 +214,10 @@ def _as_fitted(model: PrivateGLM) -> PrivateGLM:
     if model.parameters_ is not None:
         statement, more = model.privacy_, parameters_from_dict(model.parameters_)
         more |= {"epsilon": statement.epsilon, "delta": statement.delta, "adjacency": statement.adjacency}
-    if schema is None and hasattr(model, "classes_"):
-        more["classes"] = model.classes_.tolist()
+    if schema is None:
+        more |= unit_parameters(model.privacy_.unit)
+        if hasattr(model, "classes_"):
+            more["classes"] = model.classes_.tolist()
     more |= {"schema": None if schema is None else replace(schema, n=None), "n": None, "budget": None}
     more |= {"noise": None, "solver": "auto", "accountant": "pld", "random_state": None, "start": None}
     again: PrivateGLM = clone(model).set_params(**more)

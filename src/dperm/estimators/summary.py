@@ -13,6 +13,7 @@ from dperm.errors import InvalidParameter
 from dperm.printable import one_line
 from dperm.release.content import column_names
 from dperm.release.promised import promised_of
+from dperm.unit import counted
 
 Array = NDArray[np.float64]
 
@@ -187,7 +188,9 @@ def _without_intervals(model: Any, title: str) -> Summary:
     labels = [f"{label}: " for label in model.classes_] if len(coef) > 1 else [""]
     names = [f"{label}{name}" for label in labels for name in (*column_names(model), "intercept")]
     values = np.column_stack([coef, intercepts]).reshape(-1)
-    noise, notes = model.privacy_.coefficient_noise, [f"There are no intervals: {_HOW}."]
+    noise = model.privacy_.coefficient_noise
+    why = _HOW if model.privacy_.unit is None else "rows of one unit are not independent"
+    notes = [f"There are no intervals: {why}."]
     if noise is None:
         rows, columns = values[:, None], ["coef"]
         notes.insert(0, "No bound on the noise of a single coefficient is known for this way of fitting.")
@@ -204,9 +207,14 @@ def _header(model: Any) -> tuple[tuple[str, str], ...]:
     promise = "nothing: the run had no noise (ε = ∞)"
     if not math.isinf(statement.epsilon):
         promise = f"ε = {statement.epsilon:g}, δ = {statement.delta:g}, adjacency {statement.adjacency}"
+        promise += "" if statement.unit is None else f", unit: {statement.unit.described}"
         promise += f", {note}" if note else ""
     solver = (model.parameters_ or {}).get("solver", {}).get("kind", "")
-    facts = [("rows", f"n = {statement.n}"), ("promised", promise), ("solver", solver or model.privacy_.mechanism)]
+    facts = [
+        (counted(statement.unit), f"n = {statement.n}"),
+        ("promised", promise),
+        ("solver", solver or model.privacy_.mechanism),
+    ]
     if statement.caveats:
         facts.append(("release", f"NOT FOR RELEASE: {'; '.join(statement.caveats)}"))
     return tuple(facts)

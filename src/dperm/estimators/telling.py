@@ -10,6 +10,7 @@ from typing import Any
 
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.errors import InvalidParameter
+from dperm.estimators.units import protected_unit
 from dperm.planning.fit_plan import FitPlan, Release
 from dperm.progress import ProgressBar
 from dperm.release.markup import box, promise_in_words
@@ -81,7 +82,9 @@ def guarantee_html(model: Any) -> str:
         return box("Not fitted", "No noise will be added, so nothing is promised.", (), for_release=False)
     try:
         Guarantee(model.epsilon, model.delta)
-        promise = promise_in_words(model.epsilon, model.delta, Adjacency.parse(model.adjacency).value)
+        promise = promise_in_words(
+            model.epsilon, model.delta, Adjacency.parse(model.adjacency).value, protected_unit(model)
+        )
     except InvalidParameter as error:
         return box("Not fitted", str(error), (), for_release=False)
     return box("Not fitted. What a fit will promise", promise, ())

@@ -44,6 +44,16 @@ def declared_unit(model: Protecting) -> Unit | None:
     return None
 
 
+def unit_parameters(unit: Unit | None) -> dict[str, Any]:
+    """The parameters that declare a unit, for an estimator without a schema."""
+    if unit is None:
+        return {}
+    return {
+        "unit": unit.name, "max_rows_per_unit": unit.max_rows, "contribution": unit.contribution,
+        "missing_units": unit.missing,
+    }  # fmt: skip
+
+
 def schema_with_unit(model: Protecting) -> Schema | None:
     """The schema, with the unit that it declares itself or the parameters name."""
     unit = declared_unit(model)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter
-from dperm.schema import Schema
+from dperm.estimators.units import Protecting, protected_unit
 from dperm.trusted.sources import Source
 from dperm.trusted.sources.encoding import count_rows
 from dperm.trusted.sources.weights import bounded_weights, weight_column
@@ -15,12 +15,11 @@ from dperm.validation import positive
 Array = NDArray[np.float64]
 
 
-class Weighted(Protocol):
+class Weighted(Protecting, Protocol):
     """What an estimator says about weights."""
 
     weight_bound: float
     private_weights: bool
-    schema: Schema | None
 
 
 def check_policy(model: Weighted) -> None:
@@ -46,6 +45,11 @@ def check_given(model: Weighted, X: Any, sample_weight: Any) -> None:
     elif isinstance(X, Source):
         raise InvalidParameter(
             "sample_weight goes with a table in memory: rows in files or on a cluster can be weighted by class_weight."
+        )
+    elif protected_unit(model) is not None and not model.private_weights:
+        raise InvalidParameter(
+            "with a unit the weights of its rows are protected with them: say private_weights = True, or leave "
+            "sample_weight out."
         )
     elif isinstance(sample_weight, str) and model.schema is None:
         raise InvalidParameter("sample_weight names a column only with a schema; without one give an array.")

@@ -12,6 +12,7 @@ from dperm.errors import InvalidParameter
 from dperm.pictures.canvas import BLUE, GREY, PALE, RED, bare, given_or_new, promise
 from dperm.pictures.entries import Array
 from dperm.release.promised import promised_of
+from dperm.unit import Unit
 
 # Where the curve is computed: closely where it is steep.
 RATES = np.concatenate([np.linspace(0.0, 0.05, 26), np.linspace(0.06, 1.0, 95)])
@@ -51,7 +52,7 @@ def plot_attack(model: Any, ax: Any = None) -> Any:
     right = true_positive_rates(event, adjacency, [wrong])[0]
     axes.set(
         xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="false alarms (false positive rate)",
-        ylabel=f"caught: {_caught(adjacency)} (true positive rate)",
+        ylabel=f"caught: {_caught(adjacency, statement.unit)} (true positive rate)",
     )  # fmt: skip
     axes.set_title(
         f"At 1 % false alarms an attacker catches at most {_percent_up(right)}\n{promise(model)}",
@@ -69,8 +70,11 @@ def promised_rates(epsilon: float, delta: float, false_positive_rates: Array) ->
     return np.clip(np.minimum(rising, falling), false_positive_rates, 1.0)
 
 
-def _caught(adjacency: Adjacency) -> str:
-    return "one row told from another" if adjacency is Adjacency.REPLACE_ONE else "a row found to be there"
+def _caught(adjacency: Adjacency, unit: Unit | None) -> str:
+    whose = "row" if unit is None else unit.word
+    if adjacency is Adjacency.REPLACE_ONE:
+        return f"one {whose} told from another"
+    return "a row found to be there" if unit is None else f"one {whose} found to be there"
 
 
 def _percent_up(share: float) -> str:

@@ -61,12 +61,13 @@ def as_label(text: object, longest: int = 36) -> str:
 
 
 def promise(model: Any) -> str:
-    """ε, δ and the adjacency on one line, and whether the guarantee covers publishing; for a search what it is for."""
+    """ε, δ, adjacency, unit on one line, and whether the guarantee covers publishing; of a search what it is for."""
     statement, _, note = promised_of(model)
     if math.isinf(statement.epsilon):
         words = "no noise, nothing is promised"
     else:
         words = f"ε = {statement.epsilon:g}, δ = {statement.delta:g}, {statement.adjacency}"
+        words += "" if statement.unit is None else f", {statement.unit.described}"
     words = words if statement.for_release else f"{words}, NOT FOR RELEASE"
     return f"{words}\n{note}" if note else words
 

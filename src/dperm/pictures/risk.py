@@ -37,6 +37,8 @@ class RiskCurve:
         The public shape of the table.
     solver : str
         What would be run: a name, or "auto".
+    counted : str
+        What n is the number of.
     """
 
     epsilons: tuple[float, ...]
@@ -50,6 +52,7 @@ class RiskCurve:
     n: int
     n_features: int
     solver: str
+    counted: str = "rows"
 
     @property
     def known(self) -> list[int]:
@@ -119,9 +122,10 @@ def plot_risk_of_epsilon(curve: RiskCurve, ax: Any = None) -> Any:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     _name_zones(axes, low, float(surely[-2]), float(nothing[-2]), high)
     in_two_lines = str(curve).replace(": ", ",\n")
+    units = "" if curve.counted == "rows" else f" {curve.counted}"
     solver = "the best solver" if curve.solver == "auto" else curve.solver
     axes.set_title(
-        f"{in_two_lines}\nn = {curve.n}, {curve.n_features} columns, {solver}; "
+        f"{in_two_lines}\nn = {curve.n}{units}, {curve.n_features} columns, {solver}; "
         f"estimates, right to a factor of about {curve.off_by:g}",
         fontsize="medium", loc="left",
     )  # fmt: skip

@@ -32,7 +32,9 @@ from dperm.unit import Unit
 from dperm.validation import check_not_diverged
 
 if TYPE_CHECKING:
+    from dperm.planning.max_rows import RiskOfMaxRows
     from dperm.planning.options import FitOptions
+    from dperm.planning.rows_per_unit import RowsPerUnit
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -172,10 +174,32 @@ class FitPlan:
 
         return plot_risk_of_epsilon(risk_of_epsilon(self.options, self.setting.n, self.n_features, epsilons), ax)
 
+    def risk_of_max_rows(
+        self, rows_per_unit: "float | RowsPerUnit | None" = None, choices: Iterable[int] = (1, 2, 5, 10, 20, 50)
+    ) -> "RiskOfMaxRows":
+        """What other max_rows than the unit's own are expected to cost, all else equal; no row is read.
+
+        Parameters
+        ----------
+        rows_per_unit : float or RowsPerUnit, optional
+            How many rows a unit has, from public knowledge, or what `dperm.rows_per_unit` released. Without it every
+            line assumes that all units have at least so many rows.
+        choices : iterable of int
+            The max_rows to compare.
+
+        Returns
+        -------
+        RiskOfMaxRows
+            Prints as a table.
+        """
+        from dperm.planning.max_rows import risk_of_max_rows
+
+        return risk_of_max_rows(self.options, self.setting.n, self.n_features, rows_per_unit, choices)
+
     def check_budget(self, budget: Budget | None) -> None:
         """Raise `BudgetExceeded` if the budget has no room for the fit now; the ledger is only read."""
         if budget is not None:
-            budget.check(self.event, self.setting.adjacency)
+            budget.check(self.event, self.setting.adjacency, self.setting.unit)
 
     def run(
         self,
@@ -211,7 +235,7 @@ class FitPlan:
         reading = getattr(progress, "reading", None)
         if reading is not None:
             source.watch(reading)
-        reservation = None if budget is None else budget.reserve(self.event, self.setting.adjacency)
+        reservation = None if budget is None else budget.reserve(self.event, self.setting.adjacency, self.setting.unit)
         with nullcontext() if reservation is None else reservation.noted():
             return self._release(source, reservation, random_state, progress, row_warnings, n_jobs)
 
@@ -248,7 +272,7 @@ class FitPlan:
             raise InvalidParameter("the plan protects another unit than the table's rows are grouped by.")
         check_count(source.n_units, self.setting.n, self.setting.adjacency, self.setting.unit)
         if self.options.noise is not None:
-            warn_of_large_delta(self.statement.delta, self.setting.n, stacklevel=5)
+            warn_of_large_delta(self.statement.delta, self.setting.n, stacklevel=5, unit=self.setting.unit)
 
     def _statement_of_run(self, randomness: Randomness) -> PrivacyStatement:
         statement = self.statement
@@ -261,12 +285,13 @@ class FitPlan:
         return statement
 
 
-def warn_of_large_delta(delta: float, n: int, stacklevel: int) -> None:
-    """Say so where δ promises nothing about a table of n rows."""
+def warn_of_large_delta(delta: float, n: int, stacklevel: int, unit: Unit | None = None) -> None:
+    """Say so where δ promises nothing about a table of n rows or units."""
     if delta >= 1.0 / n:
+        whose = "one row" if unit is None else f"all rows of one {unit.word}"
         warnings.warn(
-            f"delta = {delta:g} is not below 1/n = {1.0 / n:g}: a promise this weak would allow publishing one "
-            "row in the clear.",
+            f"delta = {delta:g} is not below 1/n = {1.0 / n:g}: a promise this weak would allow publishing {whose} in "
+            "the clear.",
             LargeDeltaWarning,
             stacklevel=stacklevel,
         )

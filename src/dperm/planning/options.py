@@ -149,8 +149,13 @@ class FitOptions:
 
     @property
     def declared_n(self) -> int | None:
-        """The public number of rows where one was declared, here or in the schema."""
+        """The public number of rows or units where one was declared, here or in the schema."""
         return self.schema.n if self.n is None and self.schema is not None else self.n
+
+    @property
+    def declared_rows(self) -> int | None:
+        """The same where it is of rows: how many a unit has is not public."""
+        return self.declared_n if self.protected_unit is None else None
 
     def plan(
         self, n_rows: int | None = None, n_features: int | None = None, is_slow: IsSlow | None = None

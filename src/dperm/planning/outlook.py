@@ -9,6 +9,7 @@ from dperm.accounting.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON, Guaran
 from dperm.errors import InvalidParameter, UnsupportedProblem
 from dperm.pictures.risk import RiskCurve
 from dperm.planning.costs import OFF_BY, costs_at, why_unknown
+from dperm.unit import counted
 
 if TYPE_CHECKING:
     from dperm.planning.options import FitOptions
@@ -59,6 +60,7 @@ def risk_of_epsilon(
         n=facts.setting.n,
         n_features=facts.n_features,
         solver=options.solver if isinstance(options.solver, str) else options.solver.name,
+        counted=counted(facts.setting.unit),
     )
     if len(curve.known) < 2:
         raise UnsupportedProblem(f"there is nothing to draw: {curve.solver} does not predict what its noise costs.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dperm.planning.costs import costs_at, why_unknown
+from dperm.unit import counted
 
 if TYPE_CHECKING:
     from dperm.planning.fit_plan import FitPlan
@@ -31,11 +32,13 @@ class Verdict:
     nothing_cost : float
         By how much w = 0, predicting nothing, is expected to raise it.
     useful_n : int or None
-        From about how many rows on it is useful, all else equal; None if it is, or if no number of rows would do.
+        From about how many rows or units on it is useful, all else equal; None if it is, or if no number would do.
     useful_epsilon : float or None
         From about which ε on it is useful, all else equal; None if it is, or if no ε up to 10 would do.
     why_unknown : str
         Why there is no prediction.
+    counted : str
+        What n is the number of.
     """
 
     word: str
@@ -44,6 +47,7 @@ class Verdict:
     useful_n: int | None = None
     useful_epsilon: float | None = None
     why_unknown: str = ""
+    counted: str = "rows"
 
     @property
     def ratio(self) -> float:
@@ -67,11 +71,11 @@ class Verdict:
     def _advice(self) -> str:
         ways = []
         if self.useful_n is not None:
-            ways.append(f"from about n = {_two_digits(self.useful_n)} rows")
+            ways.append(f"from about n = {_two_digits(self.useful_n)} {self.counted}")
         if self.useful_epsilon is not None:
             ways.append(f"from about ε = {_two_digits(self.useful_epsilon)}")
         if not ways:
-            return f"neither more rows nor an ε up to {_LARGEST_ADVISED_EPSILON:g} would make it useful"
+            return f"neither more {self.counted} nor an ε up to {_LARGEST_ADVISED_EPSILON:g} would make it useful"
         return f"it becomes useful {' or '.join(ways)}"
 
 
@@ -97,7 +101,8 @@ def verdict_of(plan: "FitPlan") -> Verdict:
         return Verdict("useful", *costs)
     n = _useful_from(plan, now[0], _MOST_ADVISED_ROWS, lambda n: (n, now[1]))
     epsilon = _useful_from(plan, now[1], _LARGEST_ADVISED_EPSILON, lambda epsilon: (now[0], epsilon))
-    return Verdict(costs.word, *costs, None if n is None else math.ceil(n), epsilon)
+    useful_n = None if n is None else math.ceil(n)
+    return Verdict(costs.word, *costs, useful_n, epsilon, counted=counted(plan.setting.unit))
 
 
 def is_hopeless(plan: "FitPlan") -> bool:

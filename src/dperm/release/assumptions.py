@@ -5,6 +5,7 @@ from typing import Any
 from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Schema
+from dperm.unit import Unit
 
 
 def assumptions(statement: PrivacyStatement, schema: Schema | None, entry: dict[str, Any] | None) -> list[str]:
@@ -20,18 +21,7 @@ def assumptions(statement: PrivacyStatement, schema: Schema | None, entry: dict[
         What the ledger holds for it, if a budget was charged: "dataset", and whether it is for releases that are
         "fixed_in_advance", as all budgets once were.
     """
-    signed = ["One person is one row. A person with several rows is protected row by row only."]
-    if statement.adjacency == Adjacency.REPLACE_ONE:
-        signed.append(
-            f"Adjacency is replace_one: tables that differ in the contents of one row look alike. That the table has "
-            f"{statement.n} rows is public."
-        )
-    else:
-        most = int(ROWS_ALLOWED_PER_DECLARED * statement.n + 1)
-        signed.append(
-            f"Adjacency is add_remove: tables that differ by one row more or less look alike. n = {statement.n} was "
-            f"declared without counting the rows, and there were at most {most} of them."
-        )
+    signed = _about_rows(statement) if statement.unit is None else _about_the_unit(statement, statement.unit)
     if schema is None:
         signed.append("The columns, the classes and the bounds on rows were chosen without looking at the rows.")
     else:
@@ -59,6 +49,54 @@ def assumptions(statement: PrivacyStatement, schema: Schema | None, entry: dict[
         if entry.get("fixed_in_advance", True):
             charged += " How much each may spend was not decided by looking at what earlier ones had found."
         signed.append(charged)
+    return signed
+
+
+def _about_rows(statement: PrivacyStatement) -> list[str]:
+    signed = ["One person is one row. A person with several rows is protected row by row only."]
+    if statement.adjacency == Adjacency.REPLACE_ONE:
+        signed.append(
+            f"Adjacency is replace_one: tables that differ in the contents of one row look alike. That the table has "
+            f"{statement.n} rows is public."
+        )
+    else:
+        most = int(ROWS_ALLOWED_PER_DECLARED * statement.n + 1)
+        signed.append(
+            f"Adjacency is add_remove: tables that differ by one row more or less look alike. n = {statement.n} was "
+            f"declared without counting the rows, and there were at most {most} of them."
+        )
+    return signed
+
+
+def _about_the_unit(statement: PrivacyStatement, unit: Unit) -> list[str]:
+    word, plural, n = unit.word, unit.plural, statement.n
+    signed = [
+        f"The column {unit.name!r} says truly whose a row is, and one {word} has one {unit.name} in all of its rows. "
+        f"One {word} with several of them is protected under each by itself only."
+    ]
+    if statement.adjacency == Adjacency.REPLACE_ONE:
+        change = f"Adjacency is replace_one: tables look alike that differ in one {word}, with all of its rows."
+        if unit.missing == "separate":
+            signed.append(f"{change} That there are {n} {plural} is public, and how many rows they have is not.")
+        else:  # one that is replaced by rows without an id is not counted
+            signed.append(f"{change} n = {n} {plural} was declared without counting them.")
+    else:
+        most = int(ROWS_ALLOWED_PER_DECLARED * n + 1)
+        signed.append(
+            f"Adjacency is add_remove: tables look alike that differ by one {word} more or less, with all of its rows. "
+            f"n = {n} {plural} was declared without counting them, and there were at most {most}."
+        )
+    if unit.missing == "separate":
+        signed.append(
+            f"A row without a usable {unit.name} counts as one {word} of its own: whoever has several such rows is "
+            "protected row by row only."
+        )
+    chosen = f"contribution = {unit.contribution!r} was"
+    if unit.max_rows is not None:
+        chosen = f"max_rows = {unit.max_rows} and contribution = {unit.contribution!r} were"
+    signed.append(
+        f"{chosen} chosen without looking at the rows, or from a release whose cost is not part of this one's ε."
+    )
     return signed
 
 

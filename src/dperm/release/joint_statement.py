@@ -8,7 +8,7 @@ from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.events import Event
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.printable import one_line
-from dperm.release.markup import box, promise_in_words, rows_of
+from dperm.release.markup import box, guarantee_in_a_line, promise_in_words, rows_of
 from dperm.unit import Unit
 from dperm.validation import count, finite
 
@@ -91,16 +91,15 @@ class JointStatement:
 
     def __str__(self) -> str:
         """A few lines for a person."""
-        promise = f"(ε = {self.epsilon:g}, δ = {self.delta:g})-differential privacy, adjacency {self.adjacency}"
+        promise = guarantee_in_a_line(self.epsilon, self.delta, self.adjacency, self.unit)
+        units, private = ("", "") if self.unit is None else (f" {self.unit.plural}", ", but not the number of rows")
         key = "from a seed" if self.seeded else "keyed by the operating system"
         release = "FOR RELEASE" if self.for_release else "NOT FOR RELEASE: " + "; ".join(self.caveats)
         lines = [f"promised:   {promise}"]
-        if self.unit is not None:
-            lines.append(f"protected:  {self.unit.described}; n counts units")
         lines += [f"{'released:' if not place else '':<12}{part}" for place, part in enumerate(self.parts)]
         lines += [
             f"accounted:  ε = {self.certified_epsilon:.6g} at δ = {self.delta:g}, for all of it together",
-            f"public:     n = {self.n}, and every parameter",
+            f"public:     n = {self.n}{units}, and every parameter{private}",
             f"randomness: {self.generator} {key}, exact to the last bit; {release}",
         ]
         return "\n".join(one_line(line) for line in lines)
@@ -108,7 +107,7 @@ class JointStatement:
     @property
     def promise_in_words(self) -> str:
         """The promise as a sentence for a person."""
-        return promise_in_words(self.epsilon, self.delta, self.adjacency)
+        return promise_in_words(self.epsilon, self.delta, self.adjacency, self.unit)
 
     def _repr_html_(self) -> str:
         """For notebooks: the promise in plain words, and the lines of `str` below it."""

@@ -4,6 +4,8 @@ import html
 import math
 from collections.abc import Iterable
 
+from dperm.unit import Unit
+
 # Text and background are the page's own, so that a dark notebook stays dark.
 _STYLE = """
 .dperm-box{font-family:system-ui,sans-serif;font-size:0.9em;line-height:1.45;max-width:52em;margin:0.4em 0;
@@ -52,7 +54,31 @@ def plan_box(promise: str, text: str) -> str:
     return box("A plan; nothing was fitted", promise, rows)
 
 
-def promise_in_words(epsilon: float, delta: float, adjacency: str) -> str:
+def guarantee_in_a_line(epsilon: float, delta: float, adjacency: str, unit: Unit | None = None) -> str:
+    """What is promised, and about whom.
+
+    Examples
+    --------
+    >>> guarantee_in_a_line(1.0, 1e-6, "replace_one", Unit("patient_id", 5))
+    '(ε = 1, δ = 1e-06)-differential privacy, adjacency replace_one, unit: one patient, with up to 5 rows'
+    """
+    promise = f"(ε = {epsilon:g}, δ = {delta:g})-differential privacy, adjacency {adjacency}"
+    return promise if unit is None else f"{promise}, unit: {unit.described}"
+
+
+def change_in_words(adjacency: str, unit: Unit | None = None) -> str:
+    """By what two adjacent tables differ.
+
+    Examples
+    --------
+    >>> change_in_words("add_remove", Unit("patient_id", 5))
+    'one patient added or removed, with all of its rows'
+    """
+    change = {"replace_one": "replaced by any other", "add_remove": "added or removed"}[adjacency]
+    return f"one person's row {change}" if unit is None else f"one {unit.word} {change}, with all of its rows"
+
+
+def promise_in_words(epsilon: float, delta: float, adjacency: str, unit: Unit | None = None) -> str:
     """What (ε, δ) promises under an adjacency, to a person.
 
     Examples
@@ -60,15 +86,12 @@ def promise_in_words(epsilon: float, delta: float, adjacency: str) -> str:
     >>> promise_in_words(1.0, 0.0, "replace_one")[:44]
     "With one person's row replaced by any other,"
     """
-    change = {
-        "replace_one": "With one person's row replaced by any other",
-        "add_remove": "With one person's row added or removed",
-    }[adjacency]
     factor = f"{math.exp(epsilon):.3g}" if epsilon <= 10.0 else f"e^{epsilon:g}"
+    whose = "" if unit is None else f", unit {unit.name}"
     but = f", but for a probability of about {delta:g}" if delta > 0.0 else ""
     return (
-        f"{change}, no result becomes more than {factor} times as likely or as unlikely{but} "
-        f"(ε = {epsilon:g}, δ = {delta:g}, adjacency {adjacency})."
+        f"With {change_in_words(adjacency, unit)}, no result becomes more than {factor} times as likely or as "
+        f"unlikely{but} (ε = {epsilon:g}, δ = {delta:g}, adjacency {adjacency}{whose})."
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.printable import one_line
-from dperm.release.markup import box, promise_in_words, rows_of
+from dperm.release.markup import box, guarantee_in_a_line, promise_in_words, rows_of
 from dperm.unit import Unit
 from dperm.validation import count, finite, nonnegative, one_of, positive
 
@@ -43,7 +43,7 @@ class PrivacyStatement:
         Scale of the noise of the first planned query at its largest sensitivity: for Gaussian noise the standard
         deviation on one coordinate.
     n, n_features : int
-        Shape of the table, public.
+        Shape of the table, public; with a unit n is the number of units.
     classes : tuple or None
         The public classes.
     row_norm : float
@@ -126,7 +126,7 @@ class PrivacyStatement:
 
     def __str__(self) -> str:
         """Six lines for a person."""
-        public = [f"n = {self.n}", f"{self.n_features} columns"]
+        public = [f"n = {self.n}{'' if self.unit is None else f' {self.unit.plural}'}", f"{self.n_features} columns"]
         if self.classes is not None:
             public.append(f"the classes {', '.join(map(str, self.classes))}")
         if self.weights == "public":
@@ -146,6 +146,11 @@ class PrivacyStatement:
         if self.weights == "private":
             rows += f", weights, which are private, to [0, {self.weight_bound:g}]"
             ignored = "a value that is not finite, an unknown label or a weight that is negative or no number"
+        parameters = "and every parameter of the fit"
+        rows += f"; one with {ignored} is ignored"
+        if self.unit is not None:
+            parameters += ", but not the number of rows"
+            rows += f"; {self.unit.missing_in_words}; {self.unit.rows_in_words}"
         key = "from a seed" if self.seeded else "keyed by the operating system"
         exact = ", exact to the last bit" if self.exact else ""
         release = "FOR RELEASE" if self.for_release else "NOT FOR RELEASE: " + "; ".join(self.caveats)
@@ -155,8 +160,8 @@ class PrivacyStatement:
                 f"promised:   {self.promise}",
                 f"mechanism:  {self.mechanism}",
                 f"noise:      {self._noise()}",
-                f"public:     {', '.join(public)}, and every parameter of the fit",
-                f"rows:       {rows}; one with {ignored} is ignored",
+                f"public:     {', '.join(public)}, {parameters}",
+                f"rows:       {rows}",
                 f"randomness: {self.generator} {key}{exact}; {release}",
             )
         )
@@ -168,7 +173,7 @@ class PrivacyStatement:
             return "Nothing is promised: the run had no noise."
         if self.noise == "paper":
             return f"For reproduction only: {self.promise}."
-        return promise_in_words(self.epsilon, self.delta, self.adjacency)
+        return promise_in_words(self.epsilon, self.delta, self.adjacency, self.unit)
 
     def _repr_html_(self) -> str:
         """For notebooks: the promise in plain words, and the lines of `str` below it."""
@@ -180,7 +185,7 @@ class PrivacyStatement:
         """What is promised, in a line."""
         if math.isinf(self.epsilon):
             return "nothing: the run had no noise (ε = ∞)"
-        promise = f"(ε = {self.epsilon:g}, δ = {self.delta:g})-differential privacy, adjacency {self.adjacency}"
+        promise = guarantee_in_a_line(self.epsilon, self.delta, self.adjacency, self.unit)
         if self.noise == "paper":
             return (
                 f"nominally {promise}; certified is δ = {self.certified_delta:.3g} at this ε "

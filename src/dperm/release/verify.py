@@ -98,6 +98,7 @@ def _bound(event: Any, statement: PrivacyStatement | JointStatement) -> list[Fin
     slack = 1.0 + _LAST_DIGITS
     holds = epsilon <= statement.epsilon * slack and delta <= statement.delta * slack + 1e-300
     promised = f"(ε = {statement.epsilon:g}, δ = {statement.delta:g}), adjacency {statement.adjacency}"
+    promised += "" if statement.unit is None else f", unit: {statement.unit.described}"
     derived = f"the accounting events give ε = {epsilon:.6g} at δ = {statement.delta:g}"
     found = [Finding(holds, f"{derived}: {'within' if holds else 'NOT within'} the promised {promised}")]
     stated = ((statement.certified_epsilon, epsilon), (statement.certified_delta, delta))
@@ -168,6 +169,7 @@ def _facts(content: dict[str, Any], statement: PrivacyStatement, schema: Schema 
             set(statement.private_edges) <= set(schema.released_edges),
             statement.gradient_clip is not None or (statement.row_norm, statement.entry_bound) == (schema.bound, 1.0),
             schema.n in (None, statement.n),
+            schema.unit == statement.unit,
             classes == (schema.target.labels if isinstance(schema.target, Classes) else None),
         ]
         text = f"{len(schema.columns)} columns give rows of {schema.n_features} entries and {bounded}"
@@ -190,6 +192,9 @@ def _entry(content: dict[str, Any], ledger: str) -> Finding:
     charged = content["search"]["events"] if "search" in content else content["events"]
     if event_to_list(reserved.event) != charged or account.adjacency != content["privacy"]["adjacency"]:
         return Finding(False, f"{place} is for other events")
+    unit = content["privacy"].get("unit")
+    if account.unit != (None if unit is None else unit["name"]):
+        return Finding(False, f"{place} is of a budget that protects another unit")
     return Finding(True, f"{place} is this release")
 
 

@@ -151,7 +151,8 @@ def schema_to_toml(schema: Schema) -> str:
     lines = []
     if content.get("derived_from_data"):
         lines += [
-            "# A draft, read from the data: its ranges, categories and n would tell something about the rows.",
+            "# A draft, read from the data: its ranges, categories and n would tell something about the rows"
+            + ("." if schema.unit is None else ", and so would max_rows."),
             "# Correct every number and list to what is public knowledge, then remove the next line: `fit` refuses it.",
             "derived_from_data = true",
             "",

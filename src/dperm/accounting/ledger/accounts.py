@@ -13,8 +13,10 @@ from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Composed, Event, Gaussian, Pure, event_from_list, event_to_list
 from dperm.accounting.filter import Filter
 from dperm.accounting.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON, Adjacency, Guarantee
+from dperm.accounting.ledger.names import check_text
 from dperm.errors import BudgetExceeded, InvalidParameter
 from dperm.files import canonical
+from dperm.printable import one_line
 
 if TYPE_CHECKING:  # SQLAlchemy is an extra
     from dperm.accounting.ledger.tables import Entry, Ledger
@@ -75,6 +77,8 @@ class Account:
         The same, if all releases were fixed before the first.
     releases : tuple of Spending
         One for each reservation, the oldest first.
+    unit : str or None
+        Whose rows it protects together, by the name of the unit; None for single rows.
 
     Examples
     --------
@@ -91,6 +95,7 @@ class Account:
     filtered: float
     composed: float
     releases: tuple[Spending, ...]
+    unit: str | None = None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -112,7 +117,8 @@ class Account:
     def summary(self) -> str:
         """What is spent and left, in a line; rounded to the safe side."""
         spent, left = rounded_up(self.spent), rounded_down(self.left)
-        budget = f"(δ = {self.guarantee.delta:g}, {self.adjacency})"
+        unit = "" if self.unit is None else f", unit {one_line(self.unit)}"
+        budget = f"(δ = {self.guarantee.delta:g}, {self.adjacency}{unit})"
         return f"ε = {spent} of {self.guarantee.epsilon:g} spent, at least {left} left {budget}"
 
     @property
@@ -197,6 +203,7 @@ class History:
     adjacency: Adjacency
     reserved: list[Reserved]
     settled: dict[int, Settled]
+    unit: str | None = None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -217,7 +224,7 @@ class History:
         composed = _composed(self._texts, self.guarantee.delta, self.adjacency)
         releases = tuple(map(self._spending, self.reserved))
         dataset, created = self.created.dataset, self.created.written_at
-        return Account(dataset, self.adjacency, created, self.rule, filtered, composed, releases)
+        return Account(dataset, self.adjacency, created, self.rule, filtered, composed, releases, self.unit)
 
     @property
     def _texts(self) -> tuple[str, ...]:
@@ -244,7 +251,7 @@ def read_history(ledger: "Ledger", entries: "Sequence[Entry]") -> History:
     try:
         first = json.loads(entries[0].content)
         rule = Rule.from_content(first)
-        adjacency = Adjacency.parse(first["adjacency"])
+        adjacency, unit = adjacency_from_content(first["adjacency"])
         for entry in entries[1:]:
             number, content = entry.number, json.loads(entry.content)
             if entry.kind == "reserved":
@@ -257,7 +264,22 @@ def read_history(ledger: "Ledger", entries: "Sequence[Entry]") -> History:
         raise ledger.damaged(
             entries[0].dataset, number, "it says nothing that this version of dperm can read"
         ) from None
-    return History(entries[0], rule, adjacency, list(reserved.values()), settled)
+    return History(entries[0], rule, adjacency, list(reserved.values()), settled, unit)
+
+
+def adjacency_to_content(adjacency: Adjacency, unit: str | None) -> Any:
+    """Which tables a budget is about, as its first entry says it.
+
+    With a unit it is said in a way that versions without units cannot read: they would charge it for single rows.
+    """
+    return adjacency.value if unit is None else {"of": adjacency.value, "unit": unit}
+
+
+def adjacency_from_content(content: Any) -> tuple[Adjacency, str | None]:
+    """Read what `adjacency_to_content` made; raises ValueError, KeyError or TypeError if it is something else."""
+    if not isinstance(content, dict):
+        return Adjacency.parse(content), None
+    return Adjacency.parse(content["of"]), check_text("unit", content["unit"])
 
 
 def refusal(history: History, text: str) -> BudgetExceeded:

@@ -14,11 +14,20 @@ from typing import TYPE_CHECKING
 from dperm.accounting.events import Event
 from dperm.accounting.filter import Filter
 from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.accounting.ledger.accounts import Account, History, Rule, event_text, read_history, refusal
+from dperm.accounting.ledger.accounts import (
+    Account,
+    History,
+    Rule,
+    adjacency_to_content,
+    event_text,
+    read_history,
+    refusal,
+)
 from dperm.accounting.ledger.names import check_text, new_name, spelling
 from dperm.accounting.ledger.places import user_folder, without_password
 from dperm.errors import Consequence, DpermError, InvalidParameter, LedgerDamaged, NotSettled
 from dperm.files import make_folder
+from dperm.unit import Unit
 
 if TYPE_CHECKING:  # SQLAlchemy is an extra
     from dperm.accounting.ledger.tables import Entry, Ledger
@@ -72,6 +81,7 @@ class Budget:
         adjacency: str = "replace_one",
         ledger: str | None = None,
         fixed_in_advance: bool = False,
+        unit: str | None = None,
     ) -> "Budget":
         """Set what all releases from a dataset together may spend, for good.
 
@@ -90,6 +100,9 @@ class Budget:
             Declare that solver, settings, ε and δ of every release are fixed before the first of them. More fits into
             the budget then, and every page has this declaration to sign. By default each release may be chosen in view
             of the results before it.
+        unit : str, optional
+            Whom the budget protects: the name of the unit that every release must have, "patient_id" for instance,
+            whatever its max_rows. By default one row.
 
         Returns
         -------
@@ -101,8 +114,11 @@ class Budget:
             raise InvalidParameter("guarantee must be a Guarantee, for instance Guarantee(3.0, 1e-5).")
         if not isinstance(fixed_in_advance, bool):
             raise InvalidParameter(f"fixed_in_advance must be True or False, got {fixed_in_advance!r}.")
+        if unit is not None:
+            check_text("unit", unit)
         rule = Rule(Filter.of(guarantee), fixed_in_advance)
-        content = {"id": uuid.uuid4().hex, "adjacency": Adjacency.parse(adjacency).value} | rule.to_content()
+        content = {"id": uuid.uuid4().hex, "adjacency": adjacency_to_content(Adjacency.parse(adjacency), unit)}
+        content |= rule.to_content()
         if ledger is None:
             make_folder(Path(default_ledger()).parent)
         place = budget._ledger()
@@ -110,14 +126,14 @@ class Budget:
         place.create(budget.dataset, content)
         return budget
 
-    def check(self, event: Event, adjacency: Adjacency) -> None:
+    def check(self, event: Event, adjacency: Adjacency, unit: Unit | None = None) -> None:
         """Raise `BudgetExceeded` if a release would not fit now; the ledger is only read."""
         text = event_text(event)
-        history = self._history(self._ledger().read(self._name()), adjacency)
+        history = self._for_release(self._ledger().read(self._name()), adjacency, unit)
         if not history.epsilon(text) <= history.guarantee.epsilon:
             raise refusal(history, text)
 
-    def reserve(self, event: Event, adjacency: Adjacency) -> "Reservation":
+    def reserve(self, event: Event, adjacency: Adjacency, unit: Unit | None = None) -> "Reservation":
         """Charge a release before it runs. It is on disk when this returns, and nothing gives it back.
 
         Parameters
@@ -126,6 +142,8 @@ class Budget:
             What will run.
         adjacency : Adjacency
             That of the fit, which must be the budget's.
+        unit : Unit, optional
+            That of the fit, which must be the budget's too; None for one row.
 
         Returns
         -------
@@ -142,7 +160,7 @@ class Budget:
         text, name, entry = event_text(event), self._name(), None
         try:
             with self._ledger().open(name) as chain:
-                history = self._history(chain.entries, adjacency)
+                history = self._for_release(chain.entries, adjacency, unit)
                 if history.epsilon(text) <= history.guarantee.epsilon:
                     entry = chain.append("reserved", {"events": json.loads(text)})
         except BaseException as error:
@@ -157,7 +175,7 @@ class Budget:
 
     def account(self) -> Account:
         """What the budget is and what was spent of it, after the whole ledger was verified."""
-        return self._history(self._ledger().read(self._name())).account()
+        return read_history(self._ledger(), self._ledger().read(self._name())).account()
 
     def confirm(self, number: int, digest: str, fingerprint: str) -> None:
         """Raise `LedgerDamaged` unless this reservation is in the ledger and was settled with this fingerprint.
@@ -170,7 +188,7 @@ class Budget:
             Of what was released.
         """
         ledger = self._ledger()
-        history = self._history(ledger.read(self._name()))
+        history = read_history(ledger, ledger.read(self._name()))
         settled = history.settled.get(number) if history.has(number, digest) else None
         if settled is None or settled.fingerprint != fingerprint:
             absent = "was never settled" if history.has(number, digest) else "is not there"
@@ -187,13 +205,23 @@ class Budget:
         """The name as the ledger spells it; plain ASCII has one form only."""
         return self.dataset if self.dataset.isascii() else spelling(self.dataset, self._ledger().datasets())
 
-    def _history(self, entries: "Sequence[Entry]", adjacency: Adjacency | None = None) -> History:
+    def _for_release(self, entries: "Sequence[Entry]", adjacency: Adjacency, unit: Unit | None) -> History:
         """Read the entries; refuse a release about other tables than the budget."""
         history = read_history(self._ledger(), entries)
-        if adjacency is not None and Adjacency.parse(adjacency) is not history.adjacency:
+        if Adjacency.parse(adjacency) is not history.adjacency:
             raise InvalidParameter(
                 f"the budget {self.dataset!r} is for adjacency {history.adjacency} and this release for "
                 f"{adjacency}, which do not add up; use adjacency={history.adjacency.value!r}, or another budget."
+            )
+        protected = None if unit is None else unit.name
+        if protected != history.unit:
+            budget, release = (
+                "single rows" if name is None else f"unit {name!r}" for name in (history.unit, protected)
+            )
+            way = "no unit" if history.unit is None else f"unit={history.unit!r}"
+            raise InvalidParameter(
+                f"the budget {self.dataset!r} protects {budget} and this release {release}, which do not add up; "
+                f"declare {way} for the release, or use another budget."
             )
         return history
 

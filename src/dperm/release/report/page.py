@@ -135,6 +135,8 @@ def render_report(
             statement=statement,
             lines=str(statement),
             adjacency=statement.adjacency,
+            unit=statement.unit,
+            change=_change(statement),
             attack=_attack(event, promised),
             promised=promised,
             search=search,
@@ -192,6 +194,14 @@ def _attack(event: Any, statement: PrivacyStatement | JointStatement) -> dict[st
         "points": pairs[len(FALSE_POSITIVE_RATES) :],
         "factor": _factor(statement.epsilon),
     }
+
+
+def _change(statement: PrivacyStatement) -> str:
+    """What two tables differ by, in the words of the page."""
+    whose = "one person's row" if statement.unit is None else f"one {statement.unit.word}"
+    replaced = statement.adjacency == Adjacency.REPLACE_ONE
+    change = f"{whose} is replaced by any other" if replaced else f"{whose} added or taken away"
+    return change if statement.unit is None else f"{change}, with all of its rows"
 
 
 def _factor(epsilon: float) -> str:

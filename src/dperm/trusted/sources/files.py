@@ -12,6 +12,7 @@ from dperm.errors import DpermError, InvalidTable
 from dperm.printable import one_line
 from dperm.trusted.sources.columns import Columns, as_numbers, as_words, count_texts
 from dperm.trusted.sources.csv_file import UNPACKERS, CsvPiece
+from dperm.trusted.sources.ids import codes_of_column
 from dperm.trusted.sources.pieces import ParquetPiece, Piece, dataset_pieces
 
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".tsv")
@@ -236,6 +237,14 @@ class TableFile:
         """Columns as an Arrow table of floats, NaN where there is no number."""
         self.require(names)
         return number_columns(self.table, names)
+
+    def ids(self, name: str) -> NDArray[Any]:
+        """A column as ids of units: the same whole number for the same id, None for a row without one."""
+        self.require([name])
+        codes = codes_of_column(self._columns.arrow(name), name)
+        ids = codes.astype(object)
+        ids[codes < 0] = None
+        return ids
 
     def labels(self, name: str) -> NDArray[Any]:
         """A column as text."""

@@ -1,0 +1,64 @@
+"""`dperm rows-per-unit`: a private histogram of how many rows the units of a table have."""
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from dperm.accounting.ledger import Budget
+from dperm.cli import output as outputs
+from dperm.cli.context import CONTEXT
+from dperm.cli.output import FILE, output_option
+from dperm.errors import InvalidParameter
+from dperm.files import write_whole
+from dperm.planning import rows_per_unit as counting
+from dperm.printable import one_line
+from dperm.schema.table import SEPARATORS
+from dperm.trusted.sources.files import TableFile
+from dperm.unit import MISSING
+from dperm.validation import one_of
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("table", type=FILE)
+@click.option("--unit", required=True, help="Column that says whose a row is, such as patient_id.")
+@click.option("--epsilon", type=float, required=True, help="ε of the histogram; a small share of the budget will do.")
+@click.option(
+    "--delta", type=float, default=0.0, show_default=True,
+    help="0 has the least noise for this alone; above 0 costs less beside other releases.",
+)  # fmt: skip
+@click.option("--adjacency", type=click.Choice(["replace_one", "add_remove"]), default="replace_one", show_default=True)
+@click.option("--n", type=int, help="Public number of units; to be declared under add_remove.")
+@click.option("--missing-units", type=click.Choice(MISSING), default="separate", show_default=True)
+@click.option("--header", help="Names of the columns, separated by commas, if the file does not name them.")
+@click.option("--separator", default=",", show_default=True, help="What stands between fields: , ; | or tab.")
+@click.option("--dataset", help="Charge it to this dataset's budget; see `dperm budget`.")
+@click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
+@click.option("--seed", type=int, help="Make it repeatable; the result is then not for release.")
+@output_option("JSON file for the counts and the statement.")
+def rows_per_unit(
+    table: Path, unit: str, epsilon: float, delta: float, adjacency: str, n: int | None, missing_units: str,
+    header: str | None, separator: str, dataset: str | None, ledger: str | None, seed: int | None,
+    output: Path | None, force: bool,
+) -> None:  # fmt: skip
+    """How many units of the sensitive TABLE have how many rows, with noise: to choose --max-rows-per-unit by.
+
+    It is a release with an ε of its own, to be charged to the same budget as the fits.
+
+    Example: dperm rows-per-unit visits.csv --unit patient_id --epsilon 0.05 --dataset visits
+    """
+    if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
+        raise InvalidParameter("--ledger goes with --dataset: whose budget is it?")
+    if output is not None:
+        outputs.check(output, force=force, inputs=[table], ledger=ledger)
+    names = None if header is None else tuple(name.strip() for name in header.split(","))
+    between = one_of("--separator", "\t" if separator == "tab" else separator, SEPARATORS)
+    found = counting.rows_per_unit(
+        TableFile(table, names, between).ids(unit), unit, epsilon=epsilon, delta=delta, adjacency=adjacency, n=n,
+        missing_units=missing_units, budget=None if dataset is None else Budget(dataset, ledger), random_state=seed,
+    )  # fmt: skip
+    click.echo(str(found))
+    if output is not None:
+        write_whole(output, json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        click.echo(f"wrote {one_line(output)}")
