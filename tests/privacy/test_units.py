@@ -236,6 +236,23 @@ def test_a_unit_that_has_most_rows_does_not_decide_of_what_kind_a_target_is(mode
     assert by_unit.privacy_.n == 100
 
 
+@pytest.mark.parametrize(
+    ("ids", "kind"),
+    [
+        ([-128, 127, 3, -128], np.int8),
+        ([1, 1, 1], np.bool_),
+        ([2**64 - 1, 2**64 - 2, 2**64 - 1], np.uint64),
+        ([-(2**63), 2**63 - 1, 5, 5], np.int64),
+        ([7, 9, 8, 7, 9], np.int64),
+        ([], np.int32),
+    ],
+)
+def test_whole_numbers_of_every_size_are_told_apart(ids, kind):
+    codes = codes_of_array(np.array(ids, dtype=kind), len(ids))
+    assert [ids.index(value) for value in ids] == [codes.tolist().index(code) for code in codes.tolist()]
+    assert sorted(set(codes.tolist())) == list(range(len(set(ids))))
+
+
 def test_ids_of_every_kind_of_column_are_read():
     import pyarrow as pa
 
@@ -341,15 +358,3 @@ def test_more_units_than_declared_are_refused_and_ignored_ids_make_the_count_pri
         row_warnings=False,
     )  # fmt: skip
     assert not model.fit(frame[["a", "who"]], frame["y"]).privacy_.for_release
-
-
-def test_a_choice_in_several_parts_uses_as_many_rows_of_every_unit(monkeypatch):
-    from dperm.trusted import units
-
-    monkeypatch.setattr(units, "_DRAWN_AT_ONCE", 20)
-    for unit in UNITS:
-        membership = Membership.of(unit, crowd())
-        weights = membership.drawn(fresh_key()).weights
-        for number, size in enumerate(SIZES):
-            used = np.count_nonzero(weights[membership.numbers == number])
-            assert used == (size if unit.max_rows is None else min(size, unit.max_rows))

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm.trusted.exact.words import Stream, long_words, stream_of
+from dperm.trusted.compiling import compile_exact
+from dperm.trusted.exact.words import Stream, next_word, stream_of
 from dperm.unit import Unit
 
 Array = NDArray[np.float64]
@@ -22,8 +23,6 @@ Numbers = NDArray[np.signedinteger[Any]]
 
 # Takes what rounding may add off the weights of a unit: of 1/m, and of its product with another weight.
 _ROUNDED_DOWN = 1.0 - 2.0**-50
-# Rows of crowded units among which a choice is made at once: it takes about 60 bytes for each.
-_DRAWN_AT_ONCE = 2**23
 # Counts add up whole multiples of this, so that they are exact.
 _SHARE = 2**32
 
@@ -200,24 +199,12 @@ class Membership:
         limit, unused = self.unit.max_rows, None
         counts = np.append(self._counts, 0).astype(self.numbers.dtype)  # the last is that of no unit
         if limit is not None and (counts > limit).any():
-            unused = self._beyond(limit, stream_of(key))
+            unused = np.zeros(self.numbers.size, dtype=bool)
+            _leave_out(self.numbers, self._counts, limit, stream_of(key), unused)
             counts = np.minimum(counts, limit)
         if limit is None or self.unit.contribution == "average":
             return ChosenRows(self.numbers, unused, counts, self.n)
         return ChosenRows(self.numbers, unused, limit, self.n)
-
-    def _beyond(self, limit: int, stream: Stream) -> NDArray[np.bool_]:
-        """Rows that are not used because their units have more than they may: by random words, the largest ones."""
-        crowded = np.append(np.where(self._counts > limit, self._counts, 0), 0)  # the last is that of no unit
-        part = (np.cumsum(crowded) // _DRAWN_AT_ONCE).astype(np.int32)
-        unused = np.zeros(self.numbers.size, dtype=bool)
-        for number in range(int(part[-1]) + 1):
-            rows = np.flatnonzero(((crowded > 0) & (part == number))[self.numbers])
-            drawn = rows[np.argsort(long_words(stream, rows.size))]
-            members = Members.of(self.numbers[drawn], self.n)
-            place = np.arange(drawn.size) - np.repeat(members.starts[:-1], np.diff(members.starts))
-            unused[drawn[members.rows[place >= limit]]] = True
-        return unused
 
     def remarks(self) -> list[str]:
         """What whoever holds the rows should know: that a unit is no more than a row, or that many rows are not used.
@@ -234,6 +221,26 @@ class Membership:
         if beyond <= _MANY:
             return []
         return [f"{100.0 * beyond:.0f} % of the rows are beyond the {self.unit.max_rows} of a {word}, and are not used"]
+
+
+@compile_exact
+def _leave_out(numbers, counts, limit, stream, unused):  # type: ignore[no-untyped-def]
+    """Mark the rows that are not used: of a unit with more than `limit`, all but so many of them.
+
+    A row is used with the probability of those that are still wanted among those that are left (Knuth's algorithm S,
+    up to 2⁻⁵³): all choices are alike. Every row of such a unit takes two words of the stream.
+    """
+    left, wanted = counts.copy(), np.minimum(counts, limit)
+    for row in range(numbers.size):
+        unit = numbers[row]
+        if unit < 0 or counts[unit] <= limit:
+            continue
+        word = (np.uint64(next_word(stream)) << np.uint64(21)) ^ np.uint64(next_word(stream) >> np.uint32(11))
+        if np.float64(word) * 2.0**-53 * left[unit] < wanted[unit]:
+            wanted[unit] -= 1
+        else:
+            unused[row] = True
+        left[unit] -= 1
 
 
 # Fewer rows that are not used are not worth a word.

@@ -41,7 +41,7 @@ def codes_of_array(ids: Any, n_rows: int) -> Codes:
     known = ~np.ma.getmaskarray(ids) if np.ma.isMaskedArray(ids) else np.ones(n_rows, dtype=bool)
     codes = np.full(n_rows, -1, dtype=np.int64)
     if values.dtype.kind in "iub":
-        codes[known] = np.unique(values[known], return_inverse=True)[1]
+        codes[known] = _codes_of_whole_numbers(values[known])
     elif values.dtype.kind == "f":
         different, places = np.unique(values[known], return_inverse=True)
         codes[known] = _codes_one_by_one(different.tolist())[places]
@@ -147,6 +147,21 @@ def _entries(ids: Any) -> NDArray[Any]:
     if all(type(entry) in _SEQUENCES for entry in ids):
         return np.empty((len(ids), 0), dtype=object)  # a table, which is refused
     return np.fromiter(ids, dtype=object, count=len(ids))
+
+
+def _codes_of_whole_numbers(values: NDArray[Any]) -> Codes:
+    """Places among the different ones: looked up where the numbers lie close together, which is faster than sorting."""
+    if not values.size:
+        return np.empty(0, dtype=np.int64)
+    low, high = int(values.min()), int(values.max())
+    if high - low > 8 * values.size:
+        return np.asarray(np.unique(values, return_inverse=True)[1], dtype=np.int64)
+    # Unsigned numbers may be beyond the signed ones, and small types too small for a difference.
+    wide = values if values.dtype == np.uint64 else values.astype(np.int64)
+    places = (wide - wide.dtype.type(low)).astype(np.intp)
+    found = np.zeros(high - low + 1, dtype=bool)
+    found[places] = True
+    return np.asarray((np.cumsum(found) - 1)[places], dtype=np.int64)
 
 
 def _codes_one_by_one(values: list[Any]) -> Codes:
