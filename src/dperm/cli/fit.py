@@ -216,8 +216,9 @@ def numbers_and_target(
     if not columns:
         raise InvalidParameter("the table has no column besides the target.")
     is_number = model.target_kind is Amount
-    labels = source.numbers([target]).column(0).to_numpy() if is_number else source.labels(target)
-    return source.numbers(columns), labels
+    majority = model.unit is None
+    labels = source.numbers([target], majority).column(0).to_numpy() if is_number else source.labels(target)
+    return source.numbers(columns, majority), labels
 
 
 def ids_of_units(source: TableFile, model: PrivateEstimator) -> dict[str, Any]:

@@ -146,6 +146,9 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
                 "give released or public numbers as start."
             )
         check_releasable(self.budget, self.random_state)
+        schema = schema_with_unit(self)
+        if schema is not None and schema.unit is not None and self.n is not None:
+            schema = replace(schema, n=self.n)  # by which a source knows an empty line for a unit
         return FitOptions(
             self._problem(),
             guarantee=None if self.noise is None else Guarantee(self.epsilon, self.delta),
@@ -154,7 +157,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             noise=self.noise,
             accountant=self.accountant,
             n=self.n,
-            schema=schema_with_unit(self),
+            schema=schema,
             unit=declared_unit(self) if self.schema is None else None,
             start=self._linear_start(),
             **self._rules(),

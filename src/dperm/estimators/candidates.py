@@ -17,6 +17,7 @@ from dperm.planning.fit_plan import FitPlan
 from dperm.planning.search import SearchPlan
 from dperm.release.parameters import parameters_to_dict
 from dperm.schema import schema_to_dict
+from dperm.solvers import Solver
 from dperm.trusted.apart import (
     log_losses,
     plain_labels,
@@ -75,6 +76,8 @@ class Candidates:
         if len(units) > 1:
             raise InvalidParameter("all candidates must protect the same unit: rows are put apart by it once.")
         (self.unit,) = units
+        if self.unit is not None and len({model.schema and model.schema.missing for model in self.models}) > 1:
+            raise InvalidParameter("all candidates must read ids alike: give their schemas the same missing.")
         self.score = self._score(scoring)
 
     def _score(self, scoring: str) -> str:
@@ -137,7 +140,10 @@ class Candidates:
         model = self.models[0]
         if model.schema is not None:
             return y
-        return plain_labels(y, model._declared or ()) if isinstance(model, Classifier) else plain_numbers(y)
+        majority = self.unit is None
+        if isinstance(model, Classifier):
+            return plain_labels(y, model._declared or (), majority)
+        return plain_numbers(y, majority)
 
     def _named(self, place: int, done: Callable[[PrivateEstimator], Any]) -> Any:
         """What a copy of a candidate gives; what it refuses is said of it by name."""
@@ -147,17 +153,27 @@ class Candidates:
             reason = type(error)(f"{self.name(place)}: {error}")
         raise reason
 
-    def built(self, place: int, guarantee: Guarantee, n: int | None, random_state: Any = None) -> PrivateEstimator:
-        """A fresh model for one fit."""
+    def built(
+        self, place: int, guarantee: Guarantee, n: int | None, random_state: Any = None, chosen: Solver | None = None
+    ) -> PrivateEstimator:  # fmt: skip
+        """A fresh model for one fit, with the solver that was chosen for it where that is left to a rule."""
         model: PrivateEstimator = clone(self.models[place])
+        if chosen is not None and model.solver == "auto":
+            model.set_params(solver=chosen)
         model.set_params(
             epsilon=guarantee.epsilon, delta=guarantee.delta, adjacency=self.adjacency, n=n, random_state=random_state
         )
         return model
 
-    def plan(self, place: int, guarantee: Guarantee, n: int, n_features: int | None) -> FitPlan:
-        """The fit of one candidate."""
-        plan: FitPlan = self._named(place, lambda _: self.built(place, guarantee, n).options().plan(n, n_features))
+    def plan(
+        self, place: int, guarantee: Guarantee, n: int, n_features: int | None, chosen: Solver | None = None
+    ) -> FitPlan:  # fmt: skip
+        """The fit of one candidate; `chosen` as of `built`."""
+
+        def planned(_: PrivateEstimator) -> FitPlan:
+            return self.built(place, guarantee, n, chosen=chosen).options().plan(n, n_features)
+
+        plan: FitPlan = self._named(place, planned)
         return plan
 
     def losses(self, model: PrivateEstimator, rows: tuple[Any, Any]) -> Array:

@@ -166,10 +166,21 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
     def _plan(self, candidates: Candidates, n: int | None, n_features: int | None) -> SearchPlan:
         options = self._options(candidates)
 
+        n = count("n", n)
+
         def plan_fit(place: int, guarantee: Guarantee, rows: int) -> Any:
             return candidates.plan(place, guarantee, rows, n_features)
 
-        return plan_search(options, count("n", n), len(candidates), plan_fit)
+        found = plan_search(options, n, len(candidates), plan_fit)
+        if all(model.solver != "auto" for model in candidates.models):
+            return found
+
+        # Once more with the solvers that were chosen, which a file names: another share might choose others.
+        def plan_again(place: int, guarantee: Guarantee, rows: int) -> Any:
+            before = (found.refits if rows == n else found.trials)[place]
+            return candidates.plan(place, guarantee, rows, n_features, before.solver)
+
+        return plan_search(options, n, len(candidates), plan_again)
 
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, *, save: Callable[[PrivateEstimator], object] | None = None
@@ -224,7 +235,7 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
             winner = run.winner(X, y, membership)
             # An n that nobody declared is public under replace_one, and a caveat of the fit under add_remove.
             public = declared if undeclared_n(plan.options.adjacency, candidates.unit) else n
-            model = candidates.built(winner, _promised(plan), public, run.next_seed())
+            model = candidates.built(winner, _promised(plan), public, run.next_seed(), plan.refits[winner].solver)
             model.row_warnings = self.row_warnings
             model.fit(X, y, groups=groups, plan=None if public is None else plan.refits[winner])
             if model.event_ != plan.refits[winner].event:

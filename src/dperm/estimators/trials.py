@@ -74,12 +74,13 @@ class Trials:
                 return np.ones(_held_out_rows(rows))
 
     def _trial(self, place: int, rows: RowsApart) -> Array:
-        model = self._candidates.built(place, self._guarantee, self._plan.n_train, self.next_seed())
+        plan = self._plan.trials[place]
+        model = self._candidates.built(place, self._guarantee, self._plan.n_train, self.next_seed(), plan.solver)
         model.row_warnings = model.verbose = False
         # A table with a schema has the ids of its units in a column.
         groups = rows.train_units if model.schema is None else None
-        model.fit(*rows.train, groups=groups, plan=self._plan.trials[place])
-        if model.event_ != self._plan.trials[place].event:
+        model.fit(*rows.train, groups=groups, plan=plan)
+        if model.event_ != plan.event:
             raise PlanExceeded("a trial is not the one that was planned.")
         return self._candidates.losses(model, rows.held_out) if _held_out_rows(rows) else np.zeros(0)
 

@@ -292,9 +292,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         """Raise for tables and targets that a step would refuse later, when their cost is reserved."""
         final = self.steps[-1][1]
         if not hasattr(final, "classes"):
-            numeric_target(labels)
+            numeric_target(labels, self.unit is None)
         elif final.classes is not None:
-            class_numbers(labels, check_classes(final.classes))
+            class_numbers(labels, check_classes(final.classes), self.unit is None)
         if isinstance(first, PrivateTransformer):
             first.read(X, fitting=True)
         elif isinstance(first, PrivateEstimator):

@@ -12,6 +12,7 @@ from dperm.errors import InvalidParameter
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.registry import models
 from dperm.estimators.search import PrivateSearchCV
+from dperm.estimators.units import unit_parameters
 from dperm.files import as_path, fingerprint, read_json, read_text, write_whole
 from dperm.printable import one_line
 from dperm.release.content import FORMAT, VERSION, column_names, content_of
@@ -116,6 +117,8 @@ def model_from(content: dict[str, Any]) -> PrivateEstimator | None:
         model.n_features_in_ = len(model.feature_names_in_)
         model.ledger_entry_ = content["ledger"]
         model.privacy_ = PrivacyStatement.from_dict(content["privacy"])
+        for name, value in unit_parameters(model.privacy_.unit).items():  # so that no later fit protects less
+            setattr(model, name, value)
         model.event_ = event_from_list(content["events"])
         model.parameters_ = content.get("fit")
         if "search" in content:

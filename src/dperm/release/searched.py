@@ -11,6 +11,7 @@ from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.errors import DpermError, NotInstalled
 from dperm.estimators.base import PrivateEstimator, n_scores
 from dperm.estimators.registry import models
+from dperm.estimators.units import unit_parameters
 from dperm.planning.fit_plan import FitPlan
 from dperm.planning.search import SearchOptions, SearchPlan, plan_search
 from dperm.release.finding import Finding
@@ -85,10 +86,7 @@ def _plan(told: dict[str, Any], statement: Any, content: dict[str, Any]) -> Sear
         parameters = models()[candidate["kind"]].from_description(parameters, n_scores(len(content["classes"] or ())))
         parameters["schema"] = None if candidate["schema"] is None else schemas[candidate["schema"]]
         if candidate["schema"] is None and unit is not None:
-            parameters |= {
-                "unit": unit.name, "max_rows_per_unit": unit.max_rows, "contribution": unit.contribution,
-                "missing_units": unit.missing,
-            }  # fmt: skip
+            parameters |= unit_parameters(unit)
         if candidate["classes"] is not None:
             parameters["classes"] = candidate["classes"]
         again = models()[candidate["kind"]](

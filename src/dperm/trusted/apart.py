@@ -122,9 +122,9 @@ def _taken(values: Any, rows: NDArray[np.intp]) -> Any:
     return (values if hasattr(values, "shape") else np.asarray(values))[rows]
 
 
-def plain_labels(y: Any, classes: Sequence[Any]) -> NDArray[Any]:
+def plain_labels(y: Any, classes: Sequence[Any], majority: bool) -> NDArray[Any]:
     """Labels as texts, or as numbers: what a majority of all labels decides must not be decided again by a part."""
-    places = class_numbers(one_by_one(y), classes)
+    places = class_numbers(one_by_one(y), classes, majority)
     known = np.isfinite(places)
     chosen = np.where(known, places, 0).astype(np.intp)
     if not isinstance(classes[0], str):
@@ -135,9 +135,9 @@ def plain_labels(y: Any, classes: Sequence[Any]) -> NDArray[Any]:
     return np.where(known, np.asarray(classes, dtype=str)[chosen], other)
 
 
-def plain_numbers(y: Any) -> Array:
+def plain_numbers(y: Any, majority: bool) -> Array:
     """Numbers, NaN for what is none; whether they are numbers at all was decided by all of them."""
-    return np.asarray(numeric_target(np.asarray(one_by_one(y))), dtype=np.float64)
+    return np.asarray(numeric_target(np.asarray(one_by_one(y)), majority), dtype=np.float64)
 
 
 def true_places(rows: tuple[Any, Any], schema: Schema | None, classes: Sequence[Any]) -> Array:

@@ -127,10 +127,13 @@ def held_out(
     whose = membership_of_array(groups, shape[0], unit)
     if classes is None:
         return HeldOut(
-            shape[0], lambda: [(X, np.asarray(numeric_target(labels), dtype=np.float64))], takes_anything, whose
+            shape[0],
+            lambda: [(X, np.asarray(numeric_target(labels, unit is None), dtype=np.float64))],
+            takes_anything,
+            whose,
         )
     class_numbers(labels[:0], classes)  # raises for a type that cannot be right
-    return HeldOut(shape[0], lambda: [(X, class_numbers(labels, classes))], takes_anything, whose)
+    return HeldOut(shape[0], lambda: [(X, class_numbers(labels, classes, unit is None))], takes_anything, whose)
 
 
 def _truth(table: Any, y: Any, schema: Schema) -> Array:
@@ -168,7 +171,11 @@ def _files(
                 if schema is not None:
                     yield rows, _truth(rows, None, schema)
                 else:
-                    yield number_columns(rows, columns), _column_truth(rows.column(target), target, classes)
+                    # By themselves a few rows, or one, must not decide what a column holds.
+                    yield (
+                        number_columns(rows, columns, majority=False),
+                        _column_truth(rows.column(target), target, classes),
+                    )
 
     whose = None
     if unit is not None:

@@ -197,7 +197,8 @@ class Membership:
             Of the fit, used for nothing else.
         """
         limit, unused = self.unit.max_rows, None
-        counts = np.append(self._counts, 0).astype(self.numbers.dtype)  # the last is that of no unit
+        largest = np.iinfo(self.numbers.dtype).max  # of so many rows more or less weigh the same
+        counts = np.append(np.minimum(self._counts, largest), 0).astype(self.numbers.dtype)  # the last: of no unit
         if limit is not None and (counts > limit).any():
             unused = np.zeros(self.numbers.size, dtype=bool)
             _leave_out(self.numbers, self._counts, limit, stream_of(key), unused)

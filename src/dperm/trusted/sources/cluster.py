@@ -24,11 +24,10 @@ from dperm.trusted.sources import cluster_tasks as tasks
 from dperm.trusted.sources.by_schema import SchemaSource
 from dperm.trusted.sources.counts import ColumnPart
 from dperm.trusted.sources.dask_client import current_client, dask_distributed, is_frame
-from dperm.trusted.sources.digests import DigestedRows, IdColumn
+from dperm.trusted.sources.digests import DigestedRows, IdColumn, PartitionUnits, sequence_of
 from dperm.trusted.sources.encoder import Encoder
 from dperm.trusted.sources.encoding import check_table
 from dperm.trusted.sources.files import check_columns, filled_pieces, is_files
-from dperm.trusted.units import UnitRows
 
 Array = NDArray[np.float64]
 
@@ -110,16 +109,17 @@ class ClusterSource(SchemaSource):
         self._n_questions += 1
         name = f"ids-{self._n_questions}"
         found = [self._submit(tasks.read_ids, name, k, part, ids) for k, part in enumerate(self._partitions)]
-        self._sizes = []
+        self._seen: list[tuple[int, IdColumn, bytes]] = []
         try:
             for future in found:
                 partition = _checked(self._result(future))
-                self._sizes.append(sum(rows.codes.size for rows in partition.rows))
+                n_rows = sum(rows.codes.size for rows in partition.rows)
+                self._seen.append((n_rows, ids, sequence_of(partition.rows)))
                 yield from partition.rows
                 future.release()
         finally:
             _release(found)
-        self._n_rows = sum(self._sizes)
+        self._n_rows = sum(n_rows for n_rows, _, _ in self._seen)
 
     def _fill(self, n_missing: int) -> bool:
         if is_frame(self._data):
@@ -127,15 +127,15 @@ class ClusterSource(SchemaSource):
         before, self._partitions = self._partitions, filled_pieces(self._partitions, n_missing)
         return self._partitions != before
 
-    def _units(self) -> Iterator[UnitRows | None]:
+    def _units(self) -> Iterator[PartitionUnits | None]:
         """Whose the rows of every partition are."""
         chosen, first = self._chosen_rows(), 0
         if chosen is None:
             yield from [None] * len(self._partitions)
             return
-        for size in self._sizes:
-            yield chosen[first : first + size]
-            first += size
+        for n_rows, ids, sequence in self._seen:
+            yield PartitionUnits(chosen[first : first + n_rows], ids, sequence)
+            first += n_rows
 
     def _forget(self) -> None:
         self._encoded: tuple[Problem, list[Any]] | None = None

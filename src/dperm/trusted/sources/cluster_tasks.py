@@ -18,7 +18,7 @@ from dperm.trusted.parts import RowPart
 from dperm.trusted.sources.base import place_of
 from dperm.trusted.sources.counts import ColumnPart
 from dperm.trusted.sources.dask_client import dask_distributed
-from dperm.trusted.sources.digests import DigestedRows, IdColumn
+from dperm.trusted.sources.digests import DigestedRows, IdColumn, PartitionUnits
 from dperm.trusted.sources.encoder import ROWS_AT_ONCE, Encoder, rows_of
 from dperm.trusted.sources.kept import KeptBlocks, Room, cache_folder
 from dperm.trusted.sources.memory import KEPT, rows_of_block
@@ -71,7 +71,7 @@ class Partition:
     """Encoded rows of one partition; Dask shows neither what they are nor how many."""
 
     def __init__(
-        self, kept: KeptBlocks, n_blocks: int, origin: tuple[Any, Encoder, Problem, UnitRows | None, "Keeping"]
+        self, kept: KeptBlocks, n_blocks: int, origin: tuple[Any, Encoder, Problem, PartitionUnits | None, "Keeping"]
     ) -> None:
         self._kept, self._n_blocks, self._origin = kept, n_blocks, origin
 
@@ -119,7 +119,7 @@ def _arrived(blocks: list[Any] | None, *origin: Any) -> Partition:
 
 
 def _kept_partition(
-    partition: Any, encoder: Encoder, problem: Problem, units: UnitRows | None, keeping: Keeping
+    partition: Any, encoder: Encoder, problem: Problem, units: PartitionUnits | None, keeping: Keeping
 ) -> Partition:  # fmt: skip
     kept = KeptBlocks(_room(keeping), None if keeping.cache is False else cache_folder(keeping.cache))
     n_blocks = 0
@@ -131,10 +131,19 @@ def _kept_partition(
 
 
 def _blocks(
-    partition: Any, encoder: Encoder, problem: Problem, units: UnitRows | None, keeping: Keeping
+    partition: Any, encoder: Encoder, problem: Problem, units: PartitionUnits | None, keeping: Keeping
 ) -> Iterator[Block]:  # fmt: skip
     rows = rows_of_block(keeping.memory, encoder)
-    return encoder.blocks(_tables(partition, encoder.encoded_columns), problem, rows, threads=1, units=units)
+    tables = _tables(partition, encoder.encoded_columns)
+    return encoder.blocks(tables, problem, rows, threads=1, units=_checked_units(partition, units))
+
+
+def _checked_units(partition: Any, units: PartitionUnits | None) -> UnitRows | None:
+    """Whose the rows are, if they still are those whose ids were read."""
+    if units is None:
+        return None
+    units.check(_tables(partition, [units.ids.name]))
+    return units.rows
 
 
 def _quiet(task: Callable[..., Any]) -> Callable[..., Any]:
@@ -174,7 +183,7 @@ def read_ids(partition: Any, ids: IdColumn) -> Any:
 
 @_quiet
 def encode(
-    partition: Any, encoder: Encoder, problem: Problem, units: UnitRows | None, keeping: Keeping
+    partition: Any, encoder: Encoder, problem: Problem, units: PartitionUnits | None, keeping: Keeping
 ) -> Partition:  # fmt: skip
     """Read, encode and bound the rows of a partition, and keep them."""
     return _kept_partition(partition, encoder, problem, units, keeping)
@@ -198,9 +207,9 @@ def take(partition: Partition, number: int, asked: tuple[RowPart, Problem]) -> A
 
 
 @_quiet
-def count(partition: Any, encoder: Encoder, part: ColumnPart, units: UnitRows | None) -> Array:
+def count(partition: Any, encoder: Encoder, part: ColumnPart, units: PartitionUnits | None) -> Array:
     """The sum of what a part counts in raw columns."""
-    return add_up(encoder.counts(_tables(partition, part.columns), part, units))
+    return add_up(encoder.counts(_tables(partition, part.columns), part, _checked_units(partition, units)))
 
 
 @_quiet

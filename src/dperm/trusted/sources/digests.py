@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidTable
 from dperm.trusted.sources.columns import Columns
-from dperm.trusted.sources.ids import places_of, texts_of_column
-from dperm.trusted.units import Membership
+from dperm.trusted.sources.ids import kind_of_ids, places_of, texts_of_column
+from dperm.trusted.units import Membership, UnitRows
 from dperm.unit import Unit
 
 # Bytes of a digest.
@@ -62,7 +62,7 @@ class IdColumn:
     def _digested(self, column: Any) -> "DigestedRows":
         codes, texts = texts_of_column(column, self.name, self.missing)
         place = np.append(places_of(texts), -1).astype(np.int32)
-        return DigestedRows(self._digests(texts.drop_null()), place[codes])
+        return DigestedRows(self._digests(texts.drop_null()), place[codes], kind_of_ids(column.type))
 
     def _digests(self, texts: Any) -> bytes:
         """Of an Arrow array of texts, taken from its buffers: pyarrow makes objects of them in ten times the time."""
@@ -88,10 +88,49 @@ class DigestedRows:
         Of the different ids, one after the other.
     codes : array of int
         Which of them every row has, −1 for none.
+    kind : str or None
+        Of the ids, which is public like the column's type; None for a column of nothing.
     """
 
     digests: bytes
     codes: NDArray[np.int32]
+    kind: str | None
+
+
+def sequence_of(rows: Iterable[DigestedRows]) -> bytes:
+    """A digest of the ids of all rows in their order, however they were cut."""
+    whole = hashlib.blake2b(digest_size=_SIZE)
+    for part in rows:
+        digests = np.frombuffer(part.digests + bytes(_SIZE), dtype=f"V{_SIZE}")
+        whole.update(digests[part.codes].tobytes())  # the last, of zeros, is that of no id
+    return whole.digest()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartitionUnits:
+    """Whose the rows of a partition are, and how to find out whether it still has the rows that were read for that.
+
+    Attributes
+    ----------
+    rows : UnitRows
+        In their order.
+    ids : IdColumn
+        By which they were read.
+    sequence : bytes
+        Of the ids that were read.
+    """
+
+    rows: UnitRows
+    ids: IdColumn
+    sequence: bytes
+
+    def check(self, tables: Iterable[Any]) -> None:
+        """Raise if the rows come in another order than before, as a frame's may that is computed a second time."""
+        if sequence_of(self.ids.read(tables)) != self.sequence:
+            raise InvalidTable(
+                "a partition has other rows, or another order of them, than when its ids were read: rows are protected "
+                "by unit only if a frame is computed alike each time; write it to files first."
+            )
 
 
 class Numbering:
@@ -102,9 +141,20 @@ class Numbering:
         self._waiting: list[DigestedRows] = []
         self._n_waiting = 0
         self._numbers: list[NDArray[np.int32]] = []
+        self._kinds: set[str] = set()
 
     def add(self, rows: DigestedRows) -> None:
-        """The next rows of the table."""
+        """The next rows of the table.
+
+        Raises
+        ------
+        InvalidTable
+            If ids are of another type than those before: one of them might be written in two ways.
+        """
+        self._kinds |= set() if rows.kind is None else {rows.kind}
+        if len(self._kinds) > 1:
+            kinds = " and ".join(sorted(self._kinds))
+            raise InvalidTable(f"ids are {kinds} in different parts of the table; write them with one type.")
         self._waiting.append(rows)
         self._n_waiting += len(rows.digests) // _SIZE
         # As many as are known, so that a digest is looked at about twice, however many pieces there are.

@@ -186,10 +186,11 @@ def _open(
     return piece
 
 
-def number_columns(table: Any, names: Sequence[str]) -> Any:
+def number_columns(table: Any, names: Sequence[str], majority: bool = True) -> Any:
     """Columns of an Arrow table as floats, NaN where there is no number.
 
-    Whether a column holds numbers is decided by the majority of its entries and counts as public, like its name.
+    Whether a column holds numbers is decided by the majority of its entries and counts as public, like its name. Where
+    one unit, or one row, may be the majority nothing is decided.
     """
     import pyarrow as pa
 
@@ -197,7 +198,7 @@ def number_columns(table: Any, names: Sequence[str]) -> Any:
     for name in names:
         column = table.column(name)
         numbers = as_numbers(column, name)
-        if 2 * np.count_nonzero(~np.isnan(numbers)) < count_texts(column):
+        if majority and 2 * np.count_nonzero(~np.isnan(numbers)) < count_texts(column):
             raise InvalidTable(
                 f"column {name!r} holds text; declare its categories in a --schema or leave it out with --features."
             )
@@ -233,10 +234,10 @@ class TableFile:
             # The columns are not listed: in a file without a header they would be a row.
             raise InvalidTable(f"{self._path} has no column {missing[0]!r}; its first line must name the columns.")
 
-    def numbers(self, names: Sequence[str]) -> Any:
-        """Columns as an Arrow table of floats, NaN where there is no number."""
+    def numbers(self, names: Sequence[str], majority: bool = True) -> Any:
+        """Columns as an Arrow table of floats, NaN where there is no number; `majority` as of `number_columns`."""
         self.require(names)
-        return number_columns(self.table, names)
+        return number_columns(self.table, names, majority)
 
     def ids(self, name: str) -> NDArray[Any]:
         """A column as ids of units: the same whole number for the same id, None for a row without one."""

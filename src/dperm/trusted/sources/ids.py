@@ -6,6 +6,7 @@ entry does not depend on any other.
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +91,21 @@ def places_of(texts: Any) -> NDArray[np.intp]:
     return np.where(is_id, np.cumsum(is_id) - 1, -1)
 
 
+def kind_of_ids(kind: Any) -> str | None:
+    """What an Arrow type holds, None for nothing: ids of one kind are written alike wherever they stand."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_null(kind):
+        return None
+    if pa.types.is_integer(kind):
+        return "whole numbers"
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary)
+    is_text = any(is_one(kind) for is_one in (*texts, pa.types.is_large_binary, pa.types.is_fixed_size_binary))
+    return "text" if is_text else str(kind)
+
+
 def texts_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> tuple[Codes, Any]:
     """Which of a column's different entries every row has, −1 for none, and how each is written, null for no id.
 
@@ -130,7 +146,8 @@ def _texts(values: Any) -> Any:
         return written
     others = np.full(len(values), None, dtype=object)
     entries = values.filter(pa.array(~plain)).to_pylist()
-    others[~plain] = [word(entry, errors="backslashreplace") for entry in entries]  # other bytes are other ids
+    # Other bytes are other ids; a letter and its accent are one however they are put together.
+    others[~plain] = [normalize("NFC", word(entry, errors="backslashreplace")) for entry in entries]
     return pc.if_else(pa.array(plain), written, pa.array(others, pa.string()))
 
 
@@ -189,6 +206,6 @@ def _text(value: Any) -> str | None:
             return None
         # What is not UTF-8 stays apart from other bytes that are not.
         text = as_text(value.decode("utf-8", errors="backslashreplace") if isinstance(value, bytes) else value)
-        return "".join(text) or None  # a plain text, whatever the value's own kind of text does
+        return normalize("NFC", "".join(text)) or None  # a plain text, whatever the value's own kind of text does
     except Exception:
         return None
