@@ -56,8 +56,9 @@ class Unit:
         """Refuse what bounds nobody."""
         if not isinstance(self.name, str) or not self.name.strip():
             raise InvalidParameter(f"unit must be the name of the column that says whose a row is, got {self.name!r}.")
+        object.__setattr__(self, "name", str(self.name))
         if self.max_rows is not None:
-            count("max_rows_per_unit", self.max_rows)
+            object.__setattr__(self, "max_rows", count("max_rows_per_unit", self.max_rows))
         one_of("contribution", self.contribution, CONTRIBUTIONS)
         one_of("missing_units", self.missing, MISSING)
         if self.max_rows is None and self.contribution == "limit":

@@ -36,9 +36,9 @@ _ROOM = 2**18
 @click.option("--adjacency", type=click.Choice(["replace_one", "add_remove"]), default="replace_one", show_default=True)
 @click.option("--n", type=int, help="Public number of rows, or of units; to be declared under add_remove.")
 @click.option("--unit", help="Column of TABLE that says whose a row is [default: what the model declares].")
-@click.option("--max-rows-per-unit", type=int, help="How many rows of a unit are used, at the most.")
-@click.option("--contribution", type=click.Choice(CONTRIBUTIONS), default="limit", show_default=True)
-@click.option("--missing-units", type=click.Choice(MISSING), default="separate", show_default=True)
+@click.option("--max-rows-per-unit", type=int, help="Rows of a unit that are used at most [default: the model's].")
+@click.option("--contribution", type=click.Choice(CONTRIBUTIONS), help="[default: the model's, or limit]")
+@click.option("--missing-units", type=click.Choice(MISSING), help="[default: the model's, or separate]")
 @click.option("--target", help="Target column of TABLE, for a model without a schema.")
 @click.option("--error-bound", type=float, help="Largest error that counts, of a regression [default: half the range].")
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
@@ -48,8 +48,9 @@ _ROOM = 2**18
 @output_option("JSON file for the evaluation: for `dperm verify`, and for `dperm report --evaluation`.")
 def evaluate(
     model_path: Path, table: Path, epsilon: float, delta: float, adjacency: str, n: int | None, target: str | None,
-    unit: str | None, max_rows_per_unit: int | None, contribution: str, missing_units: str, error_bound: float | None,
-    level: float, dataset: str | None, ledger: str | None, seed: int | None, output: Path | None, force: bool,
+    unit: str | None, max_rows_per_unit: int | None, contribution: str | None, missing_units: str | None,
+    error_bound: float | None, level: float,
+    dataset: str | None, ledger: str | None, seed: int | None, output: Path | None, force: bool,
 ) -> None:  # fmt: skip
     """Evaluate a released MODEL on the sensitive TABLE: accuracy, AUC, calibration or R², with intervals.
 

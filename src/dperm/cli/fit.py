@@ -209,6 +209,8 @@ def numbers_and_target(
         if features
         else [name for name in source.names if name not in (target, model.unit)]
     )
+    if model.unit == target:
+        raise InvalidParameter(f"the unit {model.unit!r} cannot be the target as well.")
     if model.unit in columns:
         raise InvalidParameter(f"the unit {model.unit!r} cannot be a feature as well.")
     if target in columns:

@@ -37,11 +37,16 @@ def declared_unit(model: Protecting) -> Unit | None:
     """The unit that the parameters declare, None if they name none."""
     if model.unit is not None:
         return Unit(model.unit, model.max_rows_per_unit, model.contribution, model.missing_units)
-    if (model.max_rows_per_unit, model.contribution, model.missing_units) != (None, "limit", "separate"):
+    if not _says_nothing(model):
         raise InvalidParameter(
             "max_rows_per_unit, contribution and missing_units are about a unit: name its column with unit."
         )
     return None
+
+
+def _says_nothing(model: Protecting) -> bool:
+    """Whether all that a unit has besides its name is left at its default."""
+    return (model.max_rows_per_unit, model.contribution, model.missing_units) == (None, "limit", "separate")
 
 
 def unit_parameters(unit: Unit | None) -> dict[str, Any]:
@@ -56,11 +61,19 @@ def unit_parameters(unit: Unit | None) -> dict[str, Any]:
 
 def schema_with_unit(model: Protecting) -> Schema | None:
     """The schema, with the unit that it declares itself or the parameters name."""
+    declares = None if model.schema is None else model.schema.unit
+    if declares is not None and model.unit is None and not _says_nothing(model):
+        raise InvalidParameter(
+            f"the schema declares the unit {declares.name!r}: change max_rows, contribution and missing_units there."
+        )
     unit = declared_unit(model)
     if model.schema is None or unit is None:
         return model.schema
-    if model.schema.unit not in (None, unit):
-        raise InvalidParameter("the schema declares a unit already, and another one was given: leave one out.")
+    if declares not in (None, unit):
+        raise InvalidParameter(
+            f"the schema declares {declares.described} ({declares.contribution}), the parameters {unit.described} "
+            f"({unit.contribution}): leave one out."
+        )
     return replace(model.schema, unit=unit)
 
 
@@ -87,7 +100,9 @@ def split_groups(model: Protecting, X: Any, groups: Any) -> tuple[Any, Any]:
             raise InvalidParameter("groups are the ids of units: say what they stand for, unit='patient' for instance.")
         return X, None
     if groups is not None:
-        return without_ids(model, X), groups
+        if _has_ids(model, X):
+            raise InvalidParameter(f"ids are in the column {model.unit!r} and in groups: leave one of them out.")
+        return X, groups
     if not _has_ids(model, X):
         raise InvalidParameter(
             f"there is no column {model.unit!r}: give the ids of rows as groups, or a frame that has it."

@@ -131,7 +131,7 @@ class PrivateEvaluation:
         head = f"{100.0 * self.level:g} % interval"
         model = "" if self.model_fingerprint is None else f" {self.model_fingerprint[:12]}"
         unit = self.privacy_.unit
-        what = "rows" if unit is None else f"units ({unit.name})"
+        what = "rows" if unit is None else unit.plural
         lines = [
             f"evaluated:  {self.model}{model} on n = {self.privacy_.n} {what}",
             "",
@@ -150,7 +150,8 @@ class PrivateEvaluation:
         counts = [[f"{cell.value:.0f}" for cell in line[:10]] for line in (self.confusion or ())[:10]]
         width = max(6, *(len(text) for text in (*names, *(text for line in counts for text in line))))
         left = max(len(name) for name in names) + 2
-        rows = "rows" if self.privacy_.unit is None else "rows, each by its weight in its unit,"
+        unit = self.privacy_.unit
+        rows = "rows" if unit is None else f"rows, each by its weight in its {unit.word},"
         lines = [f"{rows} by true class (lines) and predicted class (columns), and recall:"]
         lines.append(" " * left + "".join(f"{name:>{width + 2}}" for name in names))
         for name, line, recall in zip(names, counts, self.recalls or (), strict=False):
@@ -271,7 +272,7 @@ def verdict_of(
     unit : Unit, optional
         Whose rows are protected together.
     """
-    rows = "rows" if unit is None else "units"
+    rows = "rows" if unit is None else unit.plural
     z = float(norm.ppf(0.5 + level / 2.0))
     name, scale = "accuracy", 1.0
     if design.error_bound is not None:
@@ -288,8 +289,8 @@ def verdict_of(
         )
     if unit is not None and unit.contribution == "limit":  # how many rows count is private
         return (
-            f"the noise moves the {name} by up to ±{scale * noise:.2g} where every unit has {unit.max_rows} rows, and "
-            f"by up to {unit.max_rows} times that where every one has one; contribution = 'average' avoids that"
+            f"the noise moves the {name} by up to ±{scale * noise:.2g} where every {unit.word} has {unit.max_rows} "
+            f"rows, and by up to {unit.max_rows} times that where all have one; contribution = 'average' avoids that"
         )
     sampling = z * 0.5 / math.sqrt(n)
     beside = "more" if noise > sampling else "less"

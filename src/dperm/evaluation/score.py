@@ -15,7 +15,7 @@ from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter, LargeDeltaWarning, NotSettled
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.classifier import check_classes
-from dperm.estimators.units import Declared, declared_unit, protected_unit, schema_with_unit, split_groups
+from dperm.estimators.units import Declared, declared_unit, protected_unit, split_groups, unit_parameters
 from dperm.evaluation.design import Design
 from dperm.evaluation.result import PrivateEvaluation
 from dperm.planning.fit_plan import check_releasable, undeclared_n
@@ -25,6 +25,7 @@ from dperm.trusted.held_out import held_out
 from dperm.trusted.scores import parts_of
 from dperm.trusted.sources.base import check_count
 from dperm.trusted.sources.files import is_files
+from dperm.unit import Unit
 from dperm.validation import count, finite
 
 
@@ -43,8 +44,8 @@ def private_score(
     level: float = 0.95,
     unit: str | None = None,
     max_rows_per_unit: int | None = None,
-    contribution: str = "limit",
-    missing_units: str = "separate",
+    contribution: str | None = None,
+    missing_units: str | None = None,
     groups: Any = None,
     budget: Budget | None = None,
     random_state: Any = None,
@@ -83,7 +84,7 @@ def private_score(
     level : float
         Of the intervals.
     unit, max_rows_per_unit, contribution, missing_units
-        Whose rows are protected together, as of the estimators; by default what the model or its schema declares. n and
+        Whose rows are protected together, as of the estimators; each by default what the model or its schema has. n and
         all metrics then speak of units: with "limit" all rows that are used count alike, with "average" all units do.
     groups : array of shape (rows,), optional
         The id of every row's unit, for a table in memory without a schema; by default the frame's column of that name.
@@ -118,7 +119,7 @@ def private_score(
         raise InvalidParameter("under add_remove the number of rows is private: declare a public n.")
     design = design_of(model, target_range, error_bound)
     own = isinstance(model, PrivateEstimator)
-    declared = _declared(model, Declared(unit, max_rows_per_unit, contribution, missing_units))
+    declared = _declared(model, unit, max_rows_per_unit, contribution, missing_units)
     protected = protected_unit(declared)
     if n is None and undeclared_n(side, protected):
         raise InvalidParameter(
@@ -174,14 +175,19 @@ def private_score(
     return found
 
 
-def _declared(model: Any, given: Declared) -> Declared:
-    """What the caller says about units, with the model's schema; what the model declares where nothing is said."""
-    if isinstance(model, PrivateEstimator) and model.schema_ is not None:
-        return replace(given, schema=schema_with_unit(replace(given, schema=model.schema_)))
-    own = getattr(getattr(model, "privacy_", None), "unit", None)  # of searches and pipelines as well
-    if declared_unit(given) is None and own is not None:
-        return Declared(own.name, own.max_rows, own.contribution, own.missing)
-    return given
+def _declared(
+    model: Any, name: str | None, max_rows: int | None, contribution: str | None, missing: str | None
+) -> Declared:  # fmt: skip
+    """The model's schema and the unit: what the caller says of it, else what the model declares."""
+    schema = model.schema_ if isinstance(model, PrivateEstimator) else None
+    # Of searches and pipelines as well.
+    own = getattr(getattr(model, "privacy_", None), "unit", None) if schema is None else schema.unit
+    if own is not None and name in (None, own.name):
+        said = {"max_rows": max_rows, "contribution": contribution, "missing": missing}
+        unit: Unit | None = replace(own, **{key: value for key, value in said.items() if value is not None})
+    else:
+        unit = declared_unit(Declared(name, max_rows, contribution or "limit", missing or "separate"))
+    return Declared(**unit_parameters(unit), schema=None if schema is None else replace(schema, unit=unit))
 
 
 def design_of(model: Any, target_range: tuple[float, float] | None, error_bound: float | None) -> Design:

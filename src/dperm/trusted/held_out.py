@@ -161,6 +161,8 @@ def _files(
             raise InvalidParameter("the model does not name its columns, so they cannot be found in files.")
         pieces, columns = open_pieces(data), [str(name) for name in model.feature_names_in_]
     read = [*dict.fromkeys([*columns, target])]
+    if unit is not None and unit.name in read:
+        raise InvalidParameter(f"the unit {unit.name!r} says whose a row is: it cannot be a feature or the target.")
     check_columns(pieces, read if unit is None else [*read, unit.name])
     if schema is not None:
         check_table(pieces[0].empty(), None, schema)

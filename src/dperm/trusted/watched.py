@@ -166,6 +166,12 @@ class WatchedOracle(Oracle):
         self.transcript.append(Question(item, points, step_size, np.array(answer), tuple(self._kept)))
         return answer
 
+    def complete(self, schema: Schema | None) -> Schema | None:
+        """The made-up rows are told of the schema first: how many cells a histogram has follows from it."""
+        if schema is not None:
+            self._sums.source.with_schema(schema)
+        return super().complete(schema)
+
     def _noise_of(self, item: PlannedQuery) -> Noise:
         return cast(Noise, _WatchedNoise(super()._noise_of(item), self._kept))
 

@@ -191,9 +191,9 @@ def check_count(found: int, n: int, adjacency: Adjacency, unit: Unit | None = No
         if found > n:
             raise InvalidParameter(f"the declared n = {n} is below the table's number of {what}; declare all of them.")
     elif adjacency is Adjacency.REPLACE_ONE and found != n:
+        further = "for folds of a table declare no n" if unit is None else "a row without an id is a unit of its own"
         raise InvalidParameter(
-            f"under replace_one the public n is the number of {what}: {found} {what}, n = {n}; "
-            "for folds of a table declare no n."
+            f"under replace_one the public n is the number of {what}: {found} {what}, n = {n}; {further}."
         )
     if found > ROWS_ALLOWED_PER_DECLARED * n + 1:
         raise InvalidParameter(f"the declared n = {n} is too small for this table; declare about its number of {what}.")

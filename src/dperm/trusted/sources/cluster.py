@@ -22,6 +22,7 @@ from dperm.trusted.objectives import Objective
 from dperm.trusted.parts import RowPart
 from dperm.trusted.sources import cluster_tasks as tasks
 from dperm.trusted.sources.by_schema import SchemaSource
+from dperm.trusted.sources.columns import Columns
 from dperm.trusted.sources.counts import ColumnPart
 from dperm.trusted.sources.dask_client import current_client, dask_distributed, is_frame
 from dperm.trusted.sources.digests import DigestedRows, IdColumn, PartitionUnits, sequence_of
@@ -85,7 +86,7 @@ class ClusterSource(SchemaSource):
         self._client = current_client() if client is None else client
         self._partitions: list[Any] = []
         self._n_rows: int | None = None
-        self._sizes: list[int] = []
+        self._seen: list[tuple[int, IdColumn, bytes]] = []
         self._forget()
         if schema is not None:
             self._encode_by(schema)
@@ -93,6 +94,8 @@ class ClusterSource(SchemaSource):
     def _use(self, encoder: Encoder) -> None:
         if is_frame(self._data):
             check_table(self._data._meta, None, encoder.schema)
+            if encoder.schema.unit is not None:
+                Columns(self._data._meta).arrow(encoder.schema.unit.name)  # raises where there is none
             self._partitions = self._data[encoder.columns].to_delayed()
             return
         if not self._partitions:
@@ -109,7 +112,7 @@ class ClusterSource(SchemaSource):
         self._n_questions += 1
         name = f"ids-{self._n_questions}"
         found = [self._submit(tasks.read_ids, name, k, part, ids) for k, part in enumerate(self._partitions)]
-        self._seen: list[tuple[int, IdColumn, bytes]] = []
+        self._seen = []
         try:
             for future in found:
                 partition = _checked(self._result(future))
