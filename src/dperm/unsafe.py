@@ -15,7 +15,6 @@ from dperm.problem import Problem
 from dperm.schema import Amount, Category, Classes, Column, Number, Schema
 from dperm.trusted.objectives import objective_of
 from dperm.trusted.parts import GradientPart, RiskPart
-from dperm.trusted.rows_per_unit import rows_of_units
 from dperm.trusted.sources import ArraySource, Source
 from dperm.trusted.sources.columns import Columns, as_numbers, as_words
 from dperm.trusted.sources.ids import codes_of_column
@@ -132,7 +131,7 @@ def _describe_unit(columns: Columns, name: str) -> tuple[int, Unit, set[str]]:
     """How many units there are, one with the usual number of rows, and which texts for no value their ids hold."""
     ids = columns.arrow(name)
     membership = Membership.of(Unit(name, 1), codes_of_column(ids, name, _NOTHING))
-    usual = max(1, round(float(np.median(rows_of_units(membership)))))
+    usual = max(1, round(float(np.median(membership.counts))))
     return membership.n, Unit(name, usual), set(as_words(ids, name)[1]) & set(_NOTHING)
 
 

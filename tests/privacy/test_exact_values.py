@@ -25,6 +25,16 @@ IMPORTS = {
     "planning.minimize": {"sources": {"source_of"}},
     "planning.statement": {"noise": {"GENERATOR"}},
     # Release sums: what rows add goes in, and noisy sums come out of the tally.
+    # Counts units by their rows, with noise.
+    "planning.rows_per_unit": {
+        "noise": {"Randomness"},
+        "rows_per_unit": {"FEWEST_ROWS", "cells_of_units"},
+        "sources.base": {"check_count"},
+        "sources.ids": {"codes_of_array"},
+        "tally": {"Tally"},
+        "units": {"Membership"},
+    },
+    "cli.rows_per_unit": {"sources.files": {"TableFile"}},
     "planning.sums": {
         "noise": {"GENERATOR", "Randomness"},
         "sources.base": {"check_count"},
@@ -142,6 +152,8 @@ IMPORTS = {
         "parts": {"GradientPart", "RiskPart"},
         "sources": {"ArraySource", "Source"},
         "sources.columns": {"Columns", "as_numbers", "as_words"},
+        "sources.ids": {"codes_of_column"},
+        "units": {"Membership"},
     },
     "estimators.diagnosis": {
         "block": {"Block", "as_table"},

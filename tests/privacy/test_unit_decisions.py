@@ -150,7 +150,7 @@ def test_a_loaded_model_protects_what_it_protected(tmp_path):
 
 def test_counts_beyond_what_a_number_of_a_unit_holds_weigh_no_more(monkeypatch):
     membership = Membership.of(Unit("who", contribution="average"), np.zeros(3, dtype=np.int64))
-    monkeypatch.setitem(vars(membership), "_counts", np.array([2**31 + 5]))
+    monkeypatch.setitem(vars(membership), "counts", np.array([2**31 + 5]))
     assert (membership.drawn(np.zeros(8, np.uint32)).weights < 1e-9).all()
 
 

@@ -315,7 +315,7 @@ def test_the_same_fit_without_a_schema_takes_the_ids_apart():
         ({"contribution": "average"}, None, "name its column with unit"),
         ({"unit": "who", "max_rows_per_unit": 2, "contribution": "all"}, None, "contribution"),
         ({"unit": "who", "max_rows_per_unit": 2, "n": 100}, None, "number of units"),
-        ({"unit": "who", "max_rows_per_unit": 2}, [1, 2], "one id per row"),
+        ({"unit": "person", "max_rows_per_unit": 2}, [1, 2], "one id per row"),
         ({}, [1] * 2, "say what they stand for"),
         ({"unit": "who", "max_rows_per_unit": 2, "noise": "paper"}, None, "certified noise"),
         ({"unit": "who", "max_rows_per_unit": 2, "intervals": True}, None, "no intervals"),

@@ -1,4 +1,4 @@
-"""How many rows every unit has, also in cells of a histogram: what a private count of them is made of."""
+"""How many rows every unit has, in cells of a histogram: what a private count of them is made of."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,12 +9,6 @@ from dperm.trusted.units import Membership
 FEWEST_ROWS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 
-def rows_of_units(membership: Membership) -> NDArray[np.intp]:
-    """How many rows every unit has."""
-    numbers = membership.numbers
-    return np.bincount(numbers[numbers >= 0], minlength=membership.n)
-
-
 def cells_of_units(membership: Membership) -> NDArray[np.intp]:
     """The cell of every unit, one line for each; −1 for one without a row."""
-    return np.searchsorted(FEWEST_ROWS, rows_of_units(membership), side="right")[:, None] - 1
+    return np.searchsorted(FEWEST_ROWS, membership.counts, side="right")[:, None] - 1

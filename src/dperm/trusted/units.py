@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm.trusted.compiling import compile_exact
-from dperm.trusted.exact.words import Stream, next_word, stream_of
+from dperm.trusted.exact.rows_of_units import leave_out
+from dperm.trusted.exact.words import Stream, stream_of
 from dperm.unit import Unit
 
 Array = NDArray[np.float64]
@@ -180,7 +180,7 @@ class Membership:
         return cls(unit, numbers, n + alone.size)
 
     @cached_property
-    def _counts(self) -> NDArray[np.int64]:
+    def counts(self) -> NDArray[np.int64]:
         """Rows of every unit."""
         return np.bincount(self.numbers + 1, minlength=self.n + 1)[1:]
 
@@ -198,10 +198,10 @@ class Membership:
         """
         limit, unused = self.unit.max_rows, None
         largest = np.iinfo(self.numbers.dtype).max  # of so many rows more or less weigh the same
-        counts = np.append(np.minimum(self._counts, largest), 0).astype(self.numbers.dtype)  # the last: of no unit
+        counts = np.append(np.minimum(self.counts, largest), 0).astype(self.numbers.dtype)  # the last: of no unit
         if limit is not None and (counts > limit).any():
             unused = np.zeros(self.numbers.size, dtype=bool)
-            _leave_out(self.numbers, self._counts, limit, stream_of(key), unused)
+            leave_out(self.numbers, self.counts, limit, stream_of(key), unused)
             counts = np.minimum(counts, limit)
         if limit is None or self.unit.contribution == "average":
             return ChosenRows(self.numbers, unused, counts, self.n)
@@ -212,7 +212,7 @@ class Membership:
 
         Counts, and nothing that leaves: `row_facts.warn_about` says where they may be shown.
         """
-        counts = self._counts
+        counts = self.counts
         word, n_rows = self.unit.word, max(int(counts.sum()), 1)
         if self.n > 1 and (counts <= 1).all():
             return [f"no {word} has more than one row, so what is protected is one row"]
@@ -222,26 +222,6 @@ class Membership:
         if beyond <= _MANY:
             return []
         return [f"{100.0 * beyond:.0f} % of the rows are beyond the {self.unit.max_rows} of a {word}, and are not used"]
-
-
-@compile_exact
-def _leave_out(numbers, counts, limit, stream, unused):  # type: ignore[no-untyped-def]
-    """Mark the rows that are not used: of a unit with more than `limit`, all but so many of them.
-
-    A row is used with the probability of those that are still wanted among those that are left (Knuth's algorithm S,
-    up to 2⁻⁵³): all choices are alike. Every row of such a unit takes two words of the stream.
-    """
-    left, wanted = counts.copy(), np.minimum(counts, limit)
-    for row in range(numbers.size):
-        unit = numbers[row]
-        if unit < 0 or counts[unit] <= limit:
-            continue
-        word = (np.uint64(next_word(stream)) << np.uint64(21)) ^ np.uint64(next_word(stream) >> np.uint32(11))
-        if np.float64(word) * 2.0**-53 * left[unit] < wanted[unit]:
-            wanted[unit] -= 1
-        else:
-            unused[row] = True
-        left[unit] -= 1
 
 
 # Fewer rows that are not used are not worth a word.
