@@ -81,16 +81,6 @@ def test_private_counts_weigh_rows_by_unit_as_in_memory(tmp_path):
         assert one.count(part).max() <= one.n_units
 
 
-def test_ids_are_the_same_whatever_type_a_file_gives_them(tmp_path):
-    """Whole numbers in one file, the same as floats in another, because an entry is missing there."""
-    table = frame(*numbers(), persons())
-    whole = table[~np.isnan(table["who"])].astype({"who": int})
-    whole.iloc[:500].to_parquet(tmp_path / "a.parquet")
-    whole.iloc[500:].astype({"who": float}).to_parquet(tmp_path / "b.parquet")
-    source = FileSource(tmp_path, schema_of(MEAN))
-    assert source.n_units == whole["who"].nunique()
-
-
 def test_what_leaves_a_piece_holds_no_id_and_is_different_in_every_pass():
     texts = ["SENTINELvalue", "Robert'); DROP TABLE", "SENTINELvalue", None, "7.0", "7"]
     table = pa.table({"who": texts})
