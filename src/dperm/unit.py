@@ -10,8 +10,14 @@ from dperm.validation import count, one_of
 CONTRIBUTIONS = ("limit", "average")
 MISSING = ("separate", "ignore")
 
-# The ending of a column's name that is not part of what its entries stand for.
-_ID = re.compile(r"(?<=.)([ ._-]id|(?<=[a-z])I[dD])$")
+# What columns of ids are called besides what their entries stand for.
+_OF_IDS = {"guid", "id", "ids", "identifier", "key", "no", "nr", "num", "number", "uuid"}
+_PLURALS = {
+    "analysis": "analyses", "bus": "buses", "child": "children", "cookie": "cookies", "diagnosis": "diagnoses",
+    "foot": "feet", "gas": "gases", "lens": "lenses", "man": "men", "mouse": "mice", "movie": "movies",
+    "person": "people", "series": "series", "species": "species", "woman": "women",
+}  # fmt: skip
+_SINGULARS = {several: one for one, several in _PLURALS.items()}
 
 
 def counted(unit: "Unit | None") -> str:
@@ -69,8 +75,14 @@ class Unit:
 
     @property
     def word(self) -> str:
-        """What a unit is called: the column's name without its "_id"."""
-        return _ID.sub("", self.name).replace("_", " ").strip() or self.name
+        """What one is called: the column's name without its "_id"; a unit called a row would read as one row."""
+        words = [word for word in re.split(r"[\s._-]+|(?<=[a-z])(?=[A-Z])", self.name) if word]
+        while len(words) > 1 and words[-1].lower() in _OF_IDS:
+            words.pop()
+        if len(words) > 1 and words[0].lower() == "id":
+            del words[0]
+        word = " ".join([*words[:-1], _singular(words[-1])]).lower() if words else self.name
+        return self.name if word == "row" else word
 
     @property
     def described(self) -> str:
@@ -82,19 +94,22 @@ class Unit:
     @property
     def plural(self) -> str:
         """Several of them, by the rules of English spelling."""
-        word = self.word
-        if re.search(r"[^aeiou]y$", word, re.IGNORECASE):
-            return word[:-1] + "ies"
-        return word + ("es" if re.search(r"(s|x|z|ch|sh)$", word, re.IGNORECASE) else "s")
+        before, space, last = self.word.rpartition(" ")
+        return before + space + _several(last)
+
+    def numbered(self, n: int) -> str:
+        """So many of them: "1 patient", "20 patients"."""
+        return f"{n} {self.word if n == 1 else self.plural}"
 
     @property
     def rows_in_words(self) -> str:
         """How the rows of one are used, in a sentence without an end."""
         if self.max_rows is None:
             return f"all rows of one {self.word} are used, each weighs one over their number"
-        used = f"at most {self.max_rows} row{'s' if self.max_rows > 1 else ''} of one {self.word}"
+        if self.max_rows == 1:
+            return f"at most one row of one {self.word} is used, chosen at random"
         weighs = "one over their number" if self.contribution == "average" else f"1/{self.max_rows}"
-        return f"{used} {'are' if self.max_rows > 1 else 'is'} used, chosen at random, each weighs {weighs}"
+        return f"at most {self.max_rows} rows of one {self.word} are used, chosen at random, each weighs {weighs}"
 
     @property
     def missing_in_words(self) -> str:
@@ -112,3 +127,24 @@ class Unit:
         if not isinstance(content, dict) or set(content) != {"name", "max_rows", "contribution", "missing"}:
             raise ValueError("unit")
         return cls(**content)
+
+
+def _singular(word: str) -> str:
+    word = word.lower()
+    if word in _PLURALS or not word.endswith("s") or word in _SINGULARS:
+        return _SINGULARS.get(word, word)
+    if re.search(r"[^aeiou]ies$", word):
+        return word[:-3] + "y"
+    if re.search(r"(ss|x|z|ch|sh)es$", word):
+        return word[:-2]
+    return word[:-1] if re.search(r".[^ius]s$", word) else word  # not class, campus, basis
+
+
+def _several(word: str) -> str:
+    if word.lower() in _PLURALS:
+        return _PLURALS[word.lower()]
+    if _singular(word) != word.lower():  # a column's own name
+        return word
+    if re.search(r"[^aeiou]y$", word):
+        return word[:-1] + "ies"
+    return word + ("es" if re.search(r"(s|x|z|ch|sh)$", word) else "s")

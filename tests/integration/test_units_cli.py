@@ -147,10 +147,14 @@ def test_a_fit_is_charged_to_the_budget_of_its_unit_and_to_no_other(csv, tmp_pat
     assert "protects unit 'patient_id' and this release single rows" in refused(
         capsys, *fit(csv, tmp_path / "rows.json", "--features", "age,dose", *charged)
     )
+    shown(capsys, "budget", "create", "single", "--epsilon", 3, "--delta", 1e-5, *ledger)
+    said = refused(capsys, *fit(csv, tmp_path / "m.json", *UNIT, "--dataset", "single", *ledger))
+    assert "create a budget for unit 'patient_id' (`dperm budget create NAME --unit patient_id`)" in said
+    assert "declare" not in said  # whatever protects less
     shown(capsys, *fit(csv, tmp_path / "m.json", *UNIT, *charged))
     shown(capsys, "rows-per-unit", csv, "--unit", "patient_id", "--epsilon", 0.1, *charged)
     said = shown(capsys, "budget", "show", "visits", *ledger)
-    assert "it protects one patient_id with all of its rows, however many it has" in said
+    assert "it protects one patient, with all of its rows, however many there are" in said
     assert said.count("released") == 2
     assert "ok  entry 1 of 'visits'" in shown(capsys, "verify", tmp_path / "m.json", *ledger)
     assert f"{N} patients" in (tmp_path / "m.json").read_text()
@@ -158,7 +162,13 @@ def test_a_fit_is_charged_to_the_budget_of_its_unit_and_to_no_other(csv, tmp_pat
 
 def test_a_diagnosis_repeats_the_fit_with_the_units_of_its_file(csv, tmp_path, capsys):
     shown(capsys, *fit(csv, tmp_path / "m.json", *UNIT))
-    assert f"rows:       {len(visits())}" in shown(capsys, "diagnose", tmp_path / "m.json", csv, "--target", "ill")
+    said = shown(capsys, "diagnose", tmp_path / "m.json", csv, "--target", "ill")
+    assert f"rows:       {len(visits())}" in said
+    rows = visits()["patient_id"].value_counts()
+    beyond, weight = int((rows - 2).clip(lower=0).sum()), float(rows.clip(upper=2).mean() / 2)
+    assert f"units:      {N} patients; every row has an id; rows beyond max_rows, not used: {beyond}; " in said
+    assert f"one patient weighs {weight:.3g} in the mean" in said
+    assert "predicting nothing has 0.6931" in said  # whatever weight is not used
     visits().drop(columns="patient_id").to_csv(tmp_path / "bare.csv", index=False)
     said = refused(capsys, "diagnose", tmp_path / "m.json", tmp_path / "bare.csv", "--target", "ill")
     assert "has no column 'patient_id'" in said
@@ -177,6 +187,12 @@ def test_a_draft_leaves_the_ids_out_and_declares_the_unit_with_the_usual_number_
     assert "and so would max_rows" in (tmp_path / "draft.toml").read_text()
     said = refused(capsys, "fit", csv, "--schema", tmp_path / "draft.toml", *GUARANTEE, "-o", tmp_path / "m.json")
     assert "derived from the data" in said
+
+
+def test_a_draft_says_so_where_a_unit_is_no_more_than_a_row(tmp_path, capsys):
+    visits().assign(patient_id=range(len(visits()))).to_csv(tmp_path / "t.csv", index=False)
+    said = shown(capsys, "schema", "draft", tmp_path / "t.csv", "--target", "ill", "--unit", "patient_id")
+    assert "# No two rows have the same 'patient_id': what is protected so is one row." in said
 
 
 @pytest.mark.parametrize("wrong", [["--unit", "ill"], ["--unit", "nobody"]])
@@ -281,7 +297,7 @@ def test_rows_per_unit_prints_a_histogram_and_writes_it(csv, tmp_path, capsys):
     output = tmp_path / "counts.json"
     arguments = ["rows-per-unit", csv, "--unit", "patient_id", "--epsilon", 5, "--seed", 1, "-o", output]
     said = shown(capsys, *arguments)
-    assert "patients by their number of rows" in said
+    assert "patients by their number of rows (each ± 0.57 for the noise; counts below 1.7 are taken for noise)" in said
     assert "NOT FOR RELEASE: the noise came from a seed" in said
     content = json.loads(output.read_text())
     found = visits()["patient_id"].value_counts()
@@ -303,6 +319,23 @@ def test_rows_per_unit_prints_a_histogram_and_writes_it(csv, tmp_path, capsys):
 )
 def test_a_wrong_count_is_refused_in_a_line(more, words, csv, capsys):
     assert words in refused(capsys, "rows-per-unit", csv, "--epsilon", 1, *more)
+
+
+def test_counts_that_are_all_noise_say_nothing(csv, capsys):
+    said = shown(capsys, "rows-per-unit", csv, "--unit", "patient_id", "--epsilon", 1e-4, "--seed", 1)
+    assert said.startswith("nothing stands out of the noise: no count is above ")
+    assert "%" not in said
+    found = RowsPerUnit((3.0, -1.0), 1.0, privacy_=None, event_=None)
+    with pytest.raises(InvalidParameter, match="nothing stands out of the noise"):
+        found.rows_used()
+
+
+@pytest.mark.parametrize("wrong", ["0", "-3", "nan", "inf"])
+def test_a_wrong_number_of_rows_is_refused_before_a_plan_is_printed(wrong, capsys):
+    said = refused(
+        capsys, "plan", "--n", 4000, "--p", 3, "--epsilon", 1, "--delta", 1e-6, *UNIT, f"--rows-per-unit={wrong}"
+    )
+    assert "--rows-per-unit must be" in said
 
 
 # --- the page about units ---

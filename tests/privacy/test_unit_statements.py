@@ -4,12 +4,14 @@ import html
 import json
 import re
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from dperm import (
+    Budget,
     Classes,
     Guarantee,
     InvalidParameter,
@@ -19,17 +21,20 @@ from dperm import (
     Schema,
     Unit,
     load_model,
+    private_score,
     save_model,
 )
 from dperm.accounting.events import Gaussian
 from dperm.accounting.guarantee import Adjacency
 from dperm.planning.fit_plan import warn_of_large_delta
+from dperm.planning.search import SearchOptions
 from dperm.release.assumptions import assumptions
 from dperm.release.content import content_of
 from dperm.release.joint_statement import JointStatement
 from dperm.release.model_file import read_content
 from dperm.release.report import render_report
 from dperm.release.statement import PrivacyStatement
+from dperm.release.verify import verify
 from dperm.schema import schema_to_dict
 from integration.tampered import changed, complaints, resealed, retold
 
@@ -79,7 +84,7 @@ def test_a_statement_says_who_is_protected_how_many_there_are_and_how_their_rows
 @pytest.mark.parametrize(
     ("unit", "words"),
     [
-        (Unit("patient_id", 1), "at most 1 row of one patient is used, chosen at random, each weighs 1/1"),
+        (Unit("patient_id", 1), "at most one row of one patient is used, chosen at random"),
         (Unit("day", contribution="average"), "all rows of one day are used, each weighs one over their number"),
         (Unit("device", 5, "average"), "at most 5 rows of one device are used, chosen at random, each weighs one over"),
         (Unit("patient_id", 2, missing="ignore"), "one without a usable patient_id is ignored"),
@@ -91,9 +96,35 @@ def test_every_policy_has_its_words(unit, words, contents):
     assert PrivacyStatement.from_dict(statement.to_dict()) == statement
 
 
-def test_several_units_are_named_as_english_spells_them():
-    names = {"country": "countries", "day": "days", "box": "boxes", "patient_id": "patients", "branch": "branches"}
-    assert {name: Unit(name, 1).plural for name in names} == names
+@pytest.mark.parametrize(
+    ("name", "one", "several"),
+    [
+        ("country", "country", "countries"), ("day", "day", "days"), ("box", "box", "boxes"),
+        ("branch", "branch", "branches"), ("class_id", "class", "classes"), ("campus", "campus", "campuses"),
+        ("patients", "patient", "patients"), ("families", "family", "families"), ("addresses", "address", "addresses"),
+        ("people", "person", "people"), ("child_id", "child", "children"), ("woman", "woman", "women"),
+        ("hospital visits", "hospital visit", "hospital visits"), ("nursing_home_id", "nursing home", "nursing homes"),
+        ("patient_id", "patient", "patients"), ("Patient Id", "patient", "patients"),
+        ("PATIENT_ID", "patient", "patients"),
+        ("patientID", "patient", "patients"), ("patient_nr", "patient", "patients"),
+        ("customer no", "customer", "customers"),
+        ("user_uuid", "user", "users"), ("orderNumber", "order", "orders"), ("account-key", "account", "accounts"),
+        ("id_patient", "patient", "patients"), ("id", "id", "ids"), ("_", "_", "_s"),
+        ("row_id", "row_id", "row_ids"), ("rows", "rows", "rows"),
+    ],
+)  # fmt: skip
+def test_a_unit_is_named_as_english_spells_it_without_what_says_that_it_is_an_id(name, one, several):
+    assert (Unit(name, 1).word, Unit(name, 1).plural) == (one, several)
+
+
+def test_one_unit_is_not_several(contents):
+    statement = replace(PrivacyStatement.from_dict(contents["no schema"]["privacy"]), n=1)
+    assert "n = 1 patient, 2 columns" in str(statement)
+    assert "That there is 1 patient is public" in " ".join(assumptions(statement, None, None))
+    joint = JointStatement.of(
+        Gaussian(5.0), Guarantee(1.0, 1e-6), Adjacency.REPLACE_ONE, 1, ("a count",), generator="x", unit=PATIENT
+    )
+    assert "n = 1 patient, and every parameter" in str(joint)
 
 
 def test_the_promise_in_words_is_about_a_unit_with_all_of_its_rows(contents):
@@ -149,6 +180,30 @@ def test_a_report_protects_a_patient_and_nowhere_a_row(name, contents):
         assert about_a_row not in page
 
 
+def test_a_report_of_an_evaluation_speaks_of_patients():
+    pytest.importorskip("jinja2")
+    model = with_schema()
+    evaluation = private_score(model, TABLE, epsilon=1.0).to_dict()
+    page = " ".join(re.sub(r"<[^>]+>", " ", render_report(content_of(model), evaluation=evaluation)).split())
+    assert f"Measured on {N} patients with noise" in page
+    assert "holds the value for patients of the same kind" in page
+    assert "it includes the noise and the sampling of the patients." in page
+
+
+def test_a_report_with_a_ledger_says_whom_the_budget_protects(tmp_path):
+    pytest.importorskip("jinja2")
+    ledger = str(tmp_path / "ledger.db")
+    budget = Budget.create("visits", Guarantee(3.0, 1e-5), ledger=ledger, unit="patient_id")
+    model = PrivateLogisticRegression(**ASKED, schema=SCHEMA, budget=budget).fit(TABLE)
+    page = re.sub(r"<[^>]+>", "", render_report(content_of(model), ledger))
+    assert "adjacency replace_one, unit: one patient, with all of its rows." in page
+
+
+def test_a_search_counts_patients():
+    options = SearchOptions(Guarantee(1.0, 1e-5), Adjacency.REPLACE_ONE, "losses", unit=PATIENT)
+    assert options.rows == "patients"
+
+
 def test_the_axis_of_an_attack_and_the_title_of_a_picture_name_the_unit(contents, tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     (tmp_path / "model.json").write_text(json.dumps(contents["schema"]))
@@ -161,6 +216,7 @@ def test_a_summary_and_a_diagram_name_the_unit():
     model = with_schema()
     assert f"patients:   n = {N}" in str(model.summary())
     assert "unit: one patient, with up to 3 rows" in str(model.summary())
+    assert "There are no intervals: rows of one patient are not independent." in str(model.summary())
     shown = PrivateLogisticRegression(1.0, 1e-6, unit="patient_id", max_rows_per_unit=3)._repr_html_()
     assert "With one patient replaced by any other, with all of its rows" in shown
 
@@ -191,6 +247,9 @@ def test_weights_of_rows_are_not_public_where_the_number_of_rows_is_not():
 def test_an_honest_file_is_verified_and_the_unit_is_named(name, contents):
     assert complaints(contents[name]) == []
     assert complaints(retold(contents[name])) == []
+    derived = [finding.text for finding in verify(contents[name], None) if "ball arithmetic" in finding.text]
+    assert all(text.endswith("adjacency replace_one, unit: one patient, with up to 3 rows") for text in derived)
+    assert len(derived) == (find_spec("flint") is not None)
 
 
 @pytest.mark.parametrize("name", ["schema", "no schema"])

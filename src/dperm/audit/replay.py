@@ -208,7 +208,7 @@ def _samples_too_many(subject: Subject, alpha: float) -> list[str]:
     if not sampled:
         return []
     plan, problem = subject.plan, subject.plan.problem
-    whose = "a row was" if plan.setting.unit is None else f"rows of a {plan.setting.unit.word} were"
+    whose = "a row was" if plan.setting.unit is None else f"rows of one {plan.setting.unit.word} were"
     with subject.exact(subject.surroundings(ignored=True).table(subject.canaries()[0])) as oracle:
         for (_, rate), item in sampled.items():
             draws = min(_MOST_DRAWS, max(_DRAWS, round(20.0 / rate)))

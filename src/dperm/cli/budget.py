@@ -75,7 +75,7 @@ def show(name: str, ledger: str | None) -> None:
     click.echo(f"{_bar(account)} {account.summary}")
     click.echo(account.explanation)
     if account.unit is not None:
-        click.echo(f"it protects one {one_line(account.unit)} with all of its rows, however many it has")
+        click.echo(f"it protects {one_line(account.protects)}, however many there are")
     largest = account.largest(account.guarantee.delta)
     click.echo(
         f"a further release of up to ε = {rounded_down(largest)} at this δ fits"

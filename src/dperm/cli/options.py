@@ -101,7 +101,7 @@ _OPTIONS = (
         type=click.Choice(CONTRIBUTIONS),
         default="limit",
         show_default=True,
-        help="What a row of a unit weighs: limit, one over --max-rows-per-unit; average, one over how many it has.",
+        help="What a row of a unit weighs: limit, one over --max-rows-per-unit; average, one over how many are used.",
     ),
     click.option(
         "--missing-units",

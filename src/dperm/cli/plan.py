@@ -18,6 +18,7 @@ from dperm.planning.fit_plan import FitPlan
 from dperm.schema import load_schema
 from dperm.solvers import Solver
 from dperm.trusted.sources.memory import bytes_of, is_on_disk
+from dperm.validation import positive
 
 
 @click.command(context_settings=CONTEXT)
@@ -55,6 +56,8 @@ def plan(
     whose = model.options().protected_unit
     if rows_per_unit is not None and whose is None:
         raise InvalidParameter("--rows-per-unit is about a unit: name its column with --unit.")
+    if rows_per_unit is not None:
+        positive("--rows-per-unit", rows_per_unit)
     bytes_of(memory)  # raises if it is none
     planned = model.plan(
         n, n_features, is_slow=lambda rows, schema: schema is not None and is_on_disk(rows, schema, memory)

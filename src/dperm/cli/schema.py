@@ -46,10 +46,13 @@ def draft(
         outputs.check(output, force=force, inputs=[table])
     names = None if header is None else tuple(name.strip() for name in header.split(","))
     between = one_of("--separator", "\t" if separator == "tab" else separator, SEPARATORS)
-    drafted, left_out = draft_schema(TableFile(table, names, between).table, target, unit)
+    rows = TableFile(table, names, between).table
+    drafted, left_out = draft_schema(rows, target, unit)
     text = schema_to_toml(replace(drafted, header=names, separator=between))
     for name, reason in left_out.items():
         text += f"# {name!r} is left out: {reason}.\n"
+    if unit is not None and drafted.n == len(rows):
+        text += f"# No two rows have the same {unit!r}: what is protected so is one row.\n"
     if output is None:
         click.echo(text, nl=False)
     else:

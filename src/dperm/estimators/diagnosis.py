@@ -22,11 +22,15 @@ from dperm.problem import Problem
 from dperm.release.parameters import parameters_from_dict
 from dperm.schema import Amount, Category, Number, Schema
 from dperm.trusted.block import Block, as_table
+from dperm.trusted.rows_per_unit import rows_of_units
 from dperm.trusted.sources import Source, is_streamed
 from dperm.trusted.sources.base import InMemorySource
 from dperm.trusted.sources.columns import Columns, as_numbers, as_words
 from dperm.trusted.sources.encoding import target_numbers
+from dperm.trusted.sources.ids import membership_of_array
 from dperm.trusted.sources.labels import numeric_target, one_by_one, read_table, read_target
+from dperm.trusted.sources.tables import membership_of
+from dperm.unit import Unit
 from dperm.unsafe import risk_over
 
 Array = NDArray[np.float64]
@@ -37,6 +41,41 @@ _UNCLIPPED = 1.0 + 1e-6
 _NAMED = 8
 # The constant decides almost alone where so many rows get the same class, and the exact model tells more apart.
 _NEARLY_ALL = 0.99
+
+
+@dataclass(frozen=True)
+class UnitFacts:
+    """How the rows of units were used: NOT FOR RELEASE.
+
+    Attributes
+    ----------
+    unit : Unit
+        Whose rows are protected together.
+    n : int
+        How many units there are.
+    rows_without_id : int
+        Rows that do not say whose they are.
+    rows_beyond : int
+        Rows that are not used because their unit has more than max_rows.
+    mean_weight : float
+        What all rows of a unit weigh together, in the mean: at most 1 without weights of rows.
+    """
+
+    unit: Unit
+    n: int
+    rows_without_id: int
+    rows_beyond: int
+    mean_weight: float
+
+    def __str__(self) -> str:
+        """One line."""
+        fate = "each one of its own" if self.unit.missing == "separate" else "ignored"
+        without = f"rows without a usable {self.unit.name}: {self.rows_without_id}, {fate}"
+        parts = [self.unit.numbered(self.n), without if self.rows_without_id else "every row has an id"]
+        if self.unit.max_rows is not None:
+            parts.append(f"rows beyond max_rows, not used: {self.rows_beyond}")
+        parts.append(f"one {self.unit.word} weighs {self.mean_weight:.3g} in the mean, by which losses are divided")
+        return one_line(f"units:      {'; '.join(parts)}")
 
 
 @dataclass(frozen=True)
@@ -62,13 +101,15 @@ class Diagnosis:
         Columns that are "always the same", "always missing", or mostly "outside their range" or "unseen".
     risk, exact_risk, zero_risk : float
         The mean loss, with the penalty, of the released model, of the one that the same fit finds without noise on
-        these rows, and of predicting nothing.
+        these rows, and of predicting nothing. With a unit it is divided by what a unit weighs in the mean.
     score, exact_score : float
         What `score` says of the two on the rows that count: accuracy, R² or D²; NaN if no row counts.
     majority : float or None
         Share of the most frequent class among the rows that count.
     one_class, exact_one_class : float or None
         Share of the rows that get the most frequent prediction, by the two models.
+    units : UnitFacts or None
+        How the rows of units were used; None for single rows.
     """
 
     n_rows: int
@@ -89,6 +130,7 @@ class Diagnosis:
     one_class: float | None
     exact_one_class: float | None
     has_schema: bool
+    units: UnitFacts | None = None
 
     @property
     def excess_risk(self) -> float:
@@ -118,6 +160,8 @@ class Diagnosis:
                 else ""
             ),
         ]
+        if self.units is not None:
+            lines.insert(2, str(self.units))
         if self.outside is not None:
             far = f", the farthest by {self.farthest:.3g} times its width" if self.outside > 0.0 else ""
             lines.append(f"targets:    {_percent(self.outside)} outside the declared range{far}")
@@ -179,6 +223,9 @@ def diagnose(
     bad_values = sum(block.facts.n_bad_values for block in blocks if block.facts is not None)
     target = np.concatenate([block.target for block in blocks])[counted]
     outside, farthest = _outside(model, X, y, problem)
+    units = None if source.unit is None else _units(source, blocks, X, groups, options.schema)
+    # Rows that are not used weigh nothing, but the mean is over all units.
+    weight = 1.0 if units is None or units.mean_weight == 0.0 else units.mean_weight
     has_classes = hasattr(model, "classes_")
     with np.errstate(invalid="ignore"):
         predicted, exactly = (np.asarray(one.predict(X))[counted] for one in (model, again))
@@ -192,15 +239,35 @@ def diagnose(
         outside=outside,
         farthest=farthest,
         columns=_columns(model, X),
-        risk=risk_over(source, problem, w),
-        exact_risk=risk_over(source, problem, exact.w),
-        zero_risk=risk_over(source, problem, np.zeros_like(w)),
+        risk=risk_over(source, problem, w) / weight,
+        exact_risk=risk_over(source, problem, exact.w) / weight,
+        zero_risk=risk_over(source, problem, np.zeros_like(w)) / weight,
         score=_score(model, X, y, counted),
         exact_score=_score(again, X, y, counted),
         majority=_largest_share(target) if has_classes else None,
         one_class=_largest_share(predicted) if has_classes else None,
         exact_one_class=_largest_share(exactly) if has_classes else None,
         has_schema=model.schema_ is not None,
+        units=units,
+    )
+
+
+def _units(source: Source, blocks: list[Block], X: Any, groups: Any, schema: Schema | None) -> UnitFacts:
+    unit = source.unit
+    assert unit is not None
+    named = replace(unit, missing="ignore")  # rows without an id are of no unit
+    found = (
+        membership_of_array(groups, source.n_rows, named)
+        if schema is None
+        else membership_of(X, replace(schema, unit=named))
+    )
+    assert found is not None
+    return UnitFacts(
+        unit=unit,
+        n=source.n_units,
+        rows_without_id=int(np.count_nonzero(found.numbers < 0)),
+        rows_beyond=0 if unit.max_rows is None else int(np.maximum(rows_of_units(found) - unit.max_rows, 0).sum()),
+        mean_weight=sum(float(block.weight.sum()) for block in blocks) / source.n_units,
     )
 
 

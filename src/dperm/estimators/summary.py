@@ -189,7 +189,8 @@ def _without_intervals(model: Any, title: str) -> Summary:
     names = [f"{label}{name}" for label in labels for name in (*column_names(model), "intercept")]
     values = np.column_stack([coef, intercepts]).reshape(-1)
     noise = model.privacy_.coefficient_noise
-    why = _HOW if model.privacy_.unit is None else "rows of one unit are not independent"
+    unit = model.privacy_.unit
+    why = _HOW if unit is None else f"rows of one {unit.word} are not independent"
     notes = [f"There are no intervals: {why}."]
     if noise is None:
         rows, columns = values[:, None], ["coef"]

@@ -134,7 +134,8 @@ def risk_of_max_rows(
     elif rows_per_unit is None:
         typical = f"every {unit.word} has at least so many rows"
     else:
-        typical = f"every {unit.word} has {positive('rows_per_unit', rows_per_unit):g} rows"
+        rows = f"{positive('rows_per_unit', rows_per_unit):g}"
+        typical = f"every {unit.word} has {rows} row{'' if rows == '1' else 's'}"
     if options.noise is None or options.guarantee is None:
         raise UnsupportedProblem("a fit without noise costs nothing, so there is nothing to compare.")
     facts = options.facts(n, n_features)

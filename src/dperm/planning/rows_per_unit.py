@@ -43,7 +43,7 @@ class RowsPerUnit:
     counts : tuple of float
         Of units with 1, 2, 3–4, 5–9, 10–19, 20–49, 50–99 and 100 or more rows; noise may make them negative.
     deviation : float
-        The standard deviation of the noise on each.
+        The standard deviation of the noise on each; up to three of them a count is taken for noise.
     privacy_ : JointStatement
         What is promised; it names the unit.
     event_ : Event
@@ -59,11 +59,25 @@ class RowsPerUnit:
     ledger_entry_: dict[str, Any] | None = None
 
     @property
+    def threshold(self) -> float:
+        """Counts up to this may well be noise alone, and are taken for 0."""
+        return _HARDLY_NOISE * self.deviation
+
+    @property
     def shares(self) -> tuple[float, ...]:
-        """Of all units, about the share in every cell; a count that may well be noise alone is taken for 0."""
-        found = [number if number > _HARDLY_NOISE * self.deviation else 0.0 for number in self.counts]
+        """Of all units, about the share in every cell; raises if no count is above the threshold."""
+        found = [number if number > self.threshold else 0.0 for number in self.counts]
         total = math.fsum(found)
-        return tuple(number / total for number in found) if total > 0.0 else (1.0, *[0.0] * (len(found) - 1))
+        if total == 0.0:
+            raise InvalidParameter(self._nothing)
+        return tuple(number / total for number in found)
+
+    @property
+    def _nothing(self) -> str:
+        return (
+            f"nothing stands out of the noise: no count is above {_short(self.threshold)}, so they say nothing about "
+            "rows per unit; a larger ε would, or more units."
+        )
 
     def rows_used(self, max_rows: int | None = None) -> float:
         """About how many rows of a unit are used in the mean, if at most so many are; all of them by default."""
@@ -79,10 +93,16 @@ class RowsPerUnit:
         """The histogram, what a choice of max_rows would keep, and the statement."""
         unit = self.privacy_.unit
         assert unit is not None
-        lines = [f"{unit.plural} by their number of rows (each ± {self.deviation:.2g} for the noise):"]
+        if max(self.counts) <= self.threshold:
+            return f"{self._nothing}\n{self.privacy_}"
+        lines = [
+            f"{unit.plural} by their number of rows (each ± {_short(self.deviation)} for the noise; counts below "
+            f"{_short(self.threshold)} are taken for noise):"
+        ]
         for cell, number, share in zip(_names(), self.counts, self.shares, strict=True):
             lines.append(f"  {cell:>11}  {round(number):>10}  {100.0 * share:>4.0f} %")
-        lines.append(f"about {self.rows_used():.2g} rows per {unit.word}; with max_rows:")
+        mean = _short(self.rows_used())
+        lines.append(f"about {mean} row{'' if mean == '1' else 's'} per {unit.word}; with max_rows:")
         for most in _CHOICES:
             used = self.rows_used(most)
             kept = 100.0 * used / self.rows_used()
@@ -189,6 +209,10 @@ def _codes(ids: Any, unit: str) -> Any:
             raise InvalidParameter(f"there is no column {unit!r}: give the ids of rows, or a frame that has it.")
         ids = ids[unit]
     return codes_of_array(ids, len(ids))
+
+
+def _short(number: float) -> str:
+    return f"{number:.2g}" if number < 10.0 else f"{number:.0f}"
 
 
 def _names() -> list[str]:

@@ -21,7 +21,7 @@ from dperm.planning.verdict import is_hopeless
 from dperm.release.joint_statement import JointStatement
 from dperm.release.markup import plan_box
 from dperm.trusted.noise import GENERATOR
-from dperm.unit import Unit
+from dperm.unit import Unit, counted
 from dperm.validation import count, finite, one_of
 
 METHODS = ("composition", "random-trials")
@@ -78,7 +78,7 @@ class SearchOptions:
     @property
     def rows(self) -> str:
         """What n counts, in a word."""
-        return "rows" if self.unit is None else "units"
+        return counted(self.unit)
 
     def __post_init__(self) -> None:
         """Degenerate shares are mistakes."""

@@ -69,7 +69,7 @@ def _about_rows(statement: PrivacyStatement) -> list[str]:
 
 
 def _about_the_unit(statement: PrivacyStatement, unit: Unit) -> list[str]:
-    word, plural, n = unit.word, unit.plural, statement.n
+    word, n = unit.word, statement.n
     signed = [
         f"The column {unit.name!r} says truly whose a row is, and one {word} has one {unit.name} in all of its rows. "
         f"One {word} with several of them is protected under each by itself only."
@@ -77,19 +77,20 @@ def _about_the_unit(statement: PrivacyStatement, unit: Unit) -> list[str]:
     if statement.adjacency == Adjacency.REPLACE_ONE:
         change = f"Adjacency is replace_one: tables look alike that differ in one {word}, with all of its rows."
         if unit.missing == "separate":
-            signed.append(f"{change} That there are {n} {plural} is public, and how many rows they have is not.")
+            there = f"That there {'is' if n == 1 else 'are'} {unit.numbered(n)}"
+            signed.append(f"{change} {there} is public, and how many rows they have is not.")
         else:  # one that is replaced by rows without an id is not counted
-            signed.append(f"{change} n = {n} {plural} was declared without counting them.")
+            signed.append(f"{change} n = {unit.numbered(n)} was declared without counting them.")
     else:
         most = int(ROWS_ALLOWED_PER_DECLARED * n + 1)
         signed.append(
             f"Adjacency is add_remove: tables look alike that differ by one {word} more or less, with all of its rows. "
-            f"n = {n} {plural} was declared without counting them, and there were at most {most}."
+            f"n = {unit.numbered(n)} was declared without counting them, and there were at most {most}."
         )
     if unit.missing == "separate":
         signed.append(
-            f"A row without a usable {unit.name} counts as one {word} of its own: whoever has several such rows is "
-            "protected row by row only."
+            f"A row without a usable {unit.name} counts as one {word} of its own, in n too: whoever has several such "
+            "rows is protected row by row only."
         )
     chosen = f"contribution = {unit.contribution!r} was"
     if unit.max_rows is not None:

@@ -92,14 +92,16 @@ class JointStatement:
     def __str__(self) -> str:
         """A few lines for a person."""
         promise = guarantee_in_a_line(self.epsilon, self.delta, self.adjacency, self.unit)
-        units, private = ("", "") if self.unit is None else (f" {self.unit.plural}", ", but not the number of rows")
+        n, private = f"{self.n}", ""
+        if self.unit is not None:
+            n, private = self.unit.numbered(self.n), ", but not the number of rows"
         key = "from a seed" if self.seeded else "keyed by the operating system"
         release = "FOR RELEASE" if self.for_release else "NOT FOR RELEASE: " + "; ".join(self.caveats)
         lines = [f"promised:   {promise}"]
         lines += [f"{'released:' if not place else '':<12}{part}" for place, part in enumerate(self.parts)]
         lines += [
             f"accounted:  ε = {self.certified_epsilon:.6g} at δ = {self.delta:g}, for all of it together",
-            f"public:     n = {self.n}{units}, and every parameter{private}",
+            f"public:     n = {n}, and every parameter{private}",
             f"randomness: {self.generator} {key}, exact to the last bit; {release}",
         ]
         return "\n".join(one_line(line) for line in lines)

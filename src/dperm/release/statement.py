@@ -126,7 +126,7 @@ class PrivacyStatement:
 
     def __str__(self) -> str:
         """Six lines for a person."""
-        public = [f"n = {self.n}{'' if self.unit is None else f' {self.unit.plural}'}", f"{self.n_features} columns"]
+        public = [f"n = {self.n if self.unit is None else self.unit.numbered(self.n)}", f"{self.n_features} columns"]
         if self.classes is not None:
             public.append(f"the classes {', '.join(map(str, self.classes))}")
         if self.weights == "public":

@@ -128,6 +128,7 @@ def _rigorous(events: list[dict[str, Any]], statement: PrivacyStatement | JointS
     if math.isinf(bound.epsilon):
         return [Finding(False, f"ball arithmetic, other code: no ε at δ = {statement.delta:g}")]
     place = f"at δ = {statement.delta:g}, adjacency {statement.adjacency}"
+    place += "" if statement.unit is None else f", unit: {statement.unit.described}"
     derived = f"ε ≤ {_rounded_up(bound.epsilon)} (± {bound.radius:.1g}) {place}"
     if bound.epsilon <= statement.epsilon:
         return [Finding(True, f"ball arithmetic, other code: {derived}")]

@@ -17,6 +17,7 @@ from dperm.accounting.ledger.names import check_text
 from dperm.errors import BudgetExceeded, InvalidParameter
 from dperm.files import canonical
 from dperm.printable import one_line
+from dperm.unit import Unit
 
 if TYPE_CHECKING:  # SQLAlchemy is an extra
     from dperm.accounting.ledger.tables import Entry, Ledger
@@ -101,6 +102,11 @@ class Account:
     def guarantee(self) -> Guarantee:
         """What all releases together must keep."""
         return self.rule.filter.guarantee
+
+    @property
+    def protects(self) -> str:
+        """Whom, in words."""
+        return "one row" if self.unit is None else Unit(self.unit, contribution="average").described
 
     @property
     def spent(self) -> float:

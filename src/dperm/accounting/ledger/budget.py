@@ -218,10 +218,13 @@ class Budget:
             budget, release = (
                 "single rows" if name is None else f"unit {name!r}" for name in (history.unit, protected)
             )
-            way = "no unit" if history.unit is None else f"unit={history.unit!r}"
+            ways = [] if history.unit is None else [f"declare unit={history.unit!r} for the release"]
+            if protected is not None:
+                create = f"dperm budget create NAME --unit {shlex.quote(protected)}"
+                ways.append(f"create a budget for {release} (`{create}`) or use one that has it")
             raise InvalidParameter(
                 f"the budget {self.dataset!r} protects {budget} and this release {release}, which do not add up; "
-                f"declare {way} for the release, or use another budget."
+                f"{', or '.join(ways)}."
             )
         return history
 
