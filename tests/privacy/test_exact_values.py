@@ -161,7 +161,9 @@ IMPORTS = {
         "sources.base": {"InMemorySource"},
         "sources.columns": {"Columns", "as_numbers", "as_words"},
         "sources.encoding": {"target_numbers"},
+        "sources.ids": {"membership_of_array"},
         "sources.labels": {"numeric_target", "one_by_one", "read_table", "read_target"},
+        "sources.tables": {"membership_of"},
     },
     # Files are read for `fit` and `predict`, of which nothing is printed, and for `diagnose`, which prints exact facts.
     "cli.audit": {"sources.files": {"TableFile"}},

@@ -22,7 +22,6 @@ from dperm.problem import Problem
 from dperm.release.parameters import parameters_from_dict
 from dperm.schema import Amount, Category, Number, Schema
 from dperm.trusted.block import Block, as_table
-from dperm.trusted.rows_per_unit import rows_of_units
 from dperm.trusted.sources import Source, is_streamed
 from dperm.trusted.sources.base import InMemorySource
 from dperm.trusted.sources.columns import Columns, as_numbers, as_words
@@ -262,11 +261,12 @@ def _units(source: Source, blocks: list[Block], X: Any, groups: Any, schema: Sch
         else membership_of(X, replace(schema, unit=named))
     )
     assert found is not None
+    rows = np.bincount(found.numbers[found.numbers >= 0], minlength=1)  # of every unit
     return UnitFacts(
         unit=unit,
         n=source.n_units,
         rows_without_id=int(np.count_nonzero(found.numbers < 0)),
-        rows_beyond=0 if unit.max_rows is None else int(np.maximum(rows_of_units(found) - unit.max_rows, 0).sum()),
+        rows_beyond=0 if unit.max_rows is None else int(np.maximum(rows - unit.max_rows, 0).sum()),
         mean_weight=sum(float(block.weight.sum()) for block in blocks) / source.n_units,
     )
 
