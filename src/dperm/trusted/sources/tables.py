@@ -36,13 +36,16 @@ class TableSource(InMemorySource):
         A public weight for every declared class.
     weights : array, optional
         Weight per row, as for `ArraySource`; it multiplies that of the row's class.
+    membership : Membership, optional
+        Whose every row is by this schema, if that is known already.
     """
 
     def __init__(
-        self, table: Any, y: Any, schema: Schema, class_weights: Sequence[float] | None = None, weights: Any = None
-    ) -> None:
+        self, table: Any, y: Any, schema: Schema, class_weights: Sequence[float] | None = None, weights: Any = None,
+        membership: Membership | None = None,
+    ) -> None:  # fmt: skip
         check_table(table, y, schema)
-        super().__init__(membership_of(table, schema))
+        super().__init__(membership_of(table, schema) if membership is None else membership)
         self._table, self._y = table, None if y is None else as_arrow(y)
         self._weights = weight_numbers(weights, count_rows(table))
         self._encoder = Encoder(schema, class_weights)
@@ -63,9 +66,11 @@ class TableSource(InMemorySource):
         return part.of(numbers, self._encoder.schema, self._unit_rows)
 
     def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> "TableSource":
-        """The same table under another schema."""
-        weights = self._encoder.class_weights if class_weights is None else class_weights
-        return type(self)(self._table, self._y, schema, weights, self._weights)
+        """The same table under another schema; ids are read again only if they are others."""
+        weights, before = self._encoder.class_weights if class_weights is None else class_weights, self._encoder.schema
+        same = (before.unit, before.missing) == (schema.unit, schema.missing)
+        known = self._membership if same else None
+        return type(self)(self._table, self._y, schema, weights, self._weights, known)
 
     def _read(self, problem: Problem) -> Block:
         return self._encoder.block(self._table, problem, self._y, self._weights, self._unit_rows)
