@@ -98,10 +98,10 @@ def test_what_a_majority_decides_is_decided_by_the_whole_table(missing):
 
 
 def test_labels_and_numbers_mean_the_same_in_every_part():
-    texts = plain_labels(["b", None, "a", 3, "?"], ("a", "b", "?"))
+    texts = plain_labels(["b", None, "a", 3, "?"], ("a", "b", "?"), majority=True)
     assert texts.tolist() == ["b", "??", "a", "??", "?"]
-    np.testing.assert_array_equal(plain_labels([2, None, 1, "x"], (1, 2)), [2.0, np.nan, 1.0, np.nan])
-    np.testing.assert_array_equal(plain_numbers([1, 2.5, None, "7"]), [1.0, 2.5, np.nan, 7.0])
+    np.testing.assert_array_equal(plain_labels([2, None, 1, "x"], (1, 2), majority=True), [2.0, np.nan, 1.0, np.nan])
+    np.testing.assert_array_equal(plain_numbers([1, 2.5, None, "7"], majority=True), [1.0, 2.5, np.nan, 7.0])
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.coo_matrix, sparse.csc_array])
