@@ -107,11 +107,16 @@ def test_one_id_is_one_unit_in_all_files_or_the_files_are_refused(tmp_path, firs
         pq.write_table(pa.table({"who": ids, "x": [0.1, 0.2], "y": [0, 1]}), tmp_path / f"{name}.parquet")
     schema = Schema({"x": Number((0, 1))}, Classes("y", [0, 1]), unit=Unit("who", 2))
     source = FileSource(tmp_path).with_schema(schema)
+    rows = pd.DataFrame({"x": [0.1, 0.2] * 50, "y": [0, 1] * 50, "who": np.arange(100)})
+    model = PrivateLogisticRegression(1.0, 1e-4, schema=schema, row_warnings=False).fit(rows)
     if same:
         assert source.n_units == 3
+        assert private_score(model, str(tmp_path), epsilon=1.0).privacy_.n == 3
     else:
         with pytest.raises(InvalidTable, match="one type"):
             _ = source.n_units
+        with pytest.raises(InvalidTable, match="one type"):
+            private_score(model, str(tmp_path), epsilon=1.0)
 
 
 def test_an_empty_line_in_the_place_of_a_unit_does_not_end_a_fit(tmp_path):

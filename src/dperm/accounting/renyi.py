@@ -8,13 +8,17 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtr
 
-from dperm.accounting.curve import Array
+from dperm.accounting.curve import Array, Curve
 from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.privacy_loss import convex_corners
 
 if TYPE_CHECKING:
     from dperm.accounting.events import Event, SingleEvent
+
+# Points at which the curve of a minimiser is evaluated for a divergence.
+_DOTS = 400
 
 
 def has_renyi_bound(event: "Event") -> bool:
@@ -82,3 +86,29 @@ def divergence_of_curve(epsilons: Array, deltas: Array, beyond: float, order: in
         chords = heights[:-1] * flat + np.diff(heights) * np.clip(sloped, 0.0, flat)
         total += float(np.exp(power * where[:-1]) @ chords)
     return math.log1p(order * (order - 1.0) * total * (1.0 + 1e-9)) / (order - 1.0)
+
+
+def divergence_of_minimiser(curve: Curve, cost: float, shift: float, times: int, order: int) -> float:
+    """The same for the curve of a minimiser, up to where it hardly counts; infinite where no budget has so much.
+
+    Parameters
+    ----------
+    curve : Curve
+        Of one minimiser of a perturbed objective.
+    cost : float
+        What the change of variables and the remainder can cost.
+    shift : float
+        The longest Gaussian shift over σ.
+    times : int
+        Beyond, the loss does no more than so many such shifts.
+    order : int
+        α, at least 2.
+    """
+    last = cost + (order - 0.5) * shift**2 + 9.0 * shift
+    if order * last > 600.0:
+        return math.inf  # more than any budget has
+    epsilons = np.linspace(0.0, last, _DOTS)
+    deltas = np.minimum.accumulate(curve.deltas(epsilons))
+    # E[e^{(α − 1)L}; L > last]/(α − 1) for the loss L of a Gaussian that is shifted by the cost.
+    tilted = math.exp((order - 1.0) * (cost + 0.5 * order * shift**2)) * float(ndtr(-9.0))
+    return divergence_of_curve(epsilons, deltas, times * tilted / (order - 1.0), order)

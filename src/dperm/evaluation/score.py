@@ -1,6 +1,5 @@
 """`private_score`: from a public model and sensitive rows to a private evaluation."""
 
-import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -12,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.ledger import Budget
-from dperm.errors import InvalidParameter, LargeDeltaWarning, NotSettled
+from dperm.errors import InvalidParameter, NotSettled
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.classifier import check_classes
 from dperm.estimators.units import Declared, declared_unit, protected_unit, split_groups, unit_parameters
 from dperm.evaluation.design import Design
 from dperm.evaluation.result import PrivateEvaluation
-from dperm.planning.fit_plan import check_releasable, undeclared_n
+from dperm.planning.fit_plan import check_releasable, undeclared_n, warn_of_large_delta
 from dperm.release.content import content_of
 from dperm.schema import Amount
 from dperm.trusted.held_out import held_out
@@ -133,13 +132,7 @@ def private_score(
     )  # fmt: skip
     public_n = count("n", rows.n_units if n is None else n)
     check_count(rows.n_units, public_n, side, protected)
-    if delta >= 1.0 / public_n:
-        warnings.warn(
-            f"delta = {delta:g} is not below 1/n = {1.0 / public_n:g}: a promise this weak would allow publishing one "
-            "row in the clear.",
-            LargeDeltaWarning,
-            stacklevel=2,
-        )
+    warn_of_large_delta(delta, public_n, stacklevel=3, unit=protected)
     plan = design.plan(public_n, guarantee, side, protected)
     caveats = ("the model itself is not for release",) if own and model.privacy_.caveats else ()
     parts = parts_of(lambda: rows.predicted(model, design.kind, design.classes), design.terms(plan))

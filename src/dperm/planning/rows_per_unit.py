@@ -181,7 +181,7 @@ def rows_per_unit(
     n = membership.n if n is None else n
     check_count(membership.n, n, side, whose)
     plan = _plan(n, side, guarantee, whose)
-    warn_of_large_delta(delta, n, stacklevel=2, unit=whose)
+    warn_of_large_delta(delta, n, stacklevel=3, unit=whose)
     reservation = None if budget is None else budget.reserve(plan.event, side, whose)
     with nullcontext() if reservation is None else reservation.noted():
         randomness = Randomness.from_random_state(random_state)

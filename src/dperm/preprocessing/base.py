@@ -155,7 +155,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         found = n_rows if membership is None else membership.n
         plan = self.plan(None if self.n is not None else found, n_features)
         caveats = undeclared_n(Adjacency.parse(self.adjacency), unit) if self.n is None else ()
-        warn_of_large_delta(self.delta, plan.calibrated.plan.n, stacklevel=3)
+        warn_of_large_delta(self.delta, plan.calibrated.plan.n, stacklevel=3, unit=unit)
         sums = plan.run(
             self._parts(table), n_rows, budget=self.budget, random_state=self.random_state, caveats=caveats,
             membership=membership,

@@ -14,10 +14,11 @@ from dperm.schema.checks import as_text
 from dperm.trusted.scores import predicted_by
 from dperm.trusted.sources import is_streamed
 from dperm.trusted.sources.columns import as_numbers, as_words
+from dperm.trusted.sources.digests import IdColumn, Numbering
 from dperm.trusted.sources.encoder import ROWS_AT_ONCE
 from dperm.trusted.sources.encoding import check_table, count_rows, label_numbers, target_numbers
 from dperm.trusted.sources.files import check_columns, is_files, number_columns, open_pieces
-from dperm.trusted.sources.ids import codes_of_columns, membership_of_array
+from dperm.trusted.sources.ids import membership_of_array
 from dperm.trusted.sources.labels import class_numbers, numeric_target, read_target
 from dperm.trusted.sources.tables import membership_of
 from dperm.trusted.units import Membership
@@ -181,8 +182,8 @@ def _files(
 
     whose = None
     if unit is not None:
-        ids = (table.column(unit.name) for piece in pieces for table in piece.tables([unit.name]))
-        whose = Membership.of(unit, codes_of_columns(ids, unit.name, () if schema is None else schema.missing))
+        ids = IdColumn.of(unit, () if schema is None else schema.missing)
+        whose = Numbering.of(ids.read(t for piece in pieces for t in piece.tables([unit.name]))).membership(unit)
     return HeldOut(sum(piece.n_rows for piece in pieces), blocks, takes_anything, whose)
 
 

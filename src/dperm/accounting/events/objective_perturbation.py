@@ -13,7 +13,7 @@ from dperm.accounting.central_limit import central_limit_precision
 from dperm.accounting.curve import ROUNDING, Array, Curve, gaussian_delta, two_sided_delta
 from dperm.accounting.events.base import Parts, SingleEvent, counted
 from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.renyi import divergence_of_curve
+from dperm.accounting.renyi import divergence_of_minimiser
 from dperm.validation import nonnegative, size
 
 # From so many on they are composed on a grid, which is tighter and faster. Up to so many the other way is at hand where
@@ -25,8 +25,6 @@ _TANGENTS, _GRID = 32, 2000
 # Losses at which all tangents are compared, to find those that matter in between.
 _KNOTS = 50
 
-# Points at which a curve is evaluated for a Rényi divergence.
-_DOTS = 400
 _FAINT = 1e-12
 
 
@@ -247,15 +245,7 @@ def _divergence(event: ObjectivePerturbation, order: int, adjacency: Adjacency) 
     """By the curve with tangents, up to where it hardly counts; beyond, all corners are at most four Gaussians."""
     shift = adjacency.records_moved / event.noise_multiplier * (1.0 + ROUNDING)
     cost = min(max(costs) for costs in event.determinant_costs()) + event.remainder
-    last = cost + (order - 0.5) * shift**2 + 9.0 * shift
-    if order * last > 600.0:
-        return math.inf  # more than any budget has
-    epsilons = np.linspace(0.0, last, _DOTS)
-    curve = TangentCurve(event, adjacency)
-    deltas = np.minimum.accumulate(curve.deltas(epsilons))
-    # E[e^{(α − 1)L}; L > last]/(α − 1) for the loss L of a Gaussian that is shifted by the cost.
-    tilted = math.exp((order - 1.0) * (cost + 0.5 * order * shift**2)) * float(ndtr(-9.0))
-    return divergence_of_curve(epsilons, deltas, 4.0 * tilted / (order - 1.0), order)
+    return divergence_of_minimiser(TangentCurve(event, adjacency), cost, shift, 4, order)
 
 
 # Kept, because a calibrated plan is asked for its ε and its δ again by whoever states them.

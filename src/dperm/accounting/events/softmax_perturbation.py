@@ -5,17 +5,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dperm.accounting.curve import ROUNDING, Curve, gaussian_delta
 from dperm.accounting.events.base import SingleEvent
 from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.renyi import divergence_of_curve
+from dperm.accounting.renyi import divergence_of_minimiser
 from dperm.validation import count, nonnegative, size
-
-# Points at which the curve is evaluated for a Rényi divergence.
-_DOTS = 400
 
 # Halvings by which the end of a chord is found; a bound holds wherever it ends.
 _HALVINGS = 40
@@ -141,11 +137,4 @@ def _divergence(event: SoftmaxPerturbation, order: int, adjacency: Adjacency) ->
     shifts = event.corners(adjacency)
     times, shift = sum(number for number, _ in shifts), max(mu for _, mu in shifts)
     cost = event.log_jacobian + event.remainder
-    last = cost + (order - 0.5) * shift**2 + 9.0 * shift
-    if order * last > 600.0:
-        return math.inf  # more than any budget has
-    epsilons = np.linspace(0.0, last, _DOTS)
-    deltas = np.minimum.accumulate(CornerCurve(event, adjacency).deltas(epsilons))
-    # E[e^{(α − 1)L}; L > last]/(α − 1) for the loss L of a Gaussian that is shifted by the cost.
-    tilted = math.exp((order - 1.0) * (cost + 0.5 * order * shift**2)) * float(ndtr(-9.0))
-    return divergence_of_curve(epsilons, deltas, times * tilted / (order - 1.0), order)
+    return divergence_of_minimiser(CornerCurve(event, adjacency), cost, shift, times, order)

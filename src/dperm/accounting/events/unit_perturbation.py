@@ -12,7 +12,7 @@ from dperm.accounting.curve import ROUNDING, Array, Curve
 from dperm.accounting.events.base import SingleEvent
 from dperm.accounting.events.objective_perturbation import determinant_costs
 from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.renyi import divergence_of_curve
+from dperm.accounting.renyi import divergence_of_minimiser
 from dperm.validation import count, nonnegative, size
 
 # Tangents that are tried for the determinant of a sigmoidal loss: one must do for all losses beyond m.
@@ -20,9 +20,6 @@ _TANGENTS = 96
 
 # Steps by which the best line above 1 − e^{t − loss} is found; every line is a bound.
 _STEPS = 6
-
-# Points at which the curve is evaluated for a Rényi divergence.
-_DOTS = 400
 
 
 class Shift(NamedTuple):
@@ -188,11 +185,4 @@ def _divergence(event: UnitPerturbation, order: int, adjacency: Adjacency) -> fl
     shifts = event.shifts(adjacency)
     times, shift = sum(each.times for each in shifts), max(each.length for each in shifts)
     cost = min(max(costs) for costs in event.determinant_costs()) + event.remainder
-    last = cost + (order - 0.5) * shift**2 + 9.0 * shift
-    if order * last > 600.0:
-        return math.inf  # more than any budget has
-    epsilons = np.linspace(0.0, last, _DOTS)
-    deltas = np.minimum.accumulate(StopLossCurve(event, adjacency).deltas(epsilons))
-    # E[e^{(α − 1)L}; L > last]/(α − 1) for the loss L of a Gaussian that is shifted by the cost.
-    tilted = math.exp((order - 1.0) * (cost + 0.5 * order * shift**2)) * float(ndtr(-9.0))
-    return divergence_of_curve(epsilons, deltas, times * tilted / (order - 1.0), order)
+    return divergence_of_minimiser(StopLossCurve(event, adjacency), cost, shift, times, order)

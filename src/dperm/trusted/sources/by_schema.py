@@ -1,6 +1,5 @@
 """What sources share whose raw rows are encoded by a schema when they are first needed."""
 
-import secrets
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
@@ -95,10 +94,7 @@ class SchemaSource(Source):
         return self._membership
 
     def _numbered(self, unit: Unit, missing: Sequence[str]) -> Membership:
-        numbering = Numbering()
-        for rows in self._digested(IdColumn(unit.name, tuple(missing), secrets.token_bytes(32))):
-            numbering.add(rows)
-        return numbering.membership(unit)
+        return Numbering.of(self._digested(IdColumn.of(unit, missing))).membership(unit)
 
     def _chosen_rows(self) -> ChosenRows | None:
         """Which rows of every unit are used, None where every row is protected by itself."""

@@ -166,12 +166,17 @@ def _plain(column: Any) -> Any:
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    kind = column.type
-    if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return column.cast(pa.binary())
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return column.cast(pa.binary())
-    return column
+    return column.cast(pa.binary()) if is_text(column.type) else column
+
+
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type holds texts, or bytes."""
+    import pyarrow as pa
+
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(
+        holds(kind) for holds in (*texts, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    )
 
 
 def as_words(column: Any, name: str) -> tuple[NDArray[np.intp], list[str]]:

@@ -5,6 +5,7 @@ the pieces together numbers the digests in the order in which they come. Proof: 
 """
 
 import hashlib
+import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,6 +43,11 @@ class IdColumn:
     name: str
     missing: tuple[str, ...]
     key: bytes
+
+    @classmethod
+    def of(cls, unit: Unit, missing: Iterable[str]) -> "IdColumn":
+        """Of a unit, with a fresh key."""
+        return cls(unit.name, tuple(missing), secrets.token_bytes(32))
 
     def read(self, tables: Iterable[Any]) -> Iterator["DigestedRows"]:
         """The rows of tables that have the column, many at a time."""
@@ -160,6 +166,14 @@ class Numbering:
         # As many as are known, so that a digest is looked at about twice, however many pieces there are.
         if self._n_waiting >= max(_ROWS, self._n_known):
             self._number()
+
+    @classmethod
+    def of(cls, rows: Iterable[DigestedRows]) -> "Numbering":
+        """Of all rows of a table."""
+        numbering = cls()
+        for part in rows:
+            numbering.add(part)
+        return numbering
 
     def membership(self, unit: Unit) -> Membership:
         """The units of all rows that were added."""

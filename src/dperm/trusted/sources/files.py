@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dperm.errors import DpermError, InvalidTable
 from dperm.printable import one_line
-from dperm.trusted.sources.columns import Columns, as_numbers, as_words, count_texts
+from dperm.trusted.sources.columns import Columns, as_numbers, as_words, count_texts, is_text
 from dperm.trusted.sources.csv_file import UNPACKERS, CsvPiece
 from dperm.trusted.sources.ids import codes_of_column
 from dperm.trusted.sources.pieces import ParquetPiece, Piece, dataset_pieces
@@ -118,10 +118,7 @@ def _value_kind(kind: Any) -> str:
         or pa.types.is_decimal(kind)
     ):
         return "numbers"
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary)
-    if any(is_text(kind) for is_text in (*texts, pa.types.is_large_binary, pa.types.is_fixed_size_binary)):
-        return "text"
-    return str(kind)
+    return "text" if is_text(kind) else str(kind)
 
 
 def _listed(data: Any) -> list[Path]:

@@ -4,7 +4,7 @@ Two ids are the same if they are written the same, as categories are: 2, 2.0 and
 entry does not depend on any other.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from unicodedata import normalize
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter, InvalidTable
 from dperm.schema.checks import as_text
-from dperm.trusted.sources.columns import different_entries, word
+from dperm.trusted.sources.columns import different_entries, is_text, word
 from dperm.trusted.units import Membership
 from dperm.unit import Unit
 
@@ -74,17 +74,6 @@ def codes_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> Code
     return np.append(found, -1)[codes].astype(np.int64)
 
 
-def codes_of_columns(columns: Iterable[Any], name: str, missing: Sequence[str] = ()) -> Codes:
-    """The same for a column that comes piece by piece: an id is one wherever it stands."""
-    numbers: dict[str, int] = {}
-    pieces = [np.empty(0, dtype=np.int64)]
-    for column in columns:
-        codes, texts = texts_of_column(column, name, missing)
-        found = [-1 if text is None else numbers.setdefault(text, len(numbers)) for text in texts.to_pylist()]
-        pieces.append(np.array([*found, -1], dtype=np.int64)[codes])
-    return np.concatenate(pieces)
-
-
 def places_of(texts: Any) -> NDArray[np.intp]:
     """The place of every text among those that are none of them null, −1 for a null."""
     is_id = texts.is_valid().to_numpy(zero_copy_only=False)
@@ -101,9 +90,7 @@ def kind_of_ids(kind: Any) -> str | None:
         return None
     if pa.types.is_integer(kind):
         return "whole numbers"
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary)
-    is_text = any(is_one(kind) for is_one in (*texts, pa.types.is_large_binary, pa.types.is_fixed_size_binary))
-    return "text" if is_text else str(kind)
+    return "text" if is_text(kind) else str(kind)
 
 
 def texts_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> tuple[Codes, Any]:
