@@ -32,7 +32,7 @@ lock: $(READY) ## Renew requirements-*.lock: the newest versions that pyproject.
 	echo 'setuptools>=77' | $(COMPILE) - --output-file requirements-build.lock
 	$(COMPILE) pyproject.toml --extra dev --output-file requirements-dev.lock
 
-demo: $(READY) ## Private logistic regression on Covertype against the optimum
+demo: $(READY) ## Adult and Covertype from raw tables at the defaults, beside no privacy: a picture in demo-output/
 	$(BIN)/dperm demo --output demo-output
 
 reproduce: $(READY) ## The paper's figures and tables measured again, with verdicts: a page in reproduction/ (half an hour)

@@ -65,7 +65,7 @@ def built(folder: Path) -> Path:
 
 
 def check_contents(wheel: Path, sdist: Path) -> None:
-    """Licence, notices, types, data and pages are in the wheel, tests and documentation in the sdist, caches in neither."""
+    """Licence, notices, types, data and pages are in the wheel, and caches in neither."""
     with zipfile.ZipFile(wheel) as packed, tarfile.open(sdist) as archive:
         names, sources = packed.namelist(), archive.getnames()
         (described,) = [name for name in names if name.endswith(".dist-info/METADATA")]
