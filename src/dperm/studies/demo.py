@@ -156,9 +156,9 @@ def _measured(task: Task, n_done: int, n_tasks: int, bar: ProgressBar) -> Measur
 def _table(found: Measured) -> Table:
     tables = found.task.tables
     table = Table(
-        title=f"{found.task.name}: {found.task.question} {tables.train.num_rows} rows to fit, {tables.test.num_rows} "
-        f"to test on\nδ = {DELTA:g}, one row replaced (replace_one), defaults, median (least … largest) of "
-        f"{FITS_EACH} fits"
+        title=f"{found.task.name}: {found.task.question}\n{tables.train.num_rows} rows to fit, "
+        f"{tables.test.num_rows} to test on; dperm at its defaults, δ = {DELTA:g},\n"
+        f"one row replaced (replace_one), median (least … largest) of {FITS_EACH} fits"
     )
     table.add_column("", no_wrap=True)
     for heading in ("AUC", "accuracy"):
@@ -238,14 +238,14 @@ def _draw_scores(axes: Any, found: Measured, measure: str) -> None:
     axes.minorticks_off()
     axes.grid(color="0.92")
     bare(axes)
-    lowest = min(value for fits in values for value in fits)
-    _name_lines(axes, named, lowest)
+    published = found.task.published.values() if measure == "auc" else ()
+    _name_lines(axes, named, min([*(value for fits in values for value in fits), *published]))
 
 
 def _name_lines(axes: Any, named: list[tuple[float, str, str]], lowest: float) -> None:
     """Names beside the right ends of lines, so far apart that none covers another, and room for all of them."""
     lowest, highest = min([lowest, *(value for value, _, _ in named)]), max(value for value, _, _ in named)
-    line = 0.055 * (highest - lowest)
+    line = 0.04 * (highest - lowest)
     below, top = -math.inf, highest
     for value, name, colour in sorted(named):
         half = line * (1 + name.count("\n"))
@@ -262,9 +262,10 @@ def _draw_attack(axes: Any, found: Measured) -> None:
         proved = np.array(_attack(found.models[epsilon], RATES.tolist()))
         axes.plot(RATES, proved, color=colour, linewidth=2.5)
         place = int(np.argmin(np.abs(RATES + proved - 1.0)))  # on the other diagonal, where the curves are far apart
+        beside, line = ((-6, 4), None) if epsilon > min(ATTACKED) else ((90, -60), {"arrowstyle": "-", "color": colour})
         axes.annotate(
-            f"ε = {epsilon:g}", (RATES[place], proved[place]), xytext=(-6, 4), textcoords="offset points",
-            color=colour, fontsize=13, ha="right",
+            f"ε = {epsilon:g}", (RATES[place], proved[place]), xytext=beside, textcoords="offset points",
+            color=colour, fontsize=13, ha="right", arrowprops=line,
         )  # fmt: skip
         rate = _attack(found.models[epsilon], [0.01])[0]
         caught.append(f"{math.ceil(1000 * rate) / 10:g} % at ε = {epsilon:g}")
