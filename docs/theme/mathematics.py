@@ -1,0 +1,80 @@
+"""Formulas as MathML, which browsers show without a script: `$…$` in a line, `$$…$$` by itself.
+
+One that cannot be parsed stops the build.
+"""
+
+import re
+from html import unescape
+from importlib.resources import files as package_files
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from math_core import LatexError, LatexToMathML
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.pages import Page
+
+FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', flags=re.S)
+# A long formula in a line may be broken after these, as TeX does it.
+BREAKS = set("=≤≥<>≪≫≈∼≡∈⊆⊂→⇒⟹⟺↦≠∝+−,;")
+FONT = "theme/mathematics.woff"
+converter = LatexToMathML(fancy_error=False)
+characters: set[str] = set()
+
+
+def on_pre_build(**_: Any) -> None:
+    """Forget the last build."""
+    characters.clear()
+
+
+def mathml(latex: str, display: bool) -> str:
+    """A formula as a `<math>` element."""
+    if r"\tag" in latex and r"\begin{equation}" not in latex:
+        latex = rf"\begin{{equation}}{latex}\end{{equation}}"
+    return converter.convert_with_local_state(latex, displaystyle=display)
+
+
+def broken(math: str) -> str:
+    """A formula in a line as pieces, between which the line may end."""
+    root = ElementTree.fromstring(math)
+    pieces, piece = [], ElementTree.Element("math", root.attrib)
+    for child in root:
+        piece.append(child)
+        if child.tag == "mo" and child.text in BREAKS and child is not root[-1] and len(piece) > 1:
+            child.set("form", child.get("form", "infix"))
+            pieces.append(piece)
+            piece = ElementTree.Element("math", root.attrib)
+    pieces.append(piece)
+    return "<wbr>".join(ElementTree.tostring(part, encoding="unicode") for part in pieces)
+
+
+def on_page_content(html: str, page: Page, **_: Any) -> str:
+    """Turn the formulas of a page into MathML."""
+    if any("\\(" in item.title for item in page.toc):
+        raise PluginError(f"{page.file.src_uri}: a heading has a formula; write it in words, its address is made of it")
+
+    def shown(match: re.Match[str]) -> str:
+        display, latex = match[1] == "div", unescape(match[2]).strip()
+        try:
+            math = mathml(latex, display)
+        except LatexError as error:
+            raise PluginError(f"{page.file.src_uri}: {error} in the formula\n  {latex}") from None
+        characters.update(unescape(re.sub(r"<[^>]*>", "", math)))
+        return f'<div class="formula">{math}</div>' if display else broken(math)
+
+    return FORMULA.sub(shown, html)
+
+
+def on_post_build(config: MkDocsConfig, **_: Any) -> None:
+    """Store the font of the formulas, without the characters that no page uses."""
+    source = package_files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf"
+    font = TTFont(BytesIO(source.read_bytes()))
+    subsetter = subset.Subsetter(subset.Options(flavor="woff", layout_features=["*"]))
+    subsetter.populate(text="".join(characters))
+    subsetter.subset(font)
+    font.flavor = "woff"
+    font.save(Path(config.site_dir) / FONT)
