@@ -34,6 +34,8 @@ def place_on_site(path: Path) -> Path | None:
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Point links at pages of the site. A link to any other file becomes its text with the file's path."""
+    if page.is_top_level:
+        page.meta["hide"] = ["navigation"]  # a tab of one page needs no list of pages
     source = Path(str(page.file.abs_src_path))
 
     def linked(match: re.Match[str]) -> str:
