@@ -17,6 +17,11 @@ FENCE = re.compile(r"(^ *```.*?^ *```|^ *~~~.*?^ *~~~)", flags=re.S | re.M)
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]`]|`[^`]*`|\[[^\]]*\])*)\]\((?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
+def on_config(config: MkDocsConfig) -> None:
+    """Leave out the page for wrong addresses: its links are those of a server's root."""
+    config.theme.static_templates.discard("404.html")
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that stand elsewhere."""
     for path in ELSEWHERE:
