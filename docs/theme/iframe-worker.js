@@ -1,5 +1,10 @@
-// A page opened from disk may not start a worker, and the search runs in one: a hidden frame does its work instead.
+// A page opened from disk may not start a worker, and the search runs in one: a hidden frame does its work instead. It
+// shares the page's thread, so it reads the index of all pages only when somebody goes to the search field.
 if (location.protocol === "file:") {
+  const wanted = new Promise(resolve => {
+    document.addEventListener("focusin", event => event.target.matches(".md-search__input") && resolve())
+  })
+
   window.Worker = class extends EventTarget {
     constructor(url) {
       super()
@@ -16,13 +21,13 @@ if (location.protocol === "file:") {
           this.dispatchEvent(new MessageEvent("message", { data: event.data }))
         }
       })
-      this.ready = new Promise((resolve, reject) => {
+      this.ready = wanted.then(() => new Promise((resolve, reject) => {
         const script = inside.createElement("script")
         script.src = url
         script.onload = resolve
         script.onerror = () => reject(new Error(`cannot load ${url}`))
         inside.body.appendChild(script)
-      })
+      }))
     }
 
     postMessage(data) {
