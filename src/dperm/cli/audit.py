@@ -16,6 +16,7 @@ from dperm.cli.options import build_estimator, fit_options, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.errors import InvalidParameter
 from dperm.files import write_whole
+from dperm.pictures.canvas import offscreen
 from dperm.printable import one_line
 from dperm.progress import ProgressBar
 from dperm.schema import load_schema
@@ -64,6 +65,8 @@ def audit(
         raise InvalidParameter("one-run goes with a TABLE, and a TABLE with --attack one-run; other attacks read none.")
     if output is not None and attack in ("replay", "one-run"):
         raise InvalidParameter(f"{attack} ranks no fits, so there is no curve to draw; leave -o out.")
+    if output is not None:
+        offscreen()  # where matplotlib is missing, this says so before anything is fitted
     for path in (output, json_path):
         if path is not None:
             outputs.check(path, force=force, inputs=[table, schema], ledger=ledger)
