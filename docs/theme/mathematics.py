@@ -19,9 +19,12 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.pages import Page
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', flags=re.S)
+ENTITY = re.compile(r"&(?!amp;|lt;|gt;|quot;)\w+;")
 # A long formula in a line may be broken after these, as TeX does it.
 BREAKS = set("=≤≥<>≪≫≈∼≡∈⊆⊂→⇒⟹⟺↦≠∝+−,;")
 FONT = "theme/mathematics.woff"
+# A browser shows a single letter as the italic one, which is another character: Latin, h, Greek.
+ITALIC = [*range(0x1D434, 0x1D468), 0x210E, *range(0x1D6E2, 0x1D71C)]
 converter = LatexToMathML(fancy_error=False)
 characters: set[str] = set()
 
@@ -35,7 +38,7 @@ def mathml(latex: str, display: bool) -> str:
     """A formula as a `<math>` element."""
     if r"\tag" in latex and r"\begin{equation}" not in latex:
         latex = rf"\begin{{equation}}{latex}\end{{equation}}"
-    return converter.convert_with_local_state(latex, displaystyle=display)
+    return ENTITY.sub(lambda entity: unescape(entity[0]), converter.convert_with_local_state(latex, displaystyle=display))
 
 
 def broken(math: str) -> str:
@@ -74,7 +77,7 @@ def on_post_build(config: MkDocsConfig, **_: Any) -> None:
     source = package_files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf"
     font = TTFont(BytesIO(source.read_bytes()))
     subsetter = subset.Subsetter(subset.Options(flavor="woff", layout_features=["*"]))
-    subsetter.populate(text="".join(characters))
+    subsetter.populate(text="".join(characters), unicodes=ITALIC)
     subsetter.subset(font)
     font.flavor = "woff"
     font.save(Path(config.site_dir) / FONT)
