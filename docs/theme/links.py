@@ -54,3 +54,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         return text if text.strip("`") in path else f"{text} ({path})"
 
     return "".join(part if FENCE.match(part) else LINK.sub(linked, part) for part in FENCE.split(markdown))
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Let a picture be opened in its full size: on a telephone its letters are small."""
+    return re.sub(r'<img [^>]*src="([^":]+\.png)"[^>]*>', r'<a href="\1" title="In its full size">\g<0></a>', html)

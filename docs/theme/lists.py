@@ -20,10 +20,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         text = line.lstrip(" ")
         indent = len(line) - len(text)
         marker = None if fence else MARKER.match(line)
+        inside = bool(items)
         while items and text and not fence and indent < items[-1] and (marker or after_blank):
             items.pop()
         if marker and (indent < 4 or items):
-            if not after_blank and not items and lines and not MARKER.match(lines[-1]):
+            if not after_blank and not inside:
                 lines.append("")
             lines.append(" " * 4 * len(items) + marker[2] + " " + line[marker.end() :])
             items.append(marker.end())

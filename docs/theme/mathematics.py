@@ -22,9 +22,13 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>',
 ENTITY = re.compile(r"&(?!amp;|lt;|gt;|quot;)\w+;")
 # A long formula in a line may be broken after these, as TeX does it.
 BREAKS = set("=≤≥<>≪≫≈∼≡∈⊆⊂→⇒⟹⟺↦≠∝+−,;")
+TELEPHONE = 20  # characters: beyond that also within brackets
+OPENING, CLOSING = set("([{⟨⌊⌈"), set(")]}⟩⌋⌉")
 FONT = "theme/mathematics.woff"
-# A browser shows a single letter as the italic one, which is another character: Latin, h, Greek.
-ITALIC = [*range(0x1D434, 0x1D468), 0x210E, *range(0x1D6E2, 0x1D71C)]
+# What a browser draws without being told: single letters as italic ones (Latin, h, Greek), and signs of roots, arrows,
+# brackets and bars that it puts together from pieces.
+DRAWN = [*range(0x1D434, 0x1D468), 0x210E, *range(0x1D6E2, 0x1D71C), *range(0x2190, 0x2400), *range(0x20, 0x7F)]
+NOT_DRAWN = {"\ufe00", "\ufe01"}  # they choose a form of the letter before them
 converter = LatexToMathML(fancy_error=False)
 characters: set[str] = set()
 
@@ -38,16 +42,22 @@ def mathml(latex: str, display: bool) -> str:
     """A formula as a `<math>` element."""
     if r"\tag" in latex and r"\begin{equation}" not in latex:
         latex = rf"\begin{{equation}}{latex}\end{{equation}}"
-    return ENTITY.sub(lambda entity: unescape(entity[0]), converter.convert_with_local_state(latex, displaystyle=display))
+    return ENTITY.sub(
+        lambda entity: unescape(entity[0]), converter.convert_with_local_state(latex, displaystyle=display)
+    )
 
 
 def broken(math: str) -> str:
     """A formula in a line as pieces, between which the line may end."""
     root = ElementTree.fromstring(math)
-    pieces, piece = [], ElementTree.Element("math", root.attrib)
+    pieces, piece, depth = [], ElementTree.Element("math", root.attrib), 0
     for child in root:
         piece.append(child)
-        if child.tag == "mo" and child.text in BREAKS and child is not root[-1] and len(piece) > 1:
+        # A bracket with an exponent is inside of a msup, with its exponent.
+        sign = next((part.text for part in child.iter() if len(part) == 0), "")
+        depth += (sign in OPENING) - (sign in CLOSING)
+        fits = depth > 0 and len("".join(piece.itertext())) < TELEPHONE
+        if child.tag == "mo" and sign in BREAKS and not fits and child is not root[-1] and len(piece) > 1:
             child.set("form", child.get("form", "infix"))
             pieces.append(piece)
             piece = ElementTree.Element("math", root.attrib)
@@ -69,15 +79,19 @@ def on_page_content(html: str, page: Page, **_: Any) -> str:
         characters.update(unescape(re.sub(r"<[^>]*>", "", math)))
         return f'<div class="formula">{math}</div>' if display else broken(math)
 
-    return FORMULA.sub(shown, html)
+    # No line ends between the formula and the rest of a word: "i-th".
+    return re.sub(r"</math>(?=[-\w])", "</math>\u2060", FORMULA.sub(shown, html))
 
 
 def on_post_build(config: MkDocsConfig, **_: Any) -> None:
     """Store the font of the formulas, without the characters that no page uses."""
     source = package_files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf"
     font = TTFont(BytesIO(source.read_bytes()))
+    unknown = {sign for sign in characters if sign.isprintable() and ord(sign) not in font.getBestCmap()} - NOT_DRAWN
+    if unknown:
+        raise PluginError(f"the font of formulas lacks {' '.join(sorted(unknown))}")
     subsetter = subset.Subsetter(subset.Options(flavor="woff", layout_features=["*"]))
-    subsetter.populate(text="".join(characters), unicodes=ITALIC)
+    subsetter.populate(text="".join(characters), unicodes=DRAWN)
     subsetter.subset(font)
     font.flavor = "woff"
     font.save(Path(config.site_dir) / FONT)
