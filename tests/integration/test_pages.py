@@ -41,6 +41,7 @@ def test_an_example_prints_what_the_page_shows(page):
 
 
 @pytest.mark.usefixtures("own_folders")
+@pytest.mark.filterwarnings("default::dperm.LargeDeltaWarning")  # one of the mistakes
 def test_the_quick_start_prints_what_the_page_shows_and_its_mistakes_are_explained(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for typed, shown in commands("quick_start.md"):
