@@ -42,7 +42,7 @@ FEWEST_ROWS, MOST_ROWS = 1000, 200_000
 DP_EBM_ON_ADULT = {0.5: 0.875, 1.0: 0.880, 4.0: 0.885}
 _CEILINGS: dict[str, Callable[[Tables], Array]] = {
     "gradient boosting, no privacy": trees,
-    "logistic regression, no privacy": linear_on_bins,
+    "logistic model, no privacy": linear_on_bins,
 }
 
 
@@ -156,9 +156,9 @@ def _measured(task: Task, n_done: int, n_tasks: int, bar: ProgressBar) -> Measur
 def _table(found: Measured) -> Table:
     tables = found.task.tables
     table = Table(
-        title=f"{found.task.name}: {found.task.question} {tables.train.num_rows} rows to fit, {tables.test.num_rows} "
-        f"to test on\nδ = {DELTA:g}, one row replaced (replace_one), defaults, median (least … largest) of "
-        f"{FITS_EACH} fits"
+        title=f"{found.task.name}: {found.task.question}\n{tables.train.num_rows} rows to fit, "
+        f"{tables.test.num_rows} to test on; dperm at its defaults, δ = {DELTA:g},\n"
+        f"one row replaced (replace_one), median (least … largest) of {FITS_EACH} fits"
     )
     table.add_column("", no_wrap=True)
     for heading in ("AUC", "accuracy"):
@@ -169,21 +169,23 @@ def _table(found: Measured) -> Table:
                                          for measure in ("auc", "accuracy")],
         )  # fmt: skip
     for name, score in found.ceilings.items():
-        table.add_row(name, f"{score.auc:.3f}", f"{score.accuracy:.3f}")
+        table.add_row(name, *[_spread([value])[:4] for value in (score.auc, score.accuracy)])
     for epsilon, auc in found.task.published.items():
-        table.add_row(f"DP-EBM as published, ε = {epsilon:g}", f"{auc:.3f}", "")
+        table.add_row(f"DP-EBM as published, ε = {epsilon:g}", _spread([auc])[:4], "")
     return table
 
 
 def _spread(values: list[float]) -> str:
-    return f"{np.median(values):.3f} ({min(values):.3f} … {max(values):.3f})"
+    """Median, least and largest of shares, without the zeros before their points: a terminal has 80 columns."""
+    middle, low, high = (f"{value:.3f}".removeprefix("0") for value in (np.median(values), min(values), max(values)))
+    return f"{middle} ({low} … {high})"
 
 
 def _attack_in_words(model: PrivateLogisticRegression) -> str:
     rate = _attack(model, [0.01])[0]
     return (
-        f"At ε = {model.privacy_.epsilon:g} an attacker who knows every other row and allows for 1 % false alarms tells "
-        f"one person's row from another's in at most {math.ceil(1000 * rate) / 10:g} % of cases; guessing does in 1 %.\n"
+        f"At ε = {model.privacy_.epsilon:g} an attacker who knows every other row, with 1 % false alarms, tells one "
+        f"person's row from another's in at most {math.ceil(1000 * rate) / 10:g} % of cases; guessing does in 1 %.\n"
     )
 
 
@@ -231,48 +233,51 @@ def _draw_scores(axes: Any, found: Measured, measure: str) -> None:
         points = found.task.published
         axes.plot(list(points), list(points.values()), color=COLOURS[1], marker=MARKERS[1], linewidth=0, markersize=8)
         named.append((points[max(points)], "DP-EBM,\nas published", COLOURS[1]))
-    everything = [*(value for fits in values for value in fits), *(value for value, _, _ in named)]
-    low, high = min(everything), max(everything)
     axes.set(xscale="log", xlim=(EPSILONS[0] * 0.8, EPSILONS[-1] * 6.0))
-    axes.set_ylim(low - 0.12 * (high - low), high + 0.12 * (high - low))
     axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     axes.minorticks_off()
     axes.grid(color="0.92")
     bare(axes)
-    _name_lines(axes, named)
+    published = found.task.published.values() if measure == "auc" else ()
+    _name_lines(axes, named, min([*(value for fits in values for value in fits), *published]))
 
 
-def _name_lines(axes: Any, named: list[tuple[float, str, str]]) -> None:
-    """Names beside the right ends of lines, so far apart that none covers another."""
-    low, high = axes.get_ylim()
-    below = -math.inf
+def _name_lines(axes: Any, named: list[tuple[float, str, str]], lowest: float) -> None:
+    """Names beside the right ends of lines, so far apart that none covers another, and room for all of them."""
+    lowest, highest = min([lowest, *(value for value, _, _ in named)]), max(value for value, _, _ in named)
+    line = 0.04 * (highest - lowest)
+    below, top = -math.inf, highest
     for value, name, colour in sorted(named):
-        height = (0.11 if "\n" in name else 0.06) * (high - low)
-        place = max(value, below + height / 2)
-        below = place + height / 2
-        axes.annotate(
-            name, (EPSILONS[-1] * 1.15, place), color=colour, fontsize=10.5, va="center",
-            bbox={"color": "white", "pad": 0.3},
-        )  # fmt: skip
+        half = line * (1 + name.count("\n"))
+        place = max(value, below + half)
+        below = top = place + half
+        axes.annotate(name, (EPSILONS[-1] * 1.2, place), color=colour, fontsize=10.5, va="center",
+                      bbox={"color": "white", "pad": 0.3})  # fmt: skip
+    axes.set_ylim(lowest - line, max(top, highest) + line)
 
 
 def _draw_attack(axes: Any, found: Measured) -> None:
+    caught = []
     for epsilon, colour in zip(ATTACKED, COLOURS, strict=False):
         proved = np.array(_attack(found.models[epsilon], RATES.tolist()))
         axes.plot(RATES, proved, color=colour, linewidth=2.5)
-        place = int(np.argmax(proved - RATES))
+        place = int(np.argmin(np.abs(RATES + proved - 1.0)))  # on the other diagonal, where the curves are far apart
+        beside, line = ((-6, 4), None) if epsilon > min(ATTACKED) else ((90, -60), {"arrowstyle": "-", "color": colour})
         axes.annotate(
-            f"ε = {epsilon:g}", (RATES[place], proved[place]), xytext=(6, -14), textcoords="offset points",
-            color=colour, fontsize=13,
+            f"ε = {epsilon:g}", (RATES[place], proved[place]), xytext=beside, textcoords="offset points",
+            color=colour, fontsize=13, ha="right", arrowprops=line,
         )  # fmt: skip
+        rate = _attack(found.models[epsilon], [0.01])[0]
+        caught.append(f"{math.ceil(1000 * rate) / 10:g} % at ε = {epsilon:g}")
     axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.5)
-    axes.annotate(
-        "guessing, without the model", (0.55, 0.5), color=GREY, fontsize=11, rotation=45, ha="center", va="center"
-    )
+    axes.annotate("guessing", (0.8, 0.76), color=GREY, fontsize=12, rotation=45, ha="center", va="center")
     axes.set(
         xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="false alarms (false positive rate)",
         ylabel="one person's row told from another's (true positive rate)",
     )  # fmt: skip
-    axes.set_title("The most that any attacker can do, proved\nwho knows every other row, and the method", fontsize=13)
+    axes.set_title(
+        "The most that any attacker can do who knows\nevery other row (proved). With 1 % false alarms:\n"
+        + ", ".join(caught), fontsize=13,
+    )  # fmt: skip
     axes.grid(color="0.92")
     bare(axes)
