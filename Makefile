@@ -38,8 +38,9 @@ demo: $(READY) ## Adult and Covertype from raw tables at the defaults, beside no
 reproduce: $(READY) ## The paper's figures and tables measured again, with verdicts: a page in reproduction/ (half an hour)
 	$(BIN)/dperm reproduce all --output reproduction
 
+# Not with --quiet: it hides the warnings that --strict counts.
 docs: $(READY) ## The documentation site in site/: open site/index.html, no server needed
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open site/index.html"
 
 notebooks: $(READY) ## Run the notebooks of the documentation and store what they show

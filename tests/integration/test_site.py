@@ -36,7 +36,7 @@ def site(tmp_path_factory) -> Path:
     with (shared / "site.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
-            command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+            command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
             environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
             built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
             if built.returncode:
