@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dperm.accounting.ledger.accounts import Account, Spending, rounded_up
+from dperm.release.markup import change_in_words
+from dperm.unit import Unit
 
 # Segments that would be narrower, in percent, are drawn together with their neighbours of the same kind.
 NARROWEST = 1.0
@@ -68,6 +70,16 @@ class Bar:
 
     account: Account
     lines: tuple[Line, ...]
+
+    @property
+    def unit(self) -> Unit | None:
+        """Whose rows the budget protects together; None for single rows."""
+        return None if self.account.unit is None else Unit(self.account.unit, contribution="average")
+
+    @property
+    def change(self) -> str:
+        """By what two adjacent tables differ, in words."""
+        return change_in_words(self.account.adjacency, self.unit)
 
     @property
     def this(self) -> Line | None:

@@ -9,14 +9,12 @@ from dperm.accounting.ledger import Account, Budget
 from dperm.files import as_path, write_whole
 from dperm.printable import one_line
 from dperm.progress import ProgressBar
-from dperm.release.markup import change_in_words
 from dperm.release.report.bar import bar_of
 from dperm.release.report.mechanisms import in_words
 from dperm.release.report.summary import summary_of_budget
 from dperm.release.report.templates import template
 from dperm.release.report.titles import shortened
 from dperm.release.report.words import factor
-from dperm.unit import Unit
 
 # What some systems keep for devices, whatever the ending.
 _DEVICES = re.compile(r"(con|prn|aux|nul|(com|lpt)[0-9])([. ]|$)", re.IGNORECASE)
@@ -77,7 +75,6 @@ def render_budget(account: Account) -> str:
     with ProgressBar("composing releases") as progress:
         bar = bar_of(account, account.totals(progress))
         largest = account.largest(account.guarantee.delta)
-    unit = None if account.unit is None else Unit(account.unit, contribution="average")
     return str(
         template("budget.html").render(
             title=title,
@@ -87,8 +84,6 @@ def render_budget(account: Account) -> str:
             account=account,
             bar=bar,
             largest=largest,
-            unit=unit,
-            change=change_in_words(account.adjacency, unit),
             factor=factor(account.guarantee.epsilon),
             in_words=in_words,
             version=__version__,
