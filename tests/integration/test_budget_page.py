@@ -1,14 +1,17 @@
 """The page of `dperm budget report`: what it says of a budget, to people and to registries, and what it refuses."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from contracts.discovered import concrete
 from dperm import Budget, Guarantee
 from dperm.accounting.events import Gaussian, PoissonSampledGaussian, Pure, Repeated, SingleEvent
+from dperm.accounting.filter import Filter
 from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.ledger.accounts import rounded_up
+from dperm.accounting.ledger.rule import Rule, event_text
 from dperm.release.report import page_named, render_budget
 from dperm.release.report.bar import NARROWEST, bar_of
 from dperm.release.report.mechanisms import in_words
@@ -71,6 +74,20 @@ def test_a_release_that_adds_more_than_its_own_epsilon_is_explained():
     fixed = page_about(budget_with(SAMPLED, SAMPLED, name="other", fixed_in_advance=True))
     assert "Some segments are longer" not in fixed.text
     assert "all fixed before the first. Nobody may choose a release in view of earlier results." in fixed.text
+
+
+def test_the_example_of_the_documentation_has_these_numbers():
+    text = event_text(Repeated(PoissonSampledGaussian(0.01, 20.0), 100))
+    rules = [Rule(Filter.of(Guarantee(10.0, 1e-5)), fixed_in_advance=fixed) for fixed in (False, True)]
+    looks, fixed = ([rule.epsilon((text,) * count, REPLACE_ONE) for count in (1, 2, 19, 20)] for rule in rules)
+    found = [rounded_up(looks[0]), rounded_up(looks[1]), rounded_up(fixed[3])]
+    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8")
+    written = (
+        "ε = {} alone; the total after the second is {}; the twentieth adds less than 0.0002. "
+        "With `--fixed-in-advance` the total of all twenty is {}."
+    )
+    assert written.format(*found) in " ".join(page.split())
+    assert 0.0 < looks[3] - looks[2] < 0.0002
 
 
 def test_many_releases_are_drawn_together_and_this_one_by_itself():

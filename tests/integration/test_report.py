@@ -321,6 +321,8 @@ def test_the_history_of_the_budget_is_shown_with_a_ledger_only(ledger):
     assert content_of(first)["fingerprint"][:12] in page.text
     assert "in the ledger is this release" in page.text
     assert "Left: at least ε = " in page.text
+    found, entry = page.summary[1], second.ledger_entry_
+    assert (found["dataset"], found["ledger_entry"], found["ledger_digest"]) == ("people", 3, entry["digest"])
     page = page_of(second)
     assert "charged to the budget of the dataset people" in page.text
     assert "dperm report model.json --ledger LEDGER" in page.text
