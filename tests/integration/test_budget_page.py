@@ -37,8 +37,7 @@ def budget_with(*events, name="adult", **options):
 
 
 def bar_about(budget, this=None):
-    account = budget.account()
-    return bar_of(account, account.totals(), this)
+    return bar_of(budget.account(), this)
 
 
 def page_about(budget):
@@ -51,8 +50,8 @@ def test_the_totals_are_those_that_the_ledger_had_when_it_charged_each_release()
         budget.reserve(event, REPLACE_ONE)
         seen.append(budget.account().spent)
     account = budget.account()
-    assert account.totals() == tuple(seen)
-    assert account.totals()[-1] == account.spent
+    assert list(account.totals([1, 2, 3, 4]).values()) == seen
+    assert seen[-1] == account.spent
 
 
 @pytest.mark.parametrize("fixed_in_advance", [False, True])
@@ -106,10 +105,27 @@ def test_many_releases_are_drawn_together_and_this_one_by_itself():
     assert bar.drawn_together
 
 
+def test_many_releases_that_are_fixed_in_advance_have_some_totals_and_all_that_this_one_needs():
+    budget = Budget.create("adult", Guarantee(3.0, 1e-5), fixed_in_advance=True)
+    for place in range(60):
+        budget.reserve(Gaussian(100.0), REPLACE_ONE).settle(f"{place:064d}")
+    account = budget.account()
+    release, exact = account.releases[40], account.totals([40, 41, 60])
+    bar = bar_about(budget, (release.number, release.digest))
+    assert (bar.this.before, bar.this.after) == (exact[40], exact[41])
+    assert bar.lines[-1].after == exact[60] == account.spent
+    assert 20 <= sum(line.after is not None for line in bar.lines) <= 25 + 2
+    ends = [segment.left + segment.width for segment in bar.segments]
+    starts = [segment.left for segment in bar.segments]
+    assert starts == pytest.approx([0.0, *ends[:-1]], abs=2e-3)
+    assert ends[-1] == pytest.approx(100.0 * account.spent / 3.0, abs=2e-3)
+    assert "the total was not computed after each of them" in page_about(budget).text
+
+
 def test_every_release_is_in_the_table_with_its_cost_alone_and_the_total_after_it():
     budget = budget_with(Gaussian(20.0), SAMPLED, Pure(0.1))
     account, page = budget.account(), page_about(budget)
-    for release, total in zip(account.releases, account.totals(), strict=True):
+    for release, total in zip(account.releases, account.totals([1, 2, 3]).values(), strict=True):
         state = (release.fingerprint or "not settled")[:12]
         when = release.reserved_at[:16].replace("T", " ")
         numbers = f"{rounded_up(release.epsilon)} {rounded_up(total)}"
@@ -160,7 +176,7 @@ def test_the_summary_for_registries_says_what_the_account_says():
     assert found["largest_further_release"] == account.largest(1e-5)
     assert (found["fixed_in_advance"], found["releases"], found["not_settled"]) == (True, 2, 1)
     assert found["newest_digest"] == account.newest.digest
-    for part, release, total in zip(content["hasPart"], account.releases, account.totals(), strict=True):
+    for part, release, total in zip(content["hasPart"], account.releases, account.totals([1, 2]).values(), strict=True):
         of_release = properties(part)
         assert of_release["epsilon_alone"] == release.epsilon
         assert of_release["spent_after"] == total

@@ -156,19 +156,23 @@ class Account:
             low, high = (middle, high) if fits(middle) else (low, middle)
         return low
 
-    def totals(self, progress: Callable[[int, int], None] = lambda done, total: None) -> tuple[float, ...]:
-        """What was spent after each release, by the budget's rule: ε of the first, of the first two, and so on.
+    def totals(
+        self, counts: Sequence[int], progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> dict[int, float]:
+        """What was spent after so many releases, by the budget's rule.
 
         Parameters
         ----------
+        counts : sequence of int
+            After how many releases, for instance 1 and 2: ε of the first alone, and of the first two.
         progress : callable, optional
             Called with (totals computed, totals wanted): many different releases take a while.
         """
-        texts, found = tuple(event_text(release.event) for release in self.releases), list[float]()
-        for count in range(1, len(texts) + 1):
-            found.append(self.rule.epsilon(texts[:count], self.adjacency))
-            progress(count, len(texts))
-        return tuple(found)
+        texts, found = tuple(event_text(release.event) for release in self.releases), dict[int, float]()
+        for count in counts:
+            found[count] = self.rule.epsilon(texts[:count], self.adjacency)
+            progress(len(found), len(counts))
+        return found
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A budget as one bar: what every release added to what is spent, as places in percent of the bar's width."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dperm.accounting.ledger.accounts import Account, Spending, rounded_up
@@ -9,6 +9,10 @@ from dperm.unit import Unit
 
 # Segments that would be narrower, in percent, are drawn together with their neighbours of the same kind.
 NARROWEST = 1.0
+
+# Composing releases that are fixed in advance takes seconds where they are many and of different kinds. With more of
+# them than the first number, so many totals as the second are computed.
+_MANY_FIXED, _TOTALS_OF_MANY = 50, 25
 
 
 @dataclass(frozen=True)
@@ -39,21 +43,21 @@ class Line:
     ----------
     release : Spending
         What the ledger says of it.
-    before, after : float
-        What was spent before it was charged and after, by the budget's rule.
+    before, after : float or None
+        What was spent before it was charged and after, by the budget's rule; None if that was not computed.
     kind : str
         "this", "released" or "reserved".
     """
 
     release: Spending
-    before: float
-    after: float
+    before: float | None
+    after: float | None
     kind: str
 
     @property
     def increase(self) -> float:
-        """What it added."""
-        return max(self.after - self.before, 0.0)
+        """What it added; 0 if that was not computed."""
+        return 0.0 if self.before is None or self.after is None else max(self.after - self.before, 0.0)
 
 
 @dataclass(frozen=True)
@@ -103,15 +107,21 @@ class Bar:
         return longer and not self.account.rule.fixed_in_advance
 
     @property
+    def has_all_totals(self) -> bool:
+        """Whether it is known of every release what was spent after it."""
+        return all(line.after is not None for line in self.lines)
+
+    @property
     def segments(self) -> list[Segment]:
         """From the left to the right."""
         drawn: list[Segment] = []
         group: list[Line] = []
         for line in self.lines:
-            together = bool(group) and line.kind == group[0].kind != "this"
-            if group and not (together and self._width(group) < NARROWEST):
-                drawn.append(self._segment(group))
-                group = []
+            if group and group[-1].after is not None:
+                together = line.kind == group[0].kind != "this" and self._width(group) < NARROWEST
+                if not together:
+                    drawn.append(self._segment(group))
+                    group = []
             group.append(line)
         return [*drawn, self._segment(group)] if group else drawn
 
@@ -120,7 +130,8 @@ class Bar:
         """Whether a segment stands for several releases."""
         return len(self.segments) < len(self.lines)
 
-    def _place(self, epsilon: float) -> float:
+    def _place(self, epsilon: float | None) -> float:
+        assert epsilon is not None  # a group begins and ends where a total is known
         return round(min(100.0 * epsilon / self.account.guarantee.epsilon, 100.0), 3)
 
     def _width(self, group: Sequence[Line]) -> float:
@@ -128,30 +139,60 @@ class Bar:
 
     def _segment(self, group: Sequence[Line]) -> Segment:
         first, last = group[0], group[-1]
+        assert first.before is not None
+        assert last.after is not None
         numbers = f"entry {first.release.number}"
         if len(group) > 1:
             numbers = f"entries {first.release.number} to {last.release.number}"
         text = f"{numbers}: spent rises from ε = {rounded_up(first.before)} to ε = {rounded_up(last.after)}"
         width = max(round(self._width(group), 3), 0.0)
-        return Segment(first.kind, self._place(first.before), width, text)
+        kind = first.kind if len({line.kind for line in group}) == 1 else "released"
+        return Segment(kind, self._place(first.before), width, text)
 
 
-def bar_of(account: Account, totals: Sequence[float], this: tuple[object, object] | None = None) -> Bar:
+def bar_of(
+    account: Account,
+    this: tuple[object, object] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Bar:
     """The bar of a budget.
 
     Parameters
     ----------
     account : Account
         The budget.
-    totals : sequence of float
-        What `account.totals()` returned.
     this : tuple of int and str, optional
         Number and digest of the entry that the page is about.
+    progress : callable, optional
+        Called with (totals computed, totals wanted).
     """
-    lines, before = [], 0.0
-    for release, after in zip(account.releases, totals, strict=True):
-        kind = "released" if release.settled_at else "reserved"
-        kind = "this" if (release.number, release.digest) == this else kind
-        lines.append(Line(release, before, after, kind))
-        before = max(before, after)  # an accountant's rounding takes nothing back
-    return Bar(account, tuple(lines))
+    place = next((at for at, release in enumerate(account.releases) if (release.number, release.digest) == this), None)
+    totals = _rising(account.totals(_counts(account, place), progress))
+    return Bar(
+        account,
+        tuple(
+            Line(
+                release,
+                totals.get(at),
+                totals.get(at + 1),
+                "this" if at == place else "released" if release.settled_at else "reserved",
+            )
+            for at, release in enumerate(account.releases)
+        ),
+    )
+
+
+def _counts(account: Account, place: int | None) -> list[int]:
+    """After how many releases the total is computed: always before and after the one at this place, and at the end."""
+    n = len(account.releases)
+    few = n <= _MANY_FIXED or not account.rule.fixed_in_advance
+    counts = set(range(n, 0, -1 if few else -n // _TOTALS_OF_MANY))
+    return sorted(counts if place is None else counts | {place, place + 1} - {0})
+
+
+def _rising(totals: Mapping[int, float]) -> dict[int, float]:
+    """The same from 0 on, without what an accountant's rounding would take back."""
+    found, largest = {0: 0.0}, 0.0
+    for count, total in totals.items():
+        found[count] = largest = max(largest, total)
+    return found

@@ -73,7 +73,7 @@ def render_budget(account: Account) -> str:
     """
     title = f"Privacy budget of {shortened(account.dataset)}"
     with ProgressBar("composing releases") as progress:
-        bar = bar_of(account, account.totals(progress))
+        bar = bar_of(account, progress=progress)
         largest = account.largest(account.guarantee.delta)
     return str(
         template("budget.html").render(

@@ -208,4 +208,4 @@ def _history(entry: dict[str, Any], ledger: str) -> Bar | str:
     except DpermError as error:
         return str(error)
     with ProgressBar("composing releases") as progress:
-        return bar_of(account, account.totals(progress), (entry.get("number"), entry.get("digest")))
+        return bar_of(account, (entry.get("number"), entry.get("digest")), progress)
