@@ -27,7 +27,6 @@ from dperm.schema import Amount, Bins, Category, Classes, Number, Schema
 from integration.html_page import Page
 
 pandas = pytest.importorskip("pandas")
-pytest.importorskip("jinja2")
 
 SCRIPT, IMAGE, LONG = "<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "a_long_name_" * 40
 N_ROWS = 2000
@@ -375,13 +374,6 @@ def test_the_command_overwrites_neither_the_model_nor_a_folder(model, tmp_path, 
     assert len(lines) == 4
     assert all("cannot be" in line for line in lines)
     assert path.read_text() == before
-
-
-def test_without_jinja_the_command_says_what_to_install(model, tmp_path, capsys, monkeypatch):
-    save_model(model, tmp_path / "model.json")
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert run_with(["report", str(tmp_path / "model.json")]) == 2
-    assert capsys.readouterr().err == "dperm: the report needs jinja2: pip install 'dperm[report]'.\n"
 
 
 def test_a_binned_number_is_shown_end_by_end_and_says_where_its_bins_came_from():

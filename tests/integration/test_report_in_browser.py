@@ -18,7 +18,6 @@ from dperm.release.report import write_budget, write_report
 from dperm.schema import Category, Classes, Number, Schema
 
 pandas = pytest.importorskip("pandas")
-pytest.importorskip("jinja2")
 webdriver = pytest.importorskip("selenium.webdriver")
 
 from selenium.common.exceptions import NoAlertPresentException  # noqa: E402

@@ -3,8 +3,9 @@
 from importlib.resources import files
 from typing import Any
 
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
 from dperm.accounting.ledger.accounts import rounded_down, rounded_up
-from dperm.errors import DpermError
 from dperm.release.report.words import one_in, percent_up, plain, when
 
 
@@ -16,10 +17,6 @@ def template(name: str) -> Any:
     name : str
         Its file.
     """
-    try:
-        from jinja2 import Environment, FunctionLoader, StrictUndefined
-    except ImportError:
-        raise DpermError("the report needs jinja2: pip install 'dperm[report]'.") from None
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
         loader=FunctionLoader(lambda name: (files(__package__) / name).read_text(encoding="utf-8")),
