@@ -2,21 +2,18 @@
 
     python benchmarks/adult.py [--seeds 10]
 
-Every fit is `PrivateLogisticRegression` with examples/adult/adult.toml (δ = 1e-5, replace_one), once with its public
+Every fit is `PrivateLogisticRegression` with the schema of `load_adult` (δ = 1e-5, replace_one), once with its public
 ranges and once with the ranges of age and hours found privately.
 """
 
 import argparse
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
-from dperm import Number, PrivateLogisticRegression, load_schema
-from dperm.trusted.sources.files import TableFile
-
-ADULT = Path(__file__).parents[1] / "examples" / "adult"
+from dperm import Number, PrivateLogisticRegression
+from dperm.datasets.adult import load_adult
 
 
 def main() -> None:
@@ -24,8 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10)
     seeds = parser.parse_args().seeds
-    public = load_schema(ADULT / "adult.toml")
-    train, test = (TableFile(ADULT / name, public.header).table for name in ("adult.data.xz", "adult.test.xz"))
+    public, train, test = load_adult()
     hidden = {"age": Number("private"), "hours-per-week": Number("private", within=(0, 168))}
     schemas = {"public ranges": public, "private ranges": replace(public, columns={**public.columns, **hidden})}
     plain = PrivateLogisticRegression(schema=public, noise=None).fit(train).score(test)

@@ -26,11 +26,9 @@ from dperm import (
     Number,
     PrivateLogisticRegression,
     Schema,
-    load_schema,
 )
-from dperm.trusted.sources.files import TableFile
+from dperm.datasets.adult import load_adult
 
-ADULT = Path(__file__).parents[1] / "examples" / "adult"
 ENCODINGS = ("linear", "bins", "auto")
 SIZES = (300, 600, 1000, 3000, 10_000)
 
@@ -61,11 +59,8 @@ class Task(NamedTuple):
 
 def adult() -> Task:
     """The published files."""
-    schema = load_schema(ADULT / "adult.toml")
-    train, test = (
-        TableFile(ADULT / name, schema.header).table.to_pandas() for name in ("adult.data.xz", "adult.test.xz")
-    )
-    return Task("Adult", replace(schema, n=None), train, test)
+    schema, train, test = load_adult()
+    return Task("Adult", replace(schema, n=None), train.to_pandas(), test.to_pandas())
 
 
 def covertype(n_train: int = 481_012) -> Task:

@@ -6,33 +6,26 @@ The public rows are the first 1000 of the test file; the log loss is measured on
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from sklearn.metrics import log_loss
 
-from dperm import Number, PrivateLogisticRegression, load_schema
+from dperm import Number, PrivateLogisticRegression
+from dperm.datasets.adult import load_adult
 
 EPSILONS, N_FITS, N_PUBLIC = (0.02, 0.1, 0.5), 10, 1000
-FOLDER = Path(__file__).parents[1] / "examples" / "adult"
-
-
-def read(part, schema):
-    """One of the two files as a table."""
-    return pd.read_csv(FOLDER / f"adult.{part}.xz", names=schema.header, skipinitialspace=True, comment="|")
 
 
 def main():
     """Print a table of mean log losses with the standard deviation over fits."""
-    declared = load_schema(FOLDER / "adult.toml")
+    declared, train, test = load_adult()
     # Every number as one entry, so that all fits have the same columns.
     columns = {
         name: replace(column, encode="linear") if isinstance(column, Number) else column
         for name, column in declared.columns.items()
     }
     schema = replace(declared, columns=columns)
-    people, test = read("data", schema), read("test", schema)
+    people, test = train.to_pandas(), test.to_pandas()
     public, held_out = test[:N_PUBLIC], test[N_PUBLIC:]
     truth = held_out["income"].str.startswith(">50K")
     known = PrivateLogisticRegression(noise=None, penalty=0.01, schema=replace(schema, n=N_PUBLIC)).fit(public)

@@ -12,16 +12,14 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dperm import PrivateLinearRegression, PrivateLogisticRegression, load_schema
+from dperm import PrivateLinearRegression, PrivateLogisticRegression
+from dperm.datasets.adult import load_adult
 from dperm.datasets.covertype import load_covertype
-from dperm.trusted.sources.files import TableFile
 
-ADULT = Path(__file__).parents[1] / "examples" / "adult"
 EPSILONS = (0.01, 0.1, 0.5, 2.0, 8.0)
 FITS = 3
 
@@ -36,10 +34,9 @@ def most_frequent(labels: Any) -> float:
 
 def adult() -> Case:
     """The raw table by its schema."""
-    schema = replace(load_schema(ADULT / "adult.toml"), n=None)
-    train, test = (TableFile(ADULT / name, schema.header).table for name in ("adult.data.xz", "adult.test.xz"))
-    labels = [str(label).strip(" b'.") for label in test.column(schema.target.column).to_pylist()]
-    model = PrivateLogisticRegression(schema=schema)
+    schema, train, test = load_adult()
+    labels = test.column(schema.target.column).to_pylist()
+    model = PrivateLogisticRegression(schema=replace(schema, n=None))
     return model, lambda n: (train.slice(0, n), None), (test, None), most_frequent(labels), (100, 1000, 10_000, 32_561)
 
 

@@ -84,8 +84,14 @@ def load(name: str, quick: bool = False) -> Data:
     return _LOADERS[name](quick)
 
 
+def schema_file(name: str) -> Path:
+    """The file of a schema: Covertype's comes with dperm, the others are for this comparison."""
+    folder = ROOT / "src" / "dperm" / "datasets" if name == "covertype" else HERE / "schemas"
+    return folder / f"{name}.toml"
+
+
 def _table(name: str, schema: str, train: pd.DataFrame, test: pd.DataFrame, target: Any = None) -> Data:
-    content = tomllib.loads((HERE / "schemas" / f"{schema}.toml").read_text(encoding="utf-8"))
+    content = tomllib.loads(schema_file(schema).read_text(encoding="utf-8"))
     target = content["target"] if target is None else target
     y, y_test = (_target(table[target["column"]], target) for table in (train, test))
     return Data(name, ABOUT[name][2], train, test, y, y_test, content["columns"], target, content.get("table", {}))
@@ -106,9 +112,9 @@ def _split(table: pd.DataFrame, n_train: int, n_test: int) -> tuple[pd.DataFrame
 
 
 def _adult(quick: bool) -> Data:
-    names = tomllib.loads((HERE / "schemas" / "adult.toml").read_text(encoding="utf-8"))["table"]["header"]
+    names = tomllib.loads(schema_file("adult").read_text(encoding="utf-8"))["table"]["header"]
     train, test = (
-        pd.read_csv(ROOT / "examples" / "adult" / file, names=names, skipinitialspace=True, comment="|")
+        pd.read_csv(ROOT / "src" / "dperm" / "datasets" / file, names=names, skipinitialspace=True, comment="|")
         for file in ("adult.data.xz", "adult.test.xz")
     )
     return _table("adult", "adult", train, test)
@@ -116,7 +122,7 @@ def _adult(quick: bool) -> Data:
 
 def _covertype(quick: bool) -> pd.DataFrame:
     with np.load(ROOT / "src" / "dperm" / "datasets" / "covertype.npz") as stored:
-        names = list(tomllib.loads((HERE / "schemas" / "covertype.toml").read_text(encoding="utf-8"))["columns"])
+        names = list(tomllib.loads(schema_file("covertype").read_text(encoding="utf-8"))["columns"])
         table = pd.DataFrame(stored["num_T"].T, columns=names[:10])
         table["wilderness"], table["soil"], table["cover"] = stored["wilderness"], stored["soil"], stored["y"]
     return _split(table, *((20_000, 10_000) if quick else (200_000, 50_000)))
@@ -132,14 +138,14 @@ def _covertype_7(quick: bool) -> Data:
 
 
 def _letter(quick: bool) -> Data:
-    names = tomllib.loads((HERE / "schemas" / "letter.toml").read_text(encoding="utf-8"))["table"]["header"]
+    names = tomllib.loads(schema_file("letter").read_text(encoding="utf-8"))["table"]["header"]
     table = pd.read_csv(file("letter_recognition.data.xz"), names=names)
     return _table("letter", "letter", table[:16_000], table[16_000:].reset_index(drop=True))
 
 
 def _california(quick: bool) -> Data:
     with np.load(file("california_housing.npz")) as stored:
-        names = list(tomllib.loads((HERE / "schemas" / "california.toml").read_text(encoding="utf-8"))["columns"])
+        names = list(tomllib.loads(schema_file("california").read_text(encoding="utf-8"))["columns"])
         table = pd.DataFrame(stored["X"], columns=names)
         table["value"] = stored["y"]
     return _table("california", "california", *_split(table, 16_512, 4_128))

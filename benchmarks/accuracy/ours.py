@@ -5,7 +5,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from data import HERE, Data
+from data import Data, schema_file
 
 from dperm import Classes, PrivateLinearRegression, PrivateLogisticRegression, load_schema
 
@@ -27,7 +27,7 @@ def fit(data: Data, epsilon: float, delta: float, adjacency: str, seed: int) -> 
 
 
 def _schema(data: Data) -> Any:
-    schema = load_schema(HERE / "schemas" / f"{data.name.partition('-')[0]}.toml")
+    schema = load_schema(schema_file(data.name.partition("-")[0]))
     if data.name == "covertype-2":  # the same columns, another question
         schema = dataclasses.replace(schema, target=Classes(data.target["column"], data.target["classes"]))
     return schema

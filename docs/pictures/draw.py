@@ -4,12 +4,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dperm import PrivateLogisticRegression, load_schema
+from dperm import PrivateLogisticRegression
+from dperm.datasets.adult import load_adult
 from dperm.pictures.canvas import offscreen
-from dperm.trusted.sources.files import TableFile
 
 FOLDER = Path(__file__).parent
-ADULT = FOLDER.parents[1] / "examples" / "adult"
 
 
 def save(axes: Any, name: str) -> None:
@@ -21,9 +20,8 @@ def save(axes: Any, name: str) -> None:
 
 if __name__ == "__main__":
     offscreen()
-    schema = load_schema(ADULT / "adult.toml")
-    model = PrivateLogisticRegression(1.0, 1e-5, schema=schema)
-    model.fit(TableFile(ADULT / "adult.data.xz", schema.header).table)
+    data = load_adult()
+    model = PrivateLogisticRegression(1.0, 1e-5, schema=data.schema).fit(data.train)
     save(
         model.plot_effects(["age", "education-num", "hours-per-week", "marital-status", "occupation", "sex"])[0],
         "effects",

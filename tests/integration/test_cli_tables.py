@@ -7,7 +7,6 @@ import json
 import lzma
 import re
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,6 @@ from dperm.trusted.sources.files import TableFile
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
-ADULT = Path(__file__).parents[2] / "examples" / "adult"
 HEADER = "age,job,pay,rich"
 SCHEMA = """
 [table]
@@ -309,19 +307,6 @@ def test_a_table_of_ten_thousand_columns_in_parquet_is_fitted(tmp_path, capsys):
     # A solver whose cost is not predicted: a verdict plans forty times to say how many rows would do.
     assert fit(tmp_path / "wide.parquet", public, tmp_path / "m.json", "--solver", "rrpsgd") == 0
     assert load_model(tmp_path / "m.json").privacy_.row_norm == 100.0
-    capsys.readouterr()
-
-
-def test_adult_goes_from_its_published_file_to_a_verified_release_of_good_accuracy(tmp_path, capsys):
-    model = tmp_path / "model.json"
-    arguments = ["fit", str(ADULT / "adult.data.xz"), "--schema", str(ADULT / "adult.toml"), "-o", str(model)]
-    assert run_with([*arguments, "--epsilon", "1", "--delta", "1e-5"]) == 0
-    assert run_with(["verify", str(model)]) == 0
-    loaded = load_model(model)
-    assert loaded.privacy_.for_release
-    test = TableFile(ADULT / "adult.test.xz", loaded.schema_.header).table
-    # Ten fits lay between 0.8433 and 0.8449 (benchmarks/adult.py): noise hardly ever misses 0.83.
-    assert loaded.score(test) >= 0.83
     capsys.readouterr()
 
 

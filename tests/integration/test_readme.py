@@ -31,8 +31,7 @@ def test_the_first_example_prints_what_the_readme_shows():
     assert promised == shown  # the statement has no noise in it
 
 
-def test_the_example_with_a_schema_and_what_follows_it_run(monkeypatch):
-    monkeypatch.chdir(ROOT)
+def test_the_example_with_a_schema_and_what_follows_it_run():
     names, printed = {}, []
     for block in blocks("python")[1:3]:
         out = io.StringIO()
@@ -52,7 +51,6 @@ def test_the_lower_level_example_runs():
 
 
 def test_the_steps_from_a_table_to_a_release_print_what_the_readme_shows(monkeypatch, tmp_path, capsys, own_folders):
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     for command in blocks("text")[2].split("$ dperm ")[1:]:
         typed, shown = command.split("\n", 1)

@@ -29,6 +29,7 @@ COMMANDS = {
     "report": ("release:report", "Write one HTML page about a model file, to read, print and sign."),
     "plot": ("plot:plot", "Draw a model file: its coefficients, effects, attackers, or the cost of privacy."),
     "solvers": ("solvers:solvers", "List the solvers, each with its row of the paper's comparison tables."),
+    "example": ("example:example", "Write an example table and its schema, to try the other commands on."),
     "demo": ("studies:demo", "Private logistic regression on the bundled Covertype data."),
     "reproduce": ("studies:reproduce", "Measure a figure or a table of the paper again."),
 }

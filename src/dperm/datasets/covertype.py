@@ -1,12 +1,14 @@
 """Forest Covertype, the paper's data (notice: covertype.NOTICE.txt), scaled by public numbers."""
 
 from importlib.resources import as_file, files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dperm.datasets.tables import Tables
 from dperm.errors import InvalidParameter
+from dperm.schema import load_schema
 
 Array = NDArray[np.float64]
 
@@ -45,12 +47,44 @@ def load_covertype(n_train: int = 200_000, seed: int = 1) -> Covertype:
     """
     if not 1 <= n_train <= _N_ROWS:
         raise InvalidParameter(f"n_train must lie between 1 and {_N_ROWS}, got {n_train!r}.")
-    with as_file(files("dperm.datasets") / "covertype.npz") as path, np.load(path) as stored:
-        order = np.random.default_rng(seed).permutation(_N_ROWS)
-        numeric = (stored["num_T"].T[order] - _LOW) / (_HIGH - _LOW)
-        wilderness = np.eye(_N_WILDERNESS)[stored["wilderness"][order]]
-        soil = np.eye(_N_SOIL)[stored["soil"][order]]
-        target = np.where(stored["y"][order] == 2, 1.0, -1.0)
+    stored = _permuted(seed, _N_ROWS)
+    numeric = (stored["num_T"] - _LOW) / (_HIGH - _LOW)
+    wilderness, soil = np.eye(_N_WILDERNESS)[stored["wilderness"]], np.eye(_N_SOIL)[stored["soil"]]
+    target = np.where(stored["y"] == 2, 1.0, -1.0)
     rows = np.hstack([numeric, wilderness, soil])
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return Covertype(rows[:n_train], target[:n_train], rows[n_train:], target[n_train:])
+
+
+def load_covertype_table(n_train: int = 200_000, n_test: int = 50_000, seed: int = 1) -> Tables:
+    """Load the raw columns, two of them categories, and the cover type, one of seven, as tables with a schema.
+
+    Parameters
+    ----------
+    n_train, n_test : int
+        Rows to fit and rows to test on.
+    seed : int
+        Of the permutation; the stored rows are ordered.
+
+    Examples
+    --------
+    >>> load_covertype_table(n_train=1000, n_test=500).train.shape
+    (1000, 13)
+    """
+    import pyarrow as pa
+
+    if n_train < 1 or n_test < 1 or n_train + n_test > _N_ROWS:
+        raise InvalidParameter(f"n_train and n_test must be at least 1 and together at most {_N_ROWS}.")
+    with as_file(files("dperm.datasets") / "covertype.toml") as path:
+        schema = load_schema(path)
+    stored = _permuted(seed, n_train + n_test)
+    columns = [*stored["num_T"].T, stored["wilderness"], stored["soil"], stored["y"]]
+    table = pa.table([pa.array(np.ascontiguousarray(column)) for column in columns], [*schema.columns, "cover"])
+    return Tables(schema, table.slice(0, n_train), table.slice(n_train))
+
+
+def _permuted(seed: int, n: int) -> dict[str, Any]:
+    """What is stored, a row for every cell of the forest, in a random order."""
+    with as_file(files("dperm.datasets") / "covertype.npz") as path, np.load(path) as stored:
+        order = np.random.default_rng(seed).permutation(_N_ROWS)[:n]
+        return {name: (stored[name].T if name == "num_T" else stored[name])[order] for name in stored.files}
