@@ -11,7 +11,7 @@ PEERS := .venv-peers
 PEERS_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib opacus jax-privacy)
 ACCURACY_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib interpret)
 
-.PHONY: help setup lock demo reproduce notebooks pictures check test test-slow test-mutants bench bench-scale bench-auto peers bench-peers bench-accuracy clean
+.PHONY: help setup lock demo reproduce notebooks pictures check test test-slow test-versions test-mutants release-check bench bench-scale bench-auto peers bench-peers bench-accuracy clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -55,6 +55,12 @@ test: check ## All checks and tests, on all cores
 
 test-slow: $(READY) ## Every solver on every problem: what `make test` takes a sample of
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
+
+test-versions: $(READY) ## Unit and contract tests with the wheel, on each of Python 3.11, 3.12 and 3.13 that is installed
+	$(BIN)/python tests/release/run.py versions
+
+release-check: $(READY) ## Build sdist and wheel, check them, install outside the checkout and follow the quick start
+	$(BIN)/python tests/release/run.py wheel
 
 test-mutants: $(READY) ## Does a test notice a wrong operator or number in trusted code? A sample of MUTANTS=100 (about an hour); 0: all
 	$(BIN)/python tests/mutants/run.py $(MUTANTS)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 
 import numpy as np
 import pandas as pd
@@ -204,15 +203,6 @@ def test_a_file_that_does_not_describe_its_fit_is_found_out(contents):
 def test_a_description_of_another_fit_is_found_out(path, to, contents):
     (complaint,) = complaints(resealed(changed(contents["logistic"], "fit", *path, to=to)))
     assert "of the fit it describes" in complaint or "cannot be planned" in complaint
-
-
-def test_without_python_flint_verify_says_that_the_second_derivation_was_not_done(contents, monkeypatch):
-    monkeypatch.setitem(sys.modules, "dperm.release.rigorous.bound", None)
-    findings = verify(contents["logistic"])
-    assert all(finding.holds for finding in findings)
-    (text,) = [finding.text for finding in findings if "python-flint" in finding.text]
-    assert "NOT derived a second time" in text
-    assert "dperm[verify]" in text
 
 
 @pytest.mark.parametrize("words", ["statement", "assumptions"])

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import sqlite3
-import sys
 import unicodedata
 from contextlib import closing
 from pathlib import Path
@@ -218,13 +217,6 @@ def test_a_file_that_may_not_be_written_can_be_looked_at_and_is_one_sentence(led
         assert len(budget.account().releases) == 3
         with pytest.raises(DpermError, match="the file or its folder is read-only"):
             budget.reserve(GAUSSIAN, REPLACE_ONE)
-
-
-def test_without_sqlalchemy_the_sentence_says_what_to_install(ledger, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    monkeypatch.delitem(sys.modules, "dperm.accounting.ledger.tables", raising=False)
-    with pytest.raises(DpermError, match=re.escape("keeping a budget needs SQLAlchemy: pip install 'dperm[ledger]'.")):
-        Budget("adult", ledger).account()
 
 
 def test_entries_are_only_ever_added():

@@ -16,6 +16,7 @@ from dperm.cli.options import build_estimator, fit_options, given_options, schem
 from dperm.cli.output import FILE, output_option
 from dperm.errors import InvalidParameter
 from dperm.files import write_whole
+from dperm.pictures.canvas import offscreen
 from dperm.planning.fit_plan import FitPlan
 from dperm.printable import one_line
 from dperm.progress import ProgressBar
@@ -80,6 +81,8 @@ def audit(
         raise InvalidParameter("one-run goes with a TABLE, and a TABLE with --attack one-run; other attacks read none.")
     if output is not None and attack in ("replay", "one-run"):
         raise InvalidParameter(f"{attack} ranks no fits, so there is no curve to draw; leave -o out.")
+    if output is not None:
+        offscreen()  # where matplotlib is missing, this says so before anything is fitted
     for path in (output, json_path):
         if path is not None:
             outputs.check(path, force=force, inputs=[table, of, schema], ledger=ledger)

@@ -36,7 +36,7 @@ def write_example(name: str, folder: Path) -> None:
     """
     tables = EXAMPLES[name]()
     public = (files("dperm.datasets") / f"{name}.toml").read_text(encoding="utf-8")
-    contents = (_csv(tables.train), _csv(tables.test), public)
+    contents: list[str | bytes] = [_csv(tables.train), _csv(tables.test), public]
     for path, content in zip(files_of_example(name, folder), contents, strict=True):
         write_whole(path, content)
 

@@ -116,10 +116,8 @@ def _bound(event: Any, statement: PrivacyStatement | JointStatement) -> list[Fin
 
 def _rigorous(events: list[dict[str, Any]], statement: PrivacyStatement | JointStatement) -> list[Finding]:
     """ε by other code, with balls instead of floats."""
-    try:
-        from dperm.release.rigorous.bound import rigorous_bound
-    except ModuleNotFoundError:
-        return [Finding(True, "ε was NOT derived a second time: that needs python-flint, pip install 'dperm[verify]'")]
+    from dperm.release.rigorous.bound import rigorous_bound  # python-flint takes a moment to load
+
     try:
         with np.errstate(all="ignore"):
             bound = rigorous_bound(events, statement.delta, statement.adjacency, statement.epsilon)

@@ -324,8 +324,6 @@ def budgets(ledger: str | None = None) -> tuple[Budget, ...]:
 
 
 def _open(ledger: str | None) -> "Ledger":
-    try:
-        from dperm.accounting.ledger.tables import Ledger
-    except ModuleNotFoundError:
-        raise DpermError("keeping a budget needs SQLAlchemy: pip install 'dperm[ledger]'.") from None
+    from dperm.accounting.ledger.tables import Ledger  # SQLAlchemy takes a moment to load
+
     return Ledger(default_ledger() if ledger is None else ledger)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import DpermError, InvalidTable
+from dperm.errors import InvalidTable
 from dperm.schema.checks import as_text
 
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
@@ -29,10 +29,8 @@ class Columns:
     """
 
     def __init__(self, table: Any) -> None:
-        try:
-            import pyarrow as pa
-        except ImportError:
-            raise DpermError("tables with a schema need pyarrow: pip install 'dperm[tables]'.") from None
+        import pyarrow as pa
+
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
         module = type(table).__module__.split(".")[0]

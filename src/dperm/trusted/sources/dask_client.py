@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from dperm.errors import ClusterFailed, DpermError, InvalidParameter
+from dperm.errors import ClusterFailed, InvalidParameter, NotInstalled
 
 # Seconds that a scheduler may take to let a client in.
 _CONNECTING = 10.0
@@ -75,5 +75,5 @@ def dask_distributed() -> Any:
     try:
         import distributed
     except ImportError:
-        raise DpermError("a cluster needs Dask: pip install 'dperm[cluster]'.") from None
+        raise NotInstalled("a cluster needs Dask: pip install 'dperm[cluster]'.") from None
     return distributed

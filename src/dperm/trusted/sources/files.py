@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import DpermError, InvalidTable
+from dperm.errors import InvalidTable
 from dperm.printable import one_line
 from dperm.trusted.sources.columns import Columns, as_numbers, as_words, count_texts, is_text
 from dperm.trusted.sources.csv_file import UNPACKERS, CsvPiece
@@ -52,10 +52,6 @@ def open_pieces(
     shorter_header : sequence of str, optional
         Names to take where no line has as many fields as `header` names.
     """
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise DpermError("reading tables needs pyarrow: pip install 'dperm[tables]'.") from None
     if _is_dataset(data):
         pieces = dataset_pieces(data)
     else:

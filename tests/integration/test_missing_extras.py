@@ -1,0 +1,56 @@
+"""What a command needs and does not find is said in one sentence, before it reads or computes anything."""
+
+import sys
+
+import pytest
+
+from dperm.cli.main import run_with
+
+pytestmark = pytest.mark.usefixtures("own_folders")
+
+SCHEMA = """
+[table]
+n = 1000
+[target]
+column = "rich"
+classes = ["no", "yes"]
+[columns.age]
+range = [18, 90]
+"""
+GUARANTEE = ["--epsilon", "1", "--delta", "1e-6"]
+FIT = ["fit", "not-there.csv", "--schema", "schema.toml", *GUARANTEE, "-o", "model.json"]
+AUDIT = ["audit", "--model", "logistic", "--n", "100", "--p", "2", *GUARANTEE, "-o", "audit.png"]
+
+
+@pytest.mark.parametrize(
+    ("command", "missing", "extra"),
+    [
+        (["plot", "not-there.json", "-o", "model.png"], "matplotlib", "plot"),
+        (["demo"], "matplotlib", "plot"),
+        (["reproduce", "figure-1"], "matplotlib", "plot"),
+        (["reproduce", "nonconvex"], "jax", "jax"),
+        (AUDIT, "matplotlib", "plot"),
+        ([*FIT, "--cluster", "local[2]"], "distributed", "cluster"),
+        ([*FIT, "--model", "mlp"], "jax", "jax"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_a_missing_extra_is_named_before_anything_is_read_or_computed(
+    command, missing, extra, tmp_path, monkeypatch, capsys
+):
+    def computed(*_, **__):
+        raise AssertionError("something was computed first")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dperm.cli.audit.audit_plan", computed)
+    monkeypatch.setattr("dperm.studies.reproduce.lab.Lab.run", computed)
+    monkeypatch.setattr("dperm.studies.demo.load_covertype_table", computed)
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    for name in [name for name in sys.modules if name == missing or name.startswith(f"{missing}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert run_with(command) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert f"pip install 'dperm[{extra}]'" in said
+    assert not list(tmp_path.glob("*.json"))
