@@ -105,7 +105,7 @@ def load_hospital(n_patients: int = 30_000, n_test_patients: int = 10_000, seed:
     with as_file(files("dperm.datasets") / "hospital.toml") as path:
         schema = replace(load_schema(path), n=n_patients)
     table = make_hospital(n_patients + n_test_patients, seed)
-    ids = table["patient_id"].to_numpy()
+    ids = table["patient_id"].to_numpy().astype(str)
     is_fitted = np.isin(ids, np.unique(ids)[:n_patients])  # ids are numbers drawn at random, and tell nothing else
     return Tables(schema, table.filter(is_fitted), table.filter(~is_fitted))
 
