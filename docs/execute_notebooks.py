@@ -31,7 +31,7 @@ def executed(path: Path) -> Any:
         own = {name: str(Path(folder) / name) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
         commands = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         client = NotebookClient(notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": folder}})
-        client.execute(env={**os.environ, **own, "PATH": commands})
+        client.execute(env={**os.environ, **own, "PATH": commands, "TERM": "dumb"})  # without progress bars
     for cell in notebook.cells:
         cell.metadata.clear()
     notebook.metadata = {"language_info": {"name": "python"}}
