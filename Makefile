@@ -11,7 +11,7 @@ PEERS := .venv-peers
 PEERS_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib opacus jax-privacy)
 ACCURACY_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib interpret)
 
-.PHONY: help setup lock demo reproduce notebooks pictures check test test-slow test-versions test-mutants release-check bench bench-scale bench-auto peers bench-peers bench-accuracy clean
+.PHONY: help setup lock demo reproduce docs notebooks pictures check test test-slow test-versions test-mutants release-check bench bench-scale bench-auto peers bench-peers bench-accuracy clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -32,11 +32,16 @@ lock: $(READY) ## Renew requirements-*.lock: the newest versions that pyproject.
 	echo 'setuptools>=77' | $(COMPILE) - --output-file requirements-build.lock
 	$(COMPILE) pyproject.toml --extra dev --output-file requirements-dev.lock
 
-demo: $(READY) ## Private logistic regression on Covertype against the optimum
+demo: $(READY) ## Adult and Covertype from raw tables at the defaults, beside no privacy: a picture in demo-output/
 	$(BIN)/dperm demo --output demo-output
 
 reproduce: $(READY) ## The paper's figures and tables measured again, with verdicts: a page in reproduction/ (half an hour)
 	$(BIN)/dperm reproduce all --output reproduction
+
+# Not with --quiet: it hides the warnings that --strict counts.
+docs: $(READY) ## The documentation site in site/: open site/index.html, no server needed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "open site/index.html"
 
 notebooks: $(READY) ## Run the notebooks of the documentation and store what they show
 	$(BIN)/python docs/notebooks/execute.py
@@ -107,4 +112,4 @@ bench-accuracy: $(READY) $(ACCURACY_READY) ## Accuracy by ε on eight tables aga
 	$(BIN)/python benchmarks/accuracy/measure.py
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) $(PEERS) build dist demo-output reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build dist demo-output reproduction site .pytest_cache .mypy_cache .ruff_cache .hypothesis

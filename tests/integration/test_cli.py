@@ -251,12 +251,15 @@ def test_without_a_command_the_help_is_shown(capsys):
     assert "Usage: dperm" in capsys.readouterr().out
 
 
-def test_the_demo_prints_risk_accuracy_and_statement_and_draws(tmp_path, capsys):
-    assert run_with(["demo", "--output", str(tmp_path), "--rows", "3000"]) == 0
+def test_the_demo_prints_scores_statement_and_attack_and_draws(tmp_path, capsys):
+    assert run_with(["demo", "--output", str(tmp_path), "--rows", "2000"]) == 0
     out = capsys.readouterr().out
-    for words in ("without privacy: risk", "excess risk", "promised:", "picture:"):
+    for words in (
+        "Adult", "Covertype", "dperm, ε = 8", "gradient boosting, no privacy", "DP-EBM as published", "promised:",
+        "an attacker", "picture:",
+    ):  # fmt: skip
         assert words in out
-    assert (tmp_path / "covertype.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_frank_wolfe_is_planned_checked_and_written_with_its_events(table, capsys):

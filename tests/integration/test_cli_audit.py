@@ -125,7 +125,6 @@ def test_another_file_is_no_result(result, tmp_path, change):
 
 
 def test_the_page_of_a_model_shows_an_audit_of_its_plan(result, content, tmp_path, capsys):
-    pytest.importorskip("jinja2")
     page = render_report(content, audit=result)
     assert "No attack contradicts the promise." in page
     assert "What attacks found" in page
@@ -153,7 +152,6 @@ def test_the_fit_of_a_model_file_is_audited_without_its_options_and_belongs_on_i
 
 
 def test_an_audit_of_another_plan_is_refused(content, tmp_path, capsys):
-    pytest.importorskip("jinja2")
     other = audit_plan(MODEL.plan(201, 2), attacks=["replay"], random_state=0)
     with pytest.raises(InvalidParameter, match="another plan"):
         render_report(content, audit=other)

@@ -95,7 +95,7 @@ def test_every_error_is_one_line(arguments, words, capsys):
     assert "secret" not in captured.err + captured.out
 
 
-@pytest.mark.parametrize("command", [[], ["create"], ["show"], ["list"], ["settle"]])
+@pytest.mark.parametrize("command", [[], ["create"], ["show"], ["report"], ["list"], ["settle"]])
 def test_every_help_text_has_an_example(command, capsys):
     assert run_with(["budget", *command, "--help"]) == 0
     assert "Example: dperm budget" in capsys.readouterr().out

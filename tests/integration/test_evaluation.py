@@ -284,7 +284,6 @@ def test_a_file_that_was_changed_does_not_verify(classifier, table, change, word
 
 
 def test_the_report_refuses_an_evaluation_of_another_model(classifier, regressor, table):
-    pytest.importorskip("jinja2")
     other = private_score(regressor, table, epsilon=1.0).to_dict()
     with pytest.raises(InvalidParameter, match="of another model"):
         render_report(content_of(classifier), evaluation=other)
@@ -295,7 +294,6 @@ def test_the_report_refuses_an_evaluation_of_another_model(classifier, regressor
 
 
 def test_the_report_says_that_an_evaluation_was_changed(model_file, classifier, table, tmp_path, capsys):
-    pytest.importorskip("jinja2")
     content = private_score(classifier, table, epsilon=1.0).to_dict()
     for change in ({"model_fingerprint": "0"}, {"level": 0.5}, {"design": {}}):
         (tmp_path / "changed.json").write_text(json.dumps(content | change))

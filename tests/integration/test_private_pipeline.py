@@ -32,7 +32,7 @@ from dperm import (
 )
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.ledger.accounts import event_text
+from dperm.accounting.ledger.rule import event_text
 from dperm.pipelines.public_steps import made_up, tried
 from dperm.release.joint_statement import JointStatement
 from dperm.trusted.public_step import through

@@ -1,4 +1,4 @@
-"""The README's code runs, and its transcript has the shape of what is printed today."""
+"""The README is short, its code and commands print what it shows, and its numbers are those that were measured."""
 
 import io
 import re
@@ -17,55 +17,53 @@ def blocks(kind):
     return re.findall(rf"```{kind}\n(.*?)```", README, flags=re.S)
 
 
-def shape(text):
-    """Words without the numbers that noise changes."""
-    return re.sub(r"[0-9.]+", "#", text).split()
+def rows_of(table):
+    """The cells of a table's rows by the first cell."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
+    return {first: cells for first, *cells in rows[2:]}
 
 
-def test_the_first_example_prints_what_the_readme_shows():
-    out = io.StringIO()
+def test_it_has_at_most_120_lines():
+    assert len(README.splitlines()) <= 120
+
+
+def test_the_example_prints_what_it_shows():
+    (code,), out = blocks("python"), io.StringIO()
     with redirect_stdout(out):
-        exec(blocks("python")[0], {})
-    assert shape(out.getvalue()) == shape(blocks("text")[0])
-    promised, shown = (text.splitlines()[1:] for text in (out.getvalue(), blocks("text")[0]))
-    assert promised == shown  # the statement has no noise in it
+        exec(code, {})
+    (accuracy, *statement), (shown, *stated) = (text.splitlines() for text in (out.getvalue(), blocks("text")[1]))
+    assert statement == stated  # it has no noise in it
+    # Five fits lay between 0.8575 and 0.8597 (benchmarks/adult.py).
+    found, claimed = (float(line.removeprefix("accuracy on held-out rows: ")) for line in (accuracy, shown))
+    assert abs(found - claimed) < 0.01
 
 
-def test_the_example_with_a_schema_and_what_follows_it_run():
-    names, printed = {}, []
-    for block in blocks("python")[1:3]:
-        out = io.StringIO()
-        with redirect_stdout(out):
-            exec(block, names)
-        printed.append(out.getvalue())
-    assert float(printed[0].split()[-1]) >= 0.83
-    assert "'penalty'" in printed[1]
-    assert "AUC" in printed[1]
-
-
-def test_the_lower_level_example_runs():
-    out = io.StringIO()
-    with redirect_stdout(out):
-        exec(blocks("python")[3], {})
-    assert "[" in out.getvalue()
-
-
-def test_the_steps_from_a_table_to_a_release_print_what_the_readme_shows(monkeypatch, tmp_path, capsys, own_folders):
+def test_the_steps_from_a_table_to_a_release_print_what_it_shows(monkeypatch, tmp_path, capsys, own_folders):
     monkeypatch.chdir(tmp_path)
-    for command in blocks("text")[2].split("$ dperm ")[1:]:
+    commands = blocks("text")[2].split("$ dperm ")[1:]
+    assert len(commands) == 6
+    for command in commands:
         typed, shown = command.split("\n", 1)
         assert run_with(typed.split()) == 0
-        printed = capsys.readouterr().out
-        if typed.startswith("budget show"):  # dates, and a fingerprint that noise changes
-            printed, shown = (re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d|[0-9a-f]{12}", "#", text) for text in (printed, shown))
-        assert printed == shown
+        assert capsys.readouterr().out == shown
     assert (tmp_path / "adult.html").exists()
 
 
-def test_the_plan_in_the_readme_is_the_plan_today(capsys):
-    command, *shown = blocks("text")[1].split("$ dperm ")[-1].splitlines()
-    assert run_with(command.split()) == 0
-    assert capsys.readouterr().out.splitlines() == shown
+def test_its_table_has_the_measured_numbers():
+    """docs/accuracy.md is made from the measurements; of its columns the second is ε = 1."""
+    page = (ROOT / "docs" / "accuracy.md").read_text()
+    names = ["dperm, defaults", "DP-EBM (interpret)", "DP-SGD, tuned by an oracle", "linear model on bins, no privacy",
+             "gradient boosting, no privacy"]  # fmt: skip
+    shown = rows_of(README)
+    assert len(shown) == 5
+    for name, cells in shown.items():
+        heading = re.sub(r", (AUC|accuracy|R²)$", "", name)
+        section = page.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+        measured = rows_of("\n".join(line for line in section.splitlines() if "replace_one" not in line))
+        assert cells == [measured[name][2].split(" ")[0] if name in measured else "–" for name in names]
+    against = rows_of(page.split("## Wins and losses")[1].split("\n\n")[2])["diffprivlib, δ = 0"]
+    assert against[1:] == ["29", "28", "1", "0"]
+    assert "ahead in 28 of 29 comparisons and equal in one" in README
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)#]+)\)", README))

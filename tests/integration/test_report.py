@@ -2,9 +2,8 @@
 
 import json
 import re
-import sys
-from html.parser import HTMLParser
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,51 +14,21 @@ from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.cli.main import run_with
 from dperm.errors import InvalidParameter
+from dperm.estimators.registry import models
 from dperm.release.content import content_of
 from dperm.release.model_file import save_model
 from dperm.release.report import render_report
 from dperm.release.report.coefficients import MOST_ROWS
 from dperm.release.report.page import FALSE_POSITIVE_RATES
+from dperm.release.report.titles import title_of
 from dperm.release.report.words import percent_up
 from dperm.schema import Amount, Bins, Category, Classes, Number, Schema
+from integration.html_page import Page
 
 pandas = pytest.importorskip("pandas")
-pytest.importorskip("jinja2")
 
 SCRIPT, IMAGE, LONG = "<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "a_long_name_" * 40
 N_ROWS = 2000
-VOID = {"meta", "line", "circle", "rect", "path", "polyline"}
-
-
-class Page(HTMLParser):
-    """Text and elements of a page; every element must be closed."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.elements, self.attributes, self.open, self.parts = [], [], [], []
-        self.feed(page)
-        self.close()
-        assert self.open == []
-        self.text = " ".join("".join(self.parts).replace("\N{NO-BREAK SPACE}", " ").split())
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append(tag)
-        self.attributes += attrs
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.elements.append(tag)
-        self.attributes += attrs
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-        if tag in {"td", "th", "li", "div", "p", "title"}:
-            self.parts.append(" ")
-
-    def handle_data(self, data):
-        if self.open[-1:] != ["style"]:
-            self.parts.append(data)
 
 
 def table(n=N_ROWS):
@@ -106,6 +75,8 @@ def test_the_page_says_what_is_released_and_that_it_is_verified(model, page):
     assert content_of(model)["fingerprint"][:12] in page.text
     assert "VERIFIED: what is promised follows from the events in the file" in page.text
     assert "NOT" not in page.text.replace("NOT within", "")
+    assert page.text.startswith("Logistic regression of kind (low, high): privacy report ")
+    assert "File model.json" in page.text
     assert "✗" not in page.text
 
 
@@ -154,9 +125,62 @@ def test_the_page_repeats_the_six_lines_and_the_command_that_checks_them(model, 
 def test_the_page_needs_nothing_from_outside(model):
     text = render_report(content_of(model))
     page = Page(text)
-    assert not re.search(r"https?:|//[a-z]|url\(|@import", text)
-    assert not {"script", "link", "img", "iframe", "object", "embed", "form"} & set(page.elements)
+    assert text.count("https://schema.org") == 1  # a name in the block of data, which nothing loads
+    assert not re.search(r"https?:|//[a-z]|url\((?!#hatch\))|@import", text.replace("https://schema.org", ""))
+    assert page.elements.count("script") == 1
+    assert ("type", "application/ld+json") in page.attributes
+    assert not {"link", "img", "iframe", "object", "embed", "form"} & set(page.elements)
     assert not {"src", "href", "srcset", "action"} & {name for name, _ in page.attributes}
+
+
+def titled(kind, target=None, classes=None, candidates=0):
+    """The title of a model, by what a title depends on."""
+    schema = None if target is None else SimpleNamespace(target=SimpleNamespace(column=target))
+    found = SimpleNamespace(title=models()[kind].title, schema_=schema)
+    if classes is not None:
+        found.classes_ = np.array(classes)
+    if candidates:
+        found.search_ = SimpleNamespace(description={"candidates": [{}] * candidates})
+    return str(title_of(found))
+
+
+def test_the_title_says_what_was_released():
+    assert titled("logistic", "income", ["<=50K", ">50K"]) == "Logistic regression of income (<=50K, >50K)"
+    assert titled("logistic", classes=[0, 1]) == "Logistic regression (classes 0, 1)"
+    assert titled("logistic", "cover", list(range(7))) == "Logistic regression of cover (7 classes)"
+    assert titled("logistic", "x", ["a" * 50, "b" * 50]) == "Logistic regression of x (2 classes)"
+    assert titled("linear", "price") == "Linear regression of price"
+    assert titled("linear") == "Linear regression"
+    assert titled("linear", "price", candidates=6) == "Linear regression of price, chosen among 6 candidates"
+    assert titled("linear", "x" * 100) == f"Linear regression of {'x' * 59}…"
+    assert titled("linear", "a\nb\u202e") == "Linear regression of a\\nb\\u202e"
+
+
+@pytest.mark.parametrize("kind", models())
+def test_every_kind_of_model_has_a_title_that_begins_with_a_capital(kind):
+    assert re.fullmatch(r"[A-Z][A-Za-z ]+ of y", titled(kind, "y"))
+
+
+def test_the_summary_for_registries_says_what_the_statement_says(model, page):
+    content, found = page.summary
+    statement = model.privacy_
+    assert content["name"] == "Logistic regression of kind (low, high)"
+    assert content["identifier"] == f"sha256:{content_of(model)['fingerprint']}"
+    for name in ("epsilon", "delta", "adjacency", "n", "mechanism", "noise", "for_release"):
+        assert found[name] == getattr(statement, name), name
+    assert (found["unit"], found["verified"], found["searched"]) == ("row", True, False)
+    assert found["library"] == content_of(model)["library"]
+    assert not {"dataset", "ledger_entry", "epsilon_of_last_fit"} & set(found)
+
+
+def test_adjacency_is_in_words_and_its_name_in_the_facts_and_quotations_only(model, page):
+    quoted = [*str(model.privacy_).splitlines(), *content_of(model)["assumptions"]]
+    text = page.text
+    for line in quoted:
+        text = text.replace(" ".join(line.split()), "")
+    assert text.count("replace_one") == 1
+    assert "one person's row replaced by any other (replace_one)" in text
+    assert "ε = 1, δ = 0.00001 for one person's row replaced by any other" in text
 
 
 def test_headings_go_down_one_level_at_a_time(page):
@@ -173,7 +197,9 @@ def test_the_same_file_gives_the_same_page(model):
 @pytest.mark.filterwarnings("ignore")
 def test_a_seeded_model_has_a_banner_and_nothing_to_sign():
     page = page_of(fitted(random_state=1))
-    assert page.text.startswith("Privacy report: model.json NOT FOR RELEASE")
+    assert page.text.startswith("Logistic regression of kind (low, high): privacy report NOT FOR RELEASE")
+    assert page.summary[1]["for_release"] is False
+    assert page.summary[1]["verified"] is False
     assert ("class", "watermark") in page.attributes
     assert "What stands in the way: not for release: the noise came from a seed" in page.text
     assert "This is no promise for this model" in page.text
@@ -205,6 +231,7 @@ def test_a_model_without_noise_promises_nothing():
     assert "NOT FOR RELEASE" in page.text
     assert "true positive rate" not in page.text
     assert "with noise" not in page.text
+    assert page.summary[1]["epsilon"] == "inf"
 
 
 def test_contents_that_do_not_fit_together_are_refused(model):
@@ -264,7 +291,9 @@ def hostile_model():
 
 def test_hostile_names_are_text_and_nothing_else():
     page = page_of(hostile_model(), file_name=IMAGE)
-    assert not {"script", "img"} & set(page.elements)
+    assert page.elements.count("script") == 1
+    assert "img" not in page.elements
+    assert SCRIPT not in page.scripts[0]
     assert not [name for name, _ in page.attributes if name.startswith("on")]
     assert SCRIPT in page.text
     assert IMAGE in page.text
@@ -282,11 +311,16 @@ def test_the_history_of_the_budget_is_shown_with_a_ledger_only(ledger):
     budget = Budget.create("people", Guarantee(3.0, 1e-5), ledger=ledger)
     first, second = fitted(budget=budget), fitted(budget=budget)
     page = page_of(second, ledger=ledger)
-    assert "All releases from the dataset people together may spend ε = 3 at δ = 0.00001" in page.text
+    together = (
+        "All releases from the dataset people together may spend ε = 3 at δ = 0.00001 for one person's row replaced"
+    )
+    assert together in page.text
     assert page.text.count("(this release)") == 1
     assert content_of(first)["fingerprint"][:12] in page.text
     assert "in the ledger is this release" in page.text
     assert "Left: at least ε = " in page.text
+    found, entry = page.summary[1], second.ledger_entry_
+    assert (found["dataset"], found["ledger_entry"], found["ledger_digest"]) == ("people", 3, entry["digest"])
     page = page_of(second)
     assert "charged to the budget of the dataset people" in page.text
     assert "dperm report model.json --ledger LEDGER" in page.text
@@ -339,13 +373,6 @@ def test_the_command_overwrites_neither_the_model_nor_a_folder(model, tmp_path, 
     assert len(lines) == 4
     assert all("cannot be" in line for line in lines)
     assert path.read_text() == before
-
-
-def test_without_jinja_the_command_says_what_to_install(model, tmp_path, capsys, monkeypatch):
-    save_model(model, tmp_path / "model.json")
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert run_with(["report", str(tmp_path / "model.json")]) == 2
-    assert capsys.readouterr().err == "dperm: the report needs jinja2: pip install 'dperm[report]'.\n"
 
 
 def test_a_binned_number_is_shown_end_by_end_and_says_where_its_bins_came_from():

@@ -41,6 +41,7 @@ from dperm.estimators import trials as searching
 from dperm.planning.fit_plan import FitPlan
 from dperm.release.model_file import read_content
 from dperm.release.verify import verify
+from integration.html_page import Page
 
 N = 600
 SOLVER = DPGD(n_steps=2, accounting="composition")  # Gaussian, so that plans are found fast
@@ -465,6 +466,10 @@ def test_tune_writes_a_model_that_is_verified_and_reported(files, capsys):
     page = (files / "model.html").read_text()
     assert "This model was chosen among 2 candidates" in page
     assert '<p class="promise">ε = 4, δ = ' in page
+    content, found = Page(page).summary
+    assert content["name"].endswith(", chosen among 2 candidates")
+    assert (found["searched"], found["epsilon"]) == (True, 4.0)
+    assert found["epsilon_of_last_fit"] < 4.0
     assert run_with(["predict", "model.json", "people.csv", "-o", "out.csv"]) == 0
 
 

@@ -174,7 +174,7 @@ def test_a_report_protects_a_patient_and_nowhere_a_row(name, contents):
     pytest.importorskip("jinja2")
     page = html.unescape(re.sub(r"<[^>]+>", " ", render_report(contents[name])))
     assert f"{N} patients" in page
-    assert "in which one patient is replaced by any other, with all of its rows" in page
+    assert "a second one with one patient replaced by any other, with all of its rows" in page
     assert "unit: one patient, with up to 3 rows" in page
     for about_a_row in ("person's row", "whose row is", "all other rows of the table", f"{N} rows", "the last row"):
         assert about_a_row not in page
@@ -196,7 +196,8 @@ def test_a_report_with_a_ledger_says_whom_the_budget_protects(tmp_path):
     budget = Budget.create("visits", Guarantee(3.0, 1e-5), ledger=ledger, unit="patient_id")
     model = PrivateLogisticRegression(**ASKED, schema=SCHEMA, budget=budget).fit(TABLE)
     page = re.sub(r"<[^>]+>", "", render_report(content_of(model), ledger))
-    assert "adjacency replace_one, unit: one patient, with all of its rows." in page
+    together = "together may spend ε =\n3 at δ = 0.00001 for one patient replaced by any other, with all of its rows."
+    assert together in page
 
 
 def test_a_search_counts_patients():

@@ -1,4 +1,4 @@
-"""The commands of `dperm budget`: create, show, list, settle."""
+"""The commands of `dperm budget`: create, show, report, list, settle."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +10,9 @@ from dperm.accounting.events import event_to_list
 from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.ledger import Budget, Reservation, budgets
 from dperm.accounting.ledger.accounts import Account, Spending, rounded_down, rounded_up
+from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
-from dperm.cli.output import FILE
+from dperm.cli.output import FILE, output_option
 from dperm.errors import InvalidParameter, LedgerDamaged
 from dperm.printable import one_line
 
@@ -84,6 +85,26 @@ def show(name: str, ledger: str | None) -> None:
     )
     for release in account.releases:
         click.echo(_line(release))
+
+
+@budget.command(context_settings=CONTEXT)
+@click.argument("name", metavar="DATASET")
+@output_option("HTML file [default: the dataset's name, .html, in this folder].")
+@_ledger_option
+def report(name: str, output: Path | None, force: bool, ledger: str | None) -> None:
+    """Verify the budget DATASET and write one HTML page about it: what was released, at what cost, and what is left.
+
+    Exit code 2 if the ledger is damaged; nothing is written then.
+
+    Example: dperm budget report adult -o adult.html
+    """
+    # The other commands need no pages.
+    from dperm.release.report import page_named, write_budget
+
+    found = Budget(name, ledger)
+    output = page_named(found.dataset) if output is None else output
+    outputs.check(output, force=force, inputs=[], ledger=ledger)
+    click.echo(f"wrote {one_line(write_budget(found.dataset, ledger, output))}")
 
 
 @budget.command("list", context_settings=CONTEXT)

@@ -30,7 +30,7 @@ COMMANDS = {
     "plot": ("plot:plot", "Draw a model file: its coefficients, effects, attackers, or the cost of privacy."),
     "solvers": ("solvers:solvers", "List the solvers, each with its row of the paper's comparison tables."),
     "example": ("example:example", "Write an example table and its schema, to try the other commands on."),
-    "demo": ("studies:demo", "Private logistic regression on the bundled Covertype data."),
+    "demo": ("studies:demo", "Fit two example tables at several ε, beside no privacy, and draw it."),
     "reproduce": ("studies:reproduce", "Measure a figure or a table of the paper again."),
 }
 

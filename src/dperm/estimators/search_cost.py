@@ -9,7 +9,8 @@ from sklearn.model_selection import ParameterGrid
 
 from dperm.accounting.events import Event
 from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.accounting.ledger.accounts import Account, event_text, one_release, rounded_down, rounded_up
+from dperm.accounting.ledger.accounts import Account, rounded_down, rounded_up
+from dperm.accounting.ledger.rule import event_text, one_release
 from dperm.errors import DpermError
 from dperm.estimators.charged import has_budget
 from dperm.estimators.wrappers import Step, folds_of, walk

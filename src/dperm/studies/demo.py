@@ -1,56 +1,90 @@
-"""The demo: private logistic regression on Covertype against the non-private optimum."""
+"""The demo: two raw tables at the defaults, beside what is possible without privacy, and what an attacker can do."""
 
 import io
-import time
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+from sklearn.metrics import roc_auc_score
 
-from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
-from dperm.datasets.covertype import Covertype, load_covertype
-from dperm.errors import DpermError, InvalidParameter
+from dperm.accounting.attack import true_positive_rates
+from dperm.accounting.guarantee import Adjacency
+from dperm.datasets.adult import load_adult
+from dperm.datasets.covertype import load_covertype_table
+from dperm.datasets.tables import Tables
+from dperm.errors import InvalidParameter
+from dperm.estimators.logistic_regression import PrivateLogisticRegression
 from dperm.files import make_folder, write_whole
-from dperm.pictures.canvas import offscreen
-from dperm.planning.minimize import minimize
+from dperm.pictures.attack import RATES
+from dperm.pictures.canvas import COLOURS, GREY, MARKERS, bare, offscreen
 from dperm.printable import one_line
-from dperm.problem import Problem
-from dperm.problem.losses import Logistic
-from dperm.problem.regularizers import L2
 from dperm.progress import ProgressBar
-from dperm.release.statement import PrivacyStatement
-from dperm.studies.reference import logistic_optimum, single_release_risk
-from dperm.unsafe import empirical_risk
+from dperm.release.promised import promised_of
+from dperm.schema import Classes
+from dperm.studies.without_privacy import is_second, linear_on_bins, trees
 
 Array = NDArray[np.float64]
 
-STRENGTH, DELTA = 0.01, 1e-6
-EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
-SHOWN_EPSILON = 1.0
+DELTA = 1e-6
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+SHOWN_EPSILON, ATTACKED = 1.0, (0.25, 1.0, 4.0)
 FITS_EACH = 3
-# Fewer rows may be of one class; of more, too few are left to test on.
-FEWEST_ROWS, MOST_ROWS = 100, 500_000
+# Fewer rows may be of one class; there are no more.
+FEWEST_ROWS, MOST_ROWS = 1000, 200_000
+# Area under the ROC curve on Adult at δ = 1e-6, as published: Nori et al., "Accuracy, Interpretability, and
+# Differential Privacy via Explainable Boosting", ICML 2021. There one row is added or removed, which takes less noise.
+DP_EBM_ON_ADULT = {0.5: 0.875, 1.0: 0.880, 4.0: 0.885}
+_CEILINGS: dict[str, Callable[[Tables], Array]] = {
+    "gradient boosting, no privacy": trees,
+    "logistic model, no privacy": linear_on_bins,
+}
 
 
 @dataclass(frozen=True)
-class Line:
-    """Medians over fits at one ε."""
+class Score:
+    """Accuracy and area under the ROC curve on rows that were held out."""
 
-    epsilon: float
-    excess: float
-    lowest: float
-    highest: float
-    yardstick: float
     accuracy: float
-    seconds: float
+    auc: float
 
 
-def run_demo(output: Path, console: Console, n_train: int = 200_000) -> Path:
-    """Fit at several ε, print risk, accuracy and the privacy statement, and draw a picture.
+@dataclass(frozen=True)
+class Task:
+    """A table and the question that is asked of it; the second class is the one that is looked for."""
+
+    name: str
+    question: str
+    tables: Tables
+    published: dict[float, float]
+
+    def score(self, decisions: Array) -> Score:
+        """How good the decisions on the test rows are: above 0 is the second class."""
+        truth = is_second(self.tables, self.tables.test)
+        return Score(float(np.mean((decisions > 0) == truth)), float(roc_auc_score(truth, decisions)))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was found of one task."""
+
+    task: Task
+    scores: dict[float, list[Score]]
+    ceilings: dict[str, Score]
+    models: dict[float, PrivateLogisticRegression]
+
+    def middle(self, epsilon: float, measure: str) -> float:
+        """The median of a measure over fits."""
+        return float(np.median([getattr(score, measure) for score in self.scores[epsilon]]))
+
+
+def run_demo(output: Path, console: Console, rows: int = MOST_ROWS) -> Path:
+    """Fit both tables at several ε, print how good the models are, and draw a picture.
 
     Parameters
     ----------
@@ -58,105 +92,192 @@ def run_demo(output: Path, console: Console, n_train: int = 200_000) -> Path:
         Folder for the picture.
     console : Console
         Where to print.
-    n_train : int
-        Training rows.
+    rows : int
+        Training rows of each table at most; Adult has 32 561.
 
     Returns
     -------
     Path
         The picture.
     """
-    if not FEWEST_ROWS <= n_train <= MOST_ROWS:
-        raise InvalidParameter(f"the demo takes {FEWEST_ROWS} to {MOST_ROWS} training rows, got {n_train}.")
+    if not FEWEST_ROWS <= rows <= MOST_ROWS:
+        raise InvalidParameter(f"the demo takes {FEWEST_ROWS} to {MOST_ROWS} training rows, got {rows}.")
     make_folder(output)
     offscreen()  # where it is missing, this fails now and not after a minute
-    data = load_covertype(n_train)
-    problem = Problem(Logistic(), L2(STRENGTH))
-    console.print(f"Covertype: {n_train} rows of {data.X.shape[1]} columns, class 2 against the rest, λ = {STRENGTH}")
-    optimum = logistic_optimum(data.X, data.y, STRENGTH)
-    best_risk, best_accuracy = empirical_risk(problem, data.X, data.y, optimum), _accuracy(data, optimum)
-    console.print(f"without privacy: risk {best_risk:.6f}, test accuracy {best_accuracy:.4f}\n")
-    lines, statement = _fit_all(data, problem, optimum, best_risk)
-    console.print(_table(lines))
-    console.print(f"\nThe statement of a fit at ε = {SHOWN_EPSILON:g}:\n{statement}\n", highlight=False, soft_wrap=True)
-    picture = _draw(lines, best_accuracy, output / "covertype.png")
+    with ProgressBar("fits") as bar:
+        tasks = _tasks(rows)
+        found = [_measured(task, done, len(tasks), bar) for done, task in enumerate(tasks)]
+    for one in found:
+        console.print(_table(one))
+        console.print()
+    shown = found[0].models[SHOWN_EPSILON]
+    console.print(
+        f"The statement of a fit of {found[0].task.name}:\n{shown.privacy_}\n", highlight=False, soft_wrap=True
+    )
+    console.print(_attack_in_words(shown), highlight=False, soft_wrap=True)
+    picture = output / "demo.png"
+    write_whole(picture, _draw(found))
     console.print(f"picture: {one_line(picture)}", soft_wrap=True, markup=False)
     return picture
 
 
-def _fit_all(
-    data: Covertype, problem: Problem, optimum: Array, best_risk: float
-) -> tuple[list[Line], PrivacyStatement]:
-    lines: list[Line] = []
-    shown: PrivacyStatement | None = None
-    lipschitz = problem.constants(data.X.shape[1]).lipschitz
-    with ProgressBar("private fits") as bar:
-        for epsilon in EPSILONS:
-            guarantee = Guarantee(epsilon, DELTA)
-            excesses: list[float] = []
-            accuracies: list[float] = []
-            seconds: list[float] = []
-            for _ in range(FITS_EACH):
-                bar(len(lines) * FITS_EACH + len(excesses), len(EPSILONS) * FITS_EACH)
-                began = time.perf_counter()
-                release = minimize(problem, data.X, data.y, guarantee=guarantee)
-                seconds.append(time.perf_counter() - began)
-                excesses.append(empirical_risk(problem, data.X, data.y, release.w) - best_risk)
-                accuracies.append(_accuracy(data, release.w))
-            if epsilon == SHOWN_EPSILON:
-                shown = release.privacy
-            yardstick = single_release_risk(problem, data.X, optimum, 2 * lipschitz, gaussian_mu(guarantee))
-            lines.append(
-                Line(
-                    epsilon, float(np.median(excesses)), min(excesses), max(excesses), yardstick,
-                    float(np.median(accuracies)), float(np.median(seconds)),
-                )
-            )  # fmt: skip
-    if shown is None:
-        raise DpermError("the demo has no fit to show.")
-    return lines, shown
+def _tasks(rows: int) -> list[Task]:
+    adult, covertype = load_adult(), load_covertype_table()
+    question = Classes("cover", ((1, 3, 4, 5, 6, 7), (2,)))
+    covertype = covertype._replace(schema=replace(covertype.schema, target=question))
+    return [
+        Task("Adult", "is an income above 50 000 dollars?", _first(adult, rows), DP_EBM_ON_ADULT),
+        Task("Covertype", "is it lodgepole pine?", _first(covertype, rows), {}),
+    ]
 
 
-def _accuracy(data: Covertype, w: Array) -> float:
-    return float(np.mean(np.where(data.X_test @ w > 0, 1.0, -1.0) == data.y_test))
+def _first(tables: Tables, rows: int) -> Tables:
+    n = min(rows, tables.train.num_rows)
+    return Tables(replace(tables.schema, n=n), tables.train.slice(0, n), tables.test)
 
 
-def _table(lines: list[Line]) -> Table:
-    table = Table(title=f"(ε, δ = {DELTA:g}), adjacency replace_one, solver auto, median of {FITS_EACH} fits")
-    for heading in ("ε", "excess risk", "lowest … highest", "over E*", "accuracy", "seconds"):
+def _measured(task: Task, n_done: int, n_tasks: int, bar: ProgressBar) -> Measured:
+    scores: dict[float, list[Score]] = {epsilon: [] for epsilon in EPSILONS}
+    models: dict[float, PrivateLogisticRegression] = {}
+    n_steps = len(_CEILINGS) + len(EPSILONS) * FITS_EACH
+    for epsilon in EPSILONS:
+        for _ in range(FITS_EACH):
+            bar(n_done * n_steps + sum(map(len, scores.values())), n_tasks * n_steps)
+            models[epsilon] = PrivateLogisticRegression(epsilon, DELTA, schema=task.tables.schema)
+            models[epsilon].fit(task.tables.train)
+            scores[epsilon].append(task.score(models[epsilon].decision_function(task.tables.test)))
+    ceilings: dict[str, Score] = {}
+    for name, decisions in _CEILINGS.items():
+        bar((n_done + 1) * n_steps - len(_CEILINGS) + len(ceilings), n_tasks * n_steps)
+        ceilings[name] = task.score(decisions(task.tables))
+    return Measured(task, scores, ceilings, models)
+
+
+def _table(found: Measured) -> Table:
+    tables = found.task.tables
+    table = Table(
+        title=f"{found.task.name}: {found.task.question}\n{tables.train.num_rows} rows to fit, "
+        f"{tables.test.num_rows} to test on; dperm at its defaults, δ = {DELTA:g},\n"
+        f"one row replaced (replace_one), median (least … largest) of {FITS_EACH} fits"
+    )
+    table.add_column("", no_wrap=True)
+    for heading in ("AUC", "accuracy"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for line in lines:
+    for epsilon, scores in found.scores.items():
         table.add_row(
-            f"{line.epsilon:g}", f"{line.excess:.2e}", f"{line.lowest:.2e} … {line.highest:.2e}",
-            f"{line.excess / line.yardstick:.2f}", f"{line.accuracy:.4f}",
-            f"{line.seconds:.1f}",
+            f"dperm, ε = {epsilon:g}", *[_spread([getattr(score, measure) for score in scores])
+                                         for measure in ("auc", "accuracy")],
         )  # fmt: skip
+    for name, score in found.ceilings.items():
+        table.add_row(name, *[_spread([value])[:4] for value in (score.auc, score.accuracy)])
+    for epsilon, auc in found.task.published.items():
+        table.add_row(f"DP-EBM as published, ε = {epsilon:g}", _spread([auc])[:4], "")
     return table
 
 
-def _draw(lines: list[Line], best_accuracy: float, path: Path) -> Path:
+def _spread(values: list[float]) -> str:
+    """Median, least and largest of shares, without the zeros before their points: a terminal has 80 columns."""
+    middle, low, high = (f"{value:.3f}".removeprefix("0") for value in (np.median(values), min(values), max(values)))
+    return f"{middle} ({low} … {high})"
+
+
+def _attack_in_words(model: PrivateLogisticRegression) -> str:
+    rate = _attack(model, [0.01])[0]
+    return (
+        f"At ε = {model.privacy_.epsilon:g} an attacker who knows every other row, with 1 % false alarms, tells one "
+        f"person's row from another's in at most {math.ceil(1000 * rate) / 10:g} % of cases; guessing does in 1 %.\n"
+    )
+
+
+def _attack(model: PrivateLogisticRegression, rates: list[float]) -> list[float]:
+    statement, event, _ = promised_of(model)
+    return true_positive_rates(event, Adjacency.parse(statement.adjacency), rates)
+
+
+def _draw(found: list[Measured]) -> bytes:
+    """One slide: both measures of both tables against ε, and the most that any attacker can do."""
     plt = offscreen()
-    epsilons = [line.epsilon for line in lines]
-    figure, (risk, accuracy) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    spread = ([line.excess - line.lowest for line in lines], [line.highest - line.excess for line in lines])
-    risk.errorbar(epsilons, [line.excess for line in lines], yerr=spread, color="black", marker="o", capsize=3,
-                  label=f"auto, median and range of {FITS_EACH} fits")  # fmt: skip
-    risk.plot(epsilons, [line.yardstick for line in lines], color="0.5", linestyle="--",
-              label="E*: one release at the optimum")  # fmt: skip
-    risk.set(xscale="log", yscale="log", xlabel="ε", ylabel="excess empirical risk", title="Risk above the optimum")
-    accuracy.plot(epsilons, [line.accuracy for line in lines], color="black", marker="o", label="auto")
-    accuracy.axhline(best_accuracy, color="0.5", linestyle="--", label="without privacy")
-    accuracy.set(xscale="log", xlabel="ε", ylabel="accuracy on held-out rows", title="Test accuracy")
-    low, high = accuracy.get_ylim()
-    accuracy.set_ylim(low - 0.02, high + 0.02)  # differences of a tenth of a percent should look small
-    for axes in (risk, accuracy):
-        axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-        axes.minorticks_off()
-        axes.grid(color="0.9")
-        axes.legend(frameon=False)
-    figure.suptitle(f"Covertype, λ = {STRENGTH:g}, δ = {DELTA:g}, adjacency replace_one")
+    figure = plt.figure(figsize=(16, 9), layout="constrained")
+    grid = figure.add_gridspec(2, 3, width_ratios=(1, 1, 1.1))
+    for column, one in enumerate(found):
+        for row, (measure, label) in enumerate((("auc", "area under the ROC curve"), ("accuracy", "accuracy"))):
+            axes = figure.add_subplot(grid[row, column])
+            _draw_scores(axes, one, measure)
+            axes.set_ylabel(f"{label}, held-out rows" if column == 0 else "")
+            axes.set_xlabel("ε: more privacy to the left" if row == 1 else "")
+            if row == 0:
+                n = one.task.tables.train.num_rows
+                axes.set_title(f"{one.task.name}: {one.task.question}\n{n} rows from the raw table", fontsize=13)
+    _draw_attack(figure.add_subplot(grid[:, 2]), found[0])
+    figure.suptitle(
+        f"Private logistic regression at its defaults: nothing tuned, δ = {DELTA:g}, one row replaced", fontsize=17
+    )
     drawn = io.BytesIO()
-    figure.savefig(drawn, dpi=120, format="png")
+    figure.savefig(drawn, dpi=110, format="png")
     plt.close(figure)
-    write_whole(path, drawn.getvalue())
-    return path
+    return drawn.getvalue()
+
+
+def _draw_scores(axes: Any, found: Measured, measure: str) -> None:
+    middle = [found.middle(epsilon, measure) for epsilon in EPSILONS]
+    values = [[getattr(score, measure) for score in found.scores[epsilon]] for epsilon in EPSILONS]
+    axes.fill_between(
+        EPSILONS, list(map(min, values)), list(map(max, values)), color=COLOURS[0], alpha=0.2, linewidth=0
+    )
+    axes.plot(EPSILONS, middle, color=COLOURS[0], marker=MARKERS[0], linewidth=2.5)
+    named = [(middle[-1], "dperm", COLOURS[0])]
+    for (name, score), colour in zip(found.ceilings.items(), (GREY, COLOURS[2]), strict=True):
+        axes.axhline(getattr(score, measure), color=colour, linestyle="--", linewidth=1.5)
+        named.append((getattr(score, measure), name.replace(", ", ",\n"), colour))
+    if measure == "auc" and found.task.published:
+        points = found.task.published
+        axes.plot(list(points), list(points.values()), color=COLOURS[1], marker=MARKERS[1], linewidth=0, markersize=8)
+        named.append((points[max(points)], "DP-EBM,\nas published", COLOURS[1]))
+    axes.set(xscale="log", xlim=(EPSILONS[0] * 0.8, EPSILONS[-1] * 6.0))
+    axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+    axes.minorticks_off()
+    axes.grid(color="0.92")
+    bare(axes)
+    published = found.task.published.values() if measure == "auc" else ()
+    _name_lines(axes, named, min([*(value for fits in values for value in fits), *published]))
+
+
+def _name_lines(axes: Any, named: list[tuple[float, str, str]], lowest: float) -> None:
+    """Names beside the right ends of lines, so far apart that none covers another, and room for all of them."""
+    lowest, highest = min([lowest, *(value for value, _, _ in named)]), max(value for value, _, _ in named)
+    line = 0.04 * (highest - lowest)
+    below, top = -math.inf, highest
+    for value, name, colour in sorted(named):
+        half = line * (1 + name.count("\n"))
+        place = max(value, below + half)
+        below = top = place + half
+        axes.annotate(name, (EPSILONS[-1] * 1.2, place), color=colour, fontsize=10.5, va="center",
+                      bbox={"color": "white", "pad": 0.3})  # fmt: skip
+    axes.set_ylim(lowest - line, max(top, highest) + line)
+
+
+def _draw_attack(axes: Any, found: Measured) -> None:
+    caught = []
+    for epsilon, colour in zip(ATTACKED, COLOURS, strict=False):
+        proved = np.array(_attack(found.models[epsilon], RATES.tolist()))
+        axes.plot(RATES, proved, color=colour, linewidth=2.5)
+        place = int(np.argmin(np.abs(RATES + proved - 1.0)))  # on the other diagonal, where the curves are far apart
+        beside, line = ((-6, 4), None) if epsilon > min(ATTACKED) else ((90, -60), {"arrowstyle": "-", "color": colour})
+        axes.annotate(
+            f"ε = {epsilon:g}", (RATES[place], proved[place]), xytext=beside, textcoords="offset points",
+            color=colour, fontsize=13, ha="right", arrowprops=line,
+        )  # fmt: skip
+        rate = _attack(found.models[epsilon], [0.01])[0]
+        caught.append(f"{math.ceil(1000 * rate) / 10:g} % at ε = {epsilon:g}")
+    axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.5)
+    axes.annotate("guessing", (0.8, 0.76), color=GREY, fontsize=12, rotation=45, ha="center", va="center")
+    axes.set(
+        xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="false alarms (false positive rate)",
+        ylabel="one person's row told from another's (true positive rate)",
+    )  # fmt: skip
+    axes.set_title(
+        "The most that any attacker can do who knows\nevery other row (proved). With 1 % false alarms:\n"
+        + ", ".join(caught), fontsize=13,
+    )  # fmt: skip
+    axes.grid(color="0.92")
+    bare(axes)

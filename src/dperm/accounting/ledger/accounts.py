@@ -1,21 +1,17 @@
 """What the entries of a budget say, and what they cost together."""
 
-import functools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import TYPE_CHECKING, Any
 
-from dperm.accounting.composition import epsilon_of
-from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.events import Composed, Event, Gaussian, Pure, event_from_list, event_to_list
-from dperm.accounting.filter import Filter
+from dperm.accounting.events import Event, event_from_list
 from dperm.accounting.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON, Adjacency, Guarantee
 from dperm.accounting.ledger.names import check_text
-from dperm.errors import BudgetExceeded, InvalidParameter
-from dperm.files import canonical
+from dperm.accounting.ledger.rule import Rule, composed_epsilon, event_of, event_text, filtered_epsilon, one_release
+from dperm.errors import BudgetExceeded
 from dperm.printable import one_line
 from dperm.unit import Unit
 
@@ -80,9 +76,12 @@ class Account:
         One for each reservation, the oldest first.
     unit : str or None
         Whose rows it protects together, by the name of the unit; None for single rows.
+    newest : Entry or None
+        The last entry of the budget when it was verified; every account from a ledger has one.
 
     Examples
     --------
+    >>> from dperm.accounting.filter import Filter
     >>> rule = Rule(Filter.of(Guarantee(3.0, 1e-5)), fixed_in_advance=False)
     >>> account = Account("adult", Adjacency.REPLACE_ONE, "2026-11-16T12:00:00+00:00", rule, 0.0, 0.0, ())
     >>> account.left, round(account.largest(1e-5), 3)
@@ -92,11 +91,12 @@ class Account:
     dataset: str
     adjacency: Adjacency
     created: str
-    rule: "Rule"
+    rule: Rule
     filtered: float
     composed: float
     releases: tuple[Spending, ...]
     unit: str | None = None
+    newest: "Entry | None" = None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -156,6 +156,24 @@ class Account:
             low, high = (middle, high) if fits(middle) else (low, middle)
         return low
 
+    def totals(
+        self, counts: Sequence[int], progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> dict[int, float]:
+        """What was spent after so many releases, by the budget's rule.
+
+        Parameters
+        ----------
+        counts : sequence of int
+            After how many releases, for instance 1 and 2: ε of the first alone, and of the first two.
+        progress : callable, optional
+            Called with (totals computed, totals wanted): many different releases take a while.
+        """
+        texts, found = tuple(event_text(release.event) for release in self.releases), dict[int, float]()
+        for count in counts:
+            found[count] = self.rule.epsilon(texts[:count], self.adjacency)
+            progress(len(found), len(counts))
+        return found
+
 
 @dataclass(frozen=True)
 class Reserved:
@@ -174,33 +192,6 @@ class Settled:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """How a budget is checked: by a filter, or by composition if all releases are fixed in advance."""
-
-    filter: Filter
-    fixed_in_advance: bool
-
-    @classmethod
-    def from_content(cls, content: dict[str, Any]) -> "Rule":
-        """Read the first entry of a budget. Without a filter it was made for releases that are fixed in advance."""
-        guarantee = Guarantee(content["epsilon"], content["delta"])
-        if "filter" not in content:
-            return cls(Filter.of(guarantee), fixed_in_advance=True)
-        return cls(Filter.from_numbers(guarantee, **dict(content["filter"])), fixed_in_advance=False)
-
-    def to_content(self) -> dict[str, Any]:
-        """What the first entry of a budget holds of it."""
-        guarantee = {"epsilon": float(self.filter.guarantee.epsilon), "delta": float(self.filter.guarantee.delta)}
-        return guarantee if self.fixed_in_advance else guarantee | {"filter": self.filter.numbers()}
-
-    def epsilon(self, texts: tuple[str, ...], adjacency: Adjacency) -> float:
-        """ε of these releases at the budget's δ."""
-        if self.fixed_in_advance:
-            return _composed(texts, self.filter.guarantee.delta, adjacency)
-        return _filtered(texts, self.filter, adjacency)
-
-
-@dataclass(frozen=True)
 class History:
     """What the entries of a budget say."""
 
@@ -209,7 +200,8 @@ class History:
     adjacency: Adjacency
     reserved: list[Reserved]
     settled: dict[int, Settled]
-    unit: str | None = None
+    unit: str | None
+    newest: "Entry"
 
     @property
     def guarantee(self) -> Guarantee:
@@ -226,11 +218,13 @@ class History:
 
     def account(self) -> Account:
         """The same with what each release costs."""
-        filtered = _filtered(self._texts, self.rule.filter, self.adjacency)
-        composed = _composed(self._texts, self.guarantee.delta, self.adjacency)
+        filtered = filtered_epsilon(self._texts, self.rule.filter, self.adjacency)
+        composed = composed_epsilon(self._texts, self.guarantee.delta, self.adjacency)
         releases = tuple(map(self._spending, self.reserved))
         dataset, created = self.created.dataset, self.created.written_at
-        return Account(dataset, self.adjacency, created, self.rule, filtered, composed, releases, self.unit)
+        return Account(
+            dataset, self.adjacency, created, self.rule, filtered, composed, releases, self.unit, self.newest
+        )
 
     @property
     def _texts(self) -> tuple[str, ...]:
@@ -243,8 +237,8 @@ class History:
             entry.digest,
             entry.written_at,
             None if settled is None else settled.entry.written_at,
-            _composed((line.text,), self.guarantee.delta, self.adjacency),
-            _event(line.text),
+            composed_epsilon((line.text,), self.guarantee.delta, self.adjacency),
+            event_of(line.text),
             None if settled is None else settled.fingerprint,
         )
 
@@ -270,7 +264,7 @@ def read_history(ledger: "Ledger", entries: "Sequence[Entry]") -> History:
         raise ledger.damaged(
             entries[0].dataset, number, "it says nothing that this version of dperm can read"
         ) from None
-    return History(entries[0], rule, adjacency, list(reserved.values()), settled, unit)
+    return History(entries[0], rule, adjacency, list(reserved.values()), settled, unit, entries[-1])
 
 
 def adjacency_to_content(adjacency: Adjacency, unit: str | None) -> Any:
@@ -313,50 +307,3 @@ def rounded_up(epsilon: float) -> str:
 def rounded_down(epsilon: float) -> str:
     """ε in four digits, no more than it is."""
     return f"{float(Context(prec=4, rounding=ROUND_FLOOR).create_decimal(repr(float(epsilon)))):g}"
-
-
-# Kept, because every look at a ledger composes the same releases again.
-@functools.lru_cache(maxsize=512)
-def _filtered(texts: tuple[str, ...], rule: Filter, adjacency: Adjacency) -> float:
-    """ε of these releases, the oldest first, each perhaps chosen in view of the results before it."""
-    return rule.epsilon([_event(text) for text in texts], adjacency)
-
-
-@functools.lru_cache(maxsize=512)
-def _composed(texts: tuple[str, ...], delta: float, adjacency: Adjacency) -> float:
-    """ε of these releases, fixed in advance, together; of one alone by its own event, as its fit was calibrated."""
-    events = [_event(text) for text in texts]
-    if not events:
-        return 0.0
-    together = events[0] if len(events) == 1 else Composed(tuple(events))
-    epsilon = epsilon_of(together, delta, adjacency)
-    pure = [(leaf.pure_epsilon, count) for leaf, count in together.leaves()]
-    known = [each * count for each, count in pure if each is not None]
-    if len(known) == len(pure):
-        # Pure releases add up. An accountant's rounding must not keep the fourth quarter out of a budget.
-        epsilon = min(epsilon, math.fsum(known))
-    return epsilon
-
-
-def one_release(guarantee: Guarantee, adjacency: Adjacency) -> Event:
-    """The event of a single answer that keeps exactly this guarantee."""
-    if guarantee.delta == 0.0:
-        return Pure(guarantee.epsilon)
-    # As much more noise as a calibration may add so that rounding is on the safe side.
-    return Gaussian(adjacency.records_moved / gaussian_mu(guarantee) * (1.0 + 1e-11))
-
-
-def event_text(event: Event) -> str:
-    """The events as the one JSON text that is stored, compared and composed."""
-    try:
-        return canonical(event_to_list(event_from_list(event_to_list(event))))  # read back, so that it can be
-    except InvalidParameter:
-        raise
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise InvalidParameter(
-            "event must be made of events of dperm.accounting.events; hand over the event of a plan."
-        ) from None
-
-
-def _event(text: str) -> Event:
-    return event_from_list(json.loads(text))

@@ -14,17 +14,10 @@ from typing import TYPE_CHECKING
 from dperm.accounting.events import Event
 from dperm.accounting.filter import Filter
 from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.accounting.ledger.accounts import (
-    Account,
-    History,
-    Rule,
-    adjacency_to_content,
-    event_text,
-    read_history,
-    refusal,
-)
+from dperm.accounting.ledger.accounts import Account, History, adjacency_to_content, read_history, refusal
 from dperm.accounting.ledger.names import check_text, new_name, spelling
 from dperm.accounting.ledger.places import user_folder, without_password
+from dperm.accounting.ledger.rule import Rule, event_text
 from dperm.errors import Consequence, DpermError, InvalidParameter, LedgerDamaged, NotSettled
 from dperm.files import make_folder
 from dperm.unit import Unit

@@ -9,7 +9,6 @@ import numpy as np
 
 from dperm.errors import DpermError
 from dperm.pictures.bars import noise_reach
-from dperm.pictures.canvas import COLOURS
 from dperm.pictures.contributions import Contribution, contributions, most_moving, scores_moved
 from dperm.pictures.risk import RiskCurve
 from dperm.release.report.coefficients import Axis
@@ -20,7 +19,7 @@ LEFT, RIGHT, TOP, BOTTOM = 44.0, 318.0, 10.0, 162.0
 # A page with more curves than this shows those that move the most.
 MOST_DRAWINGS = 24
 _FAR = 1e100
-# As in pictures.canvas, for strokes of an SVG.
+# As in pictures.canvas, for strokes of an SVG; the colours are in style.html.
 _DASHES = ("", "6 3", "7 3 2 3", "2 3", "9 2", "5 2 1 2", "1 2", "9 3 2 3")
 
 
@@ -71,7 +70,7 @@ def _effect(effect: Contribution, heights: Axis, reach: float, scores: Sequence[
     x = LEFT + (effect.numbers - low) / (high - low) * (RIGHT - LEFT)
     alone = len(scores) == 1
     lines = tuple(
-        Line(title, _points(x, effect.curve[place], heights), *(("#0b4f8a", "") if alone else _style(order)))
+        Line(title, _points(x, effect.curve[place], heights), *(("var(--blue)", "") if alone else _style(order)))
         for order, (place, title) in enumerate(scores)
     )
     middle = effect.curve[scores[0][0]] if alone else np.zeros(x.size)
@@ -89,7 +88,7 @@ def _effect(effect: Contribution, heights: Axis, reach: float, scores: Sequence[
 
 
 def _style(order: int) -> tuple[str, str]:
-    return COLOURS[order], _DASHES[order]
+    return f"var(--series-{order})", _DASHES[order]
 
 
 def _points(x: Any, y: Any, heights: Axis) -> str:

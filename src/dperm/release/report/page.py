@@ -1,7 +1,7 @@
 """The page of `dperm report`: what is released, what is promised, what to sign. Every number on it is public."""
 
 import math
-from importlib.resources import files
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +11,25 @@ from dperm import __version__
 from dperm.accounting.attack import true_positive_rates
 from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.ledger import Budget
-from dperm.accounting.ledger.accounts import Account, rounded_down, rounded_up
 from dperm.audit.result import AuditResult, name_of_plan
 from dperm.errors import DpermError, InvalidParameter
 from dperm.files import as_path, write_whole
 from dperm.pictures.bars import noise_reach
 from dperm.printable import one_line
+from dperm.progress import ProgressBar
 from dperm.release.assumptions import assumptions
 from dperm.release.joint_statement import JointStatement
+from dperm.release.markup import change_in_words
 from dperm.release.model_file import fingerprint_of, model_from, read_content
 from dperm.release.promised import promised_of
+from dperm.release.report.bar import Bar, bar_of
 from dperm.release.report.coefficients import interval_rows, layers_of, panels
 from dperm.release.report.curves import MOST_DRAWINGS, effect_drawings, risk_drawing
 from dperm.release.report.evaluation import scored
-from dperm.release.report.words import one_in, percent_up, plain, schema_rules
+from dperm.release.report.summary import summary_of_model
+from dperm.release.report.templates import template
+from dperm.release.report.titles import title_of
+from dperm.release.report.words import factor, schema_rules
 from dperm.release.statement import PrivacyStatement
 from dperm.release.verify import verify
 
@@ -106,7 +111,7 @@ def render_report(
         If the contents do not fit together, so that there is nothing to show, the audit is of another plan, or the
         evaluation of another model.
     """
-    template = _template()
+    page = template("page.html")
     model = model_from(content)
     if model is None:
         raise InvalidParameter(f"{file_name}: the contents do not fit together, so there is nothing to report.")
@@ -117,26 +122,40 @@ def render_report(
     shown_evaluation = None if evaluation is None else scored(evaluation, fingerprint_of(content), file_name, ledger)
     statement, schema, entry = model.privacy_, model.schema_, model.ledger_entry_
     findings = verify(content, ledger)
+    verified = all(finding.holds for finding in findings)
     search = getattr(model, "search_", None)
     promised, event, _ = promised_of(model)
     shown, axis = panels(model) if hasattr(model, "coef_") else ([], None)
-    dataset = None if entry is None else entry["dataset"]
+    dataset, title = None if entry is None else entry["dataset"], title_of(model)
+    change = change_in_words(statement.adjacency, statement.unit)
+
+    def for_people(text: str) -> str:
+        """With the adjacency in words."""
+        return text.replace(f"adjacency {statement.adjacency}", change).replace(
+            f"({statement.adjacency})", f"({change})"
+        )
+
     return str(
-        template.render(
-            file_name=file_name,
+        page.render(
+            title=title,
+            summary=summary_of_model(str(title), content, statement, promised, verified=verified),
+            file_name=one_line(file_name),
+            quoted_file=one_line(shlex.quote(file_name)),
+            for_people=for_people,
+            change=change,
+            change_in_words=change_in_words,
             kind=model.title,
             target=None if schema is None else schema.target.column,
             classes=[str(label) for label in getattr(model, "classes_", [])],
             n_columns=len(model.feature_names_in_),
             fingerprint=str(content.get("fingerprint")),
             findings=findings,
-            verified=all(finding.holds for finding in findings),
+            verified=verified,
             broken=[finding.text for finding in findings if not finding.holds],
             statement=statement,
             lines=str(statement),
             adjacency=statement.adjacency,
             unit=statement.unit,
-            change=_change(statement),
             attack=_attack(event, promised),
             promised=promised,
             search=search,
@@ -165,20 +184,6 @@ def render_report(
     )
 
 
-def _template() -> Any:
-    try:
-        from jinja2 import Environment, FunctionLoader, StrictUndefined
-    except ImportError:
-        raise DpermError("the report needs jinja2: pip install 'dperm[report]'.") from None
-    environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
-        loader=FunctionLoader(lambda name: (files(__package__) / name).read_text(encoding="utf-8")),
-    )  # fmt: skip
-    environment.filters |= {"plain": plain, "percent_up": percent_up, "one_in": one_in}
-    environment.filters |= {"rounded_up": rounded_up, "rounded_down": rounded_down}
-    return environment.get_template("page.html")
-
-
 def _attack(event: Any, statement: PrivacyStatement | JointStatement) -> dict[str, Any] | None:
     """What any attacker can do, as rows of a table and as points of a curve; None if nothing is promised or known."""
     if math.isinf(statement.epsilon):
@@ -192,26 +197,15 @@ def _attack(event: Any, statement: PrivacyStatement | JointStatement) -> dict[st
     return {
         "rows": pairs[: len(FALSE_POSITIVE_RATES)],
         "points": pairs[len(FALSE_POSITIVE_RATES) :],
-        "factor": _factor(statement.epsilon),
+        "factor": factor(statement.epsilon),
     }
 
 
-def _change(statement: PrivacyStatement) -> str:
-    """What two tables differ by, in the words of the page."""
-    whose = "one person's row" if statement.unit is None else f"one {statement.unit.word}"
-    replaced = statement.adjacency == Adjacency.REPLACE_ONE
-    change = f"{whose} is replaced by any other" if replaced else f"{whose} added or taken away"
-    return change if statement.unit is None else f"{change}, with all of its rows"
-
-
-def _factor(epsilon: float) -> str:
-    """e^ε in words."""
-    return rounded_up(math.exp(epsilon)) if epsilon < 14.0 else f"e to the power of {epsilon:g}"
-
-
-def _history(entry: dict[str, Any], ledger: str) -> Account | str:
+def _history(entry: dict[str, Any], ledger: str) -> Bar | str:
     """The state of the budget that was charged, or why it cannot be shown."""
     try:
-        return Budget(entry["dataset"], ledger).account()
+        account = Budget(entry["dataset"], ledger).account()
     except DpermError as error:
         return str(error)
+    with ProgressBar("composing releases") as progress:
+        return bar_of(account, (entry.get("number"), entry.get("digest")), progress)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
+from dperm.accounting.ledger.accounts import rounded_up
 from dperm.schema import Amount, Bins, Category, Classes, Column, Number, Schema
 from dperm.schema.checks import as_text
 from dperm.schema.crosses import CROSS_ENTRY, LEVELS
@@ -43,6 +44,28 @@ def one_in(delta: float) -> str:
     times = math.floor(1.0 / delta * (1.0 + 1e-9))
     digits = max(0, len(str(times)) - 2)
     return f"1 in {times // 10**digits * 10**digits:,}" if times < 10**15 else f"less than 1 in {10**15:,}"
+
+
+def factor(epsilon: float) -> str:
+    """e^ε, no less than it is.
+
+    Examples
+    --------
+    >>> factor(1.0), factor(20.0)
+    ('2.719', 'e to the power of 20')
+    """
+    return rounded_up(math.exp(epsilon)) if epsilon < 14.0 else f"e to the power of {epsilon:g}"
+
+
+def when(written_at: str) -> str:
+    """A time of the ledger to the minute, UTC.
+
+    Examples
+    --------
+    >>> when("2026-11-16T11:38:07.123456+00:00")
+    '2026-11-16 11:38'
+    """
+    return written_at[:16].replace("T", " ")
 
 
 def column_rule(column: Column) -> str:
