@@ -4,14 +4,16 @@ import dataclasses
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from dperm import PrivateLogisticRegression
+from dperm import Classes, Number, PrivateLogisticRegression, PrivateSearchCV, Schema
 from dperm.audit import Attack, AuditResult, audit_plan, draw_audit, read_audit
+from dperm.audit.result import name_of_plan
 from dperm.cli.main import run_with
 from dperm.errors import InvalidParameter
 from dperm.release.content import content_of
-from dperm.release.model_file import save_model
+from dperm.release.model_file import read_content, save_model
 from dperm.release.report import render_report
 from privacy.broken import BROKEN
 
@@ -83,6 +85,11 @@ def test_one_run_reads_a_table_and_says_whether_it_may_be_released(tmp_path, cap
     ("arguments", "words"),
     [
         (["--epsilon", "1", "--delta", "1e-5"], "needs --n and --p"),
+        (["--n", "200", "--p", "2"], "needs --epsilon and --delta, or a model file"),
+        (["--of", "model.json", *PUBLIC], "leave --n out"),
+        (["--of", "model.json", "--penalty", "0.1"], "leave --penalty out"),
+        (["people.csv", "--of", "model.json"], "leave TABLE out"),
+        (["--of", "{tmp}/model.json"], "model.json cannot be read"),
         ([*PUBLIC, "--attack", "one-run"], "goes with a TABLE"),
         (["people.csv", *PUBLIC], "goes with a TABLE"),
         ([*PUBLIC, "--dataset", "people"], "--dataset goes with a TABLE"),
@@ -127,6 +134,21 @@ def test_the_page_of_a_model_shows_an_audit_of_its_plan(result, content, tmp_pat
     page = render_report(content, audit=broken)
     assert "AN ATTACK CONTRADICTS THE PROMISE." in page
     assert "&lt;b&gt;bits" in page
+
+
+def test_the_fit_of_a_model_file_is_audited_without_its_options_and_belongs_on_its_page(tmp_path, capsys):
+    rng, bins = np.random.default_rng(0), {"encode": "bins", "bins": "private", "n_bins": 4}
+    columns = {"age": Number((0, 120), **bins), "pay": Number((0, 9), **bins)}
+    table = {"age": rng.uniform(0, 120, 400), "pay": rng.uniform(0, 9, 400), "y": rng.choice([0, 1], 400)}
+    model = PrivateLogisticRegression(schema=Schema(columns, Classes("y", [0, 1])))
+    search = PrivateSearchCV(model, {"penalty": [0.1, 0.01]}, epsilon=3.0, delta=1e-5, noisy_trials=True)
+    chosen = search.fit(pa.table(table)).best_estimator_
+    path, written = tmp_path / "model.json", tmp_path / "audit.json"
+    save_model(chosen, path)
+    assert run_with(["audit", "--of", str(path), "--attack", "replay", "--json", str(written)]) == 0
+    assert f"promised:   ε = {chosen.privacy_.epsilon:g} at δ = 1e-05" in capsys.readouterr().out
+    content = read_content(path)
+    assert read_audit(written).plan == name_of_plan(content["privacy"], content["events"])
 
 
 def test_an_audit_of_another_plan_is_refused(content, tmp_path, capsys):

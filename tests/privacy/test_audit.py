@@ -299,7 +299,9 @@ def test_the_chance_of_an_attack_under_the_proved_curve_is_bounded_and_nearly_re
     assert p_value(Gaussian(2.1), Adjacency.ADD_REMOVE, Counts(more, n, 0, n)) <= found  # more noise, less chance
 
 
-# Private ranges.
+# Private ranges and bins.
+
+BINS = {"encode": "bins", "bins": "private", "n_bins": 4}
 
 
 def test_private_ranges_are_replayed_with_the_rest(monkeypatch):
@@ -315,8 +317,7 @@ def test_private_ranges_are_replayed_with_the_rest(monkeypatch):
 
 
 def test_private_bins_are_replayed_with_the_rest(monkeypatch):
-    bins = {"encode": "bins", "bins": "private", "n_bins": 4}
-    columns = {"age": Number("private", within=(0, 120), **bins), "pay": Number((0, 9), **bins)}
+    columns = {"age": Number("private", within=(0, 120), **BINS), "pay": Number((0, 9), **BINS)}
     plan = PrivateLogisticRegression(
         4.0, 1e-5, schema=Schema(columns, Classes("y", [0, 1]), n=500), solver="dp-gd"
     ).plan()  # fmt: skip
@@ -326,3 +327,12 @@ def test_private_bins_are_replayed_with_the_rest(monkeypatch):
     monkeypatch.setattr(HistogramQuery, "sensitivity", 0.95 * 2.0)
     (broken, *_) = replay(Subject(plan, 0), 0.001).broken
     assert "1.053 times as far as claimed (Histogram" in broken
+
+
+@pytest.mark.parametrize("age", [Number("private", within=(0, 120), **BINS), Number((0, 120), **BINS)])
+def test_low_bits_of_private_bins_are_looked_at(age):
+    schema = Schema({"age": age, "pay": Number((0, 9), **BINS)}, Classes("y", [0, 1]), n=500)
+    plan = PrivateLogisticRegression(4.0, 1e-5, schema=schema).plan()
+    (found,) = audit_plan(plan, attacks=("low-bits",), fits=20).attacks
+    assert found.broken == ()
+    assert "4560 numbers in all" in found.found  # 114 cells of two columns in each of 20 fits

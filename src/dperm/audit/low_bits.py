@@ -74,6 +74,8 @@ def low_bits(subject: Subject, fits: int, alpha: float, progress: Progress | Non
 def _impossible(run: Run, of_first: ExactOracle, of_second: ExactOracle) -> tuple[int, int, int]:
     """How many released numbers no float noise explains, under each table, and how many were looked at."""
     first = second = numbers = 0
+    for oracle in (of_first, of_second):
+        oracle.know(run.schema)
     for question in [question for question in run.transcript if _is_plain(question)][:_ANSWERS]:
         scale = question.passed[0].scale
         with np.errstate(all="ignore"):

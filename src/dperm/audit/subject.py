@@ -11,6 +11,7 @@ from dperm.audit.tables import Canary, Surroundings, Table, canaries
 from dperm.errors import UnsupportedProblem
 from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
 from dperm.planning.fit_plan import FitPlan
+from dperm.schema import Schema
 from dperm.trusted.watched import ExactOracle, PlaybackOracle, Question, WatchedOracle
 
 Array = NDArray[np.float64]
@@ -24,6 +25,7 @@ class Run:
     w: Array
     transcript: list[Question]
     coin: int
+    schema: Schema | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,7 @@ class Subject:
             np.errstate(all="ignore"),
         ):  # fmt: skip
             w = self._follow(oracle, self.plan.calibrated)
-        return Run(w, oracle.transcript, oracle.coin)
+        return Run(w, oracle.transcript, oracle.coin, oracle.schema)
 
     def ask(self, table: Table, number: int, item: PlannedQuery, *points: Array, step_size: Any = None) -> Array:
         """One noisy answer about a made-up table, by an oracle of its own."""

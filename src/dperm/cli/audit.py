@@ -12,19 +12,27 @@ from dperm.audit.plan import ATTACKS
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.fit import ids_of_units, numbers_and_target
-from dperm.cli.options import build_estimator, fit_options, schema_option
+from dperm.cli.options import build_estimator, fit_options, given_options, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.errors import InvalidParameter
 from dperm.files import write_whole
 from dperm.pictures.canvas import offscreen
+from dperm.planning.fit_plan import FitPlan
 from dperm.printable import one_line
 from dperm.progress import ProgressBar
+from dperm.release.model_file import load_model
 from dperm.schema import load_schema
 from dperm.trusted.sources.files import TableFile
 
 
 @click.command(context_settings=CONTEXT)
 @click.argument("table", required=False, type=FILE)
+@click.option(
+    "--of",
+    type=FILE,
+    metavar="MODEL",
+    help="Attack the fit of this model file: it says all that the other options would.",
+)
 @schema_option
 @click.option("--target", help="With a TABLE: column to predict; with a schema it is declared there.")
 @click.option("--features", help="With a TABLE: feature columns, separated by commas [default: all others].")
@@ -45,9 +53,9 @@ from dperm.trusted.sources.files import TableFile
 @click.option("--dataset", help="Charge the fit of one-run to this dataset's budget; see `dperm budget`.")
 @click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept [default: your own].")
 @click.option("--seed", type=int, help="Make the audit repeatable.")
-@fit_options
+@fit_options(required=False)
 def audit(
-    table: Path | None, schema: Path | None, target: str | None, features: str | None,
+    table: Path | None, of: Path | None, schema: Path | None, target: str | None, features: str | None,
     n: int | None, n_features: int | None, attack: str, fits: int, canaries: int, confidence: float,
     output: Path | None, force: bool, json_path: Path | None, dataset: str | None, ledger: str | None, seed: int | None,
     **options: Any,
@@ -59,7 +67,15 @@ def audit(
     attack does, 2 if the audit cannot be made.
 
     Example: dperm audit --model logistic --n 500 --p 5 --epsilon 1 --delta 1e-5 --solver dp-gd -o audit.png
+
+    Example: dperm audit --of model.json --json audit.json
     """
+    if of is None and (options["epsilon"] is None or options["delta"] is None):
+        raise InvalidParameter("an audit needs --epsilon and --delta, or a model file: --of MODEL.")
+    if of is not None and (
+        doubled := given_options("table", "schema", "n", "n_features", "target", "features", *options)
+    ):
+        raise InvalidParameter(f"the model file says what its fit was: leave {doubled[0]} out.")
     public = None if schema is None else load_schema(schema)
     if (table is not None) != (attack == "one-run"):
         raise InvalidParameter("one-run goes with a TABLE, and a TABLE with --attack one-run; other attacks read none.")
@@ -69,7 +85,7 @@ def audit(
         offscreen()  # where matplotlib is missing, this says so before anything is fitted
     for path in (output, json_path):
         if path is not None:
-            outputs.check(path, force=force, inputs=[table, schema], ledger=ledger)
+            outputs.check(path, force=force, inputs=[table, of, schema], ledger=ledger)
     if table is not None:
         budget = None if dataset is None else Budget(dataset, ledger)
         model = build_estimator(**options, schema=public, n=n)
@@ -97,9 +113,12 @@ def audit(
     else:
         if dataset is not None:
             raise InvalidParameter("--dataset goes with a TABLE: the other attacks read no sensitive row.")
-        if (n is None and (public is None or public.n is None)) or (public is None and n_features is None):
+        if of is not None:
+            plan = _plan_of(of)
+        elif (n is None and (public is None or public.n is None)) or (public is None and n_features is None):
             raise InvalidParameter("an audit needs --n and --p, or a --schema that declares n.")
-        plan = build_estimator(**options, schema=public, n=n).plan(n, n_features)
+        else:
+            plan = build_estimator(**options, schema=public, n=n).plan(n, n_features)
         with ProgressBar("fits") as bar:
             result = audit_plan(
                 plan, attacks=ATTACKS if attack == "all" else (attack,), fits=fits, confidence=confidence,
@@ -114,6 +133,12 @@ def audit(
         click.echo(f"wrote {one_line(json_path)}")
     if not result.kept:
         click.get_current_context().exit(1)
+
+
+def _plan_of(path: Path) -> FitPlan:
+    """What the fit of a model file planned, planned again."""
+    model = load_model(path)
+    return model.as_asked().plan(model.privacy_.n, None if model.schema_ is not None else model.privacy_.n_features)
 
 
 def _whether_to_release(dataset: str | None, seed: int | None) -> str:

@@ -59,7 +59,7 @@ ROOM = 2**20
     help="Say on standard error if many rows are ignored or clipped: not private, for you who hold them [default: only "
     "where that is a terminal, so that it gets into no log].",
 )
-@fit_options
+@fit_options()
 def fit(
     table: Path, schema: Path | None, target: str | None, features: str | None, output: Path, force: bool,
     n: int | None, dataset: str | None, ledger: str | None, memory: str, cache_folder: Path | None, no_cache: bool,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from dperm.accounting.calibration import ACCOUNTANTS
 from dperm.cli.output import FILE
@@ -40,8 +41,6 @@ def _own_options() -> list[Callable[..., Any]]:
 
 
 _OPTIONS = (
-    click.option("--epsilon", type=float, required=True, help="ε of the guarantee, above 0."),
-    click.option("--delta", type=float, required=True, help="δ of the guarantee, well below 1/n."),
     click.option(
         "--model",
         type=click.Choice(list(_offered())),
@@ -129,11 +128,29 @@ memory_option = click.option(
 )
 
 
-def fit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the shared options to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+def fit_options(*, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the shared options to a command, which may do without ε and δ."""
+    guarantee = (
+        click.option("--epsilon", type=float, required=required, help="ε of the guarantee, above 0."),
+        click.option("--delta", type=float, required=required, help="δ of the guarantee, well below 1/n."),
+    )
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed((*guarantee, *_OPTIONS)):
+            command = option(command)
+        return command
+
+    return decorated
+
+
+def given_options(*names: str) -> list[str]:
+    """Which of these parameters of the command that runs were typed, as they are typed."""
+    context = click.get_current_context()
+    return [
+        parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
+        for parameter in context.command.params
+        if parameter.name in names and context.get_parameter_source(parameter.name) is not ParameterSource.DEFAULT
+    ]
 
 
 def build_estimator(

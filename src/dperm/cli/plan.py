@@ -32,7 +32,7 @@ from dperm.validation import positive
 )
 @click.option("--explain", is_flag=True, help="What every solver is expected to do: how auto chooses.")
 @memory_option
-@fit_options
+@fit_options()
 def plan(
     schema: Path | None, n: int | None, n_features: int | None, rows_per_unit: float | None, explain: bool, memory: str,
     **options: Any,

@@ -66,7 +66,7 @@ _MOST_BYTES = 2**20
 @click.option("--dataset", help="Charge the search and the fit to this dataset's budget; see `dperm budget`.")
 @click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
 @click.option("--seed", type=int, help="Make it repeatable; the result is then not for release.")
-@fit_options
+@fit_options()
 def tune(
     table: Path, schema: Path | None, target: str | None, features: str | None, output: Path, force: bool,
     grid: Path | None, tried: tuple[str, ...], scoring: str, method: str, share: float, held_out: float,

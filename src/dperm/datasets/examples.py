@@ -7,11 +7,16 @@ from pathlib import Path
 
 from dperm.datasets.adult import load_adult
 from dperm.datasets.covertype import load_covertype_table
+from dperm.datasets.hospital import load_hospital
 from dperm.datasets.tables import Tables
 from dperm.files import write_whole
 
 # The loader of every example; its schema is the file NAME.toml beside this one.
-EXAMPLES: dict[str, Callable[[], Tables]] = {"adult": load_adult, "covertype": load_covertype_table}
+EXAMPLES: dict[str, Callable[[], Tables]] = {
+    "adult": load_adult,
+    "covertype": load_covertype_table,
+    "hospital": load_hospital,
+}
 
 
 def files_of_example(name: str, folder: Path) -> list[Path]:
@@ -40,5 +45,5 @@ def _csv(table: object) -> bytes:
     from pyarrow import csv
 
     stream = io.BytesIO()
-    csv.write_csv(table, stream, csv.WriteOptions(quoting_style="needed", quoting_header="needed"))
+    csv.write_csv(table, stream, csv.WriteOptions(quoting_style="none", quoting_header="none"))
     return stream.getvalue()

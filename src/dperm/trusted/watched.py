@@ -122,6 +122,8 @@ class _WatchedNoise:
 class WatchedOracle(Oracle):
     """The real oracle on a made-up table; keeps every question with its releases in `transcript`.
 
+    `schema` is what `complete` ended with: the plan's, with the ranges and bins that were released.
+
     Parameters
     ----------
     X, y : array
@@ -151,6 +153,7 @@ class WatchedOracle(Oracle):
         super().__init__(source, problem, setting, calibrated, Randomness.from_random_state(random_state))
         self.coin = secrets.randbits(63) if coin is None else coin
         self.transcript: list[Question] = []
+        self.schema: Schema | None = None
         self._kept: list[Passed] = []
         self._public = np.random.default_rng(self.coin)
 
@@ -168,9 +171,14 @@ class WatchedOracle(Oracle):
 
     def complete(self, schema: Schema | None) -> Schema | None:
         """The made-up rows are told of the schema first: how many cells a histogram has follows from it."""
+        self.know(schema)
+        self.schema = super().complete(schema)
+        return self.schema
+
+    def know(self, schema: Schema | None) -> None:
+        """Count the cells of histograms by this schema."""
         if schema is not None:
             self._sums.source.with_schema(schema)
-        return super().complete(schema)
 
     def _noise_of(self, item: PlannedQuery) -> Noise:
         return cast(Noise, _WatchedNoise(super()._noise_of(item), self._kept))

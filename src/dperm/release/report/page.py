@@ -117,7 +117,7 @@ def render_report(
         raise InvalidParameter(f"{file_name}: the contents do not fit together, so there is nothing to report.")
     if audit is not None and audit.plan != name_of_plan(content["privacy"], content["events"]):
         raise InvalidParameter(
-            f"the audit is of another plan than that of {file_name}; audit with the options of its fit."
+            f"the audit is of another plan than that of {file_name}; audit it with `dperm audit --of`."
         )
     shown_evaluation = None if evaluation is None else scored(evaluation, fingerprint_of(content), file_name, ledger)
     statement, schema, entry = model.privacy_, model.schema_, model.ledger_entry_

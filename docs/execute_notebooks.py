@@ -3,20 +3,23 @@
 What a machine adds (times, versions, names of kernels) is left out, so that running one again changes only results.
 """
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
 
-FOLDER = Path(__file__).parent
-# A notebook is run from the root of the checkout, as its reader would.
-ROOT = FOLDER.parents[1]
+DOCS = Path(__file__).parent
+NOTEBOOKS = sorted([*DOCS.glob("tutorials/*.ipynb"), *DOCS.glob("how_to/*.ipynb")])
 
 
 def executed(path: Path) -> Any:
     """The notebook with its outputs; raises where a cell does.
+
+    It runs in an empty folder, with ledgers and caches of its own and with the command `dperm` of this environment.
 
     Parameters
     ----------
@@ -24,7 +27,11 @@ def executed(path: Path) -> Any:
         Of an .ipynb file.
     """
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
+    with tempfile.TemporaryDirectory() as folder:
+        own = {name: str(Path(folder) / name) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
+        commands = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        client = NotebookClient(notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": folder}})
+        client.execute(env={**os.environ, **own, "PATH": commands, "TERM": "dumb"})  # without progress bars
     for cell in notebook.cells:
         cell.metadata.clear()
     notebook.metadata = {"language_info": {"name": "python"}}
@@ -32,6 +39,6 @@ def executed(path: Path) -> Any:
 
 
 if __name__ == "__main__":
-    for path in map(Path, sys.argv[1:]) if sys.argv[1:] else sorted(FOLDER.glob("*.ipynb")):
+    for path in map(Path, sys.argv[1:]) if sys.argv[1:] else NOTEBOOKS:
         nbformat.write(executed(path), path)
         sys.stdout.write(f"ran {path.name}\n")
