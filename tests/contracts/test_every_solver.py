@@ -178,15 +178,17 @@ def least_risk_of_many_rows(problem):
     return empirical_risk(problem, X, y, minimize(problem, X, y, guarantee=None, noise=None).w)
 
 
+@pytest.mark.parametrize("n_fits", [4, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
-def test_more_budget_brings_less_excess_risk(solver):
+def test_more_budget_brings_less_excess_risk(solver, n_fits):
     problem = first_taken_by(solver)
     X, y = many_rows()
     best = least_risk_of_many_rows(problem)
 
     def excess(epsilon):
         fits = (
-            minimize(problem, X, y, guarantee=Guarantee(epsilon, 1e-6), solver=solver, random_state=s) for s in range(4)
+            minimize(problem, X, y, guarantee=Guarantee(epsilon, 1e-6), solver=solver, random_state=s)
+            for s in range(n_fits)
         )
         return np.mean([empirical_risk(problem, X, y, fit.w) - best for fit in fits])
 

@@ -496,7 +496,11 @@ def test_options_for_large_tables_that_are_wrong_are_said_in_one_line(options, s
     assert not (tmp_path / "other.json").exists()
 
 
-@pytest.mark.parametrize("options", [["--no-cache"], ["--cluster", "local[2]"]], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [["--no-cache"], ["--cluster", "local[1]"], pytest.param(["--cluster", "local[2]"], marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_the_command_line_fits_a_folder_without_a_cache_and_on_a_cluster(options, released, tmp_path):
     _, _, arguments = released
     seeded = [*arguments, "--seed", "1", "--solver", "dp-newton"]
