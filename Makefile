@@ -44,7 +44,7 @@ docs: $(READY) ## The documentation site in site/: open site/index.html, no serv
 	@echo "open site/index.html"
 
 notebooks: $(READY) ## Run the notebooks of the documentation and store what they show
-	$(BIN)/python docs/notebooks/execute.py
+	$(BIN)/python docs/execute_notebooks.py
 
 pictures: $(READY) ## The pictures of docs/pictures.md, drawn again
 	$(BIN)/python docs/pictures/draw.py

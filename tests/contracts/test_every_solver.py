@@ -186,7 +186,7 @@ def test_more_budget_brings_less_excess_risk(solver):
 
     def excess(epsilon):
         fits = (
-            minimize(problem, X, y, guarantee=Guarantee(epsilon, 1e-6), solver=solver, random_state=s) for s in range(8)
+            minimize(problem, X, y, guarantee=Guarantee(epsilon, 1e-6), solver=solver, random_state=s) for s in range(4)
         )
         return np.mean([empirical_risk(problem, X, y, fit.w) - best for fit in fits])
 

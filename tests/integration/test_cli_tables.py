@@ -297,6 +297,7 @@ def test_one_row_is_fitted_and_says_that_delta_is_too_large_for_it(tmp_path, cap
     capsys.readouterr()
 
 
+@pytest.mark.slow  # that many columns are encoded in tests/privacy/test_encoding.py
 def test_a_table_of_ten_thousand_columns_in_parquet_is_fitted(tmp_path, capsys):
     names = [f"c{place}" for place in range(10_000)]
     columns = {name: pa.array([0.1, 0.9, 1e300, None]) for name in names}

@@ -25,13 +25,13 @@ AUDIT = ["audit", "--model", "logistic", "--n", "100", "--p", "2", *GUARANTEE, "
 @pytest.mark.parametrize(
     ("command", "missing", "extra"),
     [
-        (["plot", "not-there.json", "-o", "model.png"], "matplotlib", "plot"),
+        (["plot", "not-there.json", "--what", "effects", "-o", "model.png"], "matplotlib", "plot"),
         (["demo"], "matplotlib", "plot"),
         (["reproduce", "figure-1"], "matplotlib", "plot"),
         (["reproduce", "nonconvex"], "jax", "jax"),
         (AUDIT, "matplotlib", "plot"),
         ([*FIT, "--cluster", "local[2]"], "distributed", "cluster"),
-        ([*FIT, "--model", "mlp"], "jax", "jax"),
+        ([*FIT, "--model", "mlp-classifier"], "jax", "jax"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )

@@ -35,7 +35,11 @@ QUICK_START = (
     "budget show adult",
 )
 # Without the extra that it needs, a command must say so at once.
-NEED_AN_EXTRA = {"plot adult.json -o a.png": "dperm[plot]", "demo": "dperm[plot]", "reproduce figure-1": "dperm[plot]"}
+NEED_AN_EXTRA = {
+    "plot adult.json --what effects -o a.png": "dperm[plot]",
+    "demo": "dperm[plot]",
+    "reproduce figure-1": "dperm[plot]",
+}
 
 
 def main(what: str) -> None:

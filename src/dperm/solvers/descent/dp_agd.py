@@ -207,19 +207,27 @@ def accelerated_path(n_steps: int, step_size: float, strong_convexity: float) ->
     steps = np.arange(1.0, n_steps + 1.0)
     weights = steps**2 * (n_steps + 1.0 - steps)
     weights /= weights.sum()
-    # θ_t² = η(1 − θ_t)(1/A_{t−1} + μ) and 1/A_t = (1 − θ_t)/A_{t−1}, written so that nothing overflows.
-    theta, inverse = np.ones(n_steps), np.full(n_steps, 1.0 / step_size)
-    for t in range(1, n_steps):
-        pull = step_size * (inverse[t - 1] + strong_convexity)
-        theta[t] = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 / pull))
-        inverse[t] = (1.0 - theta[t]) * inverse[t - 1]
-    # Σ_{t≥k} c_t A_k/A_t, from the end.
-    later = weights.copy()
-    for k in range(n_steps - 2, -1, -1):
-        later[k] += (1.0 - theta[k + 1]) * later[k + 1]
-    noise = later * theta**2 / (inverse + strong_convexity)
+    # Of one list of momenta the first T are those of T steps: few lists serve every T that is tried.
+    theta, inverse = (part[:n_steps] for part in _momenta(1 << (n_steps - 1).bit_length(), step_size, strong_convexity))
+    # Σ_{t≥k} c_t A_k/A_t, from the end; with Python's numbers, which are faster one by one.
+    from_the_end = weights[::-1].tolist()
+    later = from_the_end[:1]
+    for weight, kept in zip(from_the_end[1:], (1.0 - theta[:0:-1]).tolist(), strict=True):
+        later.append(weight + kept * later[-1])
+    noise = np.array(later[::-1]) * theta**2 / (inverse + strong_convexity)
     roots = np.sqrt(noise)
     return Path(theta, weights, float(weights @ inverse), noise, 0.5 * (roots / roots.sum() + weights))
+
+
+@functools.lru_cache(maxsize=64)
+def _momenta(n_steps: int, step_size: float, strong_convexity: float) -> tuple[Array, Array]:
+    """θ_t and 1/A_t: θ_t² = η(1 − θ_t)(1/A_{t−1} + μ), 1/A_t = (1 − θ_t)/A_{t−1}, written so that nothing overflows."""
+    theta, inverse = [1.0], [1.0 / step_size]
+    for _ in range(1, n_steps):
+        pull = step_size * (inverse[-1] + strong_convexity)
+        theta.append(2.0 / (1.0 + math.sqrt(1.0 + 4.0 / pull)))
+        inverse.append((1.0 - theta[-1]) * inverse[-1])
+    return np.array(theta), np.array(inverse)
 
 
 def risk_on_quadratics(
