@@ -31,7 +31,8 @@ def executed(path: Path) -> Any:
         own = {name: str(Path(folder) / name) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
         commands = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         client = NotebookClient(notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": folder}})
-        client.execute(env={**os.environ, **own, "PATH": commands, "TERM": "dumb"})  # without progress bars
+        # A cell's `!` is a terminal; no progress bar is to be drawn there.
+        client.execute(env={**os.environ, **own, "PATH": commands, "TTY_COMPATIBLE": "0", "NO_COLOR": "1"})
     for cell in notebook.cells:
         cell.metadata.clear()
     notebook.metadata = {"language_info": {"name": "python"}}

@@ -36,7 +36,7 @@ def draw_hospital() -> None:
     }
     panels = model.plot_effects(list(truth))
     for axes, (name, effect) in zip(panels, truth.items(), strict=True):
-        line = axes.lines[0].get_xydata()
+        line = max((drawn.get_xydata() for drawn in axes.lines), key=len)
         rows = np.array([value for value in data.train[name].to_pylist() if value is not None], dtype=float)
         # Only differences within a column have a meaning: the level goes into the intercept.
         level = np.mean(np.interp(rows, *line.T) - effect(rows))
