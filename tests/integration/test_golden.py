@@ -16,9 +16,9 @@ STORED = stored()
 # gradient's length is not within rounding of the tolerance, and so does the search for σ. A minimiser that ends
 # elsewhere fails: that changes what is released, and the numbers are to be written anew.
 CLOSE = 1e-9
-# Two plans of sampled queries search σ where sums over a grid of privacy losses decide by their last digits: between five
-# kinds of processors (OPENBLAS_CORETYPE) σ changed by up to 3e-9 of itself, and δ, which falls with a high power of σ, by
-# up to 2e-7. Their noise is compared with room for that.
+# Two plans of sampled queries search σ where sums over a grid of privacy losses decide by their last digits: between
+# five kinds of processors (OPENBLAS_CORETYPE) σ changed by up to 3e-9 of itself, and δ, which falls with a high power
+# of σ, by up to 2e-7. Their noise is compared with room for that.
 CLOSE_SEARCHES = {"dp-sgd/l1-csr": 1e-6, "rrpsgd/l2-ball": 1e-6}
 
 
