@@ -25,13 +25,13 @@ class ProgressBar:
     def __init__(self, label: str) -> None:
         console = Console(stderr=True)
         self._progress = Progress(
-            TextColumn(label), BarColumn(), TextColumn("{task.completed}/{task.total} steps"), TimeRemainingColumn(),
+            TextColumn(label), BarColumn(), TextColumn("{task.fields[steps]}"), TimeRemainingColumn(),
             TextColumn("{task.fields[rows]}"),
             console=console, transient=True,
         )  # fmt: skip
         # Elsewhere a bar cannot be taken away again: it would leave a line in a log.
         self._watched = console.is_terminal or console.is_jupyter
-        self._task = self._progress.add_task(label, total=None, rows="")
+        self._task = self._progress.add_task(label, total=None, steps="", rows="")
         self._pass, self._pass_began = 0, 0.0
         self._began = self._last = time.monotonic()
         self._shown = False
@@ -42,7 +42,7 @@ class ProgressBar:
 
     def __call__(self, done: int, total: int) -> None:
         """Record progress, and show it once two seconds have passed."""
-        self._show(completed=done, total=total)
+        self._show(completed=done, total=total, steps=f"{done}/{total} steps")
 
     def reading(self, number: int, n_rows: int) -> None:
         """Record how many rows a pass has read."""

@@ -246,6 +246,12 @@ def test_every_help_text_has_an_example(command, capsys):
     assert "Example: dperm" in out
 
 
+@pytest.mark.filterwarnings("default::dperm.LargeDeltaWarning")
+def test_a_plan_warns_of_a_large_delta_as_a_fit_does(capsys):
+    assert run_with(["plan", "--n", "1000", "--p", "5", "--epsilon", "1", "--delta", "0.01"]) == 0
+    assert "delta = 0.01 is not below 1/n = 0.001" in capsys.readouterr().err
+
+
 def test_without_a_command_the_help_is_shown(capsys):
     assert run_with([]) == 0
     assert "Usage: dperm" in capsys.readouterr().out

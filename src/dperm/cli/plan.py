@@ -14,7 +14,7 @@ from dperm.cli.options import build_estimator, fit_options, memory_option, schem
 from dperm.errors import InvalidParameter
 from dperm.mechanisms.setting import Setting
 from dperm.planning.auto import predictions
-from dperm.planning.fit_plan import FitPlan
+from dperm.planning.fit_plan import FitPlan, warn_of_large_delta
 from dperm.schema import load_schema
 from dperm.solvers import Solver
 from dperm.trusted.sources.memory import bytes_of, is_on_disk
@@ -63,6 +63,7 @@ def plan(
         n, n_features, is_slow=lambda rows, schema: schema is not None and is_on_disk(rows, schema, memory)
     )
     constants = planned.setting.constants
+    warn_of_large_delta(planned.statement.delta, planned.statement.n, 2, planned.statement.unit)
     click.echo(str(planned))
     click.echo(
         f"constants:  G = {constants.lipschitz:g}, L = {constants.smoothness:g}, μ = {constants.strong_convexity:g}, "
