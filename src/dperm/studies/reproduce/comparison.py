@@ -111,8 +111,8 @@ class Comparison:
         """How many bounds are kept, and by how much the worst one is missed."""
         counts = {outcome: sum(one.outcome is outcome for one in verdicts) for outcome in Outcome}
         told = (
-            f"Of the {len(verdicts)} bounds on excess risk in {self.title.partition(':')[0]}, "
-            f"{counts[Outcome.HOLDS]} hold, {counts[Outcome.FAILS]} do not and {counts[Outcome.OPEN]} are undecided"
+            f"Of the {len(verdicts)} bounds on excess risk in {self.title.partition(':')[0]}, measurement confirms "
+            f"{counts[Outcome.HOLDS]}, refutes {counts[Outcome.FAILS]} and leaves {counts[Outcome.OPEN]} undecided"
         )
         failed = [
             (power.value - power.bound, row, axis, power)

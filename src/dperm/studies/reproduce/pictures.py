@@ -1,12 +1,14 @@
 """Pictures of what was measured: a colour, a marker and a dash for every method, and its name beside its line."""
 
 import io
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.isotonic import isotonic_regression
 
 from dperm.pictures.canvas import COLOURS, DASHES, MARKERS, bare, offscreen
 
@@ -114,7 +116,8 @@ def draw_trends(title: str, rows: Sequence[Sequence[tuple[str, str, Sequence[Tre
             places = sorted({x for trend in trends for x in trend.x})
             if places:  # an axis without a point cannot be logarithmic
                 axes.set(xscale="log", yscale="log")
-                axes.set_xticks(places, [f"{x:.3g}" if x < 1e3 else f"{x:.0f}" for x in places], fontsize=9)
+                ticks = _apart(places)
+                axes.set_xticks(ticks, [f"{x:.3g}" if x < 1e3 else f"{x:.0f}" for x in ticks], fontsize=9)
                 axes.minorticks_off()
             else:
                 axes.text(0.5, 0.5, "no point counts", transform=axes.transAxes, ha="center", color="0.35")
@@ -201,6 +204,8 @@ def _ends(
 
 def _name_lines(axes: Any, names: Sequence[_Name]) -> None:
     """Names in the right margin, each joined to the end of its line, so far apart that none covers another."""
+    if not names:  # without a line the axis need not be logarithmic
+        return
     low, high = np.log(axes.get_ylim())
     ordered = sorted(names, key=lambda name: name.y)
     heights = [_LINE * (1 + name.text.strip().count("\n")) + 0.016 for name in ordered]
@@ -209,22 +214,27 @@ def _name_lines(axes: Any, names: Sequence[_Name]) -> None:
         axes.annotate(
             name.text.strip(), (name.x, name.y), xytext=(1.04, place), textcoords="axes fraction", fontsize=8.5,
             color=name.colour, va="center", linespacing=1.05, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": name.colour, "linewidth": 0.6, "alpha": 0.6, "shrinkB": 3},
+            arrowprops={"arrowstyle": "-", "color": name.colour, "linewidth": 0.6, "alpha": 0.6, "shrinkB": 3,
+                        "relpos": (0.0, 0.5)},
         )  # fmt: skip
 
 
 def _spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
-    """Centres of boxes of these heights near the wanted ones, in order and without overlap, from the bottom up."""
-    places: list[float] = []
-    edge = -math.inf
-    for centre, height in zip(wanted, heights, strict=True):
-        places.append(max(centre, edge + height / 2.0))
-        edge = places[-1] + height / 2.0
-    edge = 1.04  # a little above the axes
-    for k in reversed(range(len(places))):
-        places[k] = min(places[k], edge - heights[k] / 2.0)
-        edge = places[k] - heights[k] / 2.0
-    return places
+    """Centres of boxes of these heights as near as can be to the wanted ones, in this order and without overlap."""
+    above = np.cumsum([0.0, *[(a + b) / 2.0 for a, b in itertools.pairwise(heights)]])
+    lowest = heights[0] / 2.0
+    highest = max(lowest, 1.04 - heights[-1] / 2.0 - above[-1])  # a little above the axes there is room
+    places = isotonic_regression(np.array(wanted) - above, y_min=lowest, y_max=highest) + above
+    return [float(place) for place in places]
+
+
+def _apart(places: Sequence[float]) -> list[float]:
+    """Those on a logarithmic axis that are far enough from the one before to have a label of their own."""
+    logs, kept = np.log(places), [0]
+    for k in range(1, len(logs)):
+        if logs[k] - logs[kept[-1]] >= 0.08 * (logs[-1] - logs[0]):
+            kept.append(k)
+    return [places[k] for k in kept]
 
 
 def _tidy(axes: Any) -> None:

@@ -186,9 +186,9 @@ class Exponent:
             return Finding(Outcome.FAILS)
         if self.value > most and not exceeded:
             return undecided(
-                f"the power {self.value:.2f} is more than {TOLERANCE:g} above the bound's {self.bound:.2f}, but the "
-                f"largest value is {self.share:.2g} times the bound with constants set to 1, and up to {ROOM:g} times "
-                "is allowed for a constant: more seeds cannot decide this"
+                f"it is above the bound's {self.bound:.2f} + {TOLERANCE:g}, but no value is above {self.share:.2g} "
+                f"times the bound (constants set to 1), and up to {ROOM:g} times is allowed: more seeds cannot decide "
+                "this"
             )
         half, distance = self.high - self.value, abs(most - self.value)
         return undecided(
