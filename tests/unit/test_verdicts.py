@@ -110,6 +110,10 @@ def test_a_power_at_its_tolerance_says_how_many_seeds_would_tell_or_that_none_wo
     assert "with 16 seeds; about 41 would tell" in straddling.why  # 16 · (0.08/0.05)²
     outgrown = Exponent(1.2, 1.15, 1.25, 1.0, share=0.2, seeds=16).keeps_the_bound()
     assert "0.2 times the bound" in outgrown.why
+    wide = Exponent(1.2, 0.9, 1.5, 1.0, share=0.2, seeds=16).keeps_the_bound()
+    assert "straddles 1.10" in wide.why
+    assert "if the mean stays where it is, more seeds do not decide this" in wide.why
+    assert "about 140 would tell" in Exponent(1.2, 0.9, 1.5, 1.0, share=11.0, seeds=16).keeps_the_bound().why
     assert "more seeds cannot decide this" in outgrown.why
     assert Exponent(1.2, 1.15, 1.25, 1.0, share=11.0, seeds=16).keeps_the_bound() == Finding(FAILS)
     assert Exponent(1.0, 0.95, 1.05, 1.0, share=11.0, seeds=16).keeps_the_bound() == Finding(HOLDS)

@@ -308,7 +308,7 @@ def figure_1(quick: bool) -> Figure:
     """
     n, n_inner, epochs = (5_000, 200, (1, 4)) if quick else (200_000, 5_000, (1, 3, 7, 15))
     steps = (15, 150) if quick else (150, 1500)
-    slow, fast = (3, 3) if quick else (3, 8)
+    slow, fast = (3, 3) if quick else (3, 6)
     lines = _lines(
         "DP-SVRG",
         [PrintedSVRG(n_epochs=t, n_inner=n_inner, barzilai_borwein=True) for t in epochs],

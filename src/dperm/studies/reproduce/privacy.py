@@ -50,11 +50,11 @@ class Study:
         sampled, experiments, others = self._sampled(), self._experiments(), self._others()
         title = "Privacy: what the printed noise is worth"
         groups = []
-        for name in ("dp-svrg", "dp-svrg++"):
+        for kind in (PrintedSVRG, PrintedSVRGPlusPlus):
             for batch in (self.batches[0], self.batches[-1]):
-                shown = [one for one in sampled if one.solver.name == name and _batch(one) == batch]
+                shown = [one for one in sampled if isinstance(one.solver, kind) and _batch(one) == batch]
                 groups.append((
-                    f"{name}, batch {batch}",
+                    f"{kind.name},\nbatches of {batch}",
                     [_needed(one, results) for one in shown],
                     [results[one]["certified_delta"] for one in shown],
                 ))  # fmt: skip

@@ -184,17 +184,15 @@ class Exponent:
         exceeded = self.share > ROOM
         if self.low > most and exceeded:
             return Finding(Outcome.FAILS)
-        if self.value > most and not exceeded:
+        below = f"no value is above {self.share:.2g} times the bound, constants set to 1, and {ROOM:g} times is allowed"
+        if self.low > most:
             return undecided(
-                f"it is above the bound's {self.bound:.2f} + {TOLERANCE:g}, but no value is above {self.share:.2g} "
-                f"times the bound (constants set to 1), and up to {ROOM:g} times is allowed: more seeds cannot decide "
-                "this"
+                f"it is above the bound's {self.bound:.2f} + {TOLERANCE:g}, but {below}: more seeds cannot decide this"
             )
-        half, distance = self.high - self.value, abs(most - self.value)
-        return undecided(
-            f"the interval {self.low:.2f} to {self.high:.2f} straddles {most:.2f}, the bound's power + {TOLERANCE:g}, "
-            f"with {self.seeds} seeds; {_enough(self.seeds, half, distance)}"
-        )
+        straddles = f"the interval straddles {most:.2f}, the bound's power + {TOLERANCE:g}, with {self.seeds} seeds"
+        if self.value > most and not exceeded:
+            return undecided(f"{straddles}; if the mean stays where it is, more seeds do not decide this, as {below}")
+        return undecided(f"{straddles}; {_enough(self.seeds, self.high - self.value, abs(most - self.value))}")
 
     def __str__(self) -> str:
         if self.low == self.high:
