@@ -152,7 +152,7 @@ def invented_figure(study, *, ours=0.1, corrected=0.1, literal=0.1, seconds=0.1,
         gap = corrected if "corrected" in line.label else ours if line.panel == "as printed" else literal
         for solver in line.fits:
             for epsilon in study.epsilons:
-                for seed in range(line.seeds):
+                for seed in range(study.seeds):
                     fit = Fit(CovertypeRows(study.n, study.strength), solver, epsilon, 1e-3, line.noise, seed)
                     results[fit] = {
                         "excess": (1.0 if rival else gap) * (1.0 + 0.01 * seed), "at_zero": 2.0, "certified_delta": 0.5,

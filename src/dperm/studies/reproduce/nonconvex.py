@@ -247,9 +247,9 @@ def study(quick: bool) -> NonConvex:
         ))  # fmt: skip
     ns, epsilons = (2_500, 5_000, 10_000, 20_000), (1.0, 2.0, 4.0, 8.0)
     return NonConvex((
-        Trial("sigmoid loss", SIGMOID, _methods(2_000, 48, 4, 4), Place(5_000, 2.0), ns, epsilons),
-        Trial("network", NETWORK, _methods(300, 12, 4, 4)[:2], Place(10_000, 8.0), ns[1:], (4.0, 8.0, 16.0)),
-        Trial("network with few rows", NETWORK, _methods(300, 16, 4, 8), Place(2_500, 8.0), (1_250, 2_500),
+        Trial("sigmoid loss", SIGMOID, _methods(2_000, 48, 4, 8), Place(5_000, 2.0), ns, epsilons),
+        Trial("network", NETWORK, _methods(300, 16, 4, 8)[:2], Place(10_000, 8.0), ns[1:], (4.0, 8.0, 16.0)),
+        Trial("network with few rows", NETWORK, _methods(300, 24, 4, 12), Place(2_500, 8.0), (1_250, 2_500),
               (4.0, 8.0)),
     ))  # fmt: skip
 

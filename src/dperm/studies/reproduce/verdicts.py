@@ -106,7 +106,7 @@ def is_smaller(first: Sequence[float], second: Sequence[float], parts: int = 1) 
     low, high = np.exp([difference - half, difference + half])
     fewest = min(len(first), len(second))
     return undecided(
-        f"the interval of the ratio, {low:.2g} to {high:.2g}, contains 1 with {fewest} seeds; "
+        f"the interval of the ratio, {low:.3g} to {high:.3g}, contains 1 with {fewest} seeds; "
         f"{_enough(fewest, half, abs(difference))}"
     )
 
