@@ -29,7 +29,7 @@ from dperm.unsafe import empirical_risk
 
 # What shows results and has no say in them.
 _WITHOUT_INFLUENCE = (
-    "cli/", "release/report/", "estimators/", "pictures/", "studies/demo.py", "studies/drawing.py",
+    "cli/", "release/report/", "estimators/", "pictures/", "studies/demo.py",
 )  # fmt: skip
 
 # Of this folder, what draws rows, fits and accounts. The rest chooses configurations, which are part of the key, or
