@@ -1,18 +1,22 @@
 """`dperm reproduce`, as a person calls it: every study once, quickly."""
 
 import csv
+import html
 import io
 import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from dperm.cli.main import run_with
 from dperm.studies.reproduce import STUDIES
 from dperm.studies.reproduce.lab import Lab
 from dperm.studies.reproduce.nonconvex import NonConvex
+from dperm.studies.reproduce.page import write_page
+from dperm.studies.reproduce.verdicts import Outcome
 
 image = pytest.importorskip("matplotlib.image")
 pytest.importorskip("jinja2")
@@ -67,7 +71,7 @@ def folder(studies, tmp_path_factory):
 
 
 class Page(HTMLParser):
-    """Collects links, and the verdicts that stand at the top."""
+    """Collects links, tags and the outcomes of verdicts."""
 
     def __init__(self, text):
         super().__init__()
@@ -87,37 +91,78 @@ class Page(HTMLParser):
             self._reading = False
 
 
-def test_the_page_needs_nothing_outside_itself(folder):
-    text = (folder / "reproduction.html").read_text()
-    page = Page(text)
-    assert page.links
-    assert all(link.startswith(("#", "data:image/png;base64,")) for link in page.links)
-    assert "script" not in page.tags
-    assert "http" not in re.sub(r"base64,[^\"]*", "", text)
-    assert "quick look" in text
-
-
-def test_every_verdict_on_the_page_follows_from_the_measurements_in_the_folder(folder, studies):
-    lab = Lab(folder / "measurements.jsonl")
+@pytest.fixture(scope="module")
+def sections(folder, studies):
+    """What the studies say of the measurements in the folder, with their verdicts; nothing is measured again."""
     before = (folder / "measurements.jsonl").read_bytes()
-    expected, text = [], (folder / "reproduction.html").read_text()
-    for name, build in studies.items():
-        study = build(True)
-        section = study.section(lab.run(name, study.measurements()))
-        expected += [verdict.outcome.value for verdict in section.verdicts]
-        told = (folder / f"{name}.md").read_text()
+    lab = Lab(folder / "measurements.jsonl")
+    found = [build(True).section(lab.run(name, build(True).measurements())) for name, build in studies.items()]
+    assert (folder / "measurements.jsonl").read_bytes() == before
+    return found
+
+
+@pytest.fixture(scope="module")
+def page(sections, tmp_path_factory):
+    """The page with verdicts, which a long run makes, of the measurements of a quick one."""
+    path = tmp_path_factory.mktemp("page") / "reproduction.html"
+    write_page(path, sections)
+    return path
+
+
+def test_the_pages_need_nothing_outside_themselves(folder, page):
+    for path in (folder / "reproduction.html", page):
+        text = path.read_text()
+        found = Page(text)
+        assert found.links
+        assert all(link.startswith(("#", "data:image/png;base64,")) for link in found.links)
+        assert "http" not in re.sub(r"base64,[^\"]*", "", text)
+
+
+def test_a_quick_look_gives_no_verdict_anywhere_and_says_so(studies, folder, sections, capsys):
+    """Not on the page, not in Markdown, not in the terminal."""
+    texts = [(folder / f"{name}.md").read_text() for name in studies]
+    assert run_with(["reproduce", "privacy", "--quick", "--output", str(folder)]) == 0
+    told = capsys.readouterr().out
+    text = (folder / "reproduction.html").read_text()
+    assert Page(text).verdicts == []
+    assert "script" not in Page(text).tags
+    for one in [*texts, told, text]:
+        assert one.count("it shows pictures and numbers and gives no verdicts") == 1
+        words = re.sub(r"<style>.*?</style>", "", one.lower(), flags=re.DOTALL)
+        assert not [verdict.claim for section in sections for verdict in section.verdicts if verdict.claim in one]
+        assert not [headline for section in sections for headline in section.headlines if headline in one]
+        assert "undecided" not in words
+        assert "does not hold" not in words
+
+
+def test_every_verdict_follows_from_the_measurements_in_the_folder(sections, page):
+    verdicts, text = [verdict for section in sections for verdict in section.verdicts], page.read_text()
+    for section in sections:
+        told = section.markdown()
         for verdict in section.verdicts:
             assert f"**{verdict.outcome}**: {verdict.claim} {verdict.because}" in told
+            assert bool(verdict.finding.why) == (verdict.outcome is Outcome.OPEN)
+            assert verdict.finding.why in told
+    expected = [verdict.outcome.value for verdict in verdicts]
     assert Page(text).verdicts == expected
-    assert (folder / "measurements.jsonl").read_bytes() == before  # nothing was measured again
     counted = re.search(r"<strong>(\d+)</strong> claims hold, <strong>(\d+)</strong> do not,\s*<strong>(\d+)", text)
     assert [int(count) for count in counted.groups()] == [
         expected.count(word) for word in ("holds", "does not hold", "undecided")
     ]
+    assert text.count('class="why"') == expected.count("undecided")
 
 
-def test_the_printed_noise_is_found_out_even_in_a_quick_look(folder):
-    told = (folder / "privacy.md").read_text()
+def test_the_findings_at_the_top_are_those_of_the_studies(sections, page):
+    text = html.unescape(page.read_text())
+    headlines = [headline for section in sections for headline in section.headlines]
+    assert len(headlines) >= 3
+    places = [text.index(f"<li>{headline}</li>") for headline in headlines]
+    assert places == sorted(places)
+    assert text.index('id="pictures"') < places[0] < text.index('class="verdicts"') < text.index('<h2 id="figure-1"')
+
+
+def test_the_printed_noise_is_found_out_even_with_few_settings(sections):
+    told = sections[-1].markdown()
     assert "**does not hold**: The experiments satisfy the condition of Theorems 4.1 and 4.3 with c₁ = 1." in told
     assert "**does not hold**: The printed noise keeps δ in the experiments, with c = 1." in told
     assert "**does not hold**: Algorithm 3 as printed is private." in told
@@ -135,7 +180,7 @@ def test_gradient_norms_are_measured_on_both_problems_and_stay_below_their_bound
     assert all(passes >= 1.0 for passes in steps.values())
 
 
-def test_every_study_writes_markdown_a_table_of_all_measurements_and_a_picture_in_grey(folder, studies):
+def test_every_study_writes_markdown_a_table_of_all_measurements_and_a_picture_in_colour(folder, studies):
     for name in studies:
         check_what_was_written(folder, name)
 
@@ -149,17 +194,19 @@ def check_what_was_written(folder, name):
         assert all(row[value] == "" or float(row[value]) > -1e-9 for row in rows)
         assert {row["seed"] for row in rows} >= {"0", "1"}
     assert "![" in (folder / f"{name}.md").read_text()
-    picture = image.imread(folder / f"{name}.png")
-    assert min(picture.shape[:2]) > 400
-    assert (picture[..., 0] == picture[..., 1]).all()
-    assert (picture[..., 1] == picture[..., 2]).all()
+    pictures = sorted(folder.glob(f"{name}*.png"))
+    assert len(pictures) == (2 if name.startswith("figure") else 1)
+    for path in pictures:
+        picture = image.imread(path)[..., :3]
+        assert min(picture.shape[:2]) > 400
+        assert np.ptp(picture, axis=2).max() > 0.5
 
 
 def test_the_same_study_in_the_same_folder_measures_nothing_again(folder, capsys):
     before = (folder / "measurements.jsonl").stat().st_mtime_ns
     assert run_with(["reproduce", "privacy", "--quick", "--output", str(folder)]) == 0
     assert (folder / "measurements.jsonl").stat().st_mtime_ns == before
-    assert "DOES NOT HOLD: Algorithm 3 as printed is private." in capsys.readouterr().out
+    assert "wrote" in capsys.readouterr().out
 
 
 def test_a_measurement_says_what_was_measured(folder):

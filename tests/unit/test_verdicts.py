@@ -1,6 +1,7 @@
 """Verdicts come from what was measured: change the measurements and the verdict changes."""
 
 import json
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,16 @@ from dperm.studies.reproduce.comparison import DELTA, Place
 from dperm.studies.reproduce.costs import Cost, LiteralAccMD, literal_accmd
 from dperm.studies.reproduce.lab import Fit, Lab
 from dperm.studies.reproduce.rows import CovertypeRows, HardRows, SparseRows, SphereRows, draw
-from dperm.studies.reproduce.verdicts import Outcome, all_of, fit_exponent, is_smaller, mean_is_below
+from dperm.studies.reproduce.verdicts import (
+    Exponent,
+    Finding,
+    Outcome,
+    all_of,
+    fit_exponent,
+    is_smaller,
+    mean_is_below,
+    undecided,
+)
 from dperm.unsafe import empirical_gradient
 
 HOLDS, FAILS, OPEN = Outcome.HOLDS, Outcome.FAILS, Outcome.OPEN
@@ -38,6 +48,11 @@ def outcome(section, words):
     return found[0]
 
 
+def reason(section, words):
+    """Why the one claim with these words is undecided."""
+    return next(verdict.finding.why for verdict in section.verdicts if words in verdict.claim)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
@@ -50,20 +65,58 @@ def outcome(section, words):
     ],
 )
 def test_smaller_is_said_only_of_what_the_seeds_can_tell_apart(first, second, expected):
-    assert is_smaller(first, second) is expected
+    assert is_smaller(first, second).outcome is expected
 
 
 def test_one_of_many_comparisons_needs_a_wider_gap():
     first, second = [1.0, 1.05, 1.1], [1.15, 1.2, 1.3]
-    assert is_smaller(first, second) is HOLDS
-    assert is_smaller(first, second, parts=30) is OPEN
+    assert is_smaller(first, second).outcome is HOLDS
+    assert is_smaller(first, second, parts=30).outcome is OPEN
 
 
 def test_a_claim_in_parts_holds_if_all_do_and_fails_if_one_does():
-    assert all_of([HOLDS, HOLDS]) is HOLDS
-    assert all_of([HOLDS, OPEN]) is OPEN
-    assert all_of([HOLDS, OPEN, FAILS]) is FAILS
-    assert all_of([]) is OPEN
+    good, bad = Finding(HOLDS), Finding(FAILS)
+    assert all_of([good, good]) == good
+    assert all_of([good, undecided("too few"), undecided("no fit"), undecided("too few")]).why == "too few; no fit"
+    assert all_of([good, undecided("too few"), bad]) == bad
+    assert all_of([]).outcome is OPEN
+
+
+@pytest.mark.parametrize(("outcome", "why"), [(OPEN, ""), (HOLDS, "because"), (FAILS, "because")])
+def test_a_reason_belongs_to_what_is_undecided_and_to_nothing_else(outcome, why):
+    with pytest.raises(ValueError, match="a reason belongs"):
+        Finding(outcome, why)
+
+
+def test_an_undecided_comparison_names_the_seeds_that_would_decide_it():
+    """The half width falls with the square root of the seeds: with so many draws of the same spread it is decided."""
+    first, second = [1.0, 1.3, 0.8, 1.1], [1.1, 1.5, 0.9, 1.25]
+    found = is_smaller(first, second)
+    assert found.outcome is OPEN
+    needed = int(re.search(r"with 4 seeds; about (\d+) would tell", found.why).group(1))
+    assert is_smaller(first * (needed // 4 + 1), second * (needed // 4 + 1)).outcome is HOLDS
+    assert is_smaller(first * (needed // 12), second * (needed // 12)).outcome is OPEN
+
+
+def test_a_comparison_that_no_number_of_seeds_decides_says_so():
+    assert "no affordable number of seeds" in is_smaller([1.0, 2.0], [2.0, 1.0]).why
+    assert is_smaller([1.0], [2.0]).why == "one seed has no spread"
+    assert is_smaller([1.0, 2.0], [np.inf, 2.0]).why == "a fit failed"
+
+
+def test_a_power_at_its_tolerance_says_how_many_seeds_would_tell_or_that_none_would():
+    straddling = Exponent(1.05, 0.99, 1.13, 1.0, share=0.2, seeds=16).keeps_the_bound()
+    assert "straddles 1.10" in straddling.why
+    assert "with 16 seeds; about 41 would tell" in straddling.why  # 16 · (0.08/0.05)²
+    outgrown = Exponent(1.2, 1.15, 1.25, 1.0, share=0.2, seeds=16).keeps_the_bound()
+    assert "0.2 times the bound" in outgrown.why
+    wide = Exponent(1.2, 0.9, 1.5, 1.0, share=0.2, seeds=16).keeps_the_bound()
+    assert "straddles 1.10" in wide.why
+    assert "if the mean stays where it is, more seeds do not decide this" in wide.why
+    assert "about 140 would tell" in Exponent(1.2, 0.9, 1.5, 1.0, share=11.0, seeds=16).keeps_the_bound().why
+    assert "more seeds cannot decide this" in outgrown.why
+    assert Exponent(1.2, 1.15, 1.25, 1.0, share=11.0, seeds=16).keeps_the_bound() == Finding(FAILS)
+    assert Exponent(1.0, 0.95, 1.05, 1.0, share=11.0, seeds=16).keeps_the_bound() == Finding(HOLDS)
 
 
 def test_a_fitted_power_is_the_true_one_within_its_interval():
@@ -83,7 +136,7 @@ def test_a_fitted_power_is_the_true_one_within_its_interval():
 def test_a_bound_fails_if_it_is_outgrown_and_exceeded(power, constant, expected):
     x = [1.0, 2.0, 4.0]
     series = [[constant * value**power * wobble for value in x] for wobble in (0.99, 1.0, 1.01)]
-    assert fit_exponent(x, series, [x]).keeps_the_bound() is expected
+    assert fit_exponent(x, series, [x]).keeps_the_bound().outcome is expected
 
 
 def test_the_power_of_a_sum_is_that_of_its_fastest_term():
@@ -133,10 +186,61 @@ def test_a_wrong_curve_flips_the_verdict_of_a_figure(name, change, noise, method
         assert verdict.outcome is (FAILS if meant else HOLDS), verdict
 
 
+def test_the_sentence_about_a_figure_changes_with_what_was_measured(unpainted):
+    study = STUDIES["figure-1"](True)
+    told = study.section(invented_figure(study, ours=0.05, literal=8.2, corrected=0.25)).headlines
+    assert told == (
+        "With the printed noise DP-SVRG has 5 % of the error of the DP-GD that the paper compares it with. With "
+        "certified noise it has, as printed, 8.2 times the error of the better of two DP-GD; the corrected method has "
+        "25 % of that error.",
+    )
+    told = study.section(invented_figure(study, ours=3.0, literal=0.5, corrected=1234.0)).headlines[0]
+    assert "has 3 times the error" in told
+    assert "as printed, 50 % of the error" in told
+    assert "the corrected method has 1,200 times that error" in told
+
+
+def test_the_sentence_about_a_table_counts_its_bounds_and_names_the_worst(unpainted):
+    study = STUDIES["table-1"](True)
+    kept = study.section(invented_table(study, lambda row, at: row.excess[0](at), gradients_as_claimed)).headlines
+    assert kept == (
+        "Of the 5 bounds on excess risk in Table 1, measurement confirms 5, refutes 0 and leaves 0 undecided.",
+    )
+
+    def excess(row, at):
+        return 1e3 * bound(row, at) * (at.p if row is study.rows[0] else 1.0)
+
+    missed = study.section(invented_table(study, excess, gradients_as_claimed, at_zero=1e12)).headlines[0]
+    assert (
+        "confirms 4, refutes 1 and leaves 0 undecided: the excess risk of Chaudhuri et al. grows with p to the power "
+        "2.00, and its bound with 1.00." in missed
+    )
+
+
+def test_the_sentence_about_section_6_2_has_the_power_that_was_measured(unpainted):
+    study = STUDIES["nonconvex"](False)
+    told = study.section(invented_norms(study, norms_as_claimed)).headlines[0]
+    assert "‖∇F‖² of DP-GD changes with n to the power -1.00 [-1.00, -1.00], its bound (Theorem 6.3) with -1.00" in told
+    stuck = study.section(invented_norms(study, norms_as_claimed, at_start=1e-9)).headlines[0]
+    assert "does not fall visibly with n" in stuck
+
+
+def test_the_sentence_about_the_printed_noise_says_which_delta_it_gives(unpainted):
+    study = STUDIES["privacy"](True)
+    told = [
+        study.section(invented_costs(study, **changed)).headlines[0]
+        for changed in ({"delta": 1e-4}, {"delta": 0.9999, "sigma": 1e-6, "steps": 100}, {"delta": 0.3})
+    ]
+    assert told[0].startswith("The printed noise keeps δ = 0.001 in the paper's 2 experiments (ε = 1): at most 0.0001")
+    assert re.match(r"The printed noise gives δ of at least [01]\.\d\d instead of 0\.001 in the paper's", told[1])
+    assert told[2].startswith("Whether the printed noise keeps δ = 0.001 is not proved")
+
+
 def test_curves_that_lie_together_are_undecided(unpainted):
     study = STUDIES["figure-1"](True)
     section = study.section(invented_figure(study, ours=1.0))
     assert [verdict.outcome for verdict in section.verdicts[:2]] == [OPEN, OPEN]
+    assert reason(section, "with printed noise").startswith("ε = 1: the interval of the ratio")
 
 
 def test_a_fit_that_came_to_nothing_leaves_its_figure_undecided():
@@ -153,7 +257,7 @@ def test_a_fit_that_came_to_nothing_leaves_its_figure_undecided():
             }
             assert result["excess"] > 0
     section = study.section(results)
-    assert section.picture.startswith(b"\x89PNG")
+    assert all(picture.startswith(b"\x89PNG") for picture in section.pictures.values())
     assert [v.outcome for v in section.verdicts if "as printed has" in v.claim and "certified" in v.claim] == [
         OPEN,
         OPEN,
@@ -165,14 +269,14 @@ def invented_table(study, excess, gradients, at_zero=1e9):
     results = {}
     for row in study.rows:
         for place in dict.fromkeys(place for axis in study.axes for place in axis.places):
-            for seed in range(study.seeds):
+            for seed in range(row.seeds):
                 for mode in row.noises.values():
                     at = row.effective(place, mode)
                     results[study._fit(row, mode, place, seed)] = {
                         "excess": excess(row, at) * (1.0 + 0.01 * seed), "at_zero": at_zero,
                         "gradients": gradients(row, place) if row.gradients else None,
                     }  # fmt: skip
-        for seed in range(study.seeds):
+        for seed in range(row.seeds):
             results[study._penalised(row, seed)] = {"excess": 0.1, "at_zero": 1.0, "gradients": None}
     assert set(results) == set(study.measurements())
     return results
@@ -255,8 +359,8 @@ def test_a_wrong_curve_flips_the_verdict_of_a_table(name, wrong, unpainted):
         pytest.skip("none of its solvers takes a penalty: the column is undecided")
     results = invented_table(study, excess, gradients, at_zero=1e-9 if wrong == "nothing learned" else 1e12)
     if wrong == "penalty":
-        for seed in range(study.seeds):
-            for row in study.rows:
+        for row in study.rows:
+            for seed in range(row.seeds):
                 results[study._penalised(row, seed)]["excess"] = 1.0
     section = study.section(results)
     if wrong in ("n", "epsilon", "p"):
@@ -272,33 +376,40 @@ def test_a_wrong_curve_flips_the_verdict_of_a_table(name, wrong, unpainted):
 def test_a_point_at_which_nothing_was_learned_leaves_the_bound_undecided_at_best(unpainted):
     study = STUDIES["table-1"](True)
     results = invented_table(study, lambda row, at: row.excess[0](at), gradients_as_claimed)
-    ours, place = study.rows[-1], study.axes[0].places[0]
-    for seed in range(study.seeds):
-        results[study._fit(ours, "certified", place, seed)]["at_zero"] = 1e-12
+    ours, place = study.rows[-1], study.axes[1].places[0]
+    for seed in range(ours.seeds):
+        run = results[study._fit(ours, "certified", place, seed)]
+        run["at_zero"] = run["excess"] / 2.0
     section = study.section(results)
     assert outcome(section, f"{ours.label}: the excess") is OPEN
+    assert reason(section, f"{ours.label}: the excess") == (
+        "certified noise, ε: too little was learned at 1 of 3 points, where the excess is 2 of that of w = 0 and only "
+        "below 0.5 counts; by its power of n, 2.1 times the rows would do"
+    )
     assert outcome(section, f"{study.rows[1].label}: the excess") is HOLDS
 
 
 def test_a_table_in_which_nothing_was_learned_can_be_drawn():
     study = STUDIES["table-3"](True)
     section = study.section(invented_table(study, bound, gradients_as_claimed, at_zero=1e-9))
-    assert section.picture.startswith(b"\x89PNG")
+    assert all(picture.startswith(b"\x89PNG") for picture in section.pictures.values())
     assert outcome(section, f"{study.rows[0].label}: the excess") is OPEN
 
 
 def test_a_method_that_takes_no_penalty_leaves_the_last_column_undecided(unpainted):
     study = STUDIES["table-1"](True)
     results = invented_table(study, bound, gradients_as_claimed)
-    for seed in range(study.seeds):
-        results[study._penalised(study.rows[1], seed)]["excess"] = None
-    assert outcome(study.section(results), "non-smooth") is OPEN
+    for seed in range(study.rows[1].seeds):
+        results[study._penalised(study.rows[1], seed)] |= {"excess": None, "reason": "it takes no penalty."}
+    section = study.section(results)
+    assert outcome(section, "non-smooth") is OPEN
+    assert reason(section, "non-smooth") == f"{study.rows[1].label} is not run with an l1 penalty: it takes no penalty"
 
 
 @pytest.mark.parametrize(("bound", "expected"), [(2.0, HOLDS), (0.5, FAILS), (1.05, OPEN), (np.inf, OPEN)])
 def test_an_expectation_is_below_a_bound_only_if_its_interval_is(bound, expected):
-    assert mean_is_below([1.0, 1.1, 0.9], bound) is expected
-    assert mean_is_below([1.0], bound) is OPEN
+    assert mean_is_below([1.0, 1.1, 0.9], bound).outcome is expected
+    assert mean_is_below([1.0], bound).outcome is OPEN
 
 
 def invented_norms(study, square, at_start=1.0):
@@ -357,6 +468,7 @@ def test_a_method_that_hardly_moved_has_no_power(unpainted):
     assert outcome(section, "DP-GD, sigmoid loss: ‖∇F‖² falls") is OPEN
     assert outcome(section, "falls faster with n") is OPEN
     assert "hardly moved" in section.verdicts[0].because
+    assert "DP-GD moved too little at 4 of 4 points along n" in reason(section, "DP-GD, sigmoid loss: ‖∇F‖² falls")
 
 
 def test_a_fit_that_failed_leaves_section_6_2_undecided_and_can_be_drawn():
@@ -366,7 +478,7 @@ def test_a_fit_that_failed_leaves_section_6_2_undecided_and_can_be_drawn():
     for at in trial.places():
         results[trial.fit(trial.methods[0], at, 0)] = {"square": None, "at_start": 1.0, "reason": "no"}
     section = study.section(results)
-    assert section.picture.startswith(b"\x89PNG")
+    assert all(picture.startswith(b"\x89PNG") for picture in section.pictures.values())
     assert outcome(section, "DP-GD, sigmoid loss: ‖∇F‖² falls") is OPEN
     assert outcome(section, "On the sigmoid loss") is OPEN
     assert outcome(section, "DP-GD has smaller ‖∇F‖² than RRPSGD, sigmoid loss") is OPEN
@@ -408,6 +520,8 @@ def test_wrong_prices_flip_the_verdicts_on_privacy(unpainted):
     assert set(outcomes().values()) == {HOLDS}
     assert list(outcomes(spread=0.0).values()).count(FAILS) == 1  # Algorithm 3 as printed
     assert list(outcomes(delta=0.3).values()).count(OPEN) == 5  # an upper bound alone proves no leak
+    told = reason(study.section(invented_costs(study, 0.3)), "keeps δ in the experiments")
+    assert told.startswith("in 2 of 2 settings the certified δ is above 0.001 and the lower bound is not")
     leaking = outcomes(delta=0.3, sigma=1e-6)
     assert list(leaking.values()).count(FAILS) == 4  # where every step may be seen
     assert [words for words, found in leaking.items() if found is OPEN] == [

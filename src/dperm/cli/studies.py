@@ -41,13 +41,18 @@ def demo(output: Path, rows: int) -> None:
     show_default=True,
     help="Folder for what is measured and written.",
 )
-@click.option("--quick", is_flag=True, help="Fewer rows, seeds and settings: under two minutes for all.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Pictures of fewer rows, seeds and settings, in about two minutes for all; no verdicts, which would mislead.",
+)
 def reproduce(study: str, output: Path, quick: bool) -> None:
     """Measure a figure, a table or a theorem of the paper again, and say whether its claims hold.
 
     STUDY is figure-1, figure-2, table-1, table-2, table-3, nonconvex (gradient norms of section 6.2; needs JAX),
-    privacy, or all. Each writes a picture, Markdown and CSV; all together make one HTML page. What was measured is kept
-    in the folder: an interrupted run goes on where it was.
+    privacy, or all. Each writes pictures, Markdown and CSV; all together make one HTML page. What was measured is kept
+    in the folder: an interrupted run goes on where it was. A claim that stays undecided says why. With --quick there
+    are pictures and no verdicts.
 
     Example: dperm reproduce figure-1 --output reproduction
     """

@@ -13,7 +13,7 @@ from dperm.problem.tracing import jax_modules
 from dperm.studies.reproduce import figures, nonconvex, privacy, tables
 from dperm.studies.reproduce.lab import Lab, Measurement
 from dperm.studies.reproduce.page import template, write_page
-from dperm.studies.reproduce.section import Section
+from dperm.studies.reproduce.section import QUICK, Section
 
 
 class Study(Protocol):
@@ -40,6 +40,8 @@ STUDIES: dict[str, Callable[[bool], Study]] = {
 def reproduce(names: Sequence[str], output: Path, console: Console, quick: bool = False) -> Path | None:
     """Run studies, print their verdicts and write pictures, Markdown and CSV; all of them together are a page as well.
 
+    A quick look draws pictures and gives no verdicts: with few rows and seeds they would mislead.
+
     Parameters
     ----------
     names : sequence of str
@@ -49,7 +51,7 @@ def reproduce(names: Sequence[str], output: Path, console: Console, quick: bool 
     console : Console
         Where to print.
     quick : bool
-        Fewer rows, seeds and settings: a look in a minute or two. Its verdicts are about those settings.
+        Fewer rows, seeds and settings: a look in a minute or two, without verdicts.
 
     Returns
     -------
@@ -67,23 +69,36 @@ def reproduce(names: Sequence[str], output: Path, console: Console, quick: bool 
     for name in names:
         study = STUDIES[name](quick)
         section = study.section(lab.run(name, study.measurements()))
+        if quick:
+            section = section.without_verdicts()
         sections.append(section)
         _write(section, output)
-        console.print(f"\n{section.title}", style="bold", highlight=False, soft_wrap=True)
-        for verdict in section.verdicts:
-            console.print(f"  {verdict.outcome.value.upper()}: {verdict.claim}", highlight=False, soft_wrap=True)
-            console.print(f"    {verdict.because}", highlight=False, soft_wrap=True)
+        _tell(section, console)
         wrote = f"  wrote {one_line(output / name)}.md, .csv, .png"
         console.print(wrote, highlight=False, soft_wrap=True, markup=False)
+    if quick:
+        console.print(f"\n{QUICK}", highlight=False, soft_wrap=True)
     if set(names) != set(STUDIES):
         return None
     page = output / "reproduction.html"
-    write_page(page, sections, quick)
+    write_page(page, sections)
     console.print(f"\nthe page: {one_line(page)}", highlight=False, soft_wrap=True, markup=False)
     return page
+
+
+def _tell(section: Section, console: Console) -> None:
+    """Print what became of its claims, and of undecided ones why."""
+    console.print(f"\n{section.title}", style="bold", highlight=False, soft_wrap=True)
+    console.print(f"  {section.setting}", highlight=False, soft_wrap=True, markup=False)
+    for verdict in section.verdicts:
+        lines = [f"  {verdict.outcome.value.upper()}: {verdict.claim}", f"    {verdict.because}"]
+        lines += [f"    Undecided because: {verdict.finding.why}."] if verdict.finding.why else []
+        for line in lines:
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 def _write(section: Section, output: Path) -> None:
     write_whole(output / f"{section.name}.md", section.markdown())
     write_whole(output / f"{section.name}.csv", section.measurements.csv())
-    write_whole(output / f"{section.name}.png", section.picture)
+    for name, picture in section.pictures.items():
+        write_whole(output / f"{name}.png", picture)

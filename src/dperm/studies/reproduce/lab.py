@@ -27,13 +27,15 @@ from dperm.solvers import Solver
 from dperm.studies.reproduce.rows import RowsOf, draw
 from dperm.unsafe import empirical_risk
 
-# What only chooses configurations, which are part of the key, or shows what was measured.
-_HERE = "studies/reproduce/"
+# What shows results and has no say in them.
 _WITHOUT_INFLUENCE = (
-    "cli/", "release/report/", "estimators/", "studies/demo.py", "studies/drawing.py",
-    *[_HERE + name for name in ("figures.py", "tables.py", "comparison.py", "privacy.py", "nonconvex.py", "verdicts.py",
-                                "section.py", "pictures.py", "page.py")],
+    "cli/", "release/report/", "estimators/", "pictures/", "studies/demo.py",
 )  # fmt: skip
+
+# Of this folder, what draws rows, fits and accounts. The rest chooses configurations, which are part of the key, or
+# shows what was measured.
+_HERE = "studies/reproduce/"
+_MEASURING = tuple(_HERE + name for name in ("costs.py", "gradients.py", "lab.py", "rows.py"))
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "dp-accounting", "jax", "jaxlib")
 
 
@@ -170,6 +172,10 @@ def _sources(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
         path = prefix + entry.name
         if entry.is_dir():
             found += _sources(entry, path + "/")
-        elif path.endswith((".py", ".npz")) and not path.startswith(_WITHOUT_INFLUENCE):
+        elif path.endswith((".py", ".npz")) and _has_influence(path):
             found.append((path, entry.read_bytes()))
     return found
+
+
+def _has_influence(path: str) -> bool:
+    return path in _MEASURING if path.startswith(_HERE) else not path.startswith(_WITHOUT_INFLUENCE)

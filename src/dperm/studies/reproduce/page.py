@@ -1,4 +1,4 @@
-"""One self-contained HTML page: verdicts first, then every study with its picture and numbers."""
+"""One self-contained HTML page: the figures, what matters most, all verdicts, then every study with its numbers."""
 
 import base64
 import os
@@ -12,8 +12,11 @@ from typing import Any
 from dperm import __version__
 from dperm.errors import DpermError
 from dperm.files import write_whole
-from dperm.studies.reproduce.section import Section, shown
+from dperm.studies.reproduce.section import ADJACENCY, QUICK, Section, shown
 from dperm.studies.reproduce.verdicts import Outcome
+
+# What the paper draws itself comes first.
+_LEADING = ("figure-1", "figure-2")
 
 
 def template() -> Any:
@@ -24,18 +27,32 @@ def template() -> Any:
         raise DpermError("the page needs jinja2: pip install 'dperm[reproduce]'.") from None
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["shown"] = shown
+    environment.filters["in_words"] = _in_words
     environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
     return environment.from_string((files(__package__) / "page.html").read_text(encoding="utf-8"))
 
 
-def write_page(path: Path, sections: Sequence[Section], quick: bool) -> None:
-    """Render all sections into one file without links to anything outside it."""
-    counts = {
-        outcome.value: sum(verdict.outcome is outcome for section in sections for verdict in section.verdicts)
-        for outcome in Outcome
-    }
+def write_page(path: Path, sections: Sequence[Section]) -> None:
+    """Render all sections into one file without links to anything outside it; without verdicts it is a quick look."""
+    verdicts = [(section, verdict) for section in sections for verdict in section.verdicts]
+    counts = {outcome.value: sum(verdict.outcome is outcome for _, verdict in verdicts) for outcome in Outcome}
     made = (
         f"dperm {__version__}, Python {platform.python_version()} on {platform.machine()}, {os.cpu_count()} cores; "
         f"page made on {datetime.now(UTC):%Y-%m-%d}"
     )
-    write_whole(path, template().render(sections=sections, counts=counts, quick=quick, made=made))
+    page = template().render(
+        sections=sections,
+        leading=[section for section in sections if section.name in _LEADING],
+        findings=[headline for section in sections for headline in section.headlines],
+        verdicts=verdicts,
+        counts=counts,
+        quick="" if verdicts else QUICK,
+        adjacency=ADJACENCY,
+        made=made,
+    )
+    write_whole(path, page)
+
+
+def _in_words(count: int) -> str:
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven")
+    return words[count] if count < len(words) else str(count)

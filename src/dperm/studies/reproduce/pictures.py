@@ -1,41 +1,43 @@
-"""Pictures that can be read in greyscale: lines differ in dash and marker, not in colour alone."""
+"""Pictures of what was measured: a colour, a marker and a dash for every method, and its name beside its line."""
 
 import io
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.isotonic import isotonic_regression
 
-from dperm.pictures.canvas import offscreen
+from dperm.pictures.canvas import COLOURS, DASHES, MARKERS, bare, offscreen
 
-STYLES: tuple[dict[str, Any], ...] = (
-    {"color": "black", "linestyle": "-", "marker": "o"},
-    {"color": "0.35", "linestyle": "--", "marker": "s"},
-    {"color": "0.55", "linestyle": "-.", "marker": "^"},
-    {"color": "0.2", "linestyle": ":", "marker": "D"},
-    {"color": "0.65", "linestyle": (0, (5, 1)), "marker": "v"},
+STYLES: tuple[dict[str, Any], ...] = tuple(
+    {"color": colour, "marker": marker, "linestyle": dash}
+    for colour, marker, dash in zip(COLOURS, MARKERS, DASHES, strict=True)
 )
+
+# Of an axes' height, for a line of text.
+_LINE = 0.052
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A method's gaps over seeds, at several costs; `style` numbers one of `STYLES`."""
+    """A method's gaps over seeds, at several costs; `style` numbers one of `STYLES`, `note` stands below its name."""
 
     label: str
     style: int
     seconds: Sequence[float]
     gradients: Sequence[float]
     gaps: Sequence[Sequence[float]]
+    note: str
 
 
 @dataclass(frozen=True)
 class Panel:
-    """All methods at one ε."""
+    """All methods at one ε, with one kind of noise."""
 
-    name: str
     heading: str
-    note: str
     curves: Sequence[Curve]
 
 
@@ -58,116 +60,187 @@ class Bounded:
     bounds: Sequence[float]
 
 
-def draw_panels(title: str, panels: Sequence[Panel], n_columns: int) -> bytes:
-    """Two bands, as printed and certified, each against time and against gradients; one column for every ε."""
+@dataclass(frozen=True)
+class _Name:
+    """What stands beside a line, and where the line ends."""
+
+    text: str
+    x: float
+    y: float
+    colour: str
+
+
+UNITS = {"seconds": "running time of a fit (seconds)", "gradients": "per-example gradients of a fit"}
+
+
+def draw_panels(title: str, rows: Sequence[Sequence[Panel]], quantity: str) -> bytes:
+    """The optimality gap against running time or gradients: a row for every ε, printed noise left, certified right."""
     plt = offscreen()
-    figure = plt.figure(figsize=(max(9.0, 4.3 * n_columns), 15), layout="constrained")
-    figure.suptitle(title)
-    names = list(dict.fromkeys(panel.name for panel in panels))
-    for band, name in zip(figure.subfigures(len(names), 1, hspace=0.04), names, strict=True):
-        shown = [panel for panel in panels if panel.name == name]
-        band.suptitle(name.capitalize(), fontweight="bold")
-        axes = band.subplots(2, n_columns, sharey=True, squeeze=False)
-        for column, panel in enumerate(shown):
-            for row, quantity in enumerate(("seconds", "gradients")):
-                _draw_curves(axes[row, column], panel, quantity)
-            axes[0, column].set_title(f"{panel.heading}\n{panel.note}", fontsize=10)
-            axes[0, column].set_xlabel("running time (seconds)")
-            axes[1, column].set_xlabel("per-example gradients")
-        for row in (0, 1):
-            axes[row, 0].set_ylabel("optimality gap F(w) − F*")
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        band.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    figure, grid = plt.subplots(
+        len(rows), len(rows[0]), figsize=(12.4, 0.7 + 3.6 * len(rows)), layout="constrained", squeeze=False,
+        sharex=True, sharey=True,
+    )  # fmt: skip
+    figure.suptitle(title, fontweight="bold")
+    for axes, panel in zip(grid.flat, [panel for row in rows for panel in row], strict=True):
+        for curve in panel.curves:
+            _draw_spread(axes, getattr(curve, quantity), curve.gaps, STYLES[curve.style])
+        axes.set_title(panel.heading, loc="left", fontsize=11)
+        axes.tick_params(labelbottom=True, labelleft=True)
+        axes.set(xscale="log", yscale="log", xlabel=UNITS[quantity], ylabel="optimality gap F(w) − F*")
+        _label_powers(axes.xaxis)
+        _tidy(axes)
+    for axes, panel in zip(grid.flat, [panel for row in rows for panel in row], strict=True):
+        _name_lines(axes, [
+            _Name("\n".join(filter(None, (curve.label, curve.note))), *end, STYLES[curve.style]["color"])
+            for curve in panel.curves
+            for end in _ends(getattr(curve, quantity), curve.gaps)
+        ])  # fmt: skip
     return _png(plt, figure)
 
 
-def _draw_curves(axes: Any, panel: Panel, quantity: str) -> None:
-    for curve in panel.curves:
-        _draw_spread(axes, getattr(curve, quantity), curve.gaps, curve.label, STYLES[curve.style])
-    axes.set(xscale="log", yscale="log")
-    _label_powers(axes.xaxis)
-    axes.grid(color="0.9")
-
-
 def draw_trends(title: str, rows: Sequence[Sequence[tuple[str, str, Sequence[Trend]]]]) -> bytes:
-    """Excess risk against n, ε and p, one row of panels for every kind of noise."""
+    """Excess risk: a row for each of n, ε and p, and a column for every kind of noise."""
     plt = offscreen()
-    figure, axes = plt.subplots(
-        len(rows), len(rows[0]), figsize=(5.2 * len(rows[0]), 5.2 * len(rows)), layout="constrained", squeeze=False,
+    figure, grid = plt.subplots(
+        len(rows), len(rows[0]), figsize=(12.4, 0.9 + 4.2 * len(rows)), layout="constrained", squeeze=False,
         sharey="row",
     )  # fmt: skip
-    figure.suptitle(title)
-    for row, panels in zip(axes, rows, strict=True):
-        for axis, (heading, unit, trends) in zip(row, panels, strict=True):
+    figure.suptitle(title, fontweight="bold")
+    for row, panels in zip(grid, rows, strict=True):
+        for axes, (heading, unit, trends) in zip(row, panels, strict=True):
             for trend, style in zip(trends, STYLES, strict=False):
-                _draw_spread(axis, trend.x, trend.values, trend.label, style)
-            axis.set(xlabel=unit, title=heading)
+                _draw_spread(axes, trend.x, trend.values, style)
+            axes.set_title(heading, loc="left", fontsize=11)
+            axes.set(xlabel=unit, ylabel="excess risk F(w) − F*")
+            axes.tick_params(labelleft=True)
             places = sorted({x for trend in trends for x in trend.x})
             if places:  # an axis without a point cannot be logarithmic
-                axis.set(xscale="log", yscale="log")
-                axis.set_xticks(places, [f"{x:.3g}" if x < 1e3 else f"{x:.0f}" for x in places], fontsize=8)
-                axis.minorticks_off()
-            axis.grid(color="0.9")
-            axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
-        row[0].set_ylabel("excess risk F(w) − F*")
+                axes.set(xscale="log", yscale="log")
+                ticks = _apart(places)
+                axes.set_xticks(ticks, [f"{x:.3g}" if x < 1e3 else f"{x:.0f}" for x in ticks], fontsize=9)
+                axes.minorticks_off()
+            else:
+                axes.text(0.5, 0.5, "no point counts", transform=axes.transAxes, ha="center", color="0.35")
+            _tidy(axes)
+        for axes, (_, _, trends) in zip(row, panels, strict=True):
+            _name_lines(axes, [
+                _Name(trend.label, *end, style["color"])
+                for trend, style in zip(trends, STYLES, strict=False)
+                for end in _ends(trend.x, trend.values)
+            ])  # fmt: skip
     return _png(plt, figure)
 
 
 def draw_bounded(title: str, rows: Sequence[Sequence[tuple[str, str, Sequence[Bounded]]]]) -> bytes:
-    """Squared gradient norms against n and ε with solid lines, their bounds dashed; every line is named at its end."""
+    """Squared gradient norms against n and ε with solid lines, their bounds dashed."""
     plt = offscreen()
-    figure, axes = plt.subplots(
-        len(rows), len(rows[0]), figsize=(6.6 * len(rows[0]), 5.4 * len(rows)), layout="constrained", squeeze=False,
+    figure, grid = plt.subplots(
+        len(rows), len(rows[0]), figsize=(12.4, 0.9 + 4.2 * len(rows)), layout="constrained", squeeze=False,
         sharey="row",
     )  # fmt: skip
-    figure.suptitle(f"{title}\nmeans over seeds (bars: least to largest), and the bounds on them (dashed)")
-    for row, panels in zip(axes, rows, strict=True):
-        for axis, (heading, unit, curves) in zip(row, panels, strict=True):
+    figure.suptitle(
+        f"{title}\nsolid: means over seeds, bars from the least to the largest; dashed: the bounds on them",
+        fontweight="bold",
+    )
+    for row, panels in zip(grid, rows, strict=True):
+        for axes, (heading, unit, curves) in zip(row, panels, strict=True):
             for curve, style in zip(curves, STYLES, strict=False):
-                _draw_spread(axis, curve.x, curve.values, curve.label, style | {"linestyle": "-"})
-                axis.plot(curve.x, curve.bounds, fillstyle="none", markersize=4, linewidth=1,
+                _draw_spread(axes, curve.x, curve.values, style | {"linestyle": "-"})
+                axes.plot(curve.x, curve.bounds, fillstyle="none", markersize=4, linewidth=1,
                           **style | {"linestyle": "--"})  # fmt: skip
-            axis.set(xscale="log", yscale="log", xlabel=unit, title=heading)
+            axes.set_title(heading, loc="left", fontsize=11)
+            axes.set(xscale="log", yscale="log", xlabel=unit, ylabel="‖∇F(w)‖²")
+            axes.tick_params(labelleft=True)
             places = sorted({x for curve in curves for x in curve.x})
-            axis.set_xticks(places, [f"{x:g}" for x in places])
-            axis.set_xlim(places[0] * 0.9, places[-1] * (places[-1] / places[0]) ** 0.4)  # room for the names
-            axis.minorticks_off()
-            axis.grid(color="0.9")
-        row[0].set_ylabel("‖∇F(w)‖²")
-        for axis, (_, _, curves) in zip(row, panels, strict=True):  # now that the common limits are known
-            _name_ends(axis, curves)
+            axes.set_xticks(places, [f"{x:g}" for x in places])
+            axes.minorticks_off()
+            _tidy(axes)
+        for axes, (_, _, curves) in zip(row, panels, strict=True):  # now that the common limits are known
+            names = []
+            for curve, style in zip(curves, STYLES, strict=False):
+                names += [_Name(curve.label, *end, style["color"]) for end in _ends(curve.x, curve.values)]
+                bounds = [[one] for one in curve.bounds]
+                names += [_Name(f"bound of {curve.label}", *end, style["color"]) for end in _ends(curve.x, bounds)]
+            _name_lines(axes, names)
     return _png(plt, figure)
-
-
-def _name_ends(axis: Any, curves: Sequence[Bounded]) -> None:
-    """Names to the right of the lines' ends, so far apart that none covers another."""
-    ends = [(curve.x[-1], float(np.mean(curve.values[-1])), curve.label) for curve in curves]
-    ends += [(curve.x[-1], curve.bounds[-1], f"bound of {curve.label}") for curve in curves]
-    low, high = np.log(axis.get_ylim())
-    apart = 0.042 * (high - low)
-    for place in {x for x, _, _ in ends}:
-        below = -np.inf
-        for _, value, label in sorted(end for end in ends if end[0] == place and np.isfinite(end[1])):
-            below = max(np.log(value), below + apart)
-            axis.annotate(
-                label, (place, np.exp(below)), xytext=(9, 0), textcoords="offset points", fontsize=8, va="center",
-                bbox={"color": "white", "pad": 0.5},
-            )  # fmt: skip
 
 
 def draw_scatter(title: str, groups: Sequence[tuple[str, Sequence[float], Sequence[float]]], nominal: float) -> bytes:
     """Certified δ against the constant that Theorem 4.1 would need, one marker for every group."""
     plt = offscreen()
-    figure, axes = plt.subplots(figsize=(9, 6.5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(10.5, 6), layout="constrained")
+    names = []
     for (label, x, y), style in zip(groups, STYLES, strict=False):
-        axes.plot(x, y, label=label, markersize=7, fillstyle="none", **{**style, "linestyle": "none"})
-    axes.axhline(nominal, color="black", linewidth=1, label=f"nominal δ = {nominal:g}")
-    axes.axvline(1.0, color="0.5", linestyle="--", linewidth=1, label="condition holds to the left, with c₁ = 1")
+        axes.plot(x, y, markersize=7, fillstyle="none", **{**style, "linestyle": "none"})
+        names += [_Name(label, *end, style["color"]) for end in _ends(x, [[one] for one in y], last_in_x=True)]
+    axes.axhline(nominal, color="black", linewidth=1)
+    axes.axvline(1.0, color="0.5", linestyle="--", linewidth=1)
     axes.set(xscale="log", yscale="log", xlabel="c₁ that the condition ε ≤ c₁·steps·batch²/n² needs",
-             ylabel="certified δ(ε) of the printed noise, c = 1", title=title)  # fmt: skip
-    axes.grid(color="0.9")
-    figure.legend(frameon=False, loc="outside lower center", ncols=2)
+             ylabel="certified δ(ε) of the printed noise, c = 1")  # fmt: skip
+    axes.set_title(title, fontweight="bold")
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, nominal / 2.0), max(high, 2.0))
+    axes.annotate(f"promised: δ = {nominal:g}", (0.99, nominal), xycoords=("axes fraction", "data"), xytext=(0, 4),
+                  textcoords="offset points", ha="right", fontsize=9)  # fmt: skip
+    axes.annotate("the condition holds with c₁ = 1\nto the left of this line", (1.0, 0.35),
+                  xycoords=("data", "axes fraction"), xytext=(5, 0), textcoords="offset points", fontsize=9,
+                  color="0.35")  # fmt: skip
+    _tidy(axes)
+    _name_lines(axes, names)
     return _png(plt, figure)
+
+
+def _ends(
+    x: Sequence[float], values: Sequence[Sequence[float]], *, last_in_x: bool = False
+) -> list[tuple[float, float]]:  # fmt: skip
+    """Where a line ends, as a list of at most one point."""
+    drawn = [
+        (place, float(np.mean(one)))
+        for place, one in zip(x, values, strict=True)
+        if np.all(np.isfinite([place, *one])) and np.mean(one) > 0.0
+    ]
+    return [max(drawn) if last_in_x else drawn[-1]] if drawn else []
+
+
+def _name_lines(axes: Any, names: Sequence[_Name]) -> None:
+    """Names in the right margin, each joined to the end of its line, so far apart that none covers another."""
+    if not names:  # without a line the axis need not be logarithmic
+        return
+    low, high = np.log(axes.get_ylim())
+    ordered = sorted(names, key=lambda name: name.y)
+    heights = [_LINE * (1 + name.text.strip().count("\n")) + 0.016 for name in ordered]
+    wanted = [(math.log(name.y) - low) / (high - low) for name in ordered]
+    for name, place in zip(ordered, _spread(wanted, heights), strict=True):
+        axes.annotate(
+            name.text.strip(), (name.x, name.y), xytext=(1.04, place), textcoords="axes fraction", fontsize=8.5,
+            color=name.colour, va="center", linespacing=1.05, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": name.colour, "linewidth": 0.6, "alpha": 0.6, "shrinkB": 3,
+                        "relpos": (0.0, 0.5)},
+        )  # fmt: skip
+
+
+def _spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
+    """Centres of boxes of these heights as near as can be to the wanted ones, in this order and without overlap."""
+    above = np.cumsum([0.0, *[(a + b) / 2.0 for a, b in itertools.pairwise(heights)]])
+    lowest = heights[0] / 2.0
+    highest = max(lowest, 1.04 - heights[-1] / 2.0 - above[-1])  # a little above the axes there is room
+    places = isotonic_regression(np.array(wanted) - above, y_min=lowest, y_max=highest) + above
+    return [float(place) for place in places]
+
+
+def _apart(places: Sequence[float]) -> list[float]:
+    """Those on a logarithmic axis that are far enough from the one before to have a label of their own."""
+    logs, kept = np.log(places), [0]
+    for k in range(1, len(logs)):
+        if logs[k] - logs[kept[-1]] >= 0.08 * (logs[-1] - logs[0]):
+            kept.append(k)
+    return [places[k] for k in kept]
+
+
+def _tidy(axes: Any) -> None:
+    axes.grid(color="0.9")
+    axes.set_axisbelow(True)
+    bare(axes)
 
 
 def _label_powers(axis: Any) -> None:
@@ -184,14 +257,14 @@ def _short(value: float) -> str:
     return f"{value:g}" if value < 1e4 else f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
-def _draw_spread(axes: Any, x: Sequence[float], values: Sequence[Sequence[float]], label: str, style: Any) -> None:
+def _draw_spread(axes: Any, x: Sequence[float], values: Sequence[Sequence[float]], style: Any) -> None:
     drawn = [(place, one) for place, one in zip(x, values, strict=True) if np.all(np.isfinite([place, *one]))]
     x, values = [place for place, _ in drawn], [one for _, one in drawn]
     means = np.array([np.mean(one) for one in values])
     low, high = np.array([min(one) for one in values]), np.array([max(one) for one in values])
     # On a logarithmic axis a bar cannot go to zero or below.
     bars = (means - np.maximum(low, 1e-3 * means), high - means)
-    axes.errorbar(x, means, yerr=bars, capsize=2, markersize=5, linewidth=1.3, label=label, **style)
+    axes.errorbar(x, means, yerr=bars, capsize=2, markersize=5, linewidth=1.5, **style)
 
 
 def _png(plt: Any, figure: Any) -> bytes:

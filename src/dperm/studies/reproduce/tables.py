@@ -15,7 +15,8 @@ from dperm.solvers.perturbation.talwar_objective import TalwarObjective
 from dperm.solvers.perturbation.zhang_output import ZhangOutput
 from dperm.solvers.variance_reduced.dp_svrg import DPSVRG
 from dperm.solvers.variance_reduced.dp_svrg_plus_plus import DPSVRGPlusPlus
-from dperm.studies.reproduce.comparison import DELTA, Axis, Comparison, Place, Row
+from dperm.studies.reproduce.bounds import DELTA, Axis, Place, Row
+from dperm.studies.reproduce.comparison import Comparison
 from dperm.studies.reproduce.rows import HARD_LENGTH, HardRows, SparseRows, SphereRows
 
 STRENGTH, RADIUS = 0.1, 20.0
@@ -47,26 +48,28 @@ def table_1(quick: bool) -> Comparison:
     def rate(at: Place) -> float:
         return at.p * at.log_delta / (STRENGTH * (at.n * at.epsilon) ** 2)
 
+    seeds = 3 if quick else 16
     rows = (
-        Row("Chaudhuri et al., objective perturbation", ChaudhuriObjective(), (rate,), (), False, pure=True),
+        Row("Chaudhuri et al., objective perturbation", ChaudhuriObjective(), (rate,), (), False, seeds, pure=True),
         Row(
             "Kifer et al., objective perturbation", KiferObjective(),
-            (rate, lambda at: 1.0 / (at.n * at.epsilon)), (), True,
+            (rate, lambda at: 1.0 / (at.n * at.epsilon)), (), True, seeds,
         ),
         Row(
             "Bassily et al., gradient perturbation", _bassily(quick),
-            (lambda at: rate(at) * math.log(at.n) ** 2,), (_squared_n,), True,
+            (lambda at: rate(at) * math.log(at.n) ** 2,), (_squared_n,), True, 3 * seeds,
             counted=_squared_n, outdone=True, published=False,
         ),
         Row(
             "Zhang et al., output perturbation", ZhangOutput(),
-            (rate,), (lambda at: at.n * KAPPA * math.log(at.n * at.epsilon / KAPPA),), False, outdone=True,
+            (rate,), (lambda at: at.n * KAPPA * math.log(at.n * at.epsilon / KAPPA),), False, seeds,
+            outdone=True,
         ),
         Row(
             "this paper, DP-SVRG", DPSVRG(),
             (lambda at: rate(at) * math.log(at.n),),
             (lambda at: (at.n + KAPPA) * math.log(at.n * at.epsilon * STRENGTH / at.p),),
-            True, published=not quick,
+            True, seeds, published=not quick,
         ),
     )  # fmt: skip
     base = Place(8_000, 1.0, 20) if quick else Place(20_000, 1.0, 40)
@@ -77,7 +80,8 @@ def table_1(quick: bool) -> Comparison:
     )
     return Comparison(
         "table-1",
-        f"Table 1: strongly convex, ridge {STRENGTH:g}",
+        "Table 1: strongly convex losses",
+        f"Ridge {STRENGTH:g}",
         (
             f"Logistic loss with a ridge of {STRENGTH:g} on rows of norm 1 in random directions. Bassily et al. take "
             "n² steps as published, which are not run: their row has certified noise on fewer steps. Chaudhuri et al. "
@@ -89,7 +93,7 @@ def table_1(quick: bool) -> Comparison:
         lambda at, seed: SphereRows(at.n, at.p, seed, STRENGTH, l1=0.002),
         axes,
         base,
-        3 if quick else 16,
+        is_headline=True,
     )
 
 
@@ -102,23 +106,25 @@ def table_2(quick: bool) -> Comparison:
     def rate(at: Place) -> float:
         return HARD_LENGTH * share(at)
 
+    quick_seeds, slow_seeds = (3, 3) if quick else (24, 6)
     rows = (
-        Row("Kifer et al., objective perturbation", KiferObjective(), (rate,), (), True),
+        Row("Kifer et al., objective perturbation", KiferObjective(), (rate,), (), True, quick_seeds),
         Row(
             "Bassily et al., gradient perturbation", _bassily(quick),
-            (lambda at: rate(at) * math.log(at.n) ** 1.5,), (_squared_n,), True,
+            (lambda at: rate(at) * math.log(at.n) ** 1.5,), (_squared_n,), True, slow_seeds,
             counted=_squared_n, outdone=True, published=False,
         ),
         Row(
             "Zhang et al., output perturbation", ZhangOutput(),
             (lambda at: HARD_LENGTH * share(at) ** (2.0 / 3.0),),
-            (lambda at: at.n * (at.n * at.epsilon / at.p) ** (2.0 / 3.0),), False, outdone=True,
+            (lambda at: at.n * (at.n * at.epsilon / at.p) ** (2.0 / 3.0),), False, quick_seeds,
+            outdone=True,
         ),
         Row(
             "this paper, DP-SVRG++", DPSVRGPlusPlus(max_steps=300) if quick else DPSVRGPlusPlus(),
             (rate,),
             (lambda at: at.n * at.epsilon / math.sqrt(at.p), lambda at: at.n * math.log(at.n * at.epsilon / at.p)),
-            True, published=not quick,
+            True, slow_seeds, published=not quick,
         ),
     )  # fmt: skip
     base = Place(10_000, 1.0, 10) if quick else Place(40_000, 1.0, 20)
@@ -129,7 +135,8 @@ def table_2(quick: bool) -> Comparison:
     )
     return Comparison(
         "table-2",
-        "Table 2: convex, no regularizer",
+        "Table 2: convex losses",
+        "No regularizer",
         (
             "Logistic loss without a regularizer. On fixed rows the risk of a smooth loss falls faster than Table 2's "
             "rate; so for every n, ε and p the rows are so short that their curvature is close to the least favourable "
@@ -142,7 +149,6 @@ def table_2(quick: bool) -> Comparison:
         lambda at, seed: HardRows(at.n, at.p, seed, at.epsilon, DELTA, l1=1e-4),
         axes,
         base,
-        3 if quick else 6,
     )
 
 
@@ -157,27 +163,27 @@ def table_3(quick: bool) -> Comparison:
     def unit(at: Place) -> float:
         return math.sqrt(at.log_delta) / (at.n * at.epsilon)
 
-    most = 100 if quick else 1_000
+    most, seeds = (100, 2) if quick else (1_000, 4)
     rows = (
         Row(
             "Talwar et al. 2014, gradient perturbation", TalwarMirror(max_steps=most),
             (lambda at: width(at) * math.log(at.n) * unit(at), lambda at: diameter * math.log(at.n) * unit(at)),
-            (lambda at: at.n**3 * at.epsilon**2 / ((width(at) ** 2 + diameter**2) * math.log(at.n) ** 2),), True,
+            (lambda at: at.n**3 * at.epsilon**2 / ((width(at) ** 2 + diameter**2) * math.log(at.n) ** 2),), True, seeds,
             counted="paper", outdone=True,
         ),
         Row(
             "Talwar et al. 2014, objective perturbation", TalwarObjective(),
-            (lambda at: width(at) * unit(at), lambda at: 0.25 * diameter**2 * unit(at)), (), False,
+            (lambda at: width(at) * unit(at), lambda at: 0.25 * diameter**2 * unit(at)), (), False, seeds,
         ),
         Row(
             "Talwar et al. 2015, Frank–Wolfe", TalwarFrankWolfe(max_steps=most),
             (lambda at: (width(at) * unit(at)) ** (2.0 / 3.0) * math.log(at.n) ** 2,),
-            (lambda at: at.n * (at.n * at.epsilon / width(at)) ** (2.0 / 3.0),), True,
+            (lambda at: at.n * (at.n * at.epsilon / width(at)) ** (2.0 / 3.0),), True, seeds,
         ),
         Row(
             "this paper, DP-AccMD", DPAccMD(),
             (lambda at: width(at) * unit(at), lambda at: diameter * unit(at)),
-            (lambda at: at.n**1.5 * math.sqrt(at.epsilon / math.hypot(width(at), diameter)),), False,
+            (lambda at: at.n**1.5 * math.sqrt(at.epsilon / math.hypot(width(at), diameter)),), False, seeds,
         ),
     )  # fmt: skip
     base = Place(2_000, 4.0, 100) if quick else Place(10_000, 1.0, 1_000)
@@ -191,7 +197,8 @@ def table_3(quick: bool) -> Comparison:
     )  # fmt: skip
     return Comparison(
         "table-3",
-        f"Table 3: the l1 ball of radius {RADIUS:g}",
+        "Table 3: many columns, on the l1 ball",
+        f"Radius {RADIUS:g}",
         (
             "Logistic loss on the l1 ball, sparse rows of norm about 1, ten columns that matter. The table's G_C is "
             "the Gaussian width of the ball, about √(2 ln 2p) times its radius, and ‖C‖ its diameter: so powers are of "
@@ -205,5 +212,4 @@ def table_3(quick: bool) -> Comparison:
         lambda at, seed: SparseRows(at.n, at.p, seed, RADIUS, l1=1e-3),
         axes,
         base,
-        2 if quick else 4,
     )

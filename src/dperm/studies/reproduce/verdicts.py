@@ -1,4 +1,4 @@
-"""Verdicts: whether a claim holds, computed from what was measured and from nothing else."""
+"""Verdicts: whether a claim holds, computed from what was measured and from nothing else; and if not, why not."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -14,6 +14,9 @@ TOLERANCE = 0.1
 # O(·) hides a constant: a bound is exceeded by more than so many times what it is with all constants set to 1.
 ROOM = 10.0
 
+# With so many seeds nothing is worth deciding: what is asked for lies on the line.
+_MOST_SEEDS = 5_000
+
 
 class Outcome(StrEnum):
     """What became of a claim."""
@@ -24,28 +27,57 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
+class Finding:
+    """What became of a claim or of a part of it, and if it is undecided, why."""
+
+    outcome: Outcome
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.outcome is Outcome.OPEN) != bool(self.why):
+            raise ValueError("a reason belongs to what is undecided, and to nothing else")
+
+    def about(self, part: str) -> "Finding":
+        """The same, with the part of the claim that it is about named in the reason."""
+        return Finding(self.outcome, f"{part}: {self.why}") if self.why else self
+
+
+@dataclass(frozen=True)
 class Verdict:
     """A claim, what became of it, and the figures that say so."""
 
     claim: str
-    outcome: Outcome
+    finding: Finding
     because: str
 
+    @property
+    def outcome(self) -> Outcome:
+        """What became of it."""
+        return self.finding.outcome
 
-def all_of(outcomes: Iterable[Outcome]) -> Outcome:
+
+def undecided(why: str) -> Finding:
+    """The finding of what cannot be decided."""
+    return Finding(Outcome.OPEN, why)
+
+
+def all_of(findings: Iterable[Finding]) -> Finding:
     """A claim in several parts holds if all do, and fails if one does."""
-    found = set(outcomes)
-    if Outcome.FAILS in found:
-        return Outcome.FAILS
-    return Outcome.HOLDS if found == {Outcome.HOLDS} else Outcome.OPEN
+    found = list(findings)
+    outcomes = {one.outcome for one in found}
+    if Outcome.FAILS in outcomes:
+        return Finding(Outcome.FAILS)
+    if outcomes == {Outcome.HOLDS}:
+        return Finding(Outcome.HOLDS)
+    return undecided("; ".join(dict.fromkeys(one.why for one in found if one.why)) or "nothing was measured")
 
 
-def is_true(condition: bool) -> Outcome:
+def is_true(condition: bool) -> Finding:
     """The outcome of a claim about numbers that have no spread."""
-    return Outcome.HOLDS if condition else Outcome.FAILS
+    return Finding(Outcome.HOLDS if condition else Outcome.FAILS)
 
 
-def is_smaller(first: Sequence[float], second: Sequence[float], parts: int = 1) -> Outcome:
+def is_smaller(first: Sequence[float], second: Sequence[float], parts: int = 1) -> Finding:
     """Whether one positive quantity is smaller than another, by Welch's interval for the mean of their logarithms.
 
     Parameters
@@ -57,11 +89,11 @@ def is_smaller(first: Sequence[float], second: Sequence[float], parts: int = 1) 
 
     Examples
     --------
-    >>> is_smaller([1.0, 1.1, 0.9], [5.0, 6.0, 5.5])
+    >>> is_smaller([1.0, 1.1, 0.9], [5.0, 6.0, 5.5]).outcome
     <Outcome.HOLDS: 'holds'>
     """
-    if min(len(first), len(second)) < 2 or not np.all(np.isfinite([*first, *second])):
-        return Outcome.OPEN
+    if (refusal := _cannot_compare([first, second])) is not None:
+        return refusal
     logs = [np.log(np.maximum(values, 1e-300)) for values in (first, second)]
     difference = float(logs[0].mean() - logs[1].mean())
     variances = [float(values.var(ddof=1)) / len(values) for values in logs]
@@ -69,12 +101,17 @@ def is_smaller(first: Sequence[float], second: Sequence[float], parts: int = 1) 
         return is_true(difference < 0.0)
     freedom = sum(variances) ** 2 / sum(v**2 / (len(x) - 1) for v, x in zip(variances, logs, strict=True))
     half = float(stats.t.ppf(1.0 - 0.025 / parts, freedom)) * math.sqrt(sum(variances))
-    if abs(difference) <= half:
-        return Outcome.OPEN
-    return is_true(difference < 0.0)
+    if abs(difference) > half:
+        return is_true(difference < 0.0)
+    low, high = np.exp([difference - half, difference + half])
+    fewest = min(len(first), len(second))
+    return undecided(
+        f"the interval of the ratio, {low:.3g} to {high:.3g}, contains 1 with {fewest} seeds; "
+        f"{_enough(fewest, half, abs(difference))}"
+    )
 
 
-def mean_is_below(values: Sequence[float], bound: float, parts: int = 1) -> Outcome:
+def mean_is_below(values: Sequence[float], bound: float, parts: int = 1) -> Finding:
     """Whether the expectation of what was measured is below a bound, by the t interval for its mean.
 
     Parameters
@@ -88,39 +125,74 @@ def mean_is_below(values: Sequence[float], bound: float, parts: int = 1) -> Outc
 
     Examples
     --------
-    >>> mean_is_below([1.0, 1.1, 0.9], 2.0)
+    >>> mean_is_below([1.0, 1.1, 0.9], 2.0).outcome
     <Outcome.HOLDS: 'holds'>
     """
-    if len(values) < 2 or not np.all(np.isfinite([*values, bound])):
-        return Outcome.OPEN
+    if not math.isfinite(bound):
+        return undecided("no bound is known")
+    if (refusal := _cannot_compare([values])) is not None:
+        return refusal
     t = float(stats.t.ppf(1.0 - 0.025 / parts, len(values) - 1))
     mean, half = float(np.mean(values)), t * float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    if abs(mean - bound) <= half:
-        return Outcome.OPEN
-    return is_true(mean < bound)
+    if abs(mean - bound) > half:
+        return is_true(mean < bound)
+    return undecided(
+        f"the interval of the mean, {mean - half:.2g} to {mean + half:.2g}, contains the bound, {bound:.2g}, with "
+        f"{len(values)} seeds; {_enough(len(values), half, abs(mean - bound))}"
+    )
+
+
+def _cannot_compare(samples: Sequence[Sequence[float]]) -> Finding | None:
+    """Why these have no interval, if they have none."""
+    if min(len(values) for values in samples) < 2:
+        return undecided("one seed has no spread")
+    if not all(np.all(np.isfinite(values)) for values in samples):
+        return undecided("a fit failed")
+    return None
+
+
+def _enough(seeds: int, half: float, distance: float) -> str:
+    """How many seeds would bring an interval's half width below this distance; it falls with their square root."""
+    needed = seeds * (half / distance) ** 2 if distance > 0.0 else math.inf
+    if needed > _MOST_SEEDS:
+        return "it lies on the line that decides, and no affordable number of seeds would tell"
+    return f"about {max(float(f'{needed:.2g}'), seeds + 1.0):.0f} would tell, if the mean stays where it is"
 
 
 @dataclass(frozen=True)
 class Exponent:
     """The power of x with which something grows, a 95 % interval for it, and the power of a bound on the same points.
 
-    `above` says whether any of it exceeds the bound, `ROOM` left for its constant.
+    `share` is the most that it is of the bound with all constants set to 1.
     """
 
     value: float
     low: float
     high: float
     bound: float
-    above: bool
+    share: float
+    seeds: int = 1
 
-    def keeps_the_bound(self) -> Outcome:
+    def keeps_the_bound(self) -> Finding:
         """Whether growth is no faster than the bound's, give or take `TOLERANCE`.
 
         What grows faster but lies below the bound all the same may yet bend: that is undecided.
         """
-        if self.low > self.bound + TOLERANCE:
-            return Outcome.FAILS if self.above else Outcome.OPEN
-        return Outcome.HOLDS if self.high <= self.bound + TOLERANCE else Outcome.OPEN
+        most = self.bound + TOLERANCE
+        if self.high <= most:
+            return Finding(Outcome.HOLDS)
+        exceeded = self.share > ROOM
+        if self.low > most and exceeded:
+            return Finding(Outcome.FAILS)
+        below = f"no value is above {self.share:.2g} times the bound, constants set to 1, and {ROOM:g} times is allowed"
+        if self.low > most:
+            return undecided(
+                f"it is above the bound's {self.bound:.2f} + {TOLERANCE:g}, but {below}: more seeds cannot decide this"
+            )
+        straddles = f"the interval straddles {most:.2f}, the bound's power + {TOLERANCE:g}, with {self.seeds} seeds"
+        if self.value > most and not exceeded:
+            return undecided(f"{straddles}; if the mean stays where it is, more seeds do not decide this, as {below}")
+        return undecided(f"{straddles}; {_enough(self.seeds, self.high - self.value, abs(most - self.value))}")
 
     def __str__(self) -> str:
         if self.low == self.high:
@@ -145,8 +217,8 @@ def fit_exponent(x: Sequence[float], series: Sequence[Sequence[float]], terms: S
     if len(slopes) > 1:
         half = float(stats.t.ppf(0.975, len(slopes) - 1)) * float(slopes.std(ddof=1)) / math.sqrt(len(slopes))
     value = float(slopes.mean())
-    above = bool(np.any(np.mean(series, axis=0) > ROOM * np.sum(terms, axis=0)))
-    return Exponent(value, value - half, value + half, max(slope(x, term) for term in terms), above)
+    share = float(np.max(np.mean(series, axis=0) / np.sum(terms, axis=0)))
+    return Exponent(value, value - half, value + half, max(slope(x, term) for term in terms), share, len(slopes))
 
 
 def slope(x: Sequence[float], values: Sequence[float]) -> float:
