@@ -35,7 +35,7 @@ lock: $(READY) ## Renew requirements-*.lock: the newest versions that pyproject.
 demo: $(READY) ## Adult and Covertype from raw tables at the defaults, beside no privacy: a picture in demo-output/
 	$(BIN)/dperm demo --output demo-output
 
-reproduce: $(READY) ## The paper's figures and tables measured again, with verdicts: a page in reproduction/ (half an hour)
+reproduce: $(READY) ## The paper's figures and tables measured again, with verdicts: a page in reproduction/ (an hour)
 	$(BIN)/dperm reproduce all --output reproduction
 
 # Not with --quiet: it hides the warnings that --strict counts.

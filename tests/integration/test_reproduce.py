@@ -19,7 +19,6 @@ from dperm.studies.reproduce.page import write_page
 from dperm.studies.reproduce.verdicts import Outcome
 
 image = pytest.importorskip("matplotlib.image")
-pytest.importorskip("jinja2")
 
 
 def fewer_rows_of_table_3(quick):

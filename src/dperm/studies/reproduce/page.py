@@ -9,8 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment
+
 from dperm import __version__
-from dperm.errors import DpermError
 from dperm.files import write_whole
 from dperm.studies.reproduce.section import ADJACENCY, QUICK, Section, shown
 from dperm.studies.reproduce.verdicts import Outcome
@@ -21,10 +22,6 @@ _LEADING = ("figure-1", "figure-2")
 
 def template() -> Any:
     """The page, to be filled in."""
-    try:
-        from jinja2 import Environment
-    except ImportError:
-        raise DpermError("the page needs jinja2: pip install 'dperm[reproduce]'.") from None
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["shown"] = shown
     environment.filters["in_words"] = _in_words
