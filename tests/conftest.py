@@ -24,7 +24,7 @@ ONE_IN = {
     "test_a_search_is_by_unit_from_its_parts_to_its_file": 2,
     "test_a_seeded_fit_draws_the_same_batches_and_noise_from_files_and_on_a_cluster": 2,
     "test_a_sensitivity_smaller_by_five_percent_would_be_exceeded": 7,
-    "test_a_worker_that_is_killed_changes_no_result_and_takes_no_question_more": 2,
+    "test_a_worker_that_is_killed_changes_no_result_and_takes_no_question_more": 4,
     "test_all_rows_of_a_unit_move_an_answer_no_further_than_is_declared": 2,
     "test_an_edited_entry_is_noticed": 4,
     "test_anchored_epochs_reduce_the_gap_tenfold": 4,

@@ -11,7 +11,9 @@ from dperm.trusted.sources.files import TableFile
 pytestmark = pytest.mark.usefixtures("own_folders")
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "covertype" else name for name in EXAMPLES]
+)
 def test_an_example_becomes_a_verified_release_that_predicts_better_than_the_most_frequent_class(
     name, tmp_path, monkeypatch, capsys
 ):

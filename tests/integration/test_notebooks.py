@@ -9,7 +9,7 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Whose run takes less than about ten seconds of a processor.
-SHORT: set[str] = {"first_model.ipynb", "regression_intervals.ipynb"}
+SHORT: set[str] = {"first_model.ipynb"}
 
 
 def module():
