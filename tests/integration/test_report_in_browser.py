@@ -16,16 +16,15 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.release.model_file import save_model
 from dperm.release.report import write_budget, write_report
 from dperm.schema import Category, Classes, Number, Schema
+from integration.headless import chromium, needs_a_browser
 
 pandas = pytest.importorskip("pandas")
-webdriver = pytest.importorskip("selenium.webdriver")
+pytest.importorskip("selenium")
 
 from selenium.common.exceptions import NoAlertPresentException  # noqa: E402
-from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="chromium or chromedriver is not installed")
+pytestmark = needs_a_browser
 
 SCRIPT, IMAGE, LONG = "<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "a_long_name_" * 40
 N_ROWS = 600
@@ -33,14 +32,8 @@ N_ROWS = 600
 
 @pytest.fixture(scope="module")
 def browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+    with chromium() as driver:
+        yield driver
 
 
 def page_about(names, folder, **options):

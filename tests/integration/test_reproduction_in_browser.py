@@ -1,24 +1,20 @@
 """The page of `dperm reproduce all` in a real browser: its filter works, and it fits on a telephone and on paper."""
 
-import shutil
-
 import pytest
 
 from dperm.studies.reproduce.page import write_page
 from dperm.studies.reproduce.pictures import draw_scatter
 from dperm.studies.reproduce.section import Section, Sheet
 from dperm.studies.reproduce.verdicts import Finding, Outcome, Verdict, undecided
+from integration.headless import chromium, needs_a_browser
 
-pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
-webdriver = pytest.importorskip("selenium.webdriver")
+pytest.importorskip("selenium")
 
-from selenium.webdriver.chrome.service import Service  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.support.ui import Select  # noqa: E402
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select
 
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="chromium or chromedriver is not installed")
+pytestmark = needs_a_browser
 
 CLAIMS = {
     "figure-1": [("Curves fall.", Finding(Outcome.HOLDS)), ("Curves rise.", Finding(Outcome.FAILS))],
@@ -46,16 +42,8 @@ def page(tmp_path_factory):
 
 @pytest.fixture
 def browser(request):
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"):
-        options.add_argument(argument)
-    if getattr(request, "param", "") == "without JavaScript":
-        options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+    with chromium(scripts=getattr(request, "param", "") != "without JavaScript") as driver:
+        yield driver
 
 
 def shown(browser):

@@ -17,13 +17,12 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import dperm
+from integration.headless import chromium, needs_a_browser
 
 pytest.importorskip("mkdocs")
 pytest.importorskip("material")
 
 ROOT = Path(__file__).parents[2]
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-needs_a_browser = pytest.mark.skipif(not (BROWSER and DRIVER), reason="chromium or chromedriver is not installed")
 WIDTHS = 1280, 390
 
 
@@ -203,17 +202,8 @@ def test_a_link_to_a_file_that_is_not_on_the_site_becomes_its_path():
 
 @pytest.fixture(scope="module")
 def browser():
-    webdriver = pytest.importorskip("selenium.webdriver")
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+    with chromium() as driver:
+        yield driver
 
 
 def resize(browser, width):
