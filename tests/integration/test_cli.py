@@ -3,13 +3,12 @@
 import json
 
 import numpy as np
+import pyarrow
 import pytest
 
 from dperm.cli.main import run_with
 from dperm.release.model_file import load_model
 from dperm.solvers import SOLVERS
-
-pyarrow = pytest.importorskip("pyarrow")
 
 
 @pytest.fixture

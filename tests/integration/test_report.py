@@ -303,7 +303,6 @@ def test_hostile_names_are_text_and_nothing_else():
 
 @pytest.fixture
 def ledger(tmp_path):
-    pytest.importorskip("sqlalchemy")
     return str(tmp_path / "ledger.db")
 
 

@@ -171,7 +171,6 @@ def test_what_is_signed_of_other_policies(contents):
 
 @pytest.mark.parametrize("name", ["schema", "no schema"])
 def test_a_report_protects_a_patient_and_nowhere_a_row(name, contents):
-    pytest.importorskip("jinja2")
     page = html.unescape(re.sub(r"<[^>]+>", " ", render_report(contents[name])))
     assert f"{N} patients" in page
     assert "a second one with one patient replaced by any other, with all of its rows" in page
@@ -181,7 +180,6 @@ def test_a_report_protects_a_patient_and_nowhere_a_row(name, contents):
 
 
 def test_a_report_of_an_evaluation_speaks_of_patients():
-    pytest.importorskip("jinja2")
     model = with_schema()
     evaluation = private_score(model, TABLE, epsilon=1.0).to_dict()
     page = " ".join(re.sub(r"<[^>]+>", " ", render_report(content_of(model), evaluation=evaluation)).split())
@@ -191,7 +189,6 @@ def test_a_report_of_an_evaluation_speaks_of_patients():
 
 
 def test_a_report_with_a_ledger_says_whom_the_budget_protects(tmp_path):
-    pytest.importorskip("jinja2")
     ledger = str(tmp_path / "ledger.db")
     budget = Budget.create("visits", Guarantee(3.0, 1e-5), ledger=ledger, unit="patient_id")
     model = PrivateLogisticRegression(**ASKED, schema=SCHEMA, budget=budget).fit(TABLE)

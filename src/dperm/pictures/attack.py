@@ -55,7 +55,7 @@ def plot_attack(model: Any, ax: Any = None) -> Any:
         ylabel=f"caught: {_caught(adjacency, statement.unit)} (true positive rate)",
     )  # fmt: skip
     axes.set_title(
-        f"At 1 % false alarms an attacker catches at most {_percent_up(right)}\n{promise(model)}",
+        f"At 1 % false alarms an attacker catches at most {percent_up(right)}\n{promise(model)}",
         fontsize="medium", loc="left", color="black" if statement.for_release else RED,
     )  # fmt: skip
     axes.legend(loc="lower right", frameon=False)
@@ -77,7 +77,7 @@ def _caught(adjacency: Adjacency, unit: Unit | None) -> str:
     return "a row found to be there" if unit is None else f"one {whose} found to be there"
 
 
-def _percent_up(share: float) -> str:
+def percent_up(share: float) -> str:
     """In percent with two digits, no less than it is."""
     digits = 1 - math.floor(math.log10(100.0 * share))
     return f"{math.ceil(100.0 * share * 10.0**digits) / 10.0**digits:g} %"

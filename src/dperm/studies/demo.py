@@ -21,7 +21,7 @@ from dperm.datasets.tables import Tables
 from dperm.errors import InvalidParameter
 from dperm.estimators.logistic_regression import PrivateLogisticRegression
 from dperm.files import make_folder, write_whole
-from dperm.pictures.attack import RATES
+from dperm.pictures.attack import RATES, percent_up
 from dperm.pictures.canvas import COLOURS, GREY, MARKERS, bare, offscreen
 from dperm.printable import one_line
 from dperm.progress import ProgressBar
@@ -169,23 +169,26 @@ def _table(found: Measured) -> Table:
                                          for measure in ("auc", "accuracy")],
         )  # fmt: skip
     for name, score in found.ceilings.items():
-        table.add_row(name, *[_spread([value])[:4] for value in (score.auc, score.accuracy)])
+        table.add_row(name, _short(score.auc), _short(score.accuracy))
     for epsilon, auc in found.task.published.items():
-        table.add_row(f"DP-EBM as published, ε = {epsilon:g}", _spread([auc])[:4], "")
+        table.add_row(f"DP-EBM as published, ε = {epsilon:g}", _short(auc), "")
     return table
 
 
 def _spread(values: list[float]) -> str:
-    """Median, least and largest of shares, without the zeros before their points: a terminal has 80 columns."""
-    middle, low, high = (f"{value:.3f}".removeprefix("0") for value in (np.median(values), min(values), max(values)))
-    return f"{middle} ({low} … {high})"
+    return f"{_short(float(np.median(values)))} ({_short(min(values))} … {_short(max(values))})"
+
+
+def _short(share: float) -> str:
+    """Without the zero before its point: a terminal has 80 columns."""
+    return f"{share:.3f}".removeprefix("0")
 
 
 def _attack_in_words(model: PrivateLogisticRegression) -> str:
     rate = _attack(model, [0.01])[0]
     return (
         f"At ε = {model.privacy_.epsilon:g} an attacker who knows every other row, with 1 % false alarms, tells one "
-        f"person's row from another's in at most {math.ceil(1000 * rate) / 10:g} % of cases; guessing does in 1 %.\n"
+        f"person's row from another's in at most {percent_up(rate)} of cases; guessing does in 1 %.\n"
     )
 
 
@@ -268,7 +271,7 @@ def _draw_attack(axes: Any, found: Measured) -> None:
             color=colour, fontsize=13, ha="right", arrowprops=line,
         )  # fmt: skip
         rate = _attack(found.models[epsilon], [0.01])[0]
-        caught.append(f"{math.ceil(1000 * rate) / 10:g} % at ε = {epsilon:g}")
+        caught.append(f"{percent_up(rate)} at ε = {epsilon:g}")
     axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1.5)
     axes.annotate("guessing", (0.8, 0.76), color=GREY, fontsize=12, rotation=45, ha="center", va="center")
     axes.set(
