@@ -159,7 +159,7 @@ def stochastic_steps(problem, setting):
 
 def last_iterate(problem, setting):
     query, (w, _) = LastIterateQuery(setting, 1, 0.1), points_for(problem)
-    return Question(query, (w,), 0.1 * query.sensitivity, {})
+    return Question(query, (w,), query.step_sensitivity, {})
 
 
 def descent_output(problem, setting):

@@ -111,6 +111,8 @@ def test_the_noise_is_in_proportion_to_the_share():
 def test_what_it_cannot_be_asked_for_is_refused():
     with pytest.raises(InvalidParameter, match="one margin"):
         SlopeSizeQuery(setting_of(Problem(Softmax(3)), REPLACE))
+    with pytest.raises(InvalidParameter, match="single-output"):
+        AdaptedObjectiveQuery(setting_of(Problem(Softmax(3), L2(0.1)), REPLACE), 0.1, 1e-6, 0.01, "Gaussian")
     setting = setting_of(Problem(Squared(), L2(0.1)), REPLACE)
     with pytest.raises(InvalidParameter, match="Gaussian"):
         AdaptedObjectiveQuery(setting, 0.1, 1e-6, 0.01, "Gamma")

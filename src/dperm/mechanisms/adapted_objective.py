@@ -20,8 +20,8 @@ class AdaptedObjectiveQuery(ObjectivePerturbationQuery):
 
     Guarantees
     ----------
-    Those of `ObjectivePerturbationQuery` with Gaussian noise, for every share and every ridge that it may be asked
-    with, which may depend on what was released before.
+    Those of `ObjectivePerturbationQuery` with Gaussian noise and a loss of one margin, for every share and every ridge
+    that it may be asked with, which may depend on what was released before.
     """
 
     n_points = 2
@@ -29,6 +29,10 @@ class AdaptedObjectiveQuery(ObjectivePerturbationQuery):
     def __post_init__(self) -> None:
         """Theorem 2 of objective perturbation holds for every share; what it takes from a sigmoid does not."""
         super().__post_init__()
+        if self.setting.constants.n_outputs != 1:
+            raise InvalidParameter(
+                "AdaptedObjectiveQuery supports single-output losses only; use ObjectivePerturbationQuery for softmax."
+            )
         if self.distribution != "Gaussian" or self.slope_share != 1.0:
             raise InvalidParameter("an adapted objective has Gaussian noise, and gets its share when it is asked.")
 

@@ -66,6 +66,11 @@ class LastIterateQuery(Query):
         return self.setting.domain_sensitivity / self.setting.n
 
     @property
+    def step_sensitivity(self) -> float:
+        """The same of w − η∇F(w), which the noise is added to; rounded up."""
+        return math.nextafter(self.step_size * self.sensitivity, math.inf)
+
+    @property
     def gradients_per_row(self) -> float:
         """One per step."""
         return float(self.n_steps)
