@@ -76,7 +76,7 @@ class Unit:
     @property
     def word(self) -> str:
         """What one is called: the column's name without its "_id"; a unit called a row would read as one row."""
-        words = [word for word in re.split(r"[\s._-]+|(?<=[a-z])(?=[A-Z])", self.name) if word]
+        words = _words(self.name)
         while len(words) > 1 and words[-1].lower() in _OF_IDS:
             words.pop()
         if len(words) > 1 and words[0].lower() == "id":
@@ -127,6 +127,16 @@ class Unit:
         if not isinstance(content, dict) or set(content) != {"name", "max_rows", "contribution", "missing"}:
             raise ValueError("unit")
         return cls(**content)
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in re.split(r"[\s._-]+|(?<=[a-z])(?=[A-Z])", name) if word]
+
+
+def named_like_an_id(name: str) -> bool:
+    """Whether a column's name begins or ends as those of ids do: patient_id, customerNumber, ID_case."""
+    words = [word.lower() for word in _words(name)]
+    return bool(words) and (words[-1] in _OF_IDS or words[0] == "id")
 
 
 def _singular(word: str) -> str:
