@@ -12,6 +12,8 @@ MISSING = ("separate", "ignore")
 
 # What columns of ids are called besides what their entries stand for.
 _OF_IDS = {"guid", "id", "ids", "identifier", "key", "no", "nr", "num", "number", "uuid"}
+# Words that end in "id" for another reason, paid and solid, are many; these do for this one.
+_ID = r"(p|u|account|case|client|customer|device|employee|household|member|patient|person|student|subject|user)id"
 _PLURALS = {
     "analysis": "analyses", "bus": "buses", "child": "children", "cookie": "cookies", "diagnosis": "diagnoses",
     "foot": "feet", "gas": "gases", "lens": "lenses", "man": "men", "mouse": "mice", "movie": "movies",
@@ -134,9 +136,9 @@ def _words(name: str) -> list[str]:
 
 
 def named_like_an_id(name: str) -> bool:
-    """Whether a column's name begins or ends as those of ids do: patient_id, customerNumber, ID_case."""
+    """Whether a column's name begins or ends as those of ids do: patient_id, customerNumber, ID_case, userid."""
     words = [word.lower() for word in _words(name)]
-    return bool(words) and (words[-1] in _OF_IDS or words[0] == "id")
+    return bool(words) and (words[-1] in _OF_IDS or words[0] == "id" or re.fullmatch(_ID, words[-1]) is not None)
 
 
 def _singular(word: str) -> str:

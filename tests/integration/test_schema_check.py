@@ -15,6 +15,7 @@ from dperm.datasets.hospital import load_hospital
 from dperm.errors import InvalidTable
 from dperm.schema.plain import schema_to_toml
 from dperm.trusted import column_facts
+from dperm.unit import named_like_an_id
 from dperm.unsafe import check_schema
 
 N = 2000
@@ -156,6 +157,16 @@ def test_ids_that_stand_in_one_place_are_found_whatever_their_name():
     assert ("who_id", "id") in kinds(people(who_id=RNG.permutation(whose)), None)
 
 
+@pytest.mark.parametrize("name", ["patient_id", "PatientID", "customerNumber", "id_case", "userid", "pid", "case.nr"])
+def test_names_of_ids_are_known(name):
+    assert named_like_an_id(name)
+
+
+@pytest.mark.parametrize("name", ["age", "paid", "solid", "idle", "number_of_visits", "keyboard", ""])
+def test_other_names_are_none_of_ids(name):
+    assert not named_like_an_id(name)
+
+
 def test_a_unit_that_is_no_more_than_a_row_is_said():
     unit = Unit("who", 2)
     assert kinds(people(who=np.arange(N)), schema(unit=unit)) == {("who", "id")}
@@ -205,6 +216,7 @@ def test_files_folders_and_frames_are_checked_alike_piece_by_piece(tmp_path, mon
 
 def test_different_values_are_counted_up_to_a_limit(monkeypatch):
     monkeypatch.setattr(column_facts, "_MOST_COUNTED", 100)
+    monkeypatch.setattr(column_facts, "_MOST_COMPARED", 100)
     monkeypatch.setattr("dperm.unsafe.ROWS_AT_ONCE", 100)
     facts = []
     made = column_facts._ColumnFacts.__init__

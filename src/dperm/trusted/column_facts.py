@@ -234,7 +234,8 @@ class _ColumnFacts:
         for value, rows, is_known in zip(values.to_pylist(), of_each.tolist(), known.tolist(), strict=True):
             if is_known and rows:
                 self.counts[value] = self.counts.get(value, 0) + rows
-        self.full = self.n_different >= _MOST_COUNTED
+        # Numbers with fractions are no ids and no counts, so there is nothing more to learn from them.
+        self.full = self.n_different >= (_MOST_COMPARED if self.n_fractions else _MOST_COUNTED)
 
     def found(self) -> list[Finding]:
         """What there is to say."""
@@ -404,7 +405,7 @@ class _ColumnFacts:
         """Texts or whole numbers, nearly all different; or fewer, if the name says so or each stands in one place."""
         if self.n_different < _FEWEST_IDS or self.n_fractions > 0 or self.n_counted < _FEWEST_ROWS:
             return False
-        if rows <= 1.1:
+        if rows <= (1.5 if self.full else 1.1):  # of many rows the first have fewer repetitions than all
             return True
         in_one_place = 1.5 <= rows <= 100.0 and self.n_runs <= 1.1 * self.n_different
         return named_like_an_id(str(self.name)) or in_one_place
