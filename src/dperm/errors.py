@@ -74,9 +74,10 @@ class LargeDeltaWarning(UserWarning):
 
 
 class AboutYourRowsWarning(UserWarning):
-    """Most rows are ignored or clipped, or the like: for the person who holds the rows, and not to be passed on.
+    """Many rows are ignored or clipped, or the like: for the person who holds the rows, and not to be passed on.
 
-    It is shown where a fit is called and kept nowhere. `row_warnings=False` turns it off.
+    It is not private, though it takes many rows to change it, but at its thresholds. It is shown where a fit is called
+    and kept nowhere. `row_warnings=False` turns it off.
     """
 
 

@@ -30,9 +30,11 @@ from dperm.problem.domains import L2Ball
 from dperm.release.content import content_of
 from dperm.release.model_file import save_model
 from dperm.schema import Amount
-from dperm.trusted.row_facts import RowFacts, facts_of
+from dperm.trusted.row_facts import Usual, facts_of
+from dperm.trusted.units import Membership
+from dperm.unit import Unit
 
-N = 400
+N = 1000
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3)) / 4.0
 Y = (X[:, 0] > 0).astype(int)
@@ -55,11 +57,11 @@ def schema(target):
 WORDS = np.where(X[:, 1] > 0, "x", "y")
 NONSENSE = {
     "labels": (lambda **more: two_classes(**more).fit(X, Y + 5), "100 % of the rows have a label that is none"),
-    "half the labels": (lambda **more: two_classes(**more).fit(X, Y + 1), "all targets that count are the same"),
+    "half the labels": (lambda **more: two_classes(**more).fit(X, Y + 1), "nearly all targets that count are the same"),
     "nan": (lambda **more: two_classes(**more).fit(X * np.nan, Y), "100 % of the rows hold a value that is not finite"),
     "too long": (lambda **more: two_classes(**more).fit(X * SENTINEL, Y), "100 % of the rows are more than 3 times as"),
     "sparse": (lambda **more: two_classes(**more).fit(sparse.csr_matrix(X * 100), Y), "of the rows are more than 3"),
-    "one row": (lambda **more: two_classes(**more).fit(0.0 * X, Y), "all rows are the same"),
+    "one row": (lambda **more: two_classes(**more).fit(0.0 * X, Y), "nearly all rows are the same"),
     "targets": (
         lambda **more: PrivateLinearRegression(**more).fit(X, SENTINEL * Y + 2.0),
         "100 % of the targets lie outside their declared range",
@@ -81,7 +83,7 @@ NONSENSE = {
         lambda **more: PrivateLinearRegression(schema=schema(Amount("goal", (-1, 1))), **more).fit(
             people(np.full(N, np.nan), [None] * N, X[:, 1])
         ),
-        "all rows are the same once they are encoded",
+        "nearly all rows are the same once they are encoded",
     ),
 }
 
@@ -97,8 +99,8 @@ def test_nonsense_is_said_where_the_fit_was_called_without_a_value(case):
     assert "must not be passed on" in text
     assert "71827" not in text
     assert "SENTINEL" not in text
-    # Besides the bound of "3 times" the only numbers are shares in whole per cents.
-    assert not re.findall(r"\d", re.sub(r"\b\d{1,3} %|more than 3 times", "", text))
+    # Besides the bound of "3 times" the only numbers are shares in tens of per cent.
+    assert not re.findall(r"\d", re.sub(r"\babout (100|[1-9]0) %|more than 3 times", "", text))
     assert np.isfinite(model.coef_).all()
 
 
@@ -198,7 +200,7 @@ def test_the_lower_level_api_says_it_too():
 def test_facts_of_blocks_add_up_to_those_of_the_table():
     given = np.array([1.0, np.nan, -1.0, 5.0, 2.0, 0.5])
     norms, scale = np.array([1.0, 1.0, np.nan, 9.0, 1.0, 1.0]), np.array([1.0, 1.0, 1.0, 1.0 / 9.0, 1.0, 1.0])
-    table = np.arange(12.0).reshape(6, 2)
+    table = np.ones((6, 2))
 
     def facts(part):
         clipped = np.clip(given[part], -1.0, 1.0)
@@ -206,7 +208,95 @@ def test_facts_of_blocks_add_up_to_those_of_the_table():
 
     whole = facts(slice(None))
     assert facts(slice(0, 4)) + facts(slice(4, 6)) == whole
-    assert whole == RowFacts(6, 1, 1, 1, 2, (0.5, 1.0), False)
+    assert (whole.n_rows, whole.n_bad_values, whole.n_bad_targets, whole.n_far, whole.n_outside) == (6, 1, 1, 1, 2)
+    assert (whole.n_usable, whole.target, whole.row.n) == (4, Usual(1.0, 3.0), 5)
+
+
+# --- A few rows, or a few units, do not make a notice appear, vanish or change: from every plain case. ---
+
+ODD = (0, 1, 10)  # rows that are otherwise
+
+
+def few(count, odd, plain):
+    """So many odd entries in front of the plain ones."""
+    rows = np.arange(N) < count
+    return np.where(rows[:, None] if np.ndim(plain) == 2 else rows, odd, plain)
+
+
+def by_rows(X, y, model=two_classes):
+    return lambda: model().fit(X, y)
+
+
+PLAIN = {
+    "ordinary rows": lambda k: by_rows(few(k, 0.1, X), Y),
+    "no bad value": lambda k: by_rows(few(k, np.nan, X), Y),
+    "only bad values": lambda k: by_rows(few(k, X, X * np.nan), Y),
+    "no unknown label": lambda k: by_rows(X, few(k, 7, Y)),
+    "only unknown labels": lambda k: by_rows(X, few(k, Y, 7)),
+    "no long row": lambda k: by_rows(few(k, 1e6, X), Y),
+    "only long rows": lambda k: by_rows(few(k, X, 100.0 * X / np.linalg.norm(X, axis=1, keepdims=True)), Y),
+    "no target outside": lambda k: by_rows(X, few(k, 5.0, X[:, 0]), PrivateLinearRegression),
+    "only targets outside": lambda k: by_rows(X, few(k, X[:, 0], Y + 2.0), PrivateLinearRegression),
+    "one target": lambda k: by_rows(X, few(k, 1, 0 * Y)),
+    "one target among numbers": lambda k: by_rows(X, few(k, X[:, 1], 0.25), PrivateLinearRegression),
+    "all targets differ": lambda k: by_rows(X, few(k, 0.5, X[:, 1]), PrivateLinearRegression),
+    "one row": lambda k: by_rows(few(k, X, 0.0 * X + 0.1), Y),
+    "one row, sparse": lambda k: by_rows(sparse.csr_matrix(few(k, X, 0.0 * X + 0.1)), Y),
+}
+
+
+def notices(fit):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit()
+    return [str(one.message) for one in caught if one.category is AboutYourRowsWarning]
+
+
+@pytest.mark.parametrize("case", PLAIN)
+def test_a_few_rows_change_no_notice(case):
+    said = [notices(PLAIN[case](k)) for k in ODD]
+    assert said[0] == said[1] == said[2]
+    assert bool(said[0]) == case.startswith(("only", "one"))
+
+
+UNITS = {  # how many rows the units have, and those of the odd ones, who may have very many
+    "no unit repeats": (np.ones(N, int), 500, "hardly any person has more than one row"),
+    "all units repeat": (np.full(N, 2), 1, None),
+    "none beyond": (np.full(N, 3), 2000, None),
+    "all beyond": (np.full(N, 8), 3, "about 60 %, in the mean over all people, are beyond 3, and are not used"),
+}
+
+
+@pytest.mark.parametrize("case", UNITS)
+def test_a_few_units_change_no_notice_however_many_rows_they_have(case):
+    counts, odd, words = UNITS[case]
+    said = []
+    for k in ODD:
+        found = Membership.of(Unit("person_id", 3), np.repeat(np.arange(N), few(k, odd, counts)))
+        said.append(found.remarks())
+    assert said[0] == said[1] == said[2]
+    assert words in said[0][0] if words else not said[0]
+
+
+@pytest.mark.parametrize("contribution", [{"max_rows_per_unit": 2}, {"contribution": "average"}])
+def test_a_person_with_most_of_the_rows_changes_no_notice(contribution):
+    said = []
+    for last in (X[-1:], np.full((3 * N, 3), np.nan), np.full((3 * N, 3), 1e6), np.full((3 * N, 3), 0.1)):
+        rows, whose = np.concatenate([X[:-1], last]), np.minimum(np.arange(N - 1 + len(last)), N - 1)
+        y = np.concatenate([Y[:-1], np.ones(len(last), int)])
+        model = two_classes(unit="who", solver="dp-gd", **contribution)
+        said.append(notices(lambda: model.fit(rows, y, groups=whose)))  # noqa: B023 - called at once
+    assert said[0] == said[1] == said[2] == said[3]
+
+
+def test_targets_that_are_sorted_by_file_are_not_the_same():
+    halves = [facts_of(X[:500], y, y, np.ones(500), np.ones(500), None) for y in (np.zeros(500), np.ones(500))]
+    assert not (halves[0] + halves[1]).remarks()
+    assert "nearly all targets" in (halves[0] + halves[0]).remarks()[0]
+
+
+def test_nothing_is_said_of_a_table_where_few_rows_are_a_large_share():
+    assert not notices(lambda: two_classes().fit(X[:150] * np.nan, Y[:150]))
 
 
 @pytest.fixture

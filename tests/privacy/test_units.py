@@ -338,7 +338,7 @@ def test_a_schema_whose_unit_is_a_feature_or_not_there_is_refused():
 def test_ids_that_are_all_different_are_said_to_be_rows():
     frame = table().drop_duplicates("who")
     model = PrivateLogisticRegression(2.0, 1e-4, schema=SCHEMA, solver="dp-gd")
-    with pytest.warns(AboutYourRowsWarning, match="no who has more than one row, so what is protected is one row"):
+    with pytest.warns(AboutYourRowsWarning, match="hardly any who has more than one row"):
         model.fit(frame)
 
 

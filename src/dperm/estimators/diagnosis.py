@@ -210,16 +210,16 @@ def diagnose(
     problem, exact = plan.problem, plan.run(source, row_warnings=False)
     again._keep(exact, problem, facts)
     w, blocks = _coefficients(model, problem), _blocks(source, problem)
-    counted = usable = np.concatenate([block.weight > 0.0 for block in blocks])
+    counted, unweighted = np.concatenate([block.weight > 0.0 for block in blocks]), blocks
     if sample_weight is not None or source.unit is not None:  # a row of weight 0 need not have a bad target
         alone = replace(
             options, unit=None, schema=None if options.schema is None else replace(options.schema, unit=None)
         )
         unweighted = _blocks(again._read(X, y, alone)[0], problem)
-        usable = np.concatenate([block.weight > 0.0 for block in unweighted])
+    usable = np.concatenate([block.weight > 0.0 for block in unweighted])
     factors = 1.0 / np.concatenate([block.scale for block in blocks])[counted]
     factors = factors[factors > _UNCLIPPED]
-    bad_values = sum(block.facts.n_bad_values for block in blocks if block.facts is not None)
+    bad_values = sum(block.facts.n_bad_values for block in unweighted if block.facts is not None)
     target = np.concatenate([block.target for block in blocks])[counted]
     outside, farthest = _outside(model, X, y, problem)
     units = None if source.unit is None else _units(source, blocks, X, groups, options.schema)

@@ -86,7 +86,8 @@ class Block:
         # A bound below 1 holds for rows without weights too: the sensitivity rests on it.
         weight = np.ones(target.size) if weights is None else np.nan_to_num(np.asarray(weights, dtype=np.float64))
         weight = np.clip(weight, 0.0, problem.weight_bound)
-        facts = facts_of(table, given, target, norms, scale, problem.loss.clipped_range)
+        shares = None if units is None else units.weights
+        facts = facts_of(table, given, target, norms, scale, problem.loss.clipped_range, shares)
         weight = np.where(usable, weight if units is None else weight * units.weights, 0.0)
         whose = (None, 0) if units is None else (units.numbers, units.n)
         return cls(table, np.where(usable, target, 0.0), scale, weight, facts, *whose)

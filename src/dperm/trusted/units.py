@@ -14,6 +14,7 @@ from scipy import sparse
 
 from dperm.trusted.exact.rows_of_units import leave_out
 from dperm.trusted.exact.words import Stream, stream_of
+from dperm.trusted.row_facts import FEWEST, MANY, nearly_all, tens_of_per_cent
 from dperm.unit import Unit
 
 Array = NDArray[np.float64]
@@ -210,19 +211,20 @@ class Membership:
     def remarks(self) -> list[str]:
         """What whoever holds the rows should know: that a unit is no more than a row, or that many rows are not used.
 
-        Counts, and nothing that leaves: `row_facts.warn_about` says where they may be shown.
+        Every unit counts as one, however many rows it has. Nothing of it leaves: `row_facts.warn_about` says where it
+        may be shown.
         """
-        counts = self.counts
-        word, n_rows = self.unit.word, max(int(counts.sum()), 1)
-        if self.n > 1 and (counts <= 1).all():
-            return [f"no {word} has more than one row, so what is protected is one row"]
-        if self.unit.max_rows is None:
+        if self.n < FEWEST:
             return []
-        beyond = int(np.maximum(counts - self.unit.max_rows, 0).sum()) / n_rows
-        if beyond <= _MANY:
+        word, limit = self.unit.word, self.unit.max_rows
+        if nearly_all(int(np.count_nonzero(self.counts <= 1)), self.n):
+            return [f"hardly any {word} has more than one row, so what is protected is little more than one row"]
+        if limit is None:
             return []
-        return [f"{100.0 * beyond:.0f} % of the rows are beyond the {self.unit.max_rows} of a {word}, and are not used"]
-
-
-# Fewer rows that are not used are not worth a word.
-_MANY = 0.1
+        unused = float(np.mean(1.0 - limit / np.maximum(self.counts, limit)))
+        if unused <= MANY:
+            return []
+        return [
+            f"of the rows of one {word} about {tens_of_per_cent(unused)} %, in the mean over all {self.unit.plural}, "
+            f"are beyond {limit}, and are not used"
+        ]

@@ -14,7 +14,7 @@ from dperm.errors import InvalidTable
 from dperm.problem import Problem
 from dperm.schema import Amount, Number, Schema
 from dperm.trusted.block import Block
-from dperm.trusted.row_facts import count_outside
+from dperm.trusted.row_facts import outside
 from dperm.trusted.sources.columns import Columns, as_numbers
 from dperm.trusted.sources.counts import ColumnPart
 from dperm.trusted.sources.encoding import (
@@ -41,7 +41,7 @@ class _Encoded:
     X: Any
     target: Array
     weights: Array | None
-    n_outside: int
+    outside: NDArray[np.bool_] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,13 +168,13 @@ class Encoder:
         X = encode_rows(table, self.schema, fitting=True)
         # The declared range of a number becomes the range of the loss.
         target = encode_target(table, y, self.schema, problem.loss.clipped_range or (-1.0, 1.0))
-        n_outside = 0
+        clipped = None
         if isinstance(self.schema.target, Amount):
-            n_outside = count_outside(target_numbers(table, y, self.schema), *self.schema.target.number.bounds)
+            clipped = outside(target_numbers(table, y, self.schema), *self.schema.target.number.bounds)
         given = None if weights is None else weights[chosen]
         if self.class_weights is not None:
             given = weights_by_class(label_numbers(table, y, self.schema), self.class_weights, given)
-        return _Encoded(X, target, given, n_outside)
+        return _Encoded(X, target, given, clipped)
 
     def _block(self, pieces: Sequence[_Encoded], problem: Problem, units: UnitRows | None = None) -> Block:
         first = pieces[0]
@@ -187,10 +187,13 @@ class Encoder:
             given = [piece.weights for piece in pieces if piece.weights is not None]
             weights = np.concatenate(given) if given else None
         block = Block.from_table(X, target, problem, weights, units)
-        if block.facts is None or not isinstance(self.schema.target, Amount):
+        clipped = [piece.outside for piece in pieces if piece.outside is not None]
+        if block.facts is None or not clipped:
             return block
-        n_outside = sum(piece.n_outside for piece in pieces)
-        return replace(block, facts=replace(block.facts, n_outside=n_outside))
+        weights = np.ones(target.size) if units is None else units.weights
+        return replace(
+            block, facts=replace(block.facts, n_outside=float(weights[np.concatenate(clipped)].sum()))
+        )  # fmt: skip
 
 
 def _rows_of_units(units: ChosenRows | UnitRows | None, first: int, last: int) -> UnitRows | None:
