@@ -61,10 +61,6 @@ class NotSettled(DpermError, RuntimeError):
     release: object = None
 
 
-class Consequence(str):
-    """A note on an exception, whatever raised it, to be shown: what counts as spent, and where a model is."""
-
-
 class NotForReleaseWarning(UserWarning):
     """The result is usable for study but does not carry the guarantee that a release needs."""
 

@@ -4,14 +4,15 @@ import errno
 import hashlib
 import json
 import os
+import secrets
 import stat
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+from dperm.consequences import CONSEQUENCES
 from dperm.errors import InvalidParameter
 from dperm.printable import one_line
 
@@ -102,28 +103,27 @@ class WholeFile:
         Whether it may take the place of a file that is there.
     room : int
         Bytes to set aside.
+    told : bool
+        Whether whatever ends the command says that the file is there: not of dperm's own notes.
     """
 
-    def __init__(self, path: Path, *, replace: bool, room: int = 0) -> None:
-        self._path, self._replace, self._temporary = path, replace, Path()
+    def __init__(self, path: Path, *, replace: bool, room: int = 0, told: bool = True) -> None:
+        self._path, self._replace, self._told = path, replace, told
+        # Known before it is there, so that an interrupt at any moment leaves a file that `discard` finds.
+        self._temporary = path.parent / f".dperm-{secrets.token_hex(8)}.part"
         try:
             found = _kind_of(path)
             if found not in (None, "a file"):
                 raise _not_written(path, f"it is {found}")
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=".dperm-", suffix=".part")
-        except (OSError, ValueError) as error:
-            if isinstance(error, InvalidParameter):
-                raise
-            raise _not_written(path, getattr(error, "strerror", None) or "that is no name of a file") from None
-        self._temporary = Path(name)
-        self._stream = os.fdopen(handle, "wb")
-        try:
+            self._stream = open(self._temporary, "xb", opener=_private)  # noqa: SIM115 - `discard` closes it
             if room:
                 self._stream.write(bytes(room))
                 self._sync()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self.discard()
-            raise _not_written(path, str(error.strerror)) from None
+            if isinstance(error, InvalidParameter):
+                raise
+            raise _not_written(path, getattr(error, "strerror", None) or "that is no name of a file") from None
 
     def __enter__(self) -> Self:
         return self
@@ -146,16 +146,21 @@ class WholeFile:
         # A temporary file is private; what is written gets the mode that the user's files have.
         path, temporary = self._path, self._temporary
         temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+        if self._told:
+            CONSEQUENCES.will_appear(path, temporary)
         if self._replace or not _linked(temporary, path):
             temporary.replace(path)
         _sync_folder(path.parent)
 
     def discard(self) -> None:
         """Remove what is not complete."""
-        with suppress(OSError):
+        with suppress(OSError, AttributeError):
             self._stream.close()
-        with suppress(OSError):
+        with suppress(OSError, AttributeError):
             self._temporary.unlink(missing_ok=True)
+
+    # An interrupt may strike between any two lines of `__init__`, or between it and `with`.
+    __del__ = discard
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -165,6 +170,10 @@ class WholeFile:
     def _sync(self) -> None:
         self._stream.flush()
         os.fsync(self._stream.fileno())
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _linked(temporary: Path, path: Path) -> bool:
@@ -180,9 +189,9 @@ def _linked(temporary: Path, path: Path) -> bool:
     return True
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file in one step: a crash leaves what was there before."""
-    with WholeFile(path, replace=True) as file:
+def write_whole(path: Path, content: str | bytes, *, told: bool = True) -> None:
+    """Write a file in one step: a crash leaves what was there before. `told` as of `WholeFile`."""
+    with WholeFile(path, replace=True, told=told) as file:
         file.write(content)
 
 

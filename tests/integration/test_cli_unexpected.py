@@ -1,5 +1,6 @@
 """What nobody foresaw: the command line says that it happened, and nothing of what it was about."""
 
+import signal
 import sys
 
 import numpy as np
@@ -57,8 +58,11 @@ def test_the_message_of_an_unexpected_error_is_not_printed(failing, kind, argume
 def test_the_entry_point_ends_with_code_2_and_without_the_message(arguments, monkeypatch, capfd):
     monkeypatch.setattr(PrivateLogisticRegression, "fit", lambda *_arguments, **_more: _plain())
     monkeypatch.setattr(sys, "argv", ["dperm", *arguments])
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with pytest.raises(SystemExit) as ended:
         run()
+    for number, handler in before.items():
+        signal.signal(number, handler)
     assert ended.value.code == 2
     printed = capfd.readouterr()
     assert SENTINEL not in printed.out + printed.err

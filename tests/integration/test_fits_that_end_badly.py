@@ -18,7 +18,7 @@ from dperm import Budget, Guarantee, Logistic, Problem, load_model, minimize
 from dperm.accounting.ledger import budget as ledger_of_budgets
 from dperm.accounting.ledger import default_ledger
 from dperm.accounting.ledger.tables import Ledger
-from dperm.errors import Consequence, DpermError, LedgerDamaged, NotSettled
+from dperm.errors import DpermError, LedgerDamaged, NotSettled
 from dperm.planning.fit_plan import FitPlan
 from dperm.problem.regularizers import L2
 from integration.hostile import fit_arguments, make_budget, refused, run, write_table
@@ -80,8 +80,9 @@ def test_a_model_that_finds_its_disk_full_is_somewhere_else_and_in_the_ledger(fo
     (folder / "models").mkdir()
     after_the_reservation(monkeypatch, lambda: monkeypatch.setattr(os, "fsync", full))
     words = refused(*fit(folder, folder / "models" / "m.json"))
-    assert "m.json cannot be written: No space left on device; the model is in " in words
-    place = Path(re.search(r"the model is in (\S+\.json)\.$", words)[1])
+    spent = "reservation 1 of the budget 'people' counts as spent"
+    assert f"m.json cannot be written: No space left on device; {spent}; " in words
+    place = Path(re.search(r"; (\S+\.json) was written\.$", words)[1])
     assert place.parent == folder / "temporary"
     (release,) = releases()
     assert release.settled_at
@@ -103,13 +104,16 @@ def test_a_folder_that_is_gone_at_the_end_does_not_take_the_model_with_it(folder
     (folder / "models").mkdir()
     after_the_reservation(monkeypatch, lambda: shutil.rmtree(folder / "models"))
     words = refused(*fit(folder, folder / "models" / "m.json"))
-    assert "the model is in " in words
+    assert re.search(r"temporary/dperm-model-\S+\.json was written\.$", words)
     assert len(releases()) == 1
 
 
 def test_a_file_that_another_fit_has_written_meanwhile_is_not_replaced(folder, monkeypatch):
     after_the_reservation(monkeypatch, lambda: (folder / "model.json").write_text("theirs"))
-    assert "File exists; the model is in " in refused(*fit(folder))
+    words = refused(*fit(folder))
+    assert "model.json cannot be written: File exists; " in words
+    assert f"{folder / 'model.json'} was written" not in words
+    assert re.search(r"temporary/dperm-model-\S+\.json was written\.$", words)
     assert (folder / "model.json").read_text() == "theirs"
 
 
@@ -117,14 +121,13 @@ def test_a_ledger_that_is_gone_at_settlement_leaves_a_model_that_is_settled_late
     ledger = Path(default_ledger())
     away = ledger.with_suffix(".away")
     after_the_reservation(monkeypatch, lambda: (ledger.rename(away), ledger.write_text("no database " * 100)))
-    words = refused(*fit(folder))
+    words, model = refused(*fit(folder)), folder / "model.json"
     assert "is a file that is no SQLite database" in words
-    assert "reservation 1 of the budget 'people' counts as spent; the model is in " in words
-    assert "dperm budget settle MODEL" in words
+    assert f"reservation 1 of the budget 'people' counts as spent; {model} was written; " in words
+    assert f"dperm budget settle {model}" in words
     away.rename(ledger)
     (release,) = releases()
     assert release.settled_at is None
-    model = folder / "model.json"
     code, out, _ = run("verify", model)
     assert code == 1
     assert "was never settled" in out
@@ -185,7 +188,8 @@ def test_a_postgresql_server_that_dies_before_settlement_loses_nothing(folder, m
 
     after_the_reservation(monkeypatch, lambda: allow("false"))
     words = refused(*fit(folder), "--ledger", ledger)
-    assert "reservation 1 of the budget 'people' counts as spent; the model is in " in words
+    assert "reservation 1 of the budget 'people' counts as spent; " in words
+    assert f"dperm budget settle {folder / 'model.json'}" in words
     assert "secret" not in words
     allow("true")
     assert Budget("people", ledger).account().releases[0].settled_at is None
@@ -201,7 +205,8 @@ def test_an_interrupt_after_the_reservation_says_what_counts_as_spent(folder, mo
         with monkeypatch.context() as patched:
             after_the_reservation(patched, interrupt)
             words = refused(*fit(folder))
-        assert words == f"dperm: interrupted; reservation {number} of the budget 'people' counts as spent.\n"
+        spent = f"reservation {number} of the budget 'people' counts as spent"
+        assert words == f"dperm: interrupted; {spent}; no file was written.\n"
         assert not (folder / "model.json").exists()
         assert not list(folder.glob("*.part"))
 
@@ -221,7 +226,8 @@ def test_an_interrupt_while_the_ledger_commits_says_where_to_look(folder, monkey
 
     monkeypatch.setattr(Ledger, "_remember", lambda self, entries: len(entries) > 1 and interrupt())
     words = refused(*fit(folder))
-    assert words == "dperm: interrupted; reservation 1 counts as spent if it is there: dperm budget show people.\n"
+    perhaps = "reservation 1 counts as spent if it is there: dperm budget show people"
+    assert words == f"dperm: interrupted; {perhaps}; no file was written.\n"
     monkeypatch.undo()
 
 
@@ -237,7 +243,7 @@ def test_whatever_ends_a_fit_in_python_says_what_counts_as_spent(folder, monkeyp
         after_the_reservation(patched, fail)
         with pytest.raises(MemoryError) as error:
             minimize(problem, X, y, guarantee=guarantee, budget=budget)
-    assert error.value.__notes__ == [Consequence("reservation 1 of the budget 'people' counts as spent")]
+    assert error.value.__notes__ == ["reservation 1 of the budget 'people' counts as spent"]
     opened = Ledger.open
     after_the_reservation(monkeypatch, lambda: monkeypatch.setattr(Ledger, "open", _unusable))
     with pytest.raises(NotSettled) as error:
@@ -294,4 +300,5 @@ def test_an_interrupt_while_modules_are_imported_is_one_line(delay, folder):
     assert err.strip().startswith("dperm: interrupted; ")
     reserved = len(releases())
     assert ("counts as spent" in err) == bool(reserved)
+    assert (f"{folder / 'model.json'} was written" in err) == (folder / "model.json").exists()
     assert load_model(folder / "model.json") if (folder / "model.json").exists() else True

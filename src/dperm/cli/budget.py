@@ -1,5 +1,6 @@
 """The commands of `dperm budget`: create, show, report, list, settle."""
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from dperm.accounting.ledger.accounts import Account, Spending, rounded_down, ro
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
+from dperm.consequences import CONSEQUENCES
 from dperm.errors import InvalidParameter, LedgerDamaged
 from dperm.printable import one_line
 
@@ -143,6 +145,7 @@ def settle(model_path: Path, ledger: str | None) -> None:
     events = [event_to_list(release.event) for release in charged.account().releases if _is(release, entry)]
     if events != [content["events"]]:
         raise InvalidParameter(f"entry {entry['number']} of {entry['dataset']!r} in the ledger is for other events.")
+    CONSEQUENCES.notes.append(f"see what the ledger knows: dperm budget show {shlex.quote(entry['dataset'])}")
     Reservation(charged, entry["number"], entry["digest"]).settle(content["fingerprint"])
     click.echo(f"entry {entry['number']} of {entry['dataset']!r} in the ledger is this release")
 

@@ -10,7 +10,8 @@ from dperm.accounting.ledger import Budget
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
-from dperm.errors import Consequence, DpermError, InvalidParameter
+from dperm.consequences import CONSEQUENCES
+from dperm.errors import DpermError, InvalidParameter
 from dperm.evaluation.result import PrivateEvaluation
 from dperm.evaluation.score import private_score
 from dperm.files import WholeFile
@@ -68,35 +69,26 @@ def evaluate(
         outputs.check(output, force=force, inputs=[model_path, table], ledger=ledger)
     budget = None if dataset is None else Budget(dataset, ledger)
     model = load_model(model_path)
-    where: str | None = None  # the evaluation is, in words, as soon as it is there
     with ExitStack() as opened:
         file = None if output is None else opened.enter_context(WholeFile(output, replace=force, room=_ROOM))
 
         def save(found: PrivateEvaluation) -> None:
-            nonlocal where
             if file is not None:
                 with suppress(OSError):
                     file.write(found.text)
-                    where = f"in {one_line(output)}"
-            if where is None:  # it was accounted for and must not be lost
-                click.echo(str(found) if file is None else found.text)
-                where = "what was printed"
+                    return
+            # It was accounted for and must not be lost.
+            click.echo(str(found) if file is None else found.text)
+            CONSEQUENCES.notes.append("the evaluation is what was printed")
 
-        try:
-            found = private_score(
-                model, str(table), epsilon=epsilon, delta=delta, adjacency=adjacency, n=n, target=target,
-                unit=unit, max_rows_per_unit=max_rows_per_unit, contribution=contribution, missing_units=missing_units,
-                error_bound=error_bound, level=level, budget=budget, random_state=seed, save=save,
-            )  # fmt: skip
-        except BaseException as error:
-            if where is not None:
-                error.add_note(Consequence(f"the evaluation is {where}"))
-                if budget is not None and file is not None:
-                    error.add_note(Consequence("tell the ledger of it with: dperm budget settle EVALUATION"))
-            raise
+        found = private_score(
+            model, str(table), epsilon=epsilon, delta=delta, adjacency=adjacency, n=n, target=target,
+            unit=unit, max_rows_per_unit=max_rows_per_unit, contribution=contribution, missing_units=missing_units,
+            error_bound=error_bound, level=level, budget=budget, random_state=seed, save=save,
+        )  # fmt: skip
     if output is not None:
-        if where == "what was printed":
-            raise DpermError(f"{one_line(output)} cannot be written; the evaluation is {where}.")
+        if CONSEQUENCES.notes:
+            raise DpermError(f"{one_line(output)} cannot be written.")
         click.echo(str(found))
     if budget is not None:
         click.echo(f"budget:     {one_line(dataset)}: {budget.account().summary}")

@@ -3,8 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ from dperm.cli.context import CONTEXT
 from dperm.cli.options import build_estimator, fit_options, memory_option, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.cli.schema import tell
-from dperm.errors import Consequence, DpermError, InvalidParameter, InvalidTable
+from dperm.consequences import CONSEQUENCES
+from dperm.errors import DpermError, InvalidParameter, InvalidTable
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.classifier import CLASSES_READ
 from dperm.files import WholeFile
@@ -130,9 +130,8 @@ def fit(
             checked(table, asked.schema or public, columns, target, whole=check)
         # The file is made before anything is spent, and complete before the ledger is told.
         file = opened.enter_context(WholeFile(output, replace=force, room=ROOM))
-        written = Writing(file, output, budget)
-        with written.noted():
-            model.fit(*rows, **ids, plan=plan, save=written)
+        written = Writing(file, output)
+        model.fit(*rows, **ids, plan=plan, save=written)
     written.check()
     click.echo(str(model.privacy_))
     if (
@@ -168,69 +167,45 @@ def checked(table: Path, schema: Schema | None, columns: list[str] | None, targe
 class Writing:
     """Writes a fitted model, and if that fails somewhere else: it was accounted for and must not be lost.
 
-    Attributes
-    ----------
-    where : str or None
-        Where the model is, in words, as soon as it is there.
-    failure : str or None
-        Why it is not where it should be.
-
     Parameters
     ----------
     file : WholeFile
         What is written to.
     output : Path
         Its name.
-    budget : Budget or None
-        What the model is charged to.
     """
 
-    def __init__(self, file: WholeFile, output: Path, budget: Budget | None) -> None:
-        self._file, self._output, self._budget = file, output, budget
-        self.where: str | None = None
-        self.failure: str | None = None
+    def __init__(self, file: WholeFile, output: Path) -> None:
+        self._file, self._output = file, output
+        self._failure: str | None = None
 
     def __call__(self, model: PrivateEstimator) -> None:
         """Write the model."""
         text = model_text(model)
         try:
             self._file.write(text)
-            self.where = f"in {one_line(self._output)}"
         except OSError as error:
-            self.failure = error.strerror or "it cannot be used"
-            self.where = _rescued(text)
-
-    @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Whatever goes wrong inside says where the model is, if there is one."""
-        try:
-            yield
-        except BaseException as error:
-            if self.where is not None:
-                error.add_note(Consequence(f"the model is {self.where}"))
-                if self._budget is not None:
-                    error.add_note(Consequence("tell the ledger of it with: dperm budget settle MODEL"))
-            raise
+            self._failure = error.strerror or "it cannot be used"
+            _rescue(text)
 
     def check(self) -> None:
-        """Raise if the model is not where it should be."""
-        if self.failure is not None:
-            output = one_line(self._output)
-            raise DpermError(f"{output} cannot be written: {self.failure}; the model is {self.where}.")
+        """Raise if the model is not where it should be; where it is is said with whatever ends a command."""
+        if self._failure is not None:
+            raise DpermError(f"{one_line(self._output)} cannot be written: {self._failure}.")
 
 
-def _rescued(text: str) -> str:
-    """Where a model is that cannot be written where it should be."""
+def _rescue(text: str) -> None:
+    """Write a model that cannot be written where it should be: among temporary files, or at least on the screen."""
     try:
         handle, name = tempfile.mkstemp(prefix="dperm-model-", suffix=".json")
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
-        return f"in {one_line(name)}"
+        CONSEQUENCES.will_appear(Path(name), Path(name))
     except OSError:
         click.echo(text, nl=False)
-        return "what was printed"
+        CONSEQUENCES.notes.append("the model is what was printed")
 
 
 def numbers_and_target(

@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from dperm.cli.context import CONTEXT
-from dperm.cli.entry import ended_by_an_interrupt
-from dperm.errors import Consequence, DpermError
+from dperm.cli.entry import end_undisturbed, ended_by_an_interrupt, interrupted, interrupted_in_words
+from dperm.consequences import CONSEQUENCES
+from dperm.errors import DpermError
 from dperm.printable import one_line
 from dperm.version import __version__
 
@@ -65,6 +66,7 @@ def app() -> None:
 
 def run_with(arguments: list[str]) -> int:
     """Run the command line and return its exit code."""
+    CONSEQUENCES.forget()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -73,33 +75,34 @@ def run_with(arguments: list[str]) -> int:
         click.echo(error.format_message())
         return 0
     except click.ClickException as error:
-        return _fail(error.format_message(), error)
+        return _fail(error.format_message())
     except DpermError as error:
-        return _fail(str(error), error)
+        return _fail(str(error))
     except BrokenPipeError:  # whoever read the output has seen enough
         return 2
     except OSError as error:
-        return _fail(f"{error.filename or 'the file'}: {error.strerror or 'cannot be used'}.", error)
-    except (click.Abort, KeyboardInterrupt) as error:
-        interrupted = error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
-        return _fail("interrupted." if _consequences(interrupted) else "interrupted; nothing was written.", interrupted)
-    except MemoryError as error:
-        return _fail("this takes more memory than there is.", error)
+        return _fail(f"{error.filename or 'the file'}: {error.strerror or 'cannot be used'}.")
+    except (click.Abort, KeyboardInterrupt):
+        return _say(interrupted_in_words())
+    except MemoryError:
+        return _fail("this takes more memory than there is.")
     except Exception as error:  # its message or traceback could show a value of the table
         kind = type(error).__name__
-        return _fail(f"internal error ({kind}); please report how you called dperm, without the data.", error)
+        return _fail(f"internal error ({kind}); please report how you called dperm, without the data.")
     return ended if isinstance(ended, int) else 0  # `verify` ends with 1 where a statement is not true
 
 
-def _fail(message: str, error: BaseException) -> int:
-    sentences = "; ".join([message.rstrip().removesuffix("."), *_consequences(error)])
-    click.echo(f"dperm: {one_line(' '.join(sentences.split()))}.", err=True)
+def _fail(message: str) -> int:
+    """Say what is wrong, and what was spent and written all the same. Notes of an error could show a value."""
+    if interrupted.is_set():  # and what it interrupted made another error of it
+        return _say(interrupted_in_words())
+    return _say("; ".join([message.rstrip().removesuffix("."), *CONSEQUENCES.in_words()]))
+
+
+def _say(sentence: str) -> int:
+    end_undisturbed()
+    click.echo(f"dperm: {one_line(' '.join(sentence.split()))}.", err=True)
     return 2
-
-
-def _consequences(error: BaseException) -> list[str]:
-    """What was spent and where a model is; other notes could show a value of the table."""
-    return [note for note in getattr(error, "__notes__", ()) if isinstance(note, Consequence)]
 
 
 def _show_warning(message: Warning | str, *_details: Any, **_more: Any) -> None:

@@ -7,7 +7,8 @@ from rich.console import Console
 
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE
-from dperm.errors import DpermError, InvalidParameter
+from dperm.consequences import CONSEQUENCES
+from dperm.errors import InvalidParameter
 
 
 @click.command(context_settings=CONTEXT)
@@ -64,5 +65,5 @@ def reproduce(study: str, output: Path, quick: bool) -> None:
     try:
         run_studies(list(STUDIES) if study == "all" else [study], output, Console(), quick)
     except KeyboardInterrupt:
-        kept = f"interrupted; what was measured is kept in {output}, and the same call goes on from there."
-        raise DpermError(kept) from None
+        CONSEQUENCES.notes.append(f"what was measured is kept in {output}, and the same call goes on from there")
+        raise

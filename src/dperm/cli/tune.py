@@ -106,9 +106,8 @@ def tune(
         read = TableFile(table, n_rows=n if models[0].unit is None else None)
         rows, ids = numbers_and_target(read, target or "", features, models[0]), ids_of_units(read, models[0])
     with WholeFile(output, replace=force, room=ROOM) as file:
-        written = Writing(file, output, budget)
-        with written.noted():
-            search.fit(*rows, **ids, save=written)
+        written = Writing(file, output)
+        search.fit(*rows, **ids, save=written)
     written.check()
     click.echo(str(search.privacy_))
     click.echo(f"winner:     {_in_words(points[search.best_index_])}")

@@ -18,7 +18,8 @@ from dperm.accounting.ledger.accounts import Account, History, adjacency_to_cont
 from dperm.accounting.ledger.names import check_text, new_name, spelling
 from dperm.accounting.ledger.places import user_folder, without_password
 from dperm.accounting.ledger.rule import Rule, event_text
-from dperm.errors import Consequence, DpermError, InvalidParameter, LedgerDamaged, NotSettled
+from dperm.consequences import CONSEQUENCES, Charge
+from dperm.errors import DpermError, InvalidParameter, LedgerDamaged, NotSettled
 from dperm.files import make_folder
 from dperm.unit import Unit
 
@@ -116,7 +117,14 @@ class Budget:
             make_folder(Path(default_ledger()).parent)
         place = budget._ledger()
         budget = cls(new_name(dataset, place.datasets()), ledger)
-        place.create(budget.dataset, content)
+        look = f"dperm budget show {shlex.quote(budget.dataset)}"
+        charge = CONSEQUENCES.charge(Charge(f"the budget {budget.dataset!r} may have been created: {look}"))
+        try:
+            place.create(budget.dataset, content)
+        except DpermError:
+            CONSEQUENCES.charges.remove(charge)
+            raise
+        charge.text = f"the budget {budget.dataset!r} was created"
         return budget
 
     def check(self, event: Event, adjacency: Adjacency, unit: Unit | None = None) -> None:
@@ -156,15 +164,19 @@ class Budget:
                 history = self._for_release(chain.entries, adjacency, unit)
                 if history.epsilon(text) <= history.guarantee.epsilon:
                     entry = chain.append("reserved", {"events": json.loads(text)})
+                    # The database may write it whatever happens from here on.
+                    look = f"dperm budget show {shlex.quote(name)}"
+                    perhaps = f"reservation {entry.number} counts as spent if it is there: {look}"
+                    charge = CONSEQUENCES.charge(Charge(perhaps, (name, entry.number)))
         except BaseException as error:
-            if entry is not None:  # the database may have written it all the same
-                look = f"dperm budget show {shlex.quote(name)}"
-                error.add_note(Consequence(f"reservation {entry.number} counts as spent if it is there: {look}"))
+            if entry is not None:
+                error.add_note(perhaps)
             raise
         if entry is None:  # the sentence takes a search, for which others need not wait
             raise refusal(history, text)
-        budget = Budget(name, self.ledger)
-        return Reservation(budget, entry.number, entry.digest, history.rule.fixed_in_advance)
+        reservation = Reservation(Budget(name, self.ledger), entry.number, entry.digest, history.rule.fixed_in_advance)
+        charge.text = reservation.spent
+        return reservation
 
     def account(self) -> Account:
         """What the budget is and what was spent of it, after the whole ledger was verified."""
@@ -241,6 +253,11 @@ class Reservation:
     digest: str
     fixed_in_advance: bool = False
 
+    @property
+    def spent(self) -> str:
+        """That it counts, in words."""
+        return f"reservation {self.number} of the budget {self.budget.dataset!r} counts as spent"
+
     def to_dict(self) -> dict[str, object]:
         """The entry, as plain data that a release can carry."""
         return {
@@ -266,7 +283,8 @@ class Reservation:
         check_text("fingerprint", fingerprint)
         for seconds in (*_SECONDS_BEFORE_SETTLING_AGAIN, None):
             try:
-                return self._settle(fingerprint)
+                self._settle(fingerprint)
+                return CONSEQUENCES.settled(self.budget.dataset, self.number)
             except (InvalidParameter, LedgerDamaged):
                 raise
             except DpermError as error:
@@ -296,9 +314,7 @@ class Reservation:
         try:
             yield
         except BaseException as error:
-            error.add_note(
-                Consequence(f"reservation {self.number} of the budget {self.budget.dataset!r} counts as spent")
-            )
+            error.add_note(self.spent)
             raise
 
 

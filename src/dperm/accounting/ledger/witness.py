@@ -40,7 +40,7 @@ def remember(identity: str, number: int, digest: str, dataset: str) -> None:
         path = folder / f"ledger-{identity}-{number}-{digest}"
         if path.exists():
             return
-        write_whole(path, f"{dataset}\n")
+        write_whole(path, f"{dataset}\n", told=False)
         for other in folder.glob(f"ledger-{identity}-*"):
             match = _NAME.fullmatch(other.name)
             if match and int(match[2]) < number:
