@@ -1,5 +1,6 @@
 """What every estimator is, in scikit-learn's shape: parameters, plan, fit, what was released."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -30,6 +31,7 @@ from dperm.release.statement import PrivacyStatement
 from dperm.release.uncertainty import Uncertainty
 from dperm.schema import Amount, Classes, Schema
 from dperm.solvers import Solver
+from dperm.trusted.block import bounded_rows
 from dperm.trusted.sources import Source, is_streamed, source_of
 from dperm.trusted.sources.encoding import encode_rows
 from dperm.trusted.sources.labels import read_table
@@ -302,7 +304,9 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         self._keep_coefficients(release, problem)
 
     def encode(self, X: Any) -> Any:
-        """The rows that the coefficients belong to: a table encoded by the schema, or X itself without one.
+        """The rows that the coefficients belong to, as in the fit: a table encoded by the schema, or X, clipped.
+
+        Rows longer than the declared bound are scaled down to it, as the fit scales its own.
 
         Parameters
         ----------
@@ -311,8 +315,13 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "privacy_")
         if self.schema_ is None:
-            return read_table(self, without_ids(self, X), fitting=False)
-        return encode_rows(X, self.schema_, fitting=False)
+            rows = read_table(self, without_ids(self, X), fitting=False)
+        else:
+            rows = encode_rows(X, self.schema_, fitting=False)
+            if self.schema_.row_norm is None:
+                return rows  # as short as they must be, whatever the table holds
+        bounds = self.privacy_.row_norm, self.privacy_.entry_bound
+        return rows if bounds[0] == math.inf else bounded_rows(rows, *bounds)
 
     def _by_partition(self, X: Any, like: NDArray[Any]) -> Any:
         """`predict` for the partitions of a Dask frame, as a Dask series; nothing is computed yet."""
@@ -363,7 +372,10 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         raise InvalidParameter(f"there is no summary of a {self.title}: its numbers mean nothing one by one.")
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn estimator with the same coefficients, for rows as `encode` returns them."""
+        """A plain scikit-learn estimator that predicts the same, for rows as they were fitted.
+
+        With a schema that is for rows as `encode` returns them.
+        """
         raise InvalidParameter(f"scikit-learn has no estimator that predicts as {self.title} does.")
 
     def _html_repr(self) -> str:

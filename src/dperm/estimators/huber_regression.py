@@ -65,7 +65,12 @@ class PrivateHuberRegression(LinearRegressor):
         return self._problem_with(Huber(threshold=positive("threshold", self.threshold), target_bound=bound))
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `HuberRegressor` with the same coefficients, for rows as `encode` returns them."""
+        """A plain scikit-learn `HuberRegressor` with the same coefficients, clipped as `predict` is.
+
+        It is the `regressor_` of a `TransformedTargetRegressor`, which keeps predictions in the target's range. Without
+        a schema it stands behind a step that clips rows as the fit did; with one it is for rows as `encode` returns
+        them.
+        """
         from sklearn.linear_model import HuberRegressor  # not every user of dperm needs it
 
         return self._as_plain(HuberRegressor(), scale_=1.0, n_iter_=0, outliers_=np.zeros(0, dtype=bool))

@@ -17,6 +17,7 @@ from dperm.problem.losses import Loss
 from dperm.problem.regularizers import L1, L2, NoRegularizer, Regularizer
 from dperm.problem.start import LinearStart
 from dperm.schema import Schema
+from dperm.trusted.block import bounded_rows
 from dperm.trusted.row_by_row import products
 from dperm.validation import one_of, positive
 
@@ -236,10 +237,17 @@ class PrivateGLM(PrivateEstimator):
         return diagnose(self, X, y, sample_weight, groups)
 
     def _as_plain(self, estimator: Any, **attributes: Any) -> Any:
-        """Hand the coefficients over to an estimator of scikit-learn."""
+        """Hand the coefficients over to an estimator of scikit-learn; rows without a schema are clipped before it."""
+        from sklearn.pipeline import Pipeline  # not every user of dperm needs it
+        from sklearn.preprocessing import FunctionTransformer
+
         check_is_fitted(self, "privacy_")
         estimator.coef_, estimator.intercept_ = np.array(self.coef_), np.array(self.intercept_)
         estimator.n_features_in_ = self.coef_.shape[-1]
         for name, value in attributes.items():
             setattr(estimator, name, value)
-        return estimator
+        if self.schema_ is not None:
+            return estimator
+        bounds = {"row_norm": self.privacy_.row_norm, "entry_bound": self.privacy_.entry_bound}
+        clip = FunctionTransformer(bounded_rows, accept_sparse=True, kw_args=bounds)
+        return Pipeline([("clip", clip), ("model", estimator)])

@@ -54,7 +54,12 @@ class PrivateLinearRegression(LinearRegressor):
         return self._problem_with(Squared(target_bound=positive("target_bound", self._bound)))
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `LinearRegression` with the same coefficients, for rows as `encode` returns them."""
+        """A plain scikit-learn `LinearRegression` with the same coefficients, clipped as `predict` is.
+
+        It is the `regressor_` of a `TransformedTargetRegressor`, which keeps predictions in the target's range. Without
+        a schema it stands behind a step that clips rows as the fit did; with one it is for rows as `encode` returns
+        them.
+        """
         from sklearn.linear_model import LinearRegression  # not every user of dperm needs it
 
         return self._as_plain(LinearRegression())

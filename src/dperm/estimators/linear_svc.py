@@ -55,7 +55,10 @@ class PrivateLinearSVC(LinearClassifier):
         return OneVsRestHinge(n_classes, self.smoothing)
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `LinearSVC` with the same coefficients, for rows as `encode` returns them."""
+        """A plain scikit-learn `LinearSVC` with the same coefficients, for rows like the fit's.
+
+        It stands behind a step that clips rows as the fit did; with a schema it is alone, for rows as `encode` returns them.
+        """
         from sklearn.svm import LinearSVC  # not every user of dperm needs it
 
         return self._as_plain(LinearSVC(), classes_=self.classes_, n_iter_=0)

@@ -99,7 +99,10 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
         return Logistic() if n_classes == 2 else Softmax(n_classes)
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `LogisticRegression` with the same coefficients, for rows as `encode` returns them."""
+        """A plain scikit-learn `LogisticRegression` with the same coefficients, for rows like the fit's.
+
+        It stands behind a step that clips rows as the fit did; with a schema it is alone, for rows as `encode` returns them.
+        """
         from sklearn.linear_model import LogisticRegression  # not every user of dperm needs it
 
         return self._as_plain(LogisticRegression(), classes_=self.classes_, n_iter_=np.zeros(1, dtype=np.int32))

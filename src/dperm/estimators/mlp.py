@@ -252,11 +252,14 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
     own_parameters: ClassVar[dict[str, str]] = {**NetworkRegressor.own_parameters, **_OWN}
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `MLPRegressor` with the same weights, for rows as `encode` returns them."""
+        """A plain scikit-learn `MLPRegressor` with the same weights, for rows as `encode` returns them.
+
+        It is the `regressor_` of a `TransformedTargetRegressor`, which keeps predictions in the target's range.
+        """
         from sklearn.neural_network import MLPRegressor  # not every user of dperm needs it
 
         plain = self._plain_layers(MLPRegressor(), "identity")
         low, high = (-self._unit, self._unit) if self.schema_ is None else range_of(self.schema_)
         plain.coefs_[-1] *= (high - low) / 2.0
         plain.intercepts_[-1] = plain.intercepts_[-1] * (high - low) / 2.0 + (high + low) / 2.0
-        return plain
+        return self._within_range(plain)

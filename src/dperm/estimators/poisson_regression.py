@@ -100,9 +100,13 @@ class PrivatePoissonRegression(LinearRegressor):
         return self._score(explained, X, y, sample_weight)
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `PoissonRegressor` with the same coefficients, for rows as `encode` returns them."""
+        """A plain scikit-learn `PoissonRegressor` with the same coefficients, clipped as `predict` is.
+
+        It is the `regressor_` of a `TransformedTargetRegressor`, which keeps predictions in the target's range. Without
+        a schema it stands behind a step that clips rows as the fit did; with one it is for rows as `encode` returns
+        them.
+        """
         from sklearn.linear_model import PoissonRegressor  # not every user of dperm needs it
 
-        plain = self._as_plain(PoissonRegressor(), n_iter_=0)
-        plain._base_loss = plain._get_loss()
-        return plain
+        plain = PoissonRegressor()
+        return self._as_plain(plain, n_iter_=0, _base_loss=plain._get_loss())

@@ -57,14 +57,36 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         return Reading(ArraySource(table, target, weights, groups, options.unit), options, said)
 
     def predict(self, X: Any) -> Array:
-        """What is expected of every row; of a Dask frame a Dask series, which is computed when it is needed."""
+        """What is expected of every row, within the target's declared range.
+
+        Of a Dask frame a Dask series, which is computed when it is needed.
+        """
         if is_frame(X):
             return self._by_partition(X, np.empty(0))  # type: ignore[no-any-return]
-        return self._predicted(X)
+        return np.clip(self._predicted(X), *self._target_range)
+
+    @property
+    def _target_range(self) -> tuple[float, float]:
+        """That the fit declared, in the target's own units."""
+        if self.schema_ is not None:
+            return range_of(self.schema_)
+        assert self.privacy_.target_range is not None
+        return self.privacy_.target_range
+
+    def _within_range(self, plain: Any) -> Any:
+        """An estimator of scikit-learn whose predictions are clipped as these are."""
+        from sklearn.compose import TransformedTargetRegressor  # not every user of dperm needs it
+        from sklearn.preprocessing import FunctionTransformer
+
+        low, high = self._target_range
+        clip = FunctionTransformer(inverse_func=np.clip, inv_kw_args={"a_min": low, "a_max": high})
+        wrapper = TransformedTargetRegressor(plain, transformer=clip)
+        wrapper.regressor_, wrapper.transformer_, wrapper._training_dim = plain, clip, 1
+        return wrapper
 
     @abstractmethod
     def _predicted(self, X: Any) -> Array:
-        """What is expected of every row of a table in memory."""
+        """What is expected of every row of a table in memory, before it is clipped."""
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R². With a schema y may be the table's own target column, clipped to its range; rows without it are left out.
@@ -141,6 +163,9 @@ class LinearRegressor(Regressor, PrivateGLM):
         """The way back."""
         unit = (high - low) / 2.0
         return np.atleast_2d(self.coef_) / unit, np.atleast_1d((self.intercept_ - low / 2.0 - high / 2.0) / unit)
+
+    def _as_plain(self, estimator: Any, **attributes: Any) -> Any:
+        return self._within_range(super()._as_plain(estimator, **attributes))
 
     def _predicted(self, X: Any) -> Array:
         return self._of_margins(self._margins(X)[:, 0])
