@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
+from dperm.estimators.bounds import by_schema, names_of, with_ids
 from dperm.estimators.charged import Charged
 from dperm.estimators.pictured import Pictured
 from dperm.estimators.telling import check_verbose, guarantee_html, progress_bar, tell_plan, tell_release
@@ -33,9 +34,11 @@ from dperm.schema import Amount, Classes, Schema
 from dperm.solvers import Solver
 from dperm.trusted.block import bounded_rows
 from dperm.trusted.sources import Source, is_streamed, source_of
+from dperm.trusted.sources.columns import array_names
 from dperm.trusted.sources.encoding import encode_rows
 from dperm.trusted.sources.labels import read_table
 from dperm.trusted.threads import threads_for
+from dperm.validation import count
 
 Array = NDArray[np.float64]
 
@@ -80,6 +83,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     accountant: str = "pld"
     n: int | None = None
     schema: Schema | None = None
+    bounds: Any = None
     budget: Budget | None = None
     weight_bound: float = 1.0
     private_weights: bool = False
@@ -124,6 +128,10 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """Check the table and what goes with it, without looking at a value where that is possible."""
 
     @abstractmethod
+    def _move_target(self, column: str, y: Any) -> Classes | Amount:
+        """The target that the parameters declare, as a schema's; they then declare none."""
+
+    @abstractmethod
     def _keep_coefficients(self, release: Release, problem: Problem) -> None:
         """Store released coefficients in scikit-learn's shapes and the target's own units."""
 
@@ -137,6 +145,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
 
     def options(self) -> FitOptions:
         """What a fit with these parameters is asked to do; raises if one of them is wrong, before any row is read."""
+        if self.bounds is not None:
+            raise InvalidParameter("bounds are for fit and plan; here declare a schema with the columns x0, x1, ….")
         if self.schema is not None:
             self._check_schema(check_schema(self.schema))
         check_policy(self)
@@ -197,7 +207,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         >>> PrivateLogisticRegression(epsilon=1.0).plan(n=200_000, n_features=54).solver.name
         'dp-objective'
         """
-        return self._options_with(n).plan(n, n_features, is_slow)
+        asked = self if self.bounds is None else by_schema(self, array_names(count("n_features", n_features)))
+        return asked._options_with(n).plan(n, n_features, is_slow)
 
     def _options_with(self, n: int | None) -> FitOptions:
         """What a fit is asked to do, if this is not another n than the declared one."""
@@ -217,7 +228,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array, data frame or CSR matrix of shape (rows, columns)
-            Rows are clipped to `row_norm`; one with a value that is not finite is ignored. With a schema, a pandas,
+            Rows are clipped to `row_norm`, or their columns scaled by `bounds`; one with a value that is not finite
+            is ignored. With a schema, a pandas,
             polars or Arrow table, files (a path, a pattern with `*`, a folder, a pyarrow dataset), a Dask data frame,
             or a `FileSource` or `ClusterSource` with settings of its own.
         y : array of shape (rows,)
@@ -237,6 +249,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        if self.bounds is not None:
+            return self._fit_by_schema(X, y, sample_weight, groups, plan, save)
         options = self.options()
         if plan is not None and plan.options != options:
             raise InvalidParameter("the plan was made for other parameters; make it again with plan(n, n_features).")
@@ -272,6 +286,25 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             if entry is not None:
                 entry.settle(content_of(self)["fingerprint"])
         tell_release(self, release)
+        return self
+
+    def _fit_by_schema(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, plan: FitPlan | None,
+        save: Callable[[Self], object] | None,
+    ) -> Self:  # fmt: skip
+        """A fit with bounds is that of the schema that they stand for."""
+        asked = by_schema(self, names_of(self, X), y)
+        if y is None:
+            raise InvalidParameter("rows with bounds need their targets: fit(X, y).")
+
+        def take_over(fitted: Self) -> None:
+            self.forget()
+            for name in [name for name in vars(fitted) if name.endswith("_")]:
+                setattr(self, name, getattr(fitted, name))
+            if save is not None:
+                save(self)
+
+        asked.fit(with_ids(self, X, groups), y, sample_weight, plan=plan, save=take_over)
         return self
 
     @property

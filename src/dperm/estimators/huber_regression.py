@@ -25,10 +25,15 @@ class PrivateHuberRegression(LinearRegressor):
     threshold : float
         Where the loss turns from squared to linear, in units of the target; with a schema, of half its range.
     target_bound : float
-        Targets are clipped to [−target_bound, target_bound]: a public number, never measured.
-    penalty, domain, solver, row_norm, entry_bound, fit_intercept, adjacency, noise, accountant
+        Targets and predictions are clipped to [−target_bound, target_bound]: a public number, never measured. Beside
+        `bounds` also (low, high).
+    row_norm, bounds
+        As in `PrivateLogisticRegression`. Of rows without a schema one of them must be given: there is no default.
+    penalty, domain, solver, entry_bound, fit_intercept, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start, n_jobs, random_state, verbose, row_warnings
+    n, schema, budget, weight_bound, private_weights, start, warm_start
+        As in `PrivateLogisticRegression`.
+    n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.
 
     Attributes
@@ -46,7 +51,7 @@ class PrivateHuberRegression(LinearRegressor):
     >>> from dperm import PrivateHuberRegression
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(20000, 2)) / 3; y = 0.5 * X[:, 0]
-    >>> model = PrivateHuberRegression(epsilon=1.0, delta=1e-6, threshold=0.5).fit(X, y)
+    >>> model = PrivateHuberRegression(epsilon=1.0, delta=1e-6, threshold=0.5, row_norm=1.0).fit(X, y)
     >>> bool(model.score(X, y) > 0.8)
     True
     """

@@ -21,10 +21,15 @@ class PrivateLinearRegression(LinearRegressor):
     epsilon, delta : float
         The guarantee. δ should be well below 1/n.
     target_bound : float
-        Targets are clipped to [−target_bound, target_bound]: a public number, never measured.
-    penalty, domain, solver, row_norm, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
+        Targets and predictions are clipped to [−target_bound, target_bound]: a public number, never measured. Beside
+        `bounds` also (low, high).
+    row_norm, bounds
+        As in `PrivateLogisticRegression`. Of rows without a schema one of them must be given: there is no default.
+    penalty, domain, solver, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start, n_jobs, random_state, verbose, row_warnings
+    n, schema, budget, weight_bound, private_weights, start, warm_start
+        As in `PrivateLogisticRegression`.
+    n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.
 
     Attributes
@@ -41,9 +46,9 @@ class PrivateLinearRegression(LinearRegressor):
     >>> import numpy as np
     >>> from dperm import PrivateLinearRegression
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(20000, 2)) / 3; y = 0.5 * X[:, 0]
-    >>> model = PrivateLinearRegression(epsilon=1.0, delta=1e-6).fit(X, y)
-    >>> bool(model.score(X, y) > 0.8)
+    >>> X = rng.uniform([18, 0], [90, 4000], size=(20000, 2)); y = 100 + 2 * X[:, 0] + rng.normal(size=20000)
+    >>> model = PrivateLinearRegression(epsilon=1.0, delta=1e-6, bounds=([18, 0], [90, 4000]), target_bound=(0, 500))
+    >>> bool(model.fit(X, y).score(X, y) > 0.8)
     True
     """
 

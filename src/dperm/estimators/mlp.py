@@ -178,7 +178,7 @@ class PrivateMLPClassifier(MLP, NetworkClassifier):
         Where the weights may lie.
     solver : str or Solver
         "auto" is `DPAdam`; also dp-sgd, dp-gd, rrpsgd, dp-svrg and dp-spider.
-    classes, class_weight, adjacency, noise, accountant, n, schema, budget, weight_bound, private_weights
+    classes, class_weight, adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLogisticRegression`.
     warm_start, n_jobs, random_state, verbose, row_warnings
         As for `PrivateLogisticRegression`. Columns should have entries of about 1: a schema sees to it, otherwise scale
@@ -226,9 +226,9 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
         Targets are clipped to this size; with a schema the target's range is declared there.
     epsilon, delta, hidden_layer_sizes, activation, clip, clipping, start, penalty, domain, solver
         As for `PrivateMLPClassifier`.
-    adjacency, noise, accountant, n, schema, budget, weight_bound, private_weights, warm_start, n_jobs, random_state
+    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights, warm_start
         As for `PrivateLinearRegression`.
-    verbose, row_warnings
+    n_jobs, random_state, verbose, row_warnings
         As for `PrivateLinearRegression`.
 
     Attributes

@@ -10,15 +10,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import Array, PrivateEstimator, Reading
+from dperm.estimators.bounds import SAY_THE_SCALE
 from dperm.estimators.linear import PrivateGLM
 from dperm.estimators.weights import facts_of_weights, weights_of_rows, weights_of_table
 from dperm.planning.fit_plan import Release
 from dperm.planning.options import FitOptions
 from dperm.schema import Amount, Schema
+from dperm.schema.checks import interval
 from dperm.trusted.sources import ArraySource, source_of
 from dperm.trusted.sources.dask_client import is_frame
 from dperm.trusted.sources.encoding import check_table, target_numbers
 from dperm.trusted.sources.labels import numeric_target, read_table, read_target
+from dperm.validation import positive
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -28,9 +31,11 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     With a schema the target's declared range stands for the range of the loss.
     """
 
-    target_bound: float = 1.0
+    target_bound: Any = 1.0
 
     target_kind = Amount
+    # The smallest target without a schema, over the largest.
+    lowest: ClassVar[float] = -1.0
     own_parameters: ClassVar[dict[str, str]] = {
         "target_bound": "Clip targets to this size (regression, without a schema)."
     }
@@ -39,6 +44,13 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         super()._check_schema(schema)
         if self.target_bound != type(self).target_bound:
             raise InvalidParameter("with a schema the target's range is declared there: leave target_bound out.")
+
+    def _move_target(self, column: str, y: Any) -> Amount:
+        given, self.target_bound = self.target_bound, type(self).target_bound
+        if hasattr(given, "__len__"):
+            return Amount(column, interval("target_bound", given))
+        high = positive("target_bound", given)
+        return Amount(column, (self.lowest * high, high))
 
     @property
     def _bound(self) -> float:
@@ -129,6 +141,10 @@ class LinearRegressor(Regressor, PrivateGLM):
     prediction: ClassVar[str] = (
         "The prediction is the sum of the entries times their coefficients, and of the intercept."
     )
+
+    def _default_norm(self) -> float:
+        """None: coefficients of rows that are clipped to an arbitrary length predict no amount."""
+        raise InvalidParameter(SAY_THE_SCALE)
 
     def _keep_matrix(self, matrix: Array, intercepts: Array, release: Release) -> None:
         self.coef_, self.intercept_ = matrix[0], float(intercepts[0])

@@ -80,7 +80,8 @@ class DPRegression(ObjectiveSolver):
     Examples
     --------
     >>> from dperm import DPRegression, PrivateLinearRegression
-    >>> PrivateLinearRegression(epsilon=1.0, penalty=None, solver=DPRegression()).plan(20_000, 8).statement.n_steps
+    >>> model = PrivateLinearRegression(epsilon=1.0, penalty=None, solver=DPRegression(), row_norm=1.0)
+    >>> model.plan(20_000, 8).statement.n_steps
     5
     """
 
