@@ -16,7 +16,8 @@ class PrivateHuberRegression(LinearRegressor):
     """Robust regression with (ε, δ)-differential privacy.
 
     Minimises the mean Huber loss plus r(w) over C: squared for residuals up to `threshold`, linear beyond. One row's
-    slope is at most that threshold, so no bounded domain is needed and outlying targets do little harm.
+    slope is at most that threshold, so no bounded domain is needed and outlying targets do little harm. For a skewed
+    target its predictions lie between the median and the mean, the nearer to the median the smaller the threshold.
 
     Parameters
     ----------

@@ -14,7 +14,9 @@ class PrivateLinearRegression(LinearRegressor):
     """Least squares with (ε, δ)-differential privacy.
 
     Minimises (1/n) Σ ½(⟨w, x⟩ − y)² + r(w) over C. The slope of the squared loss has no bound of its own, so beyond a
-    residual of 2 · target_bound, which no prediction within the target's range has, the loss goes on linearly.
+    residual of 2 · target_bound, which no prediction within the target's range has, the loss goes on linearly. It
+    predicts the mean: "auto" clips residuals on the way, which makes the predictions of a skewed target low, and moves
+    the intercept by the mean residual at the end, as far as noise allows.
 
     Parameters
     ----------
