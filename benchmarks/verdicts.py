@@ -76,7 +76,13 @@ def regression() -> Case:
     rng = np.random.default_rng(4)
     X = rng.uniform(-1.0, 1.0, size=(40_000, 8)) / np.sqrt(8.0)
     y = np.clip(X @ rng.normal(size=8) + 0.2 * rng.normal(size=40_000), -1.0, 1.0)
-    return PrivateLinearRegression(), lambda n: (X[:n], y[:n]), (X[20_000:], y[20_000:]), 0.0, (100, 1000, 20_000)
+    return (
+        PrivateLinearRegression(row_norm=1.0),
+        lambda n: (X[:n], y[:n]),
+        (X[20_000:], y[20_000:]),
+        0.0,
+        (100, 1000, 20_000),
+    )
 
 
 CASES = {case.__name__: case for case in (adult, covertype, classes, synthetic, regression)}

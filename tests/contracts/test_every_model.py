@@ -11,6 +11,7 @@ from dperm.cli.main import run_with
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.own_function import OwnFunction
 from dperm.estimators.registry import models
+from dperm.estimators.regressor import LinearRegressor
 from dperm.release.model_file import read_content
 from dperm.release.report import write_report
 from dperm.release.verify import verify
@@ -43,6 +44,8 @@ def targets_for(model):
 
 def with_classes(model, **parameters):
     own = {"classes": ["no", "yes"]} if model.target_kind is Classes else {"target_bound": 5.0}
+    if issubclass(model, LinearRegressor):
+        own["row_norm"] = 1.0
     return own_function(model(**parameters, **own))
 
 

@@ -425,7 +425,7 @@ estimator(
 )
 estimator(
     "linear-regression/plain",
-    dperm.PrivateLinearRegression(1.0, 1e-6),
+    dperm.PrivateLinearRegression(1.0, 1e-6, row_norm=1.0),
     *amounts(n=1500),
 )
 estimator(
@@ -435,7 +435,9 @@ estimator(
 )
 estimator(
     "linear-regression/l1-ball",
-    dperm.PrivateLinearRegression(2.0, 1e-6, domain=L1Ball(2.0), penalty=None, adjacency="add_remove", n=500),
+    dperm.PrivateLinearRegression(
+        2.0, 1e-6, domain=L1Ball(2.0), penalty=None, adjacency="add_remove", n=500, row_norm=1.0
+    ),
     *thin(amounts()),
 )
 estimator(

@@ -71,7 +71,7 @@ def test_predict_reads_the_model_and_writes_one_column(table, capsys):
 
 
 def test_a_missing_number_is_predicted_as_0_without_a_schema(table, capsys):
-    code, path = fit(table, "--features", "a,b,c", "--model", "linear", target="price")
+    code, path = fit(table, "--features", "a,b,c", "--model", "linear", "--row-norm", "1", target="price")
     assert code == 0
     predictions = []
     for row in ("0.5,,0.1", "0.5,0,0.1", "0.5,none,0.1"):
@@ -95,7 +95,7 @@ def test_parquet_and_csv_give_the_same_fit(table):
 
 
 def test_linear_models_and_svc_can_be_fitted_and_loaded(table):
-    code, path = fit(table, "--features", "a,b,c", "--model", "linear", target="price")
+    code, path = fit(table, "--features", "a,b,c", "--model", "linear", "--row-norm", "1", target="price")
     assert code == 0
     model = load_model(path)
     assert list(model.feature_names_in_) == ["a", "b", "c"]
@@ -134,7 +134,7 @@ def test_a_seed_and_undeclared_classes_are_not_for_release(table, capsys):
         ({"target": "income"}, "has no column 'income'"),
         ({"more": ("--features", "a,z")}, "has no column 'z'"),
         ({"more": ("--features", "a,kind", "--classes", "low,high")}, "cannot be a feature"),
-        ({"more": ("--features", "a,kind", "--model", "linear"), "target": "price"}, "holds text"),
+        ({"more": ("--features", "a,kind", "--model", "linear", "--row-norm", "1"), "target": "price"}, "holds text"),
         ({"more": ("--classes", "low")}, "at least two"),
         ({"more": ("--penalty", "l3:1")}, "--penalty"),
         ({"more": ("--penalty", "l2:x")}, "--penalty needs numbers"),

@@ -52,7 +52,7 @@ def test_minimize_plans_once(calls):
     assert calls == ONCE
 
 
-@pytest.mark.parametrize("model", [PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression()])
+@pytest.mark.parametrize("model", [PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression(row_norm=1.0)])
 def test_an_estimator_plans_once_with_a_budget_too(model, calls, tmp_path):
     budget = Budget.create("people", Guarantee(3.0, 1e-4), ledger=str(tmp_path / "ledger.db"))
     model.set_params(budget=budget).fit(ROWS, LABELS)

@@ -100,7 +100,7 @@ def test_shares_follow_the_stated_rule_and_can_be_set():
     assert noise[0] / noise[1] == pytest.approx(5**0.5, rel=1e-3)  # a tenth of the precision against half of it
     assert wide.final.event != plan.final.event
     many = make_private_pipeline(
-        *[PrivatePCA(row_norm=1.0) for _ in range(4)], PrivateLinearRegression(), epsilon=1.0, delta=1e-6
+        *[PrivatePCA(row_norm=1.0) for _ in range(4)], PrivateLinearRegression(row_norm=1.0), epsilon=1.0, delta=1e-6
     )
     assert sum(many._shares().values()) == pytest.approx(0.5)
     for wrong in ({"other": 0.1}, {}, [0.1], {"privatestandardscaler": 1.0}, {"privatestandardscaler": -0.1}):

@@ -100,7 +100,7 @@ def test_a_model_comes_back_from_its_file_and_its_statement_is_true(name, fitted
 @pytest.mark.parametrize("name", FITS)
 def test_the_plain_scikit_learn_estimator_predicts_the_same(name, fitted):
     model, plain = fitted[name], fitted[name].to_sklearn()
-    assert type(plain) is FITS[name][1]
+    assert type(getattr(plain, "regressor_", plain)) is FITS[name][1]
     ours, theirs = model.predict(TABLE), plain.predict(model.encode(TABLE))
     if name == "linear":
         np.testing.assert_allclose(ours, theirs)
@@ -281,10 +281,13 @@ def test_a_private_range_is_part_of_the_plan_the_statement_and_the_file(tmp_path
 @pytest.mark.parametrize(
     ("model", "guarantee"),
     [
-        (PrivateLinearRegression(epsilon=2.0, delta=1e-6), (2.0, 1e-6)),
-        (PrivateLinearRegression(epsilon=20.0, delta=0.0), (20.0, 0.0)),
-        (PrivateLinearRegression(epsilon=2.0, delta=1e-6, solver="dp-gd", adjacency="add_remove", n=N), (2.0, 1e-6)),
-        (PrivateLinearRegression(epsilon=2.0, delta=1e-6, solver="dp-sgd"), (2.0, 1e-6)),
+        (PrivateLinearRegression(epsilon=2.0, delta=1e-6, row_norm=1.0), (2.0, 1e-6)),
+        (PrivateLinearRegression(epsilon=20.0, delta=0.0, row_norm=1.0), (20.0, 0.0)),
+        (
+            PrivateLinearRegression(epsilon=2.0, delta=1e-6, solver="dp-gd", adjacency="add_remove", n=N, row_norm=1.0),
+            (2.0, 1e-6),
+        ),
+        (PrivateLinearRegression(epsilon=2.0, delta=1e-6, solver="dp-sgd", row_norm=1.0), (2.0, 1e-6)),
     ],
 )
 def test_every_solver_can_follow_a_private_target_range(model, guarantee):
@@ -401,7 +404,7 @@ def test_a_fit_that_exceeds_the_budget_is_refused_before_a_row_is_read(tmp_path)
     for model in (
         PrivateLogisticRegression(2.0, 1e-6, classes=[0, 1], class_weight={1: 2.0}, budget=budget),
         PrivateLinearSVC(2.0, 1e-6, budget=budget),
-        PrivateLinearRegression(2.0, 1e-6, budget=budget),
+        PrivateLinearRegression(2.0, 1e-6, budget=budget, row_norm=1.0),
         PrivateLogisticRegression(2.0, 1e-6, schema=RICH, class_weight={"yes": 2.0}, budget=budget),
     ):
         with pytest.raises(BudgetExceeded, match="people"):

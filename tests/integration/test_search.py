@@ -234,7 +234,9 @@ def test_a_regression_is_scored_by_its_squared_error():
     assert "squared error" in found.privacy_.parts[0]
     X, _ = table()
     bounded = search(
-        estimator=PrivateLinearRegression(target_bound=2.0, solver=SOLVER), param_grid={"penalty": [0.1]}, epsilon=20.0
+        estimator=PrivateLinearRegression(target_bound=2.0, solver=SOLVER, row_norm=1.0),
+        param_grid={"penalty": [0.1]},
+        epsilon=20.0,
     )
     assert bounded.fit(X, X[:, 0]).predict(X).shape == (N,)
     with pytest.raises(InvalidParameter, match="scoring"):
@@ -292,7 +294,7 @@ WRONG = {
     "an unknown method": ({"method": "bayes"}, "method"),
     "a budget too small": ({"epsilon": 1e-5}, "epsilon"),
     "another target": ({"candidates": [model(), model().set_params(classes=[0, 2])]}, "same target"),
-    "classes and numbers": ({"candidates": [model(), PrivateLinearRegression()]}, "classifiers"),
+    "classes and numbers": ({"candidates": [model(), PrivateLinearRegression(row_norm=1.0)]}, "classifiers"),
 }  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def model(budget=None, **parameters):
 
 
 def regression(budget=None):
-    return PrivateLinearRegression(0.5, 1e-6, budget=budget)
+    return PrivateLinearRegression(0.5, 1e-6, budget=budget, row_norm=1.0)
 
 
 def one_guarantee(budget=None):

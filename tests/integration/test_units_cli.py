@@ -265,7 +265,9 @@ def test_units_that_weigh_a_quarter_are_predicted_as_a_quarter_of_the_units():
 
 
 def test_sampling_is_not_predicted_where_the_loss_is_no_likelihood():
-    model = PrivateLinearRegression(1.0, 1e-6, target_bound=1.0, unit="u", max_rows_per_unit=3, solver="dp-gd")
+    model = PrivateLinearRegression(
+        1.0, 1e-6, target_bound=1.0, unit="u", max_rows_per_unit=3, solver="dp-gd", row_norm=1.0
+    )
     found = model.plan(5000, 4).risk_of_max_rows(2)
     assert all(math.isnan(choice.sampling) for choice in found.choices)
     assert found.best.together == found.best.costs.noise

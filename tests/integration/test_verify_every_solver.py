@@ -50,7 +50,7 @@ def fitted(name, adjacency, delta):
     common = {"epsilon": 1.0, "delta": delta, "solver": name, "adjacency": adjacency, "n": N}
     cases = (
         (PrivateLogisticRegression, LABELS, {"classes": ["no", "yes"]}),
-        (PrivateLinearRegression, X[:, 0], {}),
+        (PrivateLinearRegression, X[:, 0], {"row_norm": 1.0}),
         (PrivateLogisticRegression, THREE, {"classes": [0, 1, 2]}),
     )
     for model, y, own in cases:

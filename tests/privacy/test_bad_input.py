@@ -80,9 +80,9 @@ def test_a_wrong_call_is_refused_before_a_row_is_read(change, message):
 @pytest.mark.parametrize("parameter", ["epsilon", "delta", "row_norm"])
 @pytest.mark.parametrize("bad", [0, -1.0, math.nan, math.inf, "1", None])
 def test_estimators_refuse_wrong_numbers_before_a_row_is_read(parameter, bad):
-    if (parameter, bad) == ("delta", 0):
-        return  # pure ε, which is a promise
-    for estimator in (PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression()):
+    if (parameter, bad) in (("delta", 0), ("row_norm", None)):
+        return  # pure ε, which is a promise; and the default
+    for estimator in (PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression(row_norm=1.0)):
         with pytest.raises(InvalidParameter, match=parameter):
             estimator.set_params(**{parameter: bad}).plan(N, P)
         with pytest.raises(InvalidParameter, match=parameter):
@@ -104,7 +104,7 @@ def test_estimators_refuse_wrong_numbers_before_a_row_is_read(parameter, bad):
     ids=str,
 )
 def test_estimators_refuse_wrong_words_before_a_row_is_read(wrong):
-    for estimator in (PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression()):
+    for estimator in (PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression(row_norm=1.0)):
         with pytest.raises(InvalidParameter):
             estimator.set_params(**wrong).fit(TABLE, TARGET)
 

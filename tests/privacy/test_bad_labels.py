@@ -91,7 +91,7 @@ def test_classes_that_are_read_from_labels_leave_out_what_is_no_label(name):
 @pytest.mark.parametrize("name", ODD)
 def test_a_target_that_is_no_number_makes_its_row_ignored(name, kind):
     targets = np.linspace(-1.0, 1.0, N).tolist()
-    model = PrivateLinearRegression(1.0, 1e-3, random_state=0)
+    model = PrivateLinearRegression(1.0, 1e-3, random_state=0, row_norm=1.0)
     expected = model.fit(X, with_label(targets, float("nan"), "list")).coef_.copy()
     assert np.array_equal(model.fit(X, with_label(targets, ODD[name], kind)).coef_, expected)
     assert np.array_equal(model.fit(X, np.array(with_label(targets, float("nan"), "list"))).coef_, expected)
@@ -104,7 +104,7 @@ def test_a_target_that_is_no_number_makes_its_row_ignored(name, kind):
 
 
 def test_numbers_of_any_kind_are_numbers():
-    model = PrivateLinearRegression(1.0, 1e-3, random_state=0)
+    model = PrivateLinearRegression(1.0, 1e-3, random_state=0, row_norm=1.0)
     expected = model.fit(X, np.full(N, 0.5)).coef_.copy()
     for half in ("0.5", np.float32(0.5), decimal.Decimal("0.5")):
         assert np.array_equal(model.fit(X, with_label([0.5] * N, half, "list")).coef_, expected)
@@ -124,7 +124,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("model", [PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression()])
+@pytest.mark.parametrize("model", [PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression(row_norm=1.0)])
 def test_a_target_of_another_form_is_one_sentence_without_a_value(name, model):
     if name == "ragged" and hasattr(model, "classes"):
         return  # rows of unknown labels

@@ -253,8 +253,10 @@ def test_regression_targets_are_scaled_and_clipped():
         ),
         (pd.DataFrame({"x": pd.arrays.SparseArray([1.0]), "y": [0]}), "cannot be read"),
         (pl.LazyFrame({"x": [1.0], "y": [0]}), "got LazyFrame"),
-        (np.zeros((3, 2)), "pandas, polars or Arrow table, got ndarray"),
-        ([[1, 2]], "pandas, polars or Arrow table, got list"),
+        (np.zeros((3, 1)), "no column 'x', as columns of an array are called x0"),
+        (np.zeros((3, 2)), "the array has 2 columns, and 1 are declared"),
+        (np.zeros(3), "or a dense array, got ndarray"),
+        ([[1, 2]], "pandas, polars or Arrow table or a dense array, got list"),
     ],
 )
 def test_a_table_of_another_form_is_refused_in_one_sentence(table, message):

@@ -219,7 +219,7 @@ def test_no_text_or_byte_of_a_result_holds_a_value_of_the_rows():
     for model, target in (
         (PrivateLogisticRegression(classes=[0, 1]).fit(X, y), y),
         (PrivateLinearSVC(classes=[0, 1]).fit(X, y), y),
-        (PrivateLinearRegression().fit(X, X[:, 1]), X[:, 1]),
+        (PrivateLinearRegression(row_norm=1.0).fit(X, X[:, 1]), X[:, 1]),
     ):
         found = private_score(model, X, target, epsilon=1.0)
         for text in (str(found), repr(found), found.text, found._repr_html_(), repr(found.design), str(found.verdict)):
@@ -331,7 +331,7 @@ def test_a_large_delta_warns_and_intervals_do_not_depend_on_the_rows_once_number
 
 def wrong_calls(X, y):
     model = PrivateLogisticRegression(classes=[0, 1]).fit(X, y)
-    line = PrivateLinearRegression().fit(X, X[:, 1])
+    line = PrivateLinearRegression(row_norm=1.0).fit(X, X[:, 1])
     return [
         lambda **more: private_score(model, X, y, epsilon=0.0, **more),
         lambda **more: private_score(model, X, y, epsilon=1.0, adjacency="add_remove", **more),

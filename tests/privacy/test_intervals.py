@@ -169,12 +169,15 @@ def rows(seed, n=800):
 
 
 MODELS = [
-    (PrivateLinearRegression(2.0, 1e-5, intervals=True, random_state=1), lambda y: np.tanh(y)),
+    (PrivateLinearRegression(2.0, 1e-5, intervals=True, random_state=1, row_norm=1.0), lambda y: np.tanh(y)),
     (
         PrivateLogisticRegression(2.0, 1e-5, intervals=True, random_state=1, classes=(0, 1)),
         lambda y: (y > 0).astype(int),
     ),
-    (PrivatePoissonRegression(2.0, 1e-5, intervals=True, random_state=1), lambda y: np.round(np.exp(np.tanh(y)))),
+    (
+        PrivatePoissonRegression(2.0, 1e-5, intervals=True, random_state=1, row_norm=1.0),
+        lambda y: np.round(np.exp(np.tanh(y))),
+    ),
 ]
 
 

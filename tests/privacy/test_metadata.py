@@ -20,7 +20,7 @@ N, P = 400, 4
 ESTIMATORS = [
     PrivateLogisticRegression(classes=["a", "b", "rare"], delta=1e-6),
     PrivateLinearSVC(classes=["a", "b"], delta=1e-6),
-    PrivateLinearRegression(delta=1e-6),
+    PrivateLinearRegression(delta=1e-6, row_norm=1.0),
 ]
 NAMES = [type(estimator).__name__ for estimator in ESTIMATORS]
 

@@ -133,7 +133,7 @@ def test_a_sparse_step_before_a_private_one_is_refused_before_anything_is_spent(
     budget = Budget.create("people", Guarantee(3.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
     encoder = OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore")
     pipe = make_private_pipeline(
-        encoder, PrivateStandardScaler(bounds=(0, 1)), PrivateLinearRegression(), epsilon=1.0, budget=budget
+        encoder, PrivateStandardScaler(bounds=(0, 1)), PrivateLinearRegression(row_norm=1.0), epsilon=1.0, budget=budget
     )
     with pytest.raises(InvalidParameter, match="takes no sparse rows"):
         pipe.fit(np.full((50, 1), "a", dtype=object), np.zeros(50))

@@ -63,10 +63,13 @@ NONSENSE = {
     "sparse": (lambda **more: two_classes(**more).fit(sparse.csr_matrix(X * 100), Y), "of the rows are more than 3"),
     "one row": (lambda **more: two_classes(**more).fit(0.0 * X, Y), "nearly all rows are the same"),
     "targets": (
-        lambda **more: PrivateLinearRegression(**more).fit(X, SENTINEL * Y + 2.0),
+        lambda **more: PrivateLinearRegression(row_norm=1.0, **more).fit(X, SENTINEL * Y + 2.0),
         "100 % of the targets lie outside their declared range",
     ),
-    "no number": (lambda **more: PrivateLinearRegression(**more).fit(X, np.full(N, np.nan)), "or no target"),
+    "no number": (
+        lambda **more: PrivateLinearRegression(row_norm=1.0, **more).fit(X, np.full(N, np.nan)),
+        "or no target",
+    ),
     "schema labels": (
         lambda **more: PrivateLogisticRegression(schema=schema(Classes("goal", ["u", "v"])), **more).fit(
             people(X[:, 0], WORDS, ["SENTINELvalue"] * N)
@@ -178,7 +181,7 @@ def test_every_fit_says_it_and_no_registry_keeps_it():
         lambda: two_classes().fit(X, np.where(np.arange(N) < 0.09 * N, 7, Y)),
         lambda: two_classes().fit(np.where(np.arange(N)[:, None] < 0.45 * N, 1e6, X), Y),
         lambda: two_classes().fit(sparse.csr_matrix(X), Y),
-        lambda: PrivateLinearRegression().fit(X, np.where(np.arange(N) < 0.09 * N, 5.0, X[:, 0])),
+        lambda: PrivateLinearRegression(row_norm=1.0).fit(X, np.where(np.arange(N) < 0.09 * N, 5.0, X[:, 0])),
         lambda: PrivateLinearRegression(schema=schema(Amount("goal", (-1, 1)))).fit(people(X[:, 0], WORDS, X[:, 1])),
         lambda: minimize(Problem(Logistic()), X, Y, guarantee=Guarantee(1.0, 1e-6)),
     ],

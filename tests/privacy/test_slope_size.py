@@ -224,7 +224,7 @@ def test_all_that_a_plan_asks_for_costs_no_more_than_the_guarantee(adjacency):
     fit = FitOptions(Problem(Squared(), intercept=True), guarantee=guarantee, solver=DPRegression(),
                      adjacency=adjacency).plan(2000, P)  # fmt: skip
     assert delta_of(fit.event, 0.7, Adjacency.parse(adjacency)) <= 1e-6
-    assert fit.statement.n_steps == 5
+    assert fit.statement.n_steps == 6
 
 
 @pytest.mark.parametrize("target", [1e9, -1e9, np.nan])

@@ -47,11 +47,11 @@ def crowded(text, classes=False):
 def test_a_unit_with_most_rows_does_not_decide_whether_a_target_holds_numbers(text):
     """None of these raises, whatever that unit holds."""
     X, y, groups = crowded(text)
-    model = PrivateLinearRegression(1.0, 1e-4, row_warnings=False, **UNIT).fit(X, y, groups=groups)
+    model = PrivateLinearRegression(1.0, 1e-4, row_norm=1.0, row_warnings=False, **UNIT).fit(X, y, groups=groups)
     private_score(model, X, y, groups=groups, epsilon=1.0)
     make_private_pipeline(
-        PrivateMinMaxScaler(bounds=(-0.5, 0.5)), PrivateLinearRegression(row_warnings=False), epsilon=1.0, delta=1e-4,
-        unit="who", contribution="average",
+        PrivateMinMaxScaler(bounds=(-0.5, 0.5)), PrivateLinearRegression(row_warnings=False, row_norm=1.0),
+        epsilon=1.0, delta=1e-4, unit="who", contribution="average",
     ).fit(X, y, groups=groups)  # fmt: skip
     X, y, groups = crowded(text, classes=True)
     model = PrivateLogisticRegression(1.0, 1e-4, classes=[0, 1], row_warnings=False, **UNIT).fit(X, y, groups=groups)

@@ -228,7 +228,7 @@ def test_a_unit_that_has_most_rows_does_not_decide_of_what_kind_a_target_is(mode
     groups = np.append(np.zeros(300, dtype=int), np.arange(1, 100))
     X = np.random.default_rng(0).normal(size=(399, 2))
     y = np.array([*["text"] * 300, *[0, 1] * 49, 0], dtype=object)
-    more = {"classes": [0, 1]} if model is PrivateLogisticRegression else {}
+    more = {"classes": [0, 1]} if model is PrivateLogisticRegression else {"row_norm": 1.0}
     fit = model(1.0, 1e-5, solver="dp-gd", row_warnings=False, **more)
     with pytest.raises(InvalidParameter):
         fit.fit(X, y)

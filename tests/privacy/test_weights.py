@@ -182,7 +182,7 @@ def rows(n=600, seed=1):
 
 MODELS = [
     PrivateLogisticRegression(1.0, 1e-5, classes=[0, 1], random_state=0, row_warnings=False),
-    PrivateHuberRegression(1.0, 1e-5, random_state=0, row_warnings=False),
+    PrivateHuberRegression(1.0, 1e-5, random_state=0, row_warnings=False, row_norm=1.0),
 ]
 BAD = [np.nan, -1.0, -np.inf, None, "secret", pd.NA, object(), 10**400, 1j]
 

@@ -88,9 +88,9 @@ def poisson_target(rng, X):
 @pytest.mark.parametrize(
     ("model", "target"),
     [
-        (PrivateLinearRegression(1.0, 1e-5), linear_target),
+        (PrivateLinearRegression(1.0, 1e-5, row_norm=1.0), linear_target),
         (PrivateLogisticRegression(2.0, 1e-5, classes=(0, 1)), logistic_target),
-        (PrivatePoissonRegression(4.0, 1e-5, target_bound=8.0), poisson_target),
+        (PrivatePoissonRegression(4.0, 1e-5, target_bound=8.0, row_norm=1.0), poisson_target),
     ],
     ids=lambda value: getattr(value, "kind", ""),
 )
@@ -110,7 +110,7 @@ def test_without_noise_they_are_those_of_least_squares():
     rng = np.random.default_rng(0)
     X = unit_rows(rng, 2000, 3)
     y = X @ [0.5, -0.2, 0.0] + 0.1 + 0.15 * rng.normal(size=2000)
-    found = PrivateLinearRegression(noise=None, intervals=True).fit(X, y).confidence_intervals(0.9)
+    found = PrivateLinearRegression(noise=None, intervals=True, row_norm=1.0).fit(X, y).confidence_intervals(0.9)
     Z = np.column_stack([X, np.ones(2000)])
     w, (rest,), _, _ = np.linalg.lstsq(Z, y, rcond=None)
     errors = np.sqrt(rest / 2000 * np.diag(np.linalg.inv(Z.T @ Z)))
@@ -294,7 +294,7 @@ def test_a_fit_without_intervals_says_how_to_get_them():
 @pytest.mark.parametrize("share", [1, 1.0, 0.0, -0.1, 2, float("nan"), "half", None])
 def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(InvalidParameter, match="intervals must be"):
-        PrivateLinearRegression(1.0, 1e-6, intervals=share).plan(1000, 3)
+        PrivateLinearRegression(1.0, 1e-6, intervals=share, row_norm=1.0).plan(1000, 3)
 
 
 @pytest.mark.parametrize(
@@ -302,12 +302,15 @@ def test_a_share_that_is_none_is_refused(share):
     [
         (PrivateLogisticRegression(1.0, 1e-6, classes=(0, 1, 2), intervals=True), "two classes"),
         (PrivateLinearSVC(1.0, 1e-6, classes=(0, 1), intervals=True), "two classes"),
-        (PrivateHuberRegression(1.0, 1e-6, intervals=True), "two classes"),
+        (PrivateHuberRegression(1.0, 1e-6, intervals=True, row_norm=1.0), "two classes"),
         (PrivateLogisticRegression(1.0, 1e-6, classes=(0, 1), class_weight={0: 2.0}, intervals=True), "class weights"),
         (PrivateLogisticRegression(1.0, 1e-6, classes=(0, 1), class_weight={0: 0.5}, intervals=True), "class weights"),
         (PrivateLogisticRegression(1.0, 0.0, classes=(0, 1), intervals=True), "delta = 0"),
-        (PrivateLinearRegression(1.0, 1e-6, noise="paper", intervals=True), "certified noise"),
-        (PrivateLinearRegression(1.0, 1e-6, accountant="advanced-composition", intervals=True), "certified noise"),
+        (PrivateLinearRegression(1.0, 1e-6, noise="paper", intervals=True, row_norm=1.0), "certified noise"),
+        (
+            PrivateLinearRegression(1.0, 1e-6, accountant="advanced-composition", intervals=True, row_norm=1.0),
+            "certified noise",
+        ),
     ],
 )
 def test_what_has_no_intervals_is_refused_in_one_sentence(model, why):
@@ -317,7 +320,7 @@ def test_what_has_no_intervals_is_refused_in_one_sentence(model, why):
 
 
 def test_weights_of_rows_are_refused_with_intervals_before_anything_is_read():
-    model = PrivateLinearRegression(1.0, 1e-6, intervals=True)
+    model = PrivateLinearRegression(1.0, 1e-6, intervals=True, row_norm=1.0)
     with pytest.raises(InvalidParameter, match="no intervals with weights of rows"):
         model.fit(np.zeros((1000, 3)), np.zeros(1000), sample_weight=np.ones(1000))
     with pytest.raises(InvalidParameter, match="no intervals with weights"):
@@ -327,7 +330,7 @@ def test_weights_of_rows_are_refused_with_intervals_before_anything_is_read():
 
 def test_more_coefficients_than_a_file_can_hold_are_refused():
     with pytest.raises(InvalidParameter, match="at most 1000 coefficients"):
-        PrivateLinearRegression(1.0, 1e-6, intervals=True).plan(10_000, 1000)
+        PrivateLinearRegression(1.0, 1e-6, intervals=True, row_norm=1.0).plan(10_000, 1000)
 
 
 def test_networks_have_no_summary():
@@ -358,7 +361,22 @@ def test_the_command_line_fits_with_intervals_sums_up_and_verifies(tmp_path, cap
     X = unit_rows(rng, 2000, 2)
     pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": linear_target(rng, X)}).to_csv(tmp_path / "t.csv", index=False)
     table, model = str(tmp_path / "t.csv"), str(tmp_path / "m.json")
-    fit = ["fit", table, "--target", "y", "--model", "linear", "--epsilon", "4", "--delta", "1e-6", "-o", model]
+    fit = [
+        "fit",
+        table,
+        "--target",
+        "y",
+        "--model",
+        "linear",
+        "--row-norm",
+        "1",
+        "--epsilon",
+        "4",
+        "--delta",
+        "1e-6",
+        "-o",
+        model,
+    ]
     assert run_with([*fit, "--intervals", "0.5"]) == 0
     assert run_with(["verify", model]) == 0
     capsys.readouterr()

@@ -33,7 +33,7 @@ MODELS = (
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 def test_the_word_goes_from_hopeless_to_useful_as_rows_are_added(model, delta):
     order = ["hopeless", "doubtful", "useful"]
-    words = [model(1.0, delta).plan(n, 10).verdict.word for n in (5, 50, 500, 5000, 50_000, 500_000)]
+    words = [model(1.0, delta, row_norm=1.0).plan(n, 10).verdict.word for n in (5, 50, 500, 5000, 50_000, 500_000)]
     assert words == sorted(words, key=order.index)
     assert (words[0], words[-1]) == ("hopeless", "useful")
 
@@ -43,7 +43,7 @@ WEAK = [
     PrivateLogisticRegression(0.3, solver="kifer-objective"),
     PrivateLogisticRegression(0.3, 0.0),
     PrivateLogisticRegression(0.3, classes=range(5)),
-    PrivateLinearRegression(0.1),
+    PrivateLinearRegression(0.1, row_norm=1.0),
     PrivateLogisticRegression(0.3, penalty=None, domain=L1Ball(5.0), solver="dp-accmd"),
 ]
 

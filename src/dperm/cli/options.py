@@ -48,7 +48,9 @@ _OPTIONS = (
     ),
     *_own_options(),
     click.option(
-        "--row-norm", type=float, default=1.0, show_default=True, help="Clip rows to this l2 norm (without a schema)."
+        "--row-norm",
+        type=float,
+        help="Clip rows to this l2 norm (without a schema) [default: 1; regression needs a schema or this].",
     ),
     click.option("--entry-bound", type=float, help="Clip rows to entries of this size as well [default: not]."),
     click.option(
@@ -159,7 +161,7 @@ def build_estimator(
     delta: float,
     model: str | None,
     schema: Schema | None,
-    row_norm: float,
+    row_norm: float | None,
     entry_bound: float | None,
     penalty: str,
     domain: str,
@@ -187,7 +189,7 @@ def build_estimator(
         given["intervals"] = False if intervals is None else intervals
         given["penalty"] = penalty if penalty in ("auto", "l2", "l1") else _penalty(penalty)
     else:
-        if (row_norm, entry_bound, intercept) != (1.0, None, True):
+        if (row_norm, entry_bound, intercept) != (None, None, True):
             raise InvalidParameter("--row-norm, --entry-bound and --no-intercept are for linear models.")
         if intervals is not None:
             raise InvalidParameter(

@@ -170,7 +170,7 @@ def _value(name: str, value: Any, usual: Any) -> Any:
         if text not in ("true", "false"):
             raise InvalidParameter(f"{name} must be true or false, got {one_line(text)!r}.")
         return text == "true"
-    if isinstance(usual, float) or name in ("entry_bound", "target_bound"):
+    if isinstance(usual, float) or name in ("row_norm", "entry_bound", "target_bound"):
         try:
             return float(text)
         except ValueError:

@@ -1,5 +1,6 @@
 """What every estimator is, in scikit-learn's shape: parameters, plan, fit, what was released."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
+from dperm.estimators.bounds import by_schema, names_of, with_ids
 from dperm.estimators.charged import Charged
 from dperm.estimators.pictured import Pictured
 from dperm.estimators.telling import check_verbose, guarantee_html, progress_bar, tell_plan, tell_release
@@ -30,10 +32,13 @@ from dperm.release.statement import PrivacyStatement
 from dperm.release.uncertainty import Uncertainty
 from dperm.schema import Amount, Classes, Schema
 from dperm.solvers import Solver
+from dperm.trusted.block import bounded_rows
 from dperm.trusted.sources import Source, is_streamed, source_of
+from dperm.trusted.sources.columns import array_names
 from dperm.trusted.sources.encoding import encode_rows
 from dperm.trusted.sources.labels import read_table
 from dperm.trusted.threads import threads_for
+from dperm.validation import count
 
 Array = NDArray[np.float64]
 
@@ -78,6 +83,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     accountant: str = "pld"
     n: int | None = None
     schema: Schema | None = None
+    bounds: Any = None
     budget: Budget | None = None
     weight_bound: float = 1.0
     private_weights: bool = False
@@ -122,6 +128,10 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """Check the table and what goes with it, without looking at a value where that is possible."""
 
     @abstractmethod
+    def _move_target(self, column: str, y: Any) -> Classes | Amount:
+        """The target that the parameters declare, as a schema's; they then declare none."""
+
+    @abstractmethod
     def _keep_coefficients(self, release: Release, problem: Problem) -> None:
         """Store released coefficients in scikit-learn's shapes and the target's own units."""
 
@@ -135,6 +145,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
 
     def options(self) -> FitOptions:
         """What a fit with these parameters is asked to do; raises if one of them is wrong, before any row is read."""
+        if self.bounds is not None:
+            raise InvalidParameter("bounds are for fit and plan; here declare a schema with the columns x0, x1, ….")
         if self.schema is not None:
             self._check_schema(check_schema(self.schema))
         check_policy(self)
@@ -195,7 +207,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         >>> PrivateLogisticRegression(epsilon=1.0).plan(n=200_000, n_features=54).solver.name
         'dp-objective'
         """
-        return self._options_with(n).plan(n, n_features, is_slow)
+        asked = self if self.bounds is None else by_schema(self, array_names(count("n_features", n_features)))
+        return asked._options_with(n).plan(n, n_features, is_slow)
 
     def _options_with(self, n: int | None) -> FitOptions:
         """What a fit is asked to do, if this is not another n than the declared one."""
@@ -215,7 +228,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array, data frame or CSR matrix of shape (rows, columns)
-            Rows are clipped to `row_norm`; one with a value that is not finite is ignored. With a schema, a pandas,
+            Rows are clipped to `row_norm`, or their columns scaled by `bounds`; one with a value that is not finite
+            is ignored. With a schema, a pandas,
             polars or Arrow table, files (a path, a pattern with `*`, a folder, a pyarrow dataset), a Dask data frame,
             or a `FileSource` or `ClusterSource` with settings of its own.
         y : array of shape (rows,)
@@ -235,6 +249,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        if self.bounds is not None:
+            return self._fit_by_schema(X, y, sample_weight, groups, plan, save)
         options = self.options()
         if plan is not None and plan.options != options:
             raise InvalidParameter("the plan was made for other parameters; make it again with plan(n, n_features).")
@@ -272,6 +288,25 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         tell_release(self, release)
         return self
 
+    def _fit_by_schema(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, plan: FitPlan | None,
+        save: Callable[[Self], object] | None,
+    ) -> Self:  # fmt: skip
+        """A fit with bounds is that of the schema that they stand for."""
+        asked = by_schema(self, names_of(self, X), y)
+        if y is None:
+            raise InvalidParameter("rows with bounds need their targets: fit(X, y).")
+
+        def take_over(fitted: Self) -> None:
+            self.forget()
+            for name in [name for name in vars(fitted) if name.endswith("_")]:
+                setattr(self, name, getattr(fitted, name))
+            if save is not None:
+                save(self)
+
+        asked.fit(with_ids(self, X, groups), y, sample_weight, plan=plan, save=take_over)
+        return self
+
     @property
     def partial_fit(self) -> Any:
         """Not there: every call would be another release from the same rows."""
@@ -302,7 +337,9 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         self._keep_coefficients(release, problem)
 
     def encode(self, X: Any) -> Any:
-        """The rows that the coefficients belong to: a table encoded by the schema, or X itself without one.
+        """The rows that the coefficients belong to, as in the fit: a table encoded by the schema, or X, clipped.
+
+        Rows longer than the declared bound are scaled down to it, as the fit scales its own.
 
         Parameters
         ----------
@@ -311,8 +348,13 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "privacy_")
         if self.schema_ is None:
-            return read_table(self, without_ids(self, X), fitting=False)
-        return encode_rows(X, self.schema_, fitting=False)
+            rows = read_table(self, without_ids(self, X), fitting=False)
+        else:
+            rows = encode_rows(X, self.schema_, fitting=False)
+            if self.schema_.row_norm is None:
+                return rows  # as short as they must be, whatever the table holds
+        bounds = self.privacy_.row_norm, self.privacy_.entry_bound
+        return rows if bounds[0] == math.inf else bounded_rows(rows, *bounds)
 
     def _by_partition(self, X: Any, like: NDArray[Any]) -> Any:
         """`predict` for the partitions of a Dask frame, as a Dask series; nothing is computed yet."""
@@ -363,7 +405,10 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         raise InvalidParameter(f"there is no summary of a {self.title}: its numbers mean nothing one by one.")
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn estimator with the same coefficients, for rows as `encode` returns them."""
+        """A plain scikit-learn estimator that predicts the same, for rows as they were fitted.
+
+        With a schema that is for rows as `encode` returns them.
+        """
         raise InvalidParameter(f"scikit-learn has no estimator that predicts as {self.title} does.")
 
     def _html_repr(self) -> str:

@@ -60,6 +60,14 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         if self.classes is not None:
             raise InvalidParameter("with a schema the classes are its target's: declare them there and nowhere else.")
 
+    def _move_target(self, column: str, y: Any) -> Classes:
+        truth_values = getattr(getattr(y, "dtype", None), "kind", None) == "b"
+        classes = (False, True) if self.classes is None and truth_values else self.classes
+        if classes is None:
+            raise InvalidParameter("with bounds the classes are declared as well: classes=[...].")
+        self.classes = None
+        return Classes(column, check_classes(classes))
+
     @property
     def _declared(self) -> tuple[Any, ...] | None:
         """The declared classes, None if they have to be read from y."""

@@ -16,7 +16,8 @@ class PrivateHuberRegression(LinearRegressor):
     """Robust regression with (ε, δ)-differential privacy.
 
     Minimises the mean Huber loss plus r(w) over C: squared for residuals up to `threshold`, linear beyond. One row's
-    slope is at most that threshold, so no bounded domain is needed and outlying targets do little harm.
+    slope is at most that threshold, so no bounded domain is needed and outlying targets do little harm. For a skewed
+    target its predictions lie between the median and the mean, the nearer to the median the smaller the threshold.
 
     Parameters
     ----------
@@ -25,10 +26,15 @@ class PrivateHuberRegression(LinearRegressor):
     threshold : float
         Where the loss turns from squared to linear, in units of the target; with a schema, of half its range.
     target_bound : float
-        Targets are clipped to [−target_bound, target_bound]: a public number, never measured.
-    penalty, domain, solver, row_norm, entry_bound, fit_intercept, adjacency, noise, accountant
+        Targets and predictions are clipped to [−target_bound, target_bound]: a public number, never measured. Beside
+        `bounds` also (low, high).
+    row_norm, bounds
+        As in `PrivateLogisticRegression`. Of rows without a schema one of them must be given: there is no default.
+    penalty, domain, solver, entry_bound, fit_intercept, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start, n_jobs, random_state, verbose, row_warnings
+    n, schema, budget, weight_bound, private_weights, start, warm_start
+        As in `PrivateLogisticRegression`.
+    n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.
 
     Attributes
@@ -46,7 +52,7 @@ class PrivateHuberRegression(LinearRegressor):
     >>> from dperm import PrivateHuberRegression
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(20000, 2)) / 3; y = 0.5 * X[:, 0]
-    >>> model = PrivateHuberRegression(epsilon=1.0, delta=1e-6, threshold=0.5).fit(X, y)
+    >>> model = PrivateHuberRegression(epsilon=1.0, delta=1e-6, threshold=0.5, row_norm=1.0).fit(X, y)
     >>> bool(model.score(X, y) > 0.8)
     True
     """
@@ -65,7 +71,12 @@ class PrivateHuberRegression(LinearRegressor):
         return self._problem_with(Huber(threshold=positive("threshold", self.threshold), target_bound=bound))
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `HuberRegressor` with the same coefficients, for rows as `encode` returns them."""
+        """A plain scikit-learn `HuberRegressor` with the same coefficients, clipped as `predict` is.
+
+        It is the `regressor_` of a `TransformedTargetRegressor`, which keeps predictions in the target's range. Without
+        a schema it stands behind a step that clips rows as the fit did; with one it is for rows as `encode` returns
+        them.
+        """
         from sklearn.linear_model import HuberRegressor  # not every user of dperm needs it
 
         return self._as_plain(HuberRegressor(), scale_=1.0, n_iter_=0, outliers_=np.zeros(0, dtype=bool))

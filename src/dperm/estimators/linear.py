@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import Array, PrivateEstimator, n_scores
+from dperm.estimators.bounds import by_schema, names_of, with_ids
 from dperm.estimators.summary import Intervals, Summary, intervals_of, summary_of
 from dperm.planning.fit_plan import Release
 from dperm.problem import Problem
@@ -17,6 +18,7 @@ from dperm.problem.losses import Loss
 from dperm.problem.regularizers import L1, L2, NoRegularizer, Regularizer
 from dperm.problem.start import LinearStart
 from dperm.schema import Schema
+from dperm.trusted.block import bounded_rows
 from dperm.trusted.row_by_row import products
 from dperm.validation import one_of, positive
 
@@ -59,7 +61,7 @@ class PrivateGLM(PrivateEstimator):
 
     penalty: Regularizer | float | str | None = "auto"
     domain: Domain | None = None
-    row_norm: float = 1.0
+    row_norm: float | None = None
     entry_bound: float | None = None
     fit_intercept: bool = True
     intervals: bool | float = False
@@ -73,7 +75,13 @@ class PrivateGLM(PrivateEstimator):
     @property
     def _bounded_norm(self) -> float:
         """The norm that rows are clipped to: the schema's, or the declared one."""
-        return positive("row_norm", self.row_norm) if self.schema is None else self.schema.bound
+        if self.schema is not None:
+            return self.schema.bound
+        return self._default_norm() if self.row_norm is None else positive("row_norm", self.row_norm)
+
+    def _default_norm(self) -> float:
+        """The norm where nobody declared one."""
+        return 1.0
 
     def _problem_with(self, loss: Loss, domain: Domain | None = None, class_bound: float = 1.0) -> Problem:
         """The problem of this loss; `domain` is the model's own default, `class_bound` bounds the classes' weights."""
@@ -108,7 +116,7 @@ class PrivateGLM(PrivateEstimator):
 
     def _check_schema(self, schema: Schema) -> None:
         super()._check_schema(schema)
-        if self.row_norm != 1.0 or self.entry_bound is not None:
+        if self.row_norm is not None or self.entry_bound is not None:
             raise InvalidParameter("with a schema leave row_norm and entry_bound out: it declares the bounds.")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -190,7 +198,7 @@ class PrivateGLM(PrivateEstimator):
         >>> from dperm import PrivateLinearRegression
         >>> rng = np.random.default_rng(0)
         >>> X = rng.uniform(-0.5, 0.5, size=(20000, 2)); y = 0.5 * X[:, 0] + 0.1 * rng.normal(size=20000)
-        >>> model = PrivateLinearRegression(epsilon=2.0, delta=1e-6, intervals=True).fit(X, y)
+        >>> model = PrivateLinearRegression(epsilon=2.0, delta=1e-6, intervals=True, row_norm=1.0).fit(X, y)
         >>> found = model.confidence_intervals()
         >>> found.names, bool((found.upper - found.lower < 0.5).all())
         (('x0', 'x1', 'intercept'), True)
@@ -233,13 +241,22 @@ class PrivateGLM(PrivateEstimator):
         from dperm.estimators.diagnosis import diagnose  # it imports this module
 
         check_is_fitted(self, "privacy_")
-        return diagnose(self, X, y, sample_weight, groups)
+        if self.bounds is None:
+            return diagnose(self, X, y, sample_weight, groups)
+        return diagnose(by_schema(self, names_of(self, X), y), with_ids(self, X, groups), y, sample_weight)
 
     def _as_plain(self, estimator: Any, **attributes: Any) -> Any:
-        """Hand the coefficients over to an estimator of scikit-learn."""
+        """Hand the coefficients over to an estimator of scikit-learn; rows without a schema are clipped before it."""
+        from sklearn.pipeline import Pipeline  # not every user of dperm needs it
+        from sklearn.preprocessing import FunctionTransformer
+
         check_is_fitted(self, "privacy_")
         estimator.coef_, estimator.intercept_ = np.array(self.coef_), np.array(self.intercept_)
         estimator.n_features_in_ = self.coef_.shape[-1]
         for name, value in attributes.items():
             setattr(estimator, name, value)
-        return estimator
+        if self.schema_ is not None:
+            return estimator
+        bounds = {"row_norm": self.privacy_.row_norm, "entry_bound": self.privacy_.entry_bound}
+        clip = FunctionTransformer(bounded_rows, accept_sparse=True, kw_args=bounds)
+        return Pipeline([("clip", clip), ("model", estimator)])

@@ -14,17 +14,24 @@ class PrivateLinearRegression(LinearRegressor):
     """Least squares with (ε, δ)-differential privacy.
 
     Minimises (1/n) Σ ½(⟨w, x⟩ − y)² + r(w) over C. The slope of the squared loss has no bound of its own, so beyond a
-    residual of 2 · target_bound, which no prediction within the target's range has, the loss goes on linearly.
+    residual of 2 · target_bound, which no prediction within the target's range has, the loss goes on linearly. It
+    predicts the mean: "auto" clips residuals on the way, which makes the predictions of a skewed target low, and moves
+    the intercept by the mean residual at the end, as far as noise allows.
 
     Parameters
     ----------
     epsilon, delta : float
         The guarantee. δ should be well below 1/n.
     target_bound : float
-        Targets are clipped to [−target_bound, target_bound]: a public number, never measured.
-    penalty, domain, solver, row_norm, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
+        Targets and predictions are clipped to [−target_bound, target_bound]: a public number, never measured. Beside
+        `bounds` also (low, high).
+    row_norm, bounds
+        As in `PrivateLogisticRegression`. Of rows without a schema one of them must be given: there is no default.
+    penalty, domain, solver, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start, n_jobs, random_state, verbose, row_warnings
+    n, schema, budget, weight_bound, private_weights, start, warm_start
+        As in `PrivateLogisticRegression`.
+    n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.
 
     Attributes
@@ -41,9 +48,9 @@ class PrivateLinearRegression(LinearRegressor):
     >>> import numpy as np
     >>> from dperm import PrivateLinearRegression
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(20000, 2)) / 3; y = 0.5 * X[:, 0]
-    >>> model = PrivateLinearRegression(epsilon=1.0, delta=1e-6).fit(X, y)
-    >>> bool(model.score(X, y) > 0.8)
+    >>> X = rng.uniform([18, 0], [90, 4000], size=(20000, 2)); y = 100 + 2 * X[:, 0] + rng.normal(size=20000)
+    >>> model = PrivateLinearRegression(epsilon=1.0, delta=1e-6, bounds=([18, 0], [90, 4000]), target_bound=(0, 500))
+    >>> bool(model.fit(X, y).score(X, y) > 0.8)
     True
     """
 
@@ -54,7 +61,12 @@ class PrivateLinearRegression(LinearRegressor):
         return self._problem_with(Squared(target_bound=positive("target_bound", self._bound)))
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `LinearRegression` with the same coefficients, for rows as `encode` returns them."""
+        """A plain scikit-learn `LinearRegression` with the same coefficients, clipped as `predict` is.
+
+        It is the `regressor_` of a `TransformedTargetRegressor`, which keeps predictions in the target's range. Without
+        a schema it stands behind a step that clips rows as the fit did; with one it is for rows as `encode` returns
+        them.
+        """
         from sklearn.linear_model import LinearRegression  # not every user of dperm needs it
 
         return self._as_plain(LinearRegression())

@@ -22,7 +22,9 @@ class PrivateLinearSVC(LinearClassifier):
         Width of the quadratic corner that replaces the hinge's kink; the curvature is its inverse.
     penalty, domain, solver, row_norm, entry_bound, classes, class_weight, fit_intercept, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start, n_jobs, random_state, verbose, row_warnings
+    n, schema, bounds, budget, weight_bound, private_weights, start, warm_start
+        As in `PrivateLogisticRegression`.
+    n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.
 
     Attributes
@@ -55,7 +57,11 @@ class PrivateLinearSVC(LinearClassifier):
         return OneVsRestHinge(n_classes, self.smoothing)
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `LinearSVC` with the same coefficients, for rows as `encode` returns them."""
+        """A plain scikit-learn `LinearSVC` with the same coefficients, for rows like the fit's.
+
+        It stands behind a step that clips rows as the fit did. With a schema or bounds it is alone, for rows as
+        `encode` returns them.
+        """
         from sklearn.svm import LinearSVC  # not every user of dperm needs it
 
         return self._as_plain(LinearSVC(), classes_=self.classes_, n_iter_=0)

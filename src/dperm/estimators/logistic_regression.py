@@ -27,8 +27,9 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
         `dperm.L2Ball`, `L1Ball`, `Simplex`, `Box`, or None for no constraint.
     solver : str or Solver
         "auto", a name that `dperm solvers` lists, or an object such as `dperm.DPGD(n_steps=100)`.
-    row_norm : float
-        Every row is clipped to this l2 norm. Scale the columns by public numbers so that this loses little.
+    row_norm : float, optional
+        Every row is clipped to this l2 norm, by default 1, in a fit and in a prediction. Scale the columns so that this
+        loses little, by public numbers or with `bounds`; with `bounds` scaled rows are clipped, by default not at all.
     entry_bound : float, optional
         Every row is also scaled so that no entry is larger: worth declaring on the l1 ball with many columns.
     classes : sequence, optional
@@ -50,6 +51,10 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
     schema : Schema, optional
         The public facts about a table: X is then a pandas, polars or Arrow table, and y may be left to its target
         column. It declares classes, bounds and n.
+    bounds : (lower, upper) or "private", optional
+        For arrays and frames of numbers without a schema: the public range of every column, two numbers or two
+        sequences of them. Columns are clipped to it and scaled to [−1, 1], as a schema does; a missing value becomes
+        the middle. "private" finds the ranges with a share of the budget. Needs declared `classes`.
     budget : Budget, optional
         The dataset's budget in a ledger, by reference: the fit is reserved there before a row is read.
     weight_bound : float
@@ -99,7 +104,11 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
         return Logistic() if n_classes == 2 else Softmax(n_classes)
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `LogisticRegression` with the same coefficients, for rows as `encode` returns them."""
+        """A plain scikit-learn `LogisticRegression` with the same coefficients, for rows like the fit's.
+
+        It stands behind a step that clips rows as the fit did. With a schema or bounds it is alone, for rows as
+        `encode` returns them.
+        """
         from sklearn.linear_model import LogisticRegression  # not every user of dperm needs it
 
         return self._as_plain(LogisticRegression(), classes_=self.classes_, n_iter_=np.zeros(1, dtype=np.int32))

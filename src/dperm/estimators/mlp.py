@@ -178,7 +178,7 @@ class PrivateMLPClassifier(MLP, NetworkClassifier):
         Where the weights may lie.
     solver : str or Solver
         "auto" is `DPAdam`; also dp-sgd, dp-gd, rrpsgd, dp-svrg and dp-spider.
-    classes, class_weight, adjacency, noise, accountant, n, schema, budget, weight_bound, private_weights
+    classes, class_weight, adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLogisticRegression`.
     warm_start, n_jobs, random_state, verbose, row_warnings
         As for `PrivateLogisticRegression`. Columns should have entries of about 1: a schema sees to it, otherwise scale
@@ -226,9 +226,9 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
         Targets are clipped to this size; with a schema the target's range is declared there.
     epsilon, delta, hidden_layer_sizes, activation, clip, clipping, start, penalty, domain, solver
         As for `PrivateMLPClassifier`.
-    adjacency, noise, accountant, n, schema, budget, weight_bound, private_weights, warm_start, n_jobs, random_state
+    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights, warm_start
         As for `PrivateLinearRegression`.
-    verbose, row_warnings
+    n_jobs, random_state, verbose, row_warnings
         As for `PrivateLinearRegression`.
 
     Attributes
@@ -252,11 +252,14 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
     own_parameters: ClassVar[dict[str, str]] = {**NetworkRegressor.own_parameters, **_OWN}
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `MLPRegressor` with the same weights, for rows as `encode` returns them."""
+        """A plain scikit-learn `MLPRegressor` with the same weights, for rows as `encode` returns them.
+
+        It is the `regressor_` of a `TransformedTargetRegressor`, which keeps predictions in the target's range.
+        """
         from sklearn.neural_network import MLPRegressor  # not every user of dperm needs it
 
         plain = self._plain_layers(MLPRegressor(), "identity")
         low, high = (-self._unit, self._unit) if self.schema_ is None else range_of(self.schema_)
         plain.coefs_[-1] *= (high - low) / 2.0
         plain.intercepts_[-1] = plain.intercepts_[-1] * (high - low) / 2.0 + (high + low) / 2.0
-        return plain
+        return self._within_range(plain)

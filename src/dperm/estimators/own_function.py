@@ -103,7 +103,7 @@ class PrivateClassifier(OwnFunction, NetworkClassifier):
         The starting point, chosen without looking at the rows.
     clip, clipping, penalty, domain, solver
         As for `PrivateMLPClassifier`.
-    classes, class_weight, adjacency, noise, accountant, n, schema, budget, weight_bound, private_weights
+    classes, class_weight, adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLogisticRegression`.
     warm_start, n_jobs, random_state, verbose, row_warnings
         As for `PrivateLogisticRegression`. Rows are not clipped.
@@ -145,9 +145,9 @@ class PrivateRegressor(OwnFunction, NetworkRegressor):
         Targets are clipped to this size; with a schema the target's range is declared there.
     epsilon, delta, params, clip, clipping, penalty, domain, solver
         As for `PrivateClassifier`.
-    adjacency, noise, accountant, n, schema, budget, weight_bound, private_weights, warm_start, n_jobs, random_state
+    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights, warm_start
         As for `PrivateLinearRegression`.
-    verbose, row_warnings
+    n_jobs, random_state, verbose, row_warnings
         As for `PrivateLinearRegression`.
 
     Examples

@@ -27,10 +27,15 @@ class PrivatePoissonRegression(LinearRegressor):
     epsilon, delta : float
         The guarantee. δ should be well below 1/n.
     target_bound : float
-        Counts are clipped to [0, target_bound]: a public number, never measured. The noise grows with it.
-    penalty, domain, solver, row_norm, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
+        Counts and predictions are clipped to [0, target_bound]: a public number, never measured. The noise grows with
+        it.
+    row_norm, bounds
+        As in `PrivateLogisticRegression`. Of rows without a schema one of them must be given: there is no default.
+    penalty, domain, solver, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start, n_jobs, random_state, verbose, row_warnings
+    n, schema, budget, weight_bound, private_weights, start, warm_start
+        As in `PrivateLogisticRegression`.
+    n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`; the range that a schema declares for the target must begin at 0.
 
     Attributes
@@ -48,7 +53,7 @@ class PrivatePoissonRegression(LinearRegressor):
     >>> from dperm import PrivatePoissonRegression
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(50000, 2)) / 3; y = rng.poisson(np.exp(X[:, 0]))
-    >>> model = PrivatePoissonRegression(epsilon=2.0, delta=1e-6, target_bound=5.0).fit(X, y)
+    >>> model = PrivatePoissonRegression(epsilon=2.0, delta=1e-6, target_bound=5.0, row_norm=1.0).fit(X, y)
     >>> bool(abs(model.predict(np.zeros((1, 2)))[0] - 1.0) < 0.2)
     True
     """
@@ -57,6 +62,7 @@ class PrivatePoissonRegression(LinearRegressor):
 
     kind = "poisson"
     title = "Poisson regression"
+    lowest = 0.0
     score_words = "logarithm of the rate"
     prediction = "The prediction is e to the power of: the intercept plus every entry times its coefficient."
 
@@ -100,9 +106,13 @@ class PrivatePoissonRegression(LinearRegressor):
         return self._score(explained, X, y, sample_weight)
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `PoissonRegressor` with the same coefficients, for rows as `encode` returns them."""
+        """A plain scikit-learn `PoissonRegressor` with the same coefficients, clipped as `predict` is.
+
+        It is the `regressor_` of a `TransformedTargetRegressor`, which keeps predictions in the target's range. Without
+        a schema it stands behind a step that clips rows as the fit did; with one it is for rows as `encode` returns
+        them.
+        """
         from sklearn.linear_model import PoissonRegressor  # not every user of dperm needs it
 
-        plain = self._as_plain(PoissonRegressor(), n_iter_=0)
-        plain._base_loss = plain._get_loss()
-        return plain
+        plain = PoissonRegressor()
+        return self._as_plain(plain, n_iter_=0, _base_loss=plain._get_loss())

@@ -10,15 +10,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import Array, PrivateEstimator, Reading
+from dperm.estimators.bounds import SAY_THE_SCALE
 from dperm.estimators.linear import PrivateGLM
 from dperm.estimators.weights import facts_of_weights, weights_of_rows, weights_of_table
 from dperm.planning.fit_plan import Release
 from dperm.planning.options import FitOptions
 from dperm.schema import Amount, Schema
+from dperm.schema.checks import interval
 from dperm.trusted.sources import ArraySource, source_of
 from dperm.trusted.sources.dask_client import is_frame
 from dperm.trusted.sources.encoding import check_table, target_numbers
 from dperm.trusted.sources.labels import numeric_target, read_table, read_target
+from dperm.validation import positive
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -28,9 +31,11 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     With a schema the target's declared range stands for the range of the loss.
     """
 
-    target_bound: float = 1.0
+    target_bound: Any = 1.0
 
     target_kind = Amount
+    # The smallest target without a schema, over the largest.
+    lowest: ClassVar[float] = -1.0
     own_parameters: ClassVar[dict[str, str]] = {
         "target_bound": "Clip targets to this size (regression, without a schema)."
     }
@@ -39,6 +44,13 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         super()._check_schema(schema)
         if self.target_bound != type(self).target_bound:
             raise InvalidParameter("with a schema the target's range is declared there: leave target_bound out.")
+
+    def _move_target(self, column: str, y: Any) -> Amount:
+        given, self.target_bound = self.target_bound, type(self).target_bound
+        if hasattr(given, "__len__"):
+            return Amount(column, interval("target_bound", given))
+        high = positive("target_bound", given)
+        return Amount(column, (self.lowest * high, high))
 
     @property
     def _bound(self) -> float:
@@ -57,14 +69,36 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         return Reading(ArraySource(table, target, weights, groups, options.unit), options, said)
 
     def predict(self, X: Any) -> Array:
-        """What is expected of every row; of a Dask frame a Dask series, which is computed when it is needed."""
+        """What is expected of every row, within the target's declared range.
+
+        Of a Dask frame a Dask series, which is computed when it is needed.
+        """
         if is_frame(X):
             return self._by_partition(X, np.empty(0))  # type: ignore[no-any-return]
-        return self._predicted(X)
+        return np.clip(self._predicted(X), *self._target_range)
+
+    @property
+    def _target_range(self) -> tuple[float, float]:
+        """That the fit declared, in the target's own units."""
+        if self.schema_ is not None:
+            return range_of(self.schema_)
+        assert self.privacy_.target_range is not None
+        return self.privacy_.target_range
+
+    def _within_range(self, plain: Any) -> Any:
+        """An estimator of scikit-learn whose predictions are clipped as these are."""
+        from sklearn.compose import TransformedTargetRegressor  # not every user of dperm needs it
+        from sklearn.preprocessing import FunctionTransformer
+
+        low, high = self._target_range
+        clip = FunctionTransformer(inverse_func=np.clip, inv_kw_args={"a_min": low, "a_max": high})
+        wrapper = TransformedTargetRegressor(plain, transformer=clip)
+        wrapper.regressor_, wrapper.transformer_, wrapper._training_dim = plain, clip, 1
+        return wrapper
 
     @abstractmethod
     def _predicted(self, X: Any) -> Array:
-        """What is expected of every row of a table in memory."""
+        """What is expected of every row of a table in memory, before it is clipped."""
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R². With a schema y may be the table's own target column, clipped to its range; rows without it are left out.
@@ -108,6 +142,10 @@ class LinearRegressor(Regressor, PrivateGLM):
         "The prediction is the sum of the entries times their coefficients, and of the intercept."
     )
 
+    def _default_norm(self) -> float:
+        """None: coefficients of rows that are clipped to an arbitrary length predict no amount."""
+        raise InvalidParameter(SAY_THE_SCALE)
+
     def _keep_matrix(self, matrix: Array, intercepts: Array, release: Release) -> None:
         self.coef_, self.intercept_ = matrix[0], float(intercepts[0])
         if release.schema is not None:
@@ -141,6 +179,9 @@ class LinearRegressor(Regressor, PrivateGLM):
         """The way back."""
         unit = (high - low) / 2.0
         return np.atleast_2d(self.coef_) / unit, np.atleast_1d((self.intercept_ - low / 2.0 - high / 2.0) / unit)
+
+    def _as_plain(self, estimator: Any, **attributes: Any) -> Any:
+        return self._within_range(super()._as_plain(estimator, **attributes))
 
     def _predicted(self, X: Any) -> Array:
         return self._of_margins(self._margins(X)[:, 0])

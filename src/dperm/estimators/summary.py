@@ -88,7 +88,7 @@ class Summary:
     >>> import numpy as np
     >>> from dperm import PrivateLinearRegression
     >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(5000, 1))
-    >>> PrivateLinearRegression(1.0, 1e-6).fit(X, 0.5 * X[:, 0]).summary().names
+    >>> PrivateLinearRegression(1.0, 1e-6, row_norm=1.0).fit(X, 0.5 * X[:, 0]).summary().names
     ('x0', 'intercept')
     """
 

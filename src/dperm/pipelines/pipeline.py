@@ -414,7 +414,9 @@ def make_private_pipeline(
     Examples
     --------
     >>> from dperm import PrivateLinearRegression, PrivatePCA, make_private_pipeline
-    >>> pipe = make_private_pipeline(PrivatePCA(row_norm=1.0, n_components=2), PrivateLinearRegression(), epsilon=2.0)
+    >>> pipe = make_private_pipeline(
+    ...     PrivatePCA(row_norm=1.0, n_components=2), PrivateLinearRegression(row_norm=1.0), epsilon=2.0
+    ... )
     >>> plan = pipe.plan(n=10_000, n_features=5)
     >>> plan.privacy.certified_epsilon <= 2.0
     True

@@ -11,7 +11,7 @@ from dperm.solvers import SOLVERS, Solver
 
 # What a file holds elsewhere, or what does not change a plan.
 _ELSEWHERE = frozenset(
-    ("epsilon", "delta", "adjacency", "noise", "n", "classes", "schema", "budget", "random_state",
+    ("epsilon", "delta", "adjacency", "noise", "n", "classes", "schema", "bounds", "budget", "random_state",
      "verbose", "row_warnings", "warm_start", "n_jobs", "unit", "max_rows_per_unit", "contribution", "missing_units")
 )  # fmt: skip
 

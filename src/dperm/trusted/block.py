@@ -57,7 +57,7 @@ class Block:
     def from_table(
         cls, X: Any, y: Any, problem: Problem, weights: Array | None = None, units: UnitRows | None = None
     ) -> "Block":  # fmt: skip
-        """Read a piece of a table once and bound every row: the one place where any row is bounded.
+        """Read a piece of a table once and bound every row: the one place where any row of a fit is bounded.
 
         Parameters
         ----------
@@ -76,13 +76,10 @@ class Block:
         target = problem.loss.encode(given)
         norms, entries = row_norms(table)
         usable = np.isfinite(norms) & np.isfinite(given) & np.isfinite(target)
-        # A few ulp below the bounds, so that the scaled row, measured again, does not exceed them.
-        room = 1.0 - 8.0 * table.shape[1] * 2.0**-53
         scale = np.ones(target.size)
-        sizes = ((norms, problem.row_norm), (entries, problem.largest_entry)) if problem.loss.scales_rows else ()
-        for size, bound in sizes:
-            limit = bound * room
-            scale = np.minimum(scale, limit / np.maximum(np.where(usable, size, np.inf), limit))
+        if problem.loss.scales_rows:
+            sizes = [np.where(usable, size, np.inf) for size in (norms, entries)]
+            scale = _bounding_scale(sizes, (problem.row_norm, problem.largest_entry), table.shape[1])
         # A bound below 1 holds for rows without weights too: the sensitivity rests on it.
         weight = np.ones(target.size) if weights is None else np.nan_to_num(np.asarray(weights, dtype=np.float64))
         weight = np.clip(weight, 0.0, problem.weight_bound)
@@ -130,6 +127,39 @@ class Block:
                 _rows(self.table, rows), self.target[rows], self.scale[rows], self.weight[rows], facts, units,
                 self.n_units,
             )  # fmt: skip
+
+
+def bounded_rows(X: Any, row_norm: float, entry_bound: float | None = None) -> Any:
+    """Rows that are to be predicted, clipped as a fit clips its own.
+
+    Parameters
+    ----------
+    X : array, data frame or CSR matrix
+        Rows. One with a value that is not finite, which a fit ignores, stays as it is.
+    row_norm : float
+        The bound on the l2 norm of a row.
+    entry_bound : float, optional
+        The bound on its entries.
+    """
+    table = as_table(X)
+    sizes = [np.where(np.isfinite(size), size, 0.0) for size in row_norms(table)]
+    largest = row_norm if entry_bound is None else min(row_norm, entry_bound)
+    scale = _bounding_scale(sizes, (row_norm, largest), table.shape[1])
+    if (scale == 1.0).all():
+        return table
+    if not sparse.issparse(table):
+        return table * scale[:, None]
+    return csr_of(table.data * np.repeat(scale, np.diff(table.indptr)), table.indices, table.indptr, table.shape[1])
+
+
+def _bounding_scale(sizes: list[Array], bounds: tuple[float, float], width: int) -> Array:
+    """What every row is multiplied by, at most 1, so that its norm and its largest entry obey their bounds."""
+    # A few ulp below the bounds, so that the scaled row, measured again, does not exceed them.
+    room, scale = 1.0 - 8.0 * width * 2.0**-53, np.ones(sizes[0].size)
+    for size, bound in zip(sizes, bounds, strict=True):
+        limit = bound * room
+        scale = np.minimum(scale, limit / np.maximum(size, limit))
+    return scale
 
 
 def _rows(table: Any, rows: slice) -> Any:

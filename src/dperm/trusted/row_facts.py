@@ -115,7 +115,8 @@ class RowFacts:
             (
                 self.n_far,
                 _MOST,
-                f"of the rows are more than {_FAR:g} times as long as the declared bound, and are clipped",
+                f"of the rows are more than {_FAR:g} times as long as the row_norm that they are clipped to, so scale "
+                "the columns: bounds=(lower, upper), bounds='private' or a schema",
             ),
             (self.n_outside, MANY, "of the targets lie outside their declared range, and are clipped to it"),
         ]

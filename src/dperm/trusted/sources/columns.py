@@ -20,11 +20,11 @@ _SHORT = 2**28
 
 
 class Columns:
-    """A table of named columns: Arrow, pandas or polars, as it was handed in.
+    """A table of named columns: Arrow, pandas or polars, as it was handed in, or an array with columns x0, x1, ….
 
     Parameters
     ----------
-    table : pyarrow.Table, pandas.DataFrame or polars.DataFrame
+    table : pyarrow.Table, pandas.DataFrame, polars.DataFrame or array of two dimensions
         The table; it is not copied.
     """
 
@@ -35,12 +35,16 @@ class Columns:
             table = pa.Table.from_batches([table])
         module = type(table).__module__.split(".")[0]
         framed = module in ("pandas", "polars") and len(getattr(table, "shape", ())) == 2
-        if not (isinstance(table, pa.Table) or framed):
+        if not (isinstance(table, pa.Table) or framed or is_array(table)):
             raise InvalidTable(
-                f"with a schema the table must be a pandas, polars or Arrow table, got {type(table).__name__}."
+                "with a schema or bounds the rows must be a pandas, polars or Arrow table or a dense array, got "
+                f"{type(table).__name__}."
             )
         self._table = table
-        self.names = list(table.column_names if isinstance(table, pa.Table) else table.columns)
+        if is_array(table):
+            self.names = array_names(table.shape[1])
+        else:
+            self.names = list(table.column_names if isinstance(table, pa.Table) else table.columns)
         self._counts = Counter(self.names)
         self.n_rows = int(table.shape[0])
 
@@ -61,10 +65,21 @@ class Columns:
         if self._counts[name] != 1:
             # The columns are not listed: in a file without a header they would be a row.
             how_many = "no column" if name not in self._counts else "two columns"
-            raise InvalidTable(f"the table has {how_many} {name!r}.")
+            nameless = ", as columns of an array are called x0, x1, …" if is_array(self._table) else ""
+            raise InvalidTable(f"the table has {how_many} {name!r}{nameless}.")
         if isinstance(self._table, pa.Table):
             return self._table.column(name)
-        return as_arrow(self._table[name])
+        return as_arrow(self._table[:, self.names.index(name)] if is_array(self._table) else self._table[name])
+
+
+def is_array(table: Any) -> bool:
+    """Whether it is an array of two dimensions, whose columns have places and no names."""
+    return isinstance(table, np.ndarray) and table.ndim == 2
+
+
+def array_names(width: int) -> list[str]:
+    """What the columns of an array are called."""
+    return [f"x{place}" for place in range(width)]
 
 
 def as_arrow(values: Any) -> Any:

@@ -15,7 +15,7 @@ from dperm.problem import Problem
 from dperm.schema import Amount, Number, Schema
 from dperm.trusted.block import Block
 from dperm.trusted.row_facts import outside
-from dperm.trusted.sources.columns import Columns, as_numbers
+from dperm.trusted.sources.columns import Columns, as_numbers, is_array
 from dperm.trusted.sources.counts import ColumnPart
 from dperm.trusted.sources.encoding import (
     WIDEST_DENSE,
@@ -207,5 +207,7 @@ def _rows_of_units(units: ChosenRows | UnitRows | None, first: int, last: int) -
 
 
 def rows_of(table: Any, chosen: slice) -> Any:
-    """Consecutive rows of a pandas, polars or Arrow table."""
+    """Consecutive rows of a pandas, polars or Arrow table, or of an array."""
+    if is_array(table):
+        return table[chosen]
     return table.iloc[chosen] if hasattr(table, "iloc") else table.slice(chosen.start, chosen.stop - chosen.start)

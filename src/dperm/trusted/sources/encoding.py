@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameter, InvalidTable
 from dperm.schema import Amount, Bins, Category, Classes, Column, Number, Schema
 from dperm.schema.checks import as_text
 from dperm.schema.crosses import CROSS_ENTRY, LEVELS, Cross
-from dperm.trusted.sources.columns import Columns, as_arrow, as_numbers, as_words
+from dperm.trusted.sources.columns import Columns, as_arrow, as_numbers, as_words, is_array
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -38,7 +38,7 @@ def check_table(table: Any, y: Any, schema: Schema) -> None:
     """Raise if a column is missing, named twice, or of a type that cannot be encoded: public facts, and no value."""
     count_rows(table)  # raises for what is no table
     anywhere = _linear(schema)
-    empty = table.slice(0, 0) if hasattr(table, "slice") else table.head(0)
+    empty = table[:0] if is_array(table) else table.slice(0, 0) if hasattr(table, "slice") else table.head(0)
     encode_rows(empty, anywhere, fitting=True)
     if y is None:
         encode_target(empty, None, anywhere)
@@ -73,8 +73,8 @@ def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:
 
     Parameters
     ----------
-    table : pandas, polars or Arrow table
-        It must have the schema's columns; others are left alone.
+    table : pandas, polars or Arrow table, or array
+        It must have the schema's columns; others are left alone. An array must have as many, called x0, x1, ….
     schema : Schema
         All ranges must be known.
     fitting : bool
@@ -82,6 +82,8 @@ def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:
         encoded without the value instead.
     """
     columns = Columns(table)
+    if is_array(table) and table.shape[1] != len(schema.columns):
+        raise InvalidTable(f"the array has {table.shape[1]} columns, and {len(schema.columns)} are declared.")
     dropped, first = np.zeros(len(columns), dtype=bool), 0
     all_places, all_values, blocks = [], [], {}
     for name, column in schema.columns.items():
