@@ -85,7 +85,7 @@ def test_a_model_that_finds_its_disk_full_is_somewhere_else_and_in_the_ledger(fo
     place = Path(re.search(r"; (\S+\.json) was written\.$", words)[1])
     assert place.parent == folder / "temporary"
     (release,) = releases()
-    assert release.settled_at
+    assert release.is_settled
     assert run("verify", place)[0] == 0
     assert list((folder / "models").iterdir()) == []
 
@@ -127,7 +127,7 @@ def test_a_ledger_that_is_gone_at_settlement_leaves_a_model_that_is_settled_late
     assert f"dperm budget settle {model}" in words
     away.rename(ledger)
     (release,) = releases()
-    assert release.settled_at is None
+    assert not release.is_settled
     code, out, _ = run("verify", model)
     assert code == 1
     assert "was never settled" in out
@@ -148,7 +148,7 @@ def test_settlement_is_tried_again_until_the_ledger_is_back(folder, monkeypatch)
     monkeypatch.setattr(Ledger, "open", fail_twice)
     assert run(*fit(folder))[0] == 0
     assert next(failures, None) is None
-    assert releases()[0].settled_at
+    assert releases()[0].is_settled
 
 
 def test_an_answer_of_the_ledger_that_is_lost_on_its_way_is_no_second_settlement(folder, monkeypatch):
@@ -192,7 +192,7 @@ def test_a_postgresql_server_that_dies_before_settlement_loses_nothing(folder, m
     assert f"dperm budget settle {folder / 'model.json'}" in words
     assert "secret" not in words
     allow("true")
-    assert Budget("people", ledger).account().releases[0].settled_at is None
+    assert not Budget("people", ledger).account().releases[0].is_settled
     assert run("budget", "settle", folder / "model.json", "--ledger", ledger)[0] == 0
     assert run("verify", folder / "model.json", "--ledger", ledger)[0] == 0
 

@@ -131,7 +131,7 @@ def test_a_search_is_charged_once_and_confirmed_by_the_ledger(method, tmp_path):
     account = budget.account()
     assert len(account.releases) == 1
     assert event_to_list(account.releases[0].event) == event_to_list(found.event_)
-    assert account.releases[0].settled_at is not None
+    assert account.releases[0].is_settled
     assert found.ledger_entry_ == found.best_estimator_.ledger_entry_
     path = tmp_path / "model.json"
     save_model(found.best_estimator_, path)
@@ -155,7 +155,7 @@ def test_a_search_that_dies_counts_as_spent_and_one_that_is_refused_does_not(tmp
     with pytest.raises(MemoryError) as raised:
         search(budget=budget).fit(X, y)
     assert "counts as spent" in " ".join(raised.value.__notes__)
-    assert [release.settled_at for release in budget.account().releases] == [None]
+    assert [release.is_settled for release in budget.account().releases] == [False]
 
 
 def test_nothing_but_the_winner_is_kept_or_shown(capfd):

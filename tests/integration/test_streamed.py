@@ -327,7 +327,7 @@ def test_a_file_that_changes_between_passes_ends_the_fit_and_counts_as_spent(cha
         plan.run(source.with_schema(SCHEMA), budget=budget, progress=Bar(), row_warnings=False)
     assert max(n_passes) == 3  # the pass in which it was noticed, and none behind it
     assert "counts as spent" in " ".join(error.value.__notes__)
-    assert [release.settled_at for release in budget.account().releases] == [None]
+    assert [release.is_settled for release in budget.account().releases] == [False]
 
 
 @pytest.mark.parametrize(

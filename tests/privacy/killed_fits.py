@@ -71,7 +71,7 @@ def _check(budget, path, before):
         assert spent == 1
         entry = account.releases[-1]
         assert (entry.number, entry.digest) == (model.ledger_entry_["number"], model.ledger_entry_["digest"])
-        assert entry.settled_at is not None
+        assert entry.is_settled
         Budget(budget.dataset, budget.ledger).confirm(
             entry.number, entry.digest, model_file.read_content(path)["fingerprint"]
         )

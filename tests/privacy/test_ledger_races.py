@@ -32,7 +32,7 @@ def test_fifty_processes_spend_exactly_what_fits(budget):
     account = budget.account()
     assert len(account.releases) == 17
     assert account.spent <= GUARANTEE.epsilon
-    assert all(release.settled_at for release in account.releases)
+    assert all(release.is_settled for release in account.releases)
 
 
 def test_many_processes_can_make_the_first_budget(tmp_path):

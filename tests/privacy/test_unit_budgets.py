@@ -142,7 +142,7 @@ def test_a_private_count_of_rows_is_charged_with_its_unit_and_settled(ledger):
     budget = by_patient(ledger)
     found = rows_per_unit(frame, "patient_id", epsilon=0.5, delta=1e-6, budget=budget)
     (release,) = budget.account().releases
-    assert release.settled_at is not None
+    assert release.is_settled
     assert event_to_list(release.event) == event_to_list(found.event_)
     assert found.privacy_.unit.name == "patient_id"
     assert found.privacy_.n == 2000

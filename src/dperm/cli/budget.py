@@ -74,7 +74,7 @@ def show(name: str, ledger: str | None) -> None:
     Example: dperm budget show adult
     """
     account = Budget(name, ledger).account()
-    click.echo(f"{one_line(account.dataset)}, since {_date(account.created)}")
+    click.echo(f"{one_line(account.dataset)}, since {account.created} (UTC)")
     click.echo(f"{_bar(account)} {account.summary}")
     click.echo(account.explanation)
     if account.unit is not None:
@@ -177,11 +177,7 @@ def _bar(account: Account) -> str:
 
 
 def _line(release: Spending) -> str:
-    state = "released" if release.settled_at else "reserved, not settled: counts as spent"
+    state = "released" if release.is_settled else "reserved, not settled: counts as spent"
     alone = f"ε = {rounded_up(release.epsilon)} alone"
     fingerprint = (release.fingerprint or "")[:12]
-    return f"{release.number:>6}  {_date(release.reserved_at)}  {alone:<18}  {state}  {fingerprint}".rstrip()
-
-
-def _date(written_at: str) -> str:
-    return written_at[:16].replace("T", " ") + " UTC"
+    return f"{release.number:>6}  {release.reserved_on}  {alone:<18}  {state}  {fingerprint}".rstrip()

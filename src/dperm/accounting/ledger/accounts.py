@@ -32,25 +32,28 @@ class Spending:
     ----------
     number, digest : int, str
         Its entry in the ledger.
-    reserved_at : str
-        When it was charged, UTC.
-    settled_at : str or None
-        When it was released; None if that is not known, for instance after a crash. It counts as spent all the same.
+    reserved_on : str
+        The day on which it was charged, UTC. No finer time is kept, and none of its end: how long a release took can
+        depend on the rows.
     epsilon : float
         ε of this release alone, at the budget's δ.
     event : Event
         What was charged.
     fingerprint : str or None
-        Of what was released.
+        Of what was released; None if that is not known, for instance after a crash. It counts as spent all the same.
     """
 
     number: int
     digest: str
-    reserved_at: str
-    settled_at: str | None
+    reserved_on: str
     epsilon: float
     event: Event
     fingerprint: str | None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the ledger knows what was released."""
+        return self.fingerprint is not None
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Account:
     adjacency : Adjacency
         Which two tables it is about.
     created : str
-        When, UTC.
+        The day, UTC.
     rule : Rule
         How the budget is checked.
     filtered : float
@@ -83,7 +86,7 @@ class Account:
     --------
     >>> from dperm.accounting.filter import Filter
     >>> rule = Rule(Filter.of(Guarantee(3.0, 1e-5)), fixed_in_advance=False)
-    >>> account = Account("adult", Adjacency.REPLACE_ONE, "2026-11-16T12:00:00+00:00", rule, 0.0, 0.0, ())
+    >>> account = Account("adult", Adjacency.REPLACE_ONE, "2026-11-16", rule, 0.0, 0.0, ())
     >>> account.left, round(account.largest(1e-5), 3)
     (3.0, 3.0)
     """
@@ -221,7 +224,7 @@ class History:
         filtered = filtered_epsilon(self._texts, self.rule.filter, self.adjacency)
         composed = composed_epsilon(self._texts, self.guarantee.delta, self.adjacency)
         releases = tuple(map(self._spending, self.reserved))
-        dataset, created = self.created.dataset, self.created.written_at
+        dataset, created = self.created.dataset, self.created.written_on
         return Account(
             dataset, self.adjacency, created, self.rule, filtered, composed, releases, self.unit, self.newest
         )
@@ -235,8 +238,7 @@ class History:
         return Spending(
             entry.number,
             entry.digest,
-            entry.written_at,
-            None if settled is None else settled.entry.written_at,
+            entry.written_on,
             composed_epsilon((line.text,), self.guarantee.delta, self.adjacency),
             event_of(line.text),
             None if settled is None else settled.fingerprint,

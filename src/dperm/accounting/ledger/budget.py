@@ -301,7 +301,8 @@ class Reservation:
                 raise ledger.damaged(dataset, self.number, "the reservation of this release is not there")
             settled = history.settled.get(self.number)
             if settled is None:
-                chain.append("settled", {"reservation": self.number, "fingerprint": fingerprint})
+                day = chain.entries[self.number].written_on
+                chain.append("settled", {"reservation": self.number, "fingerprint": fingerprint}, day)
             elif settled.fingerprint != fingerprint:  # the same again is an answer that was lost on its way
                 raise InvalidParameter(
                     f"reservation {self.number} of the budget {dataset!r} is settled already; "

@@ -39,7 +39,7 @@ _ENTRIES = sql.Table(
     sql.Column("dataset", sql.String(200), primary_key=True),
     sql.Column("number", sql.Integer, primary_key=True, autoincrement=False),
     sql.Column("kind", sql.String(20), nullable=False),
-    sql.Column("written_at", sql.String(40), nullable=False),
+    sql.Column("written_on", sql.String(10), nullable=False),
     sql.Column("content", sql.Text, nullable=False),
     sql.Column("digest", sql.String(64), nullable=False),
 )
@@ -50,12 +50,16 @@ _SECONDS_TO_WAIT_FOR_A_SERVER = 15
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of a budget's history; `content` is canonical JSON."""
+    """One line of a budget's history; `content` is canonical JSON.
+
+    `written_on` is a day, and that of a settlement is the day of its reservation: how long a release took can depend on
+    the rows, as with a search that draws its number of trials, and the ledger is shown to others.
+    """
 
     dataset: str
     number: int
     kind: str
-    written_at: str
+    written_on: str
     content: str
     digest: str
 
@@ -68,7 +72,7 @@ class Entry:
 
     def expected_digest(self, previous: str) -> str:
         """SHA-256 of the canonical JSON of the digest before and of every other field."""
-        fields = (previous, self.dataset, self.number, self.kind, self.written_at, self.content)
+        fields = (previous, self.dataset, self.number, self.kind, self.written_on, self.content)
         return hashlib.sha256(canonical(fields).encode()).hexdigest()
 
 
@@ -79,10 +83,10 @@ class OpenChain:
         self._connection = connection
         self.entries = tuple(entries)
 
-    def append(self, kind: str, content: Mapping[str, Any]) -> Entry:
-        """Add an entry; it is there for good once the chain is closed."""
+    def append(self, kind: str, content: Mapping[str, Any], day: str | None = None) -> Entry:
+        """Add an entry, of today unless another day is given; it is there for good once the chain is closed."""
         last = self.entries[-1]
-        entry = _entry_after(last.digest, last.dataset, last.number + 1, kind, content)
+        entry = _entry_after(last.digest, last.dataset, last.number + 1, kind, content, day)
         self._connection.execute(sql.insert(_ENTRIES).values(**asdict(entry)))
         row = sql.update(_BUDGETS).where(_BUDGETS.c.dataset == entry.dataset)
         self._connection.execute(row.values(entries=entry.number + 1, head=entry.digest))
@@ -279,10 +283,16 @@ class Ledger:
                 _TABLES.create_all(connection)
 
 
-def _entry_after(previous: str, dataset: str, number: int, kind: str, content: Mapping[str, Any]) -> Entry:
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    entry = Entry(dataset, number, kind, now, canonical(content), digest="")
+def _entry_after(
+    previous: str, dataset: str, number: int, kind: str, content: Mapping[str, Any], day: str | None = None
+) -> Entry:  # fmt: skip
+    entry = Entry(dataset, number, kind, day or today(), canonical(content), digest="")
     return Entry(**{**asdict(entry), "digest": entry.expected_digest(previous)})
+
+
+def today() -> str:
+    """The day in UTC: the finest time that a ledger holds."""
+    return datetime.now(UTC).date().isoformat()
 
 
 def _identity(entries: Sequence[Entry]) -> str:

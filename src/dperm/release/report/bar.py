@@ -93,7 +93,7 @@ class Bar:
     @property
     def reserved(self) -> int:
         """How many releases are not settled."""
-        return sum(line.release.settled_at is None for line in self.lines)
+        return sum(not line.release.is_settled for line in self.lines)
 
     @property
     def others(self) -> int:
@@ -175,7 +175,7 @@ def bar_of(
                 release,
                 totals.get(at),
                 totals.get(at + 1),
-                "this" if at == place else "released" if release.settled_at else "reserved",
+                "this" if at == place else "released" if release.is_settled else "reserved",
             )
             for at, release in enumerate(account.releases)
         ),

@@ -104,14 +104,13 @@ def summary_of_budget(title: str, bar: Bar, largest: float) -> dict[str, Any]:
         "hasPart": [
             {
                 "@type": "CreativeWork",
-                "dateCreated": line.release.reserved_at,
+                "dateCreated": line.release.reserved_on,
                 "additionalProperty": _properties(
                     ledger_entry=line.release.number,
                     ledger_digest=line.release.digest,
                     epsilon_alone=line.release.epsilon,
                     spent_after=line.after,
-                    settled=line.release.settled_at is not None,
-                    date_settled=line.release.settled_at,
+                    settled=line.release.is_settled,
                     fingerprint=line.release.fingerprint,
                 ),
             }

@@ -6,7 +6,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from dperm.accounting.ledger.accounts import rounded_down, rounded_up
-from dperm.release.report.words import one_in, percent_up, plain, when
+from dperm.release.report.words import one_in, percent_up, plain
 
 
 def template(name: str) -> Any:
@@ -22,6 +22,6 @@ def template(name: str) -> Any:
         loader=FunctionLoader(lambda name: (files(__package__) / name).read_text(encoding="utf-8")),
     )  # fmt: skip
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
-    environment.filters |= {"plain": plain, "percent_up": percent_up, "one_in": one_in, "when": when}
+    environment.filters |= {"plain": plain, "percent_up": percent_up, "one_in": one_in}
     environment.filters |= {"rounded_up": rounded_up, "rounded_down": rounded_down}
     return environment.get_template(name)

@@ -57,17 +57,6 @@ def factor(epsilon: float) -> str:
     return rounded_up(math.exp(epsilon)) if epsilon < 14.0 else f"e to the power of {epsilon:g}"
 
 
-def when(written_at: str) -> str:
-    """A time of the ledger to the minute, UTC.
-
-    Examples
-    --------
-    >>> when("2026-11-16T11:38:07.123456+00:00")
-    '2026-11-16 11:38'
-    """
-    return written_at[:16].replace("T", " ")
-
-
 def column_rule(column: Column) -> str:
     """What a column declares: its range or its categories, and what they become."""
     match column:
