@@ -81,6 +81,10 @@ class NoRoomWarning(UserWarning):
     """The folder for encoded rows is full, so every pass reads some of them from the table again: slower, not wrong."""
 
 
+class NotKeptWarning(UserWarning):
+    """No folder for compiled code can be written, so every process compiles it again: slower, not wrong."""
+
+
 class NoWitnessWarning(UserWarning):
     """No note of a ledger's state can be kept on this machine, so an older copy of it would not be noticed."""
 

@@ -1,13 +1,91 @@
-"""A progress bar that appears only when work takes longer than two seconds, and only where somebody can watch it."""
+"""Progress on the terminal: bars of work that takes longer than two seconds, only where somebody can watch them."""
 
+import multiprocessing
+import threading
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 _PATIENCE_SECONDS = 2.0
+
+
+class _Display:
+    """The bars that are on the terminal now, a line each: two displays would write over each other."""
+
+    def __init__(self) -> None:
+        self._lock, self._progress, self._n_lines = threading.Lock(), _progress(), 0
+
+    def add(self, label: str, **fields: Any) -> TaskID:
+        """Show a line more."""
+        with self._lock:
+            if self._n_lines == 0:
+                self._progress = _progress()
+            line = self._progress.add_task(label, **{"total": None, "steps": "", "rows": ""} | fields)
+            if self._n_lines == 0:
+                self._progress.start()
+            self._n_lines += 1
+            return line
+
+    def update(self, line: TaskID, **changed: Any) -> None:
+        """Change a line."""
+        self._progress.update(line, **changed)
+
+    def remove(self, line: TaskID) -> None:
+        """Take a line away, and with the last one the display."""
+        with self._lock:
+            self._n_lines -= 1
+            if self._n_lines > 0:
+                self._progress.remove_task(line)
+            else:
+                self._progress.stop()
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[steps]}"), TimeRemainingColumn(),
+        TextColumn("{task.fields[rows]}"),
+        console=Console(stderr=True), transient=True, redirect_stdout=False,
+    )  # fmt: skip
+
+
+def _is_watched() -> bool:
+    """Elsewhere a bar cannot be taken away again: it would leave a line in a log."""
+    console = Console(stderr=True)
+    return console.is_terminal or console.is_jupyter
+
+
+_DISPLAY = _Display()
+
+
+class WaitingBar:
+    """A moving bar for work whose steps cannot be counted.
+
+    Examples
+    --------
+    >>> bar = WaitingBar()
+    >>> bar.start("compiling")
+    >>> bar.stop()
+    """
+
+    def __init__(self) -> None:
+        self._line: TaskID | None = None
+
+    def start(self, label: str) -> None:
+        """Show it, in the process that a person has started."""
+        if multiprocessing.parent_process() is None and _is_watched():
+            with suppress(OSError, ValueError):  # a closed terminal is no reason to lose a release
+                self._line = _DISPLAY.add(label)
+
+    def stop(self) -> None:
+        """Take it away."""
+        line, self._line = self._line, None
+        if line is not None:
+            with suppress(OSError, ValueError):
+                _DISPLAY.remove(line)
 
 
 class ProgressBar:
@@ -23,18 +101,10 @@ class ProgressBar:
     """
 
     def __init__(self, label: str) -> None:
-        console = Console(stderr=True)
-        self._progress = Progress(
-            TextColumn(label), BarColumn(), TextColumn("{task.fields[steps]}"), TimeRemainingColumn(),
-            TextColumn("{task.fields[rows]}"),
-            console=console, transient=True,
-        )  # fmt: skip
-        # Elsewhere a bar cannot be taken away again: it would leave a line in a log.
-        self._watched = console.is_terminal or console.is_jupyter
-        self._task = self._progress.add_task(label, total=None, steps="", rows="")
+        self._label, self._watched = label, _is_watched()
+        self._line: TaskID | None = None
         self._pass, self._pass_began = 0, 0.0
         self._began = self._last = time.monotonic()
-        self._shown = False
 
     def __enter__(self) -> Self:
         """Start the clock."""
@@ -54,19 +124,17 @@ class ProgressBar:
         self._show(rows=f"pass {number}, {_short(rate)} rows/s")
 
     def _show(self, **changed: Any) -> None:
-        if not self._watched or (not self._shown and time.monotonic() - self._began <= _PATIENCE_SECONDS):
-            return
-        self._progress.update(self._task, **changed)
-        if not self._shown:
-            self._progress.start()
-            self._shown = True
+        if self._line is not None:
+            _DISPLAY.update(self._line, **changed)
+        elif self._watched and time.monotonic() - self._began > _PATIENCE_SECONDS:
+            self._line = _DISPLAY.add(self._label, **changed)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Take the bar away."""
-        if self._shown:
-            self._progress.stop()
+        if self._line is not None:
+            _DISPLAY.remove(self._line)
 
 
 def _short(rate: float) -> str:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,40 @@ def test_everything_that_is_compiled_comes_from_the_sources_that_its_names_follo
     assert len(kernels) > 10
     for kernel in kernels:
         check(kernel.py_func)
+
+
+def on_a_terminal(folder):
+    """What a new process shows on a terminal while it takes a gradient, with compiled code in a folder."""
+    leader, terminal = os.openpty()
+    code = FIT.format(loss="", run=WITHOUT_NOISE.format(name="Logistic"))
+    environment = os.environ | {"DPERM_CACHE": str(folder), "TERM": "xterm", "COLUMNS": "100"}
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "NO_COLOR"):
+        environment.pop(name, None)
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    shown = b""
+    with suppress(OSError):  # the end of what a terminal shows
+        while part := os.read(leader, 4096):
+            shown += part
+    os.close(leader)
+    assert process.wait() == 0
+    return shown.decode()
+
+
+def test_compiling_is_announced_on_a_terminal_when_it_happens_and_leaves_no_line(tmp_path):
+    first, second = on_a_terminal(tmp_path / "cache"), on_a_terminal(tmp_path / "cache")
+    assert "compiling once, about 10 s" in first
+    assert "\x1b[2K" in first.rsplit("compiling", 1)[1]  # the line is cleared again
+    assert "compiling" not in second
+    assert list((tmp_path / "cache" / "kernels").glob("*.nbc"))
+
+
+def test_a_folder_that_cannot_be_used_costs_one_warning_and_nothing_else(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    code = FIT.format(loss="", run=WITHOUT_NOISE.format(name="Logistic"))
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"DPERM_CACHE": str(tmp_path / "file")}, capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
+    assert ended.stderr.count("NotKeptWarning") == 1
+    assert "compiling, about" not in ended.stderr  # no bar where there is no terminal

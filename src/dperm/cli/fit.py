@@ -49,7 +49,7 @@ LOOKED_AT = 2**17
     "cache_folder",
     type=FILE,
     help="Folder for encoded rows that do not fit into memory; nobody else can open them, and they are gone when the "
-    "command ends [default: dperm's own among your caches].",
+    "command ends [default: $DPERM_CACHE, or dperm's own among your caches, or a temporary one].",
 )
 @click.option("--no-cache", is_flag=True, help="Write no encoded rows to disk; every pass reads TABLE again.")
 @click.option(

@@ -1,23 +1,33 @@
 """Compiled functions that are kept on disk, so that a second process does not compile them again.
 
-numba keeps machine code beside a module (in `__pycache__`, or in the user's cache where that cannot be written) and
-finds it again by the types of the arguments. The type of a function that is handed to a kernel, a loss's derivative for
-instance, is that very function, and numba tells two processes' copies of it apart by a random name. Here the functions
-of this package get names that follow from its source code: another process finds what was compiled, and changed code is
-never mistaken for the old one. What is compiled for anybody else's function is not kept.
+Machine code is kept in the folder that DPERM_CACHE names; otherwise numba keeps it beside the module (in `__pycache__`,
+or in the user's cache where that cannot be written). Where no folder can be written, every process compiles anew, and
+one warning says so.
+
+Compiled code is found again by the types of the arguments. The type of a function that is handed to a kernel, a loss's
+derivative for instance, is that very function, and numba tells two processes' copies of it apart by a random name. Here
+the functions of this package get names that follow from its source code: another process finds what was compiled, and
+changed code is never mistaken for the old one. What is compiled for anybody else's function is not kept.
 """
 
 import functools
 import hashlib
+import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache
+from numba.core import event
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.types import Dispatcher
+
+from dperm.errors import NotKeptWarning
+from dperm.progress import WaitingBar
 
 # Sums over columns may be reordered (that is what makes them fast); NaN and infinity keep their meaning, and a
 # division by zero gives one of them instead of an exception, which a single row could cause.
@@ -33,6 +43,11 @@ _COMPILED_SOURCES = (
     "trusted/row_norms.py",
     "trusted/exact",
     "trusted/compiling.py",
+)
+
+_NOT_KEPT = (
+    "there is no folder to keep compiled code in, so every process compiles it again, which takes about 10 s: "
+    "name a folder that only you can write with the environment variable DPERM_CACHE."
 )
 
 
@@ -58,8 +73,52 @@ def compile_with_fallback(function: Callable[..., Any]) -> Any:
 
 
 def _kept(dispatcher: Any) -> Any:
-    dispatcher._cache = _Cache(dispatcher.py_func)
+    try:
+        dispatcher._cache = _Cache(dispatcher.py_func)
+    except RuntimeError:  # numba's word for no folder that can be written
+        dispatcher._cache = _NoFolder()
     return _named(dispatcher)
+
+
+class _NamedFolder:
+    """Where numba keeps a function's machine code if DPERM_CACHE is set: the interface of its locators.
+
+    Names do not depend on where the package is, and the folder need not be writable: an image can bring it along.
+    """
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        self._function, self._folder = function, folder
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], _file: str) -> "_NamedFolder | None":
+        """The locator of a function, None without a folder."""
+        named = os.environ.get("DPERM_CACHE")
+        if not named:
+            return None
+        found = cls(function, Path(named).absolute() / "kernels")
+        with suppress(OSError):
+            found.ensure_cache_path()
+        return found
+
+    def get_cache_path(self) -> str:
+        """The folder."""
+        return str(self._folder)
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def get_source_stamp(self) -> str:
+        """What must be the same for machine code to be used."""
+        return _sources_digest()
+
+    def get_disambiguator(self) -> str:
+        """Tells functions of the same name apart."""
+        return f"{self._function.__module__}-{self._function.__code__.co_firstlineno}"
+
+
+class _Located(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_NamedFolder, *CompileResultCacheImpl._locator_classes)
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
@@ -68,6 +127,8 @@ class _Cache(FunctionCache):  # type: ignore[misc]
     numba compiles a function again when its own file has changed. Here it does when any file has that compiled code
     comes from.
     """
+
+    _impl_class = _Located
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -86,6 +147,54 @@ class _Cache(FunctionCache):  # type: ignore[misc]
                 with suppress(Exception):
                     self.flush()
                     super().save_overload(sig, data)
+
+
+class _NoFolder(NullCache):  # type: ignore[misc]
+    """Of a kernel that every process compiles."""
+
+
+class _Compiling(event.Listener):  # type: ignore[misc]
+    """Shows on a terminal that kernels are compiled, and warns once where they cannot be kept.
+
+    numba calls it with its lock held, so by one thread at a time; what a kernel calls is compiled within it.
+    """
+
+    def __init__(self) -> None:
+        self._depth, self._has_warned, self._bar = 0, False, WaitingBar()
+
+    def on_start(self, event: Any) -> None:
+        """A function was not found and is about to be compiled."""
+        cache = _cache_of_kernel(event)
+        if cache is not None:
+            self._depth += 1
+            if self._depth == 1:
+                self._tell(_can_keep(cache), _is_ours(event.data["args"]))
+
+    def on_end(self, event: Any) -> None:
+        """It is compiled."""
+        if _cache_of_kernel(event) is not None:
+            self._depth -= 1
+            if self._depth == 0:
+                self._bar.stop()
+
+    def _tell(self, can_keep: bool, is_ours: bool) -> None:
+        if not can_keep and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(_NOT_KEPT, NotKeptWarning, stacklevel=2)
+        self._bar.start("compiling once, about 10 s" if can_keep and is_ours else "compiling, about 10 s")
+
+
+event.register("numba:compile", _Compiling())
+
+
+def _cache_of_kernel(event: Any) -> Any:
+    """None for a function that is no kernel of this package, a loss's derivative for instance."""
+    cache = getattr(event.data["dispatcher"], "_cache", None)
+    return cache if isinstance(cache, _Cache | _NoFolder) else None
+
+
+def _can_keep(cache: Any) -> bool:
+    return isinstance(cache, _Cache) and os.access(cache.cache_path, os.W_OK | os.X_OK)
 
 
 def _is_ours(sig: Any) -> bool:

@@ -35,6 +35,14 @@ def default_ledger() -> str:
     return str(user_folder("XDG_DATA_HOME", ".local/share") / "ledger.db")
 
 
+def _make_default_folder() -> None:
+    try:
+        make_folder(Path(default_ledger()).parent)
+    except InvalidParameter as error:
+        sentence = str(error).removesuffix(".")
+        raise InvalidParameter(f"{sentence}; name a ledger that lasts: --ledger, DPERM_LEDGER or ledger=.") from None
+
+
 @dataclass(frozen=True)
 class Budget:
     """A reference to what may be spent on a dataset: two strings, the same after copying, cloning or pickling.
@@ -114,7 +122,7 @@ class Budget:
         content = {"id": uuid.uuid4().hex, "adjacency": adjacency_to_content(Adjacency.parse(adjacency), unit)}
         content |= rule.to_content()
         if ledger is None:
-            make_folder(Path(default_ledger()).parent)
+            _make_default_folder()
         place = budget._ledger()
         budget = cls(new_name(dataset, place.datasets()), ledger)
         look = f"dperm budget show {shlex.quote(budget.dataset)}"

@@ -15,7 +15,9 @@ def user_folder(variable: str, default: str) -> Path:
     try:
         return Path("~", default).expanduser() / "dperm"
     except RuntimeError:
-        raise InvalidParameter(f"this user has no home folder; set {variable} to a folder that may be used.") from None
+        raise InvalidParameter(
+            f"this user has no home folder: set {variable} to a folder that can be written."
+        ) from None
 
 
 def files_of(place: str) -> tuple[Path, ...]:

@@ -53,7 +53,7 @@ def remember(identity: str, number: int, digest: str, dataset: str) -> None:
 def _warn_once() -> None:
     warnings.warn(
         "the state of the ledger cannot be noted in dperm's folder in XDG_STATE_HOME (or ~/.local/state), so that an "
-        "older copy of the ledger would not be noticed here; make that folder writable.",
+        "older copy of the ledger would not be noticed here; set XDG_STATE_HOME to a folder that lasts.",
         NoWitnessWarning,
         stacklevel=2,
     )

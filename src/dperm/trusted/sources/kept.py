@@ -9,6 +9,8 @@ import os
 import tempfile
 import warnings
 import weakref
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -165,21 +167,46 @@ def cache_folder(cache: Any) -> Path | None:
     Parameters
     ----------
     cache : path, True or False
-        True for dperm's folder among the user's caches.
+        True for the folder that DPERM_CACHE names or dperm's among the user's caches, whichever can be written, else
+        the folder for temporary files.
     """
-    from dperm.accounting.ledger.places import user_folder
-
     if cache is False:
         return None
-    if cache is not True and not (isinstance(cache, str | Path) and str(cache)):
+    if cache is True:
+        return next(filter(_is_usable, _own_folders()), _temporary_folder())
+    if not (isinstance(cache, str | Path) and str(cache)):
         raise InvalidParameter(f"cache must be a folder, True or False, got {cache!r}.")
-    folder = user_folder("XDG_CACHE_HOME", ".cache") if cache is True else Path(cache)
-    try:
-        if cache is True:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        is_usable = folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
-    except OSError:
-        is_usable = False
-    if not is_usable:
-        raise InvalidParameter(f"{one_line(folder)} is no folder in which encoded rows can be kept; name another.")
+    if not _is_usable(Path(cache)):
+        raise InvalidParameter(f"{one_line(cache)} is no folder in which encoded rows can be kept; name another.")
+    return Path(cache)
+
+
+def _own_folders() -> Iterator[Path]:
+    """The user's folders for what can be made again; each is made when it is asked for."""
+    from dperm.accounting.ledger.places import user_folder
+
+    named = os.environ.get("DPERM_CACHE")
+    if named:
+        yield _made(Path(named))
+    with suppress(InvalidParameter):  # a user without a home
+        yield _made(user_folder("XDG_CACHE_HOME", ".cache"))
+
+
+def _made(folder: Path) -> Path:
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
+
+
+def _is_usable(folder: Path) -> bool:
+    try:
+        return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+    except OSError:
+        return False
+
+
+def _temporary_folder() -> Path:
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError:  # there is none: `offer` says that nothing can be written
+        return Path(os.curdir)

@@ -41,7 +41,8 @@ class FileSource(SchemaSource, LocalSource):
     memory : int or str
         About how much memory a fit may take, in bytes or as "4 GB". It does not depend on the number of rows.
     cache : path or bool
-        The folder for encoded rows that do not fit into memory: by default dperm's own among the user's caches. With
+        The folder for encoded rows that do not fit into memory: by default the one that the environment variable
+        DPERM_CACHE names, dperm's own among the user's caches, or a temporary one, the first that can be written. With
         False nothing is written, and every pass reads the files again.
     class_weights : sequence of float, optional
         A public weight for every declared class.
