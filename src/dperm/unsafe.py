@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from dperm.errors import InvalidParameter, InvalidTable
 from dperm.problem import Problem
 from dperm.schema import Amount, Category, Classes, Column, Number, Schema
+from dperm.schema.checks import as_text
 from dperm.trusted.column_facts import NOTHING, Finding, findings
 from dperm.trusted.objectives import objective_of
 from dperm.trusted.parts import GradientPart, RiskPart
 from dperm.trusted.sources import ArraySource, Source
-from dperm.trusted.sources.columns import Columns, as_numbers, as_words
+from dperm.trusted.sources.columns import Columns, as_numbers, as_words, as_written
 from dperm.trusted.sources.encoder import ROWS_AT_ONCE, rows_of
 from dperm.trusted.sources.files import check_columns, is_files, open_pieces
 from dperm.trusted.sources.ids import codes_of_column
@@ -125,7 +126,11 @@ def draft_schema(table: Any, target: str, unit: str | None = None) -> tuple[Sche
     described, texts = _describe(columns, target, _MOST_CLASSES + 1, _MOST_CLASSES)
     if isinstance(described, Category) and len(described.values) < 2:
         raise InvalidParameter(f"the target {target!r} has one value only, so there is nothing to predict.")
-    goal = Classes(target, described.values) if isinstance(described, Category) else Amount(target, described.range)
+    goal = (
+        Classes(target, _as_written(columns, described, target))
+        if isinstance(described, Category)
+        else Amount(target, described.range)
+    )
     missing = tuple(sorted(nothing | texts))
     return Schema(found, goal, n=n, missing=missing, derived_from_data=True, unit=whose), left_out
 
@@ -219,6 +224,12 @@ def _describe(columns: Columns, name: str, fewest_numbers: int, most_words: int)
             "it holds too many different texts for categories, and they are not all numbers with a decimal point"
         )
     return Category(tuple((word,) for word in known), missing="column" if holes else "none"), nothing
+
+
+def _as_written(columns: Columns, described: Category, name: str) -> tuple[tuple[Any, ...], ...]:
+    """The categories as the table spells them, so that predictions are spelled as the target is."""
+    spelled = {as_text(entry): entry for entry in as_written(columns.arrow(name), name)[1]}
+    return tuple((spelled[text],) for (text,) in described.values)
 
 
 def _is_number(word: str) -> bool:

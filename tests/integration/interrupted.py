@@ -95,5 +95,5 @@ def _check(arguments, folder, output, line):
     sure = f"reservation {spent.number} of the budget 'people' counts as spent"
     assert sure in said or f"reservation {spent.number} counts as spent if it is there" in said, what
     assert ("no file was written" in said) != output.exists(), what
-    if output.exists() and spent.settled_at is None:
+    if output.exists() and not spent.is_settled:
         assert f"dperm budget settle {output}" in said, what

@@ -151,7 +151,7 @@ IMPORTS = {
         "objectives": {"objective_of"},
         "parts": {"GradientPart", "RiskPart"},
         "sources": {"ArraySource", "Source"},
-        "sources.columns": {"Columns", "as_numbers", "as_words"},
+        "sources.columns": {"Columns", "as_numbers", "as_words", "as_written"},
         "sources.ids": {"codes_of_column"},
         "units": {"Membership"},
     },

@@ -46,6 +46,8 @@ def _rows(model: PrivateEstimator, path: Path, target: str | None) -> tuple[Any,
         raise InvalidParameter("name the column to predict: --target; the model has no schema that does.")
     source = TableFile(path)
     is_text = hasattr(model, "classes_") and model.classes_.dtype.kind == "U"
-    labels = source.labels(target) if is_text else np.asarray(source.numbers([target]).column(0))
+    labels = (
+        source.labels(target, model.classes_.tolist()) if is_text else np.asarray(source.numbers([target]).column(0))
+    )
     ids = None if model.privacy_.unit is None else source.ids(model.privacy_.unit.name)
     return source.numbers(list(model.feature_names_in_)), labels, ids

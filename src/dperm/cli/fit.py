@@ -228,7 +228,11 @@ def numbers_and_target(
         raise InvalidParameter("the table has no column besides the target.")
     is_number = model.target_kind is Amount
     majority = model.unit is None
-    labels = source.numbers([target], majority).column(0).to_numpy() if is_number else source.labels(target)
+    labels = (
+        source.numbers([target], majority).column(0).to_numpy()
+        if is_number
+        else source.labels(target, getattr(model, "classes", None))
+    )
     return source.numbers(columns, majority), labels
 
 

@@ -114,6 +114,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     target_kind: ClassVar[type[Classes] | type[Amount]]
     # Parameters that this model has and others have not, with a line for the command line's help.
     own_parameters: ClassVar[dict[str, str]] = {}
+    # Those that are code, which no file holds.
+    code_parameters: ClassVar[tuple[str, ...]] = ()
     # Whether all of its parameters can be written there.
     on_command_line: ClassVar[bool] = True
 
@@ -382,19 +384,22 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             raise InvalidParameter("the noise of the fit is not certified, so that the fit is not planned again.")
         if self.parameters_ is None:
             raise InvalidParameter("the fit cannot be planned again: the model does not describe it in plain data.")
-        labels = self.classes_.tolist() if hasattr(self, "classes_") else []
-        parameters = self.from_description(parameters_from_dict(self.parameters_), n_scores(len(labels)))
-        schema = parameters.pop("schema", self.schema_)
-        if labels and schema is None:
-            parameters["classes"] = labels
+        n_outputs = n_scores(len(getattr(self, "classes_", ())))
+        return type(self)(**self.from_description(self.parameters_of_fit(), n_outputs))
+
+    def parameters_of_fit(self) -> dict[str, Any]:
+        """What the fit was asked to do as far as its file says: parameters of the estimator, from what was released."""
         statement, unit = self.privacy_, self.privacy_.unit
+        found: dict[str, Any] = {} if self.parameters_ is None else parameters_from_dict(self.parameters_)
+        found |= {"adjacency": statement.adjacency, "noise": None}
+        if math.isfinite(statement.epsilon):  # there was noise
+            found |= {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise}
+        schema = found.pop("schema", self.schema_)
         if schema is not None:
-            schema = replace(schema, unit=unit)
-        else:
-            parameters |= unit_parameters(unit)
-        return type(self)(
-            statement.epsilon, statement.delta, adjacency=statement.adjacency, schema=schema, **parameters
-        )  # fmt: skip
+            return found | {"schema": replace(schema, unit=unit)}
+        if hasattr(self, "classes_"):
+            found["classes"] = self.classes_.tolist()
+        return found | unit_parameters(unit)
 
     def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
         """Linear models can be diagnosed."""

@@ -15,11 +15,10 @@ from sklearn.base import clone
 
 from dperm.errors import InvalidParameter
 from dperm.estimators.linear import PrivateGLM
-from dperm.estimators.units import split_groups, unit_parameters
+from dperm.estimators.units import split_groups
 from dperm.estimators.weights import check_given
 from dperm.printable import one_line
 from dperm.problem import Problem
-from dperm.release.parameters import parameters_from_dict
 from dperm.schema import Amount, Category, Number, Schema
 from dperm.trusted.block import Block, as_table
 from dperm.trusted.sources import Source, is_streamed
@@ -277,14 +276,7 @@ def _blocks(source: Source, problem: Problem) -> list[Block]:
 
 def _as_fitted(model: PrivateGLM) -> PrivateGLM:
     """The estimator that was fitted, without what belongs to one release; a loaded model has it in its file."""
-    schema, more = model.schema_, {}
-    if model.parameters_ is not None:
-        statement, more = model.privacy_, parameters_from_dict(model.parameters_)
-        more |= {"epsilon": statement.epsilon, "delta": statement.delta, "adjacency": statement.adjacency}
-    if schema is None:
-        more |= unit_parameters(model.privacy_.unit)
-        if hasattr(model, "classes_"):
-            more["classes"] = model.classes_.tolist()
+    schema, more = model.schema_, model.parameters_of_fit()
     more |= {"schema": None if schema is None else replace(schema, n=None), "n": None, "budget": None}
     more |= {"noise": None, "solver": "auto", "accountant": "pld", "random_state": None, "start": None}
     again: PrivateGLM = clone(model).set_params(**more)

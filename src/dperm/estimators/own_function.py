@@ -38,6 +38,7 @@ class OwnFunction(Network):
     params: Any = None
 
     on_command_line = False
+    code_parameters = ("model", "params")
 
     def _model(self, n_outputs: int) -> Callable[[Any, Any], Any]:
         if not callable(self.model):

@@ -12,7 +12,6 @@ from dperm.errors import InvalidParameter
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.registry import models
 from dperm.estimators.search import PrivateSearchCV
-from dperm.estimators.units import unit_parameters
 from dperm.files import as_path, fingerprint, read_json, read_text, write_whole
 from dperm.printable import one_line
 from dperm.release.content import FORMAT, VERSION, column_names, content_of
@@ -23,6 +22,8 @@ from dperm.schema import schema_from_dict
 
 # More than five million coefficients need.
 _MOST_BYTES = 2**28
+# What contents that do not fit together may raise.
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
 
 
 def save_model(model: PrivateEstimator, path: str | Path) -> None:
@@ -69,7 +70,9 @@ def _no_model(path: str | Path) -> InvalidParameter:
 
 
 def load_model(path: str | Path) -> PrivateEstimator:
-    """Read a model file back: an estimator that predicts, with its statement in `privacy_`.
+    """Read a model file back: an estimator that predicts, with its statement in `privacy_` and the fit's parameters.
+
+    Its solver is the one that ran. n, a budget and a seed are not among the parameters: they belong to one fit.
 
     Parameters
     ----------
@@ -85,9 +88,19 @@ def load_model(path: str | Path) -> PrivateEstimator:
     if not is_unchanged(content):
         raise InvalidParameter(f"{one_line(path)} was changed after it was written: its fingerprint is another.")
     model = model_from(content)
-    if model is None:
+    if model is None or not _takes_parameters(model):
         raise _no_model(path)
     return model
+
+
+def _takes_parameters(model: PrivateEstimator) -> bool:
+    """Give the model the parameters of its fit, so that no later fit protects less; False if there are none such."""
+    try:
+        asked = model.parameters_of_fit()
+        model.set_params(**{name: asked[name] for name in asked if name not in model.code_parameters})
+    except _DAMAGED:
+        return False
+    return True
 
 
 def is_unchanged(content: dict[str, Any]) -> bool:
@@ -117,8 +130,6 @@ def model_from(content: dict[str, Any]) -> PrivateEstimator | None:
         model.n_features_in_ = len(model.feature_names_in_)
         model.ledger_entry_ = content["ledger"]
         model.privacy_ = PrivacyStatement.from_dict(content["privacy"])
-        for name, value in unit_parameters(model.privacy_.unit).items():  # so that no later fit protects less
-            setattr(model, name, value)
         model.event_ = event_from_list(content["events"])
         model.parameters_ = content.get("fit")
         if "search" in content:
@@ -127,7 +138,7 @@ def model_from(content: dict[str, Any]) -> PrivateEstimator | None:
         model.take_numbers(content, len(content["columns"]))
         model.uncertainty_ = _uncertainty(content)
         return model if column_names(model) == content["columns"] else None
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError):
+    except _DAMAGED:
         return None
 
 

@@ -114,8 +114,10 @@ def _object_text(value: Any) -> bytes | None:
             return None
         if isinstance(value, float) and math.isinf(value):
             return b"1e999" if value > 0 else b"-1e999"  # read back as infinite
-        text = value if isinstance(value, bytes) else str.encode(as_text(value), "utf-8", errors="replace")
-        return bytes(text)
+        if isinstance(value, bytes):
+            return bytes(value)
+        text = str(value) if isinstance(value, str | bool) else as_text(value)  # those keep their spelling
+        return str.encode(text, "utf-8", errors="replace")
     except Exception:
         return None
 
@@ -202,6 +204,21 @@ def as_words(column: Any, name: str) -> tuple[NDArray[np.intp], list[str]]:
     """
     codes, values = different_entries(column, name)
     return codes, list(map(word, values.to_pylist()))
+
+
+def as_written(column: Any, name: str) -> tuple[NDArray[np.intp], list[Any]]:
+    """As `as_words`, with every text as the column itself spells it, and numbers and truth values as such.
+
+    Of several spellings of one text, True and TRUE for instance, the most frequent stands for all.
+    """
+    codes, values = different_entries(column, name)
+    entries = [value.decode("utf-8", errors="replace").strip() if isinstance(value, bytes) else value
+               for value in values.to_pylist()]  # fmt: skip
+    counts = np.bincount(codes[codes >= 0], minlength=len(entries))
+    words, spelled = list(map(word, entries)), {"": ""}
+    for place in np.argsort(-counts, kind="stable"):
+        spelled.setdefault(words[place], entries[place])
+    return codes, [spelled[text] for text in words]
 
 
 def different_entries(column: Any, name: str) -> tuple[NDArray[np.intp], Any]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidTable
 from dperm.printable import one_line
-from dperm.trusted.sources.columns import Columns, as_numbers, as_words, count_texts, is_text
+from dperm.schema.checks import as_text
+from dperm.trusted.sources.columns import Columns, as_numbers, as_words, as_written, count_texts, is_text
 from dperm.trusted.sources.csv_file import UNPACKERS, CsvPiece
 from dperm.trusted.sources.ids import codes_of_column
 from dperm.trusted.sources.pieces import ParquetPiece, Piece, dataset_pieces
@@ -247,8 +248,14 @@ class TableFile:
         ids[codes < 0] = None
         return ids
 
-    def labels(self, name: str) -> NDArray[Any]:
-        """A column as text."""
+    def labels(self, name: str, classes: Sequence[Any] | None = None) -> NDArray[Any]:
+        """A column as labels, spelled as the declared classes are; without those as the column does."""
         self.require([name])
-        codes, words = as_words(self._columns.arrow(name), name)
-        return np.asarray(np.array([*words, ""], dtype=object)[codes])
+        column = self._columns.arrow(name)
+        if classes is None:
+            codes, labels = as_written(column, name)
+        else:
+            declared = {as_text(label): label for label in classes}
+            codes, words = as_words(column, name)
+            labels = [declared.get(text, text) for text in words]
+        return np.asarray(np.array([*labels, ""], dtype=object)[codes])
