@@ -184,6 +184,32 @@ def test_what_the_schema_declares_is_no_finding():
     assert not kinds(people(weight="private"), Schema({"age": Number("private")}, TARGET))
 
 
+ODD_CELLS = [
+    None, 2.5, True, "true", "1e999", "nan", "  ", "1,5", "2024-01-31", b"\xff\xfe", "\ud800", float("inf"), 1 + 2j, {},
+    [], object(), 10**400, "١٢٣", "1_000", "20240131", "a\nb", "\0", "\0case", "\0unseen", pd.NA,
+    pd.Timestamp("2024-01-01"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", range(len(ODD_CELLS)))
+def test_no_cell_ends_a_check(place):
+    cells = [ODD_CELLS[place]] * 150
+    table = pd.DataFrame({name: pd.Series([*cells, 1, "x"], dtype=object) for name in ("a", "b", "c", "y")})
+    declared = {"a": Number((0, 1)), "b": Category(["x", "true"]), "c": Bins((1, 2))}
+    for known in (
+        Schema(declared, Amount("y", (0, 9))),
+        Schema(declared, Classes("y", ["x", 1]), missing=("?",)),
+        None,
+    ):
+        assert all(str(one) for one in check_schema(table, known))
+
+
+def test_a_feature_that_is_the_target_is_found():
+    table = people().assign(sick=lambda t: t.ill)
+    (found,) = check_schema(table, schema(sick=Category(["no", "yes"])))
+    assert str(found) == "ill: the same as sick in every row: a feature that is the target predicts itself"
+
+
 def test_no_value_of_a_row_is_said():
     table = people(age=718273, weight="SENTINEL", city="SENTINEL", ill="SENTINEL")
     said = "\n".join(map(str, check_schema(table, schema())))

@@ -106,9 +106,8 @@ def findings(
         own = column.found()
         twin = first.setdefault(column.digest, column.name)
         if twin != column.name and not column.says_nothing:
-            own.append(
-                Finding(column.name, "duplicate", 1.0, f"the same as {twin} in every row: leave one of them out")
-            )
+            remedy = "a feature that is the target predicts itself" if column.is_target else "leave one of them out"
+            own.append(Finding(str(column.name), "duplicate", 1.0, f"the same as {twin} in every row: {remedy}"))
         found += own
     return tuple(found)
 
