@@ -12,6 +12,8 @@ MISSING = ("separate", "ignore")
 
 # What columns of ids are called besides what their entries stand for.
 _OF_IDS = {"guid", "id", "ids", "identifier", "key", "no", "nr", "num", "number", "uuid"}
+# Words that end in "id" for another reason, paid and solid, are many; these do for this one.
+_ID = r"(p|u|account|case|client|customer|device|employee|household|member|patient|person|student|subject|user)id"
 _PLURALS = {
     "analysis": "analyses", "bus": "buses", "child": "children", "cookie": "cookies", "diagnosis": "diagnoses",
     "foot": "feet", "gas": "gases", "lens": "lenses", "man": "men", "mouse": "mice", "movie": "movies",
@@ -76,7 +78,7 @@ class Unit:
     @property
     def word(self) -> str:
         """What one is called: the column's name without its "_id"; a unit called a row would read as one row."""
-        words = [word for word in re.split(r"[\s._-]+|(?<=[a-z])(?=[A-Z])", self.name) if word]
+        words = _words(self.name)
         while len(words) > 1 and words[-1].lower() in _OF_IDS:
             words.pop()
         if len(words) > 1 and words[0].lower() == "id":
@@ -127,6 +129,16 @@ class Unit:
         if not isinstance(content, dict) or set(content) != {"name", "max_rows", "contribution", "missing"}:
             raise ValueError("unit")
         return cls(**content)
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in re.split(r"[\s._-]+|(?<=[a-z])(?=[A-Z])", name) if word]
+
+
+def named_like_an_id(name: str) -> bool:
+    """Whether a column's name begins or ends as those of ids do: patient_id, customerNumber, ID_case, userid."""
+    words = [word.lower() for word in _words(name)]
+    return bool(words) and (words[-1] in _OF_IDS or words[0] == "id" or re.fullmatch(_ID, words[-1]) is not None)
 
 
 def _singular(word: str) -> str:

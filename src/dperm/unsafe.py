@@ -1,10 +1,12 @@
-"""What is exact, hence not private: risk and gradient, for studies, and a first draft of a schema, to be corrected.
+"""What is exact, hence not private: risk and gradient, for studies; a first draft of a schema, and a check of one.
 
 Nothing here adds noise. Never publish what these functions return about sensitive rows.
 """
 
 import math
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,18 +15,19 @@ from numpy.typing import NDArray
 from dperm.errors import InvalidParameter, InvalidTable
 from dperm.problem import Problem
 from dperm.schema import Amount, Category, Classes, Column, Number, Schema
+from dperm.trusted.column_facts import NOTHING, Finding, findings
 from dperm.trusted.objectives import objective_of
 from dperm.trusted.parts import GradientPart, RiskPart
 from dperm.trusted.sources import ArraySource, Source
 from dperm.trusted.sources.columns import Columns, as_numbers, as_words
+from dperm.trusted.sources.encoder import ROWS_AT_ONCE, rows_of
+from dperm.trusted.sources.files import check_columns, is_files, open_pieces
 from dperm.trusted.sources.ids import codes_of_column
 from dperm.trusted.units import Membership
 from dperm.unit import Unit
 
 Array = NDArray[np.float64]
 
-# Texts that usually stand for no value.
-_NOTHING = ("?", "-", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None")
 # With more different texts than this a column is a name or an address and no category.
 _MOST_CATEGORIES, _MOST_CLASSES = 100, 20
 # Numbers with fewer different values than this may be codes.
@@ -127,12 +130,72 @@ def draft_schema(table: Any, target: str, unit: str | None = None) -> tuple[Sche
     return Schema(found, goal, n=n, missing=missing, derived_from_data=True, unit=whose), left_out
 
 
+def check_schema(
+    table: Any, schema: Schema | None = None, *, header: Sequence[str] | None = None, separator: str = ",",
+    columns: Sequence[str] | None = None, target: str | None = None, rows: int | None = None,
+) -> tuple[Finding, ...]:  # fmt: skip
+    """What is wrong with a table under a schema, column by column: before anything is spent, and not for release.
+
+    Parameters
+    ----------
+    table : pandas, polars or Arrow table, path, list of paths or pyarrow dataset
+        The sensitive table. Files are read once, a few rows at a time.
+    schema : Schema, optional
+        What was declared; without one every column is looked at by itself.
+    header, separator
+        Of CSV files, where there is no schema that says so.
+    columns : sequence of str, optional
+        Those to look at where there is no schema [default: all].
+    target : str, optional
+        The column to predict where there is no schema.
+    rows : int, optional
+        Look at so many rows, or a few more, from the beginning [default: at all].
+
+    Returns
+    -------
+    tuple of Finding
+        Empty where nothing was found.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from dperm import Classes, Number, Schema
+    >>> table = pa.table({"age": [31, 44, 120, 27] * 50, "ill": ["no", "yes", "no", "no"] * 50})
+    >>> for finding in check_schema(table, Schema({"age": Number((0, 90))}, Classes("ill", ["no", "yes"]))):
+    ...     print(finding)
+    age: 25 % outside 0 … 90: widen the range, or accept that they are clipped
+
+    Notes
+    -----
+    These facts are exact, hence not differentially private.
+    """
+    if schema is not None:
+        header, separator = schema.header, schema.separator
+        unit = () if schema.unit is None else (schema.unit.name,)
+        columns = [*schema.columns, schema.target.column, *unit]
+    n_tables = None if rows is None else -(-rows // ROWS_AT_ONCE)
+    if is_files(table):
+        pieces = open_pieces(table, header, separator)
+        names = list(pieces[0].empty().column_names if columns is None else columns)
+        check_columns(pieces, names)
+        parts = (part for piece in pieces for part in piece.tables(names))
+    else:
+        known = Columns(table)
+        names = list(known.names if columns is None else columns)
+        for name in names:
+            known.arrow(name)  # raises if there is none
+        parts = (
+            rows_of(table, slice(at, min(at + ROWS_AT_ONCE, len(known)))) for at in range(0, len(known), ROWS_AT_ONCE)
+        )
+    return findings(islice(parts, n_tables), schema, names, target)
+
+
 def _describe_unit(columns: Columns, name: str) -> tuple[int, Unit, set[str]]:
     """How many units there are, one with the usual number of rows, and which texts for no value their ids hold."""
     ids = columns.arrow(name)
-    membership = Membership.of(Unit(name, 1), codes_of_column(ids, name, _NOTHING))
+    membership = Membership.of(Unit(name, 1), codes_of_column(ids, name, NOTHING))
     usual = max(1, round(float(np.median(membership.counts))))
-    return membership.n, Unit(name, usual), set(as_words(ids, name)[1]) & set(_NOTHING)
+    return membership.n, Unit(name, usual), set(as_words(ids, name)[1]) & set(NOTHING)
 
 
 def _describe(columns: Columns, name: str, fewest_numbers: int, most_words: int) -> tuple[Number | Category, set[str]]:
@@ -140,8 +203,8 @@ def _describe(columns: Columns, name: str, fewest_numbers: int, most_words: int)
     if not str(name).strip():
         raise InvalidParameter("it has no name")
     codes, words = as_words(columns.arrow(name), name)
-    nothing = set(words) & set(_NOTHING)
-    known = sorted({word for word in words if word and word not in _NOTHING})
+    nothing = set(words) & set(NOTHING)
+    known = sorted({word for word in words if word and word not in NOTHING})
     holes = bool(nothing) or bool((codes < 0).any()) or "" in words
     if not known:
         raise InvalidParameter("it holds no value")

@@ -276,7 +276,7 @@ def test_a_hostile_table_is_fitted_or_refused_in_one_line_without_a_value_of_it(
         (b"age,job,pay,rich\n", "has no rows"),
         (b"age,age,job,rich\n1,2,smith,yes\n", "two columns of the same name"),
         (b"age,job,pay\n1,smith,2\n", "no column 'rich'"),
-        (b"\xff\xfe\x00\x00", "no column|no rows|is empty"),
+        (b"\xff\xfe\x00\x00", "is not UTF-8 text: write it as UTF-8 first"),
         (b"20,smith,1,yes\n30,clerk,2,no\n", "no column 'age'"),
     ],
 )

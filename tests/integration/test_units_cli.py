@@ -192,7 +192,7 @@ def test_a_draft_leaves_the_ids_out_and_declares_the_unit_with_the_usual_number_
 def test_a_draft_says_so_where_a_unit_is_no_more_than_a_row(tmp_path, capsys):
     visits().assign(patient_id=range(len(visits()))).to_csv(tmp_path / "t.csv", index=False)
     said = shown(capsys, "schema", "draft", tmp_path / "t.csv", "--target", "ill", "--unit", "patient_id")
-    assert "# No two rows have the same 'patient_id': what is protected so is one row." in said
+    assert "# patient_id: hardly any is in more than one row, so what is protected is little more than one row." in said
 
 
 @pytest.mark.parametrize("wrong", [["--unit", "ill"], ["--unit", "nobody"]])

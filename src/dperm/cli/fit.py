@@ -15,19 +15,23 @@ from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.options import build_estimator, fit_options, memory_option, schema_option
 from dperm.cli.output import FILE, output_option
-from dperm.errors import Consequence, DpermError, InvalidParameter
+from dperm.cli.schema import tell
+from dperm.errors import Consequence, DpermError, InvalidParameter, InvalidTable
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.classifier import CLASSES_READ
 from dperm.files import WholeFile
 from dperm.printable import one_line
 from dperm.release.model_file import model_text
-from dperm.schema import Amount, load_schema
+from dperm.schema import Amount, Schema, load_schema
 from dperm.trusted.sources import ClusterSource, FileSource, Source
 from dperm.trusted.sources.dask_client import open_cluster
 from dperm.trusted.sources.files import TableFile
+from dperm.unsafe import check_schema
 
 # Bytes that are written before anything is spent, so that a full disk is noticed then; most model files are smaller.
 ROOM = 2**20
+# Rows that are looked at before every fit on a terminal; --check looks at all.
+LOOKED_AT = 2**17
 
 
 @click.command(context_settings=CONTEXT)
@@ -56,14 +60,20 @@ ROOM = 2**20
 @click.option(
     "--row-warnings/--no-row-warnings",
     default=None,
-    help="Say on standard error if many rows are ignored or clipped: not private, for you who hold them [default: only "
-    "where that is a terminal, so that it gets into no log].",
+    help="Say on standard error what is badly wrong with columns, and if many rows are ignored or clipped: not "
+    "private, for you who hold them [default: only where that is a terminal, so that it gets into no log].",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Say first all that `dperm schema check` finds in TABLE (not private, on standard error), and stop if the "
+    "schema can use nothing of a column, before anything is spent.",
 )
 @fit_options()
 def fit(
     table: Path, schema: Path | None, target: str | None, features: str | None, output: Path, force: bool,
     n: int | None, dataset: str | None, ledger: str | None, memory: str, cache_folder: Path | None, no_cache: bool,
-    cluster: str | None, seed: int | None, row_warnings: bool | None, **options: Any,
+    cluster: str | None, seed: int | None, row_warnings: bool | None, check: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Fit a model on the sensitive TABLE (CSV or Parquet) and write what may be released.
 
@@ -80,9 +90,10 @@ def fit(
     outputs.check(output, force=force, inputs=[table, schema], ledger=ledger)
     budget = None if dataset is None else Budget(dataset, ledger)
     public = None if schema is None else load_schema(schema)
+    told = sys.stderr.isatty() if row_warnings is None else row_warnings
     model = build_estimator(
         **options, schema=public, n=n, budget=budget, random_state=seed, verbose=True,
-        row_warnings=sys.stderr.isatty() if row_warnings is None else row_warnings,
+        row_warnings=told,
     )  # fmt: skip
     asked = model.options()  # raises what is wrong with the parameters before the table is opened
     if public is not None and (target is not None or features is not None):
@@ -94,7 +105,7 @@ def fit(
     with ExitStack() as opened:
         rows: tuple[Any, Any]
         ids: dict[str, Any] = {}
-        plan = None
+        plan = columns = None
         if public is not None:
             keeping: dict[str, Any] = {"memory": memory, "cache": cache_folder or not no_cache}
             source: Source = FileSource(table, **keeping, n_rows=asked.declared_rows)
@@ -110,10 +121,13 @@ def fit(
         elif target is not None:
             read = TableFile(table, n_rows=asked.declared_rows)
             rows, ids = numbers_and_target(read, target, features, model), ids_of_units(read, model)
+            columns = [*rows[0].column_names, target]
             if not ids or n is not None:  # how many units there are is counted by the fit
                 plan = asked.plan(*rows[0].shape)  # of a table with a row and a column, at least
         else:
             raise InvalidParameter("name the column to predict: --target, or a --schema.")
+        if check or (told and cluster is None):  # with a cluster, files may be out of this machine's reach
+            checked(table, asked.schema or public, columns, target, whole=check)
         # The file is made before anything is spent, and complete before the ledger is told.
         file = opened.enter_context(WholeFile(output, replace=force, room=ROOM))
         written = Writing(file, output, budget)
@@ -129,6 +143,26 @@ def fit(
     if budget is not None:
         click.echo(f"budget:     {one_line(dataset)}: {budget.account().summary}")
     click.echo(f"wrote {one_line(output)}")
+
+
+def checked(table: Path, schema: Schema | None, columns: list[str] | None, target: str | None, *, whole: bool) -> None:
+    """Tell the holder what is wrong with the columns: all of it, or what is serious in the first rows.
+
+    Raises
+    ------
+    InvalidTable
+        If all was asked for and a column has nothing that the schema can use, in 99 of 100 rows.
+    """
+    found = check_schema(table, schema, columns=columns, target=target, rows=None if whole else LOOKED_AT)
+    said = [one for one in found if whole or one.serious]
+    if whole or said:
+        tell(said)
+    unusable = [one_line(one.column) for one in found if one.unusable]
+    if whole and unusable:
+        raise InvalidTable(
+            f"the schema can use nothing of {', '.join(unusable)}, so nothing was fitted or spent: mend the table or "
+            "the schema, or fit without --check."
+        )
 
 
 class Writing:

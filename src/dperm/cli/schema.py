@@ -1,20 +1,59 @@
-"""`dperm schema`: a first draft of a table's public facts."""
+"""`dperm schema`: a first draft of a table's public facts, and what is wrong with a table under them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.options import given_options, schema_option
 from dperm.cli.output import FILE, output_option
+from dperm.errors import InvalidParameter, InvalidTable
 from dperm.files import write_whole
 from dperm.printable import one_line
+from dperm.schema import load_schema
 from dperm.schema.plain import schema_to_toml
 from dperm.schema.table import SEPARATORS
-from dperm.trusted.sources.files import TableFile
-from dperm.unsafe import draft_schema
+from dperm.trusted.column_facts import Finding
+from dperm.trusted.sources.files import TableFile, open_pieces
+from dperm.unsafe import check_schema, draft_schema
 from dperm.validation import one_of
+
+_FOR_THE_HOLDER = "For the data holder, not for release: exact facts about the rows, without noise."
+
+_form_options = (
+    click.option("--header", help="Names of the columns, separated by commas, if the file does not name them."),
+    click.option("--separator", help="What stands between fields: , ; | or tab [default: tab for .tsv, else ,]."),
+)
+
+
+def _form(command: Any) -> Any:
+    """Add what says how a CSV file is read."""
+    for option in reversed(_form_options):
+        command = option(command)
+    return command
+
+
+def _read_form(table: Path, header: str | None, separator: str | None) -> tuple[tuple[str, ...] | None, str]:
+    """Names and separator, as far as they are told; raises where the first line shows that it is another one."""
+    names = None if header is None else tuple(name.strip() for name in header.split(","))
+    plain = table.name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
+    if separator is None:
+        separator = "tab" if plain.endswith(".tsv") else ","
+    between = one_of("--separator", "\t" if separator == "tab" else separator, SEPARATORS)
+    return names, between
+
+
+def _check_form(names: Sequence[str], separator: str) -> None:
+    """Raise if a first line that names one column holds another separator: only the holder of the rows is told."""
+    others = [other for other in SEPARATORS if len(names) == 1 and other in names[0]]
+    if others:
+        other = "tab" if others[0] == "\t" else others[0]
+        said = "tab" if separator == "\t" else separator
+        raise InvalidParameter(f"the first line holds no {said} and a {other}: add --separator '{other}'.")
 
 
 @click.group(context_settings=CONTEXT)
@@ -22,39 +61,81 @@ def schema() -> None:
     """The public facts about a table: ranges, categories, classes.
 
     Example: dperm schema draft people.csv --target income -o people.toml
+
+    Example: dperm schema check people.csv --schema people.toml
     """
 
 
 @schema.command(context_settings=CONTEXT)
 @click.argument("table", type=FILE)
 @click.option("--target", required=True, help="Column to predict.")
-@click.option("--header", help="Names of the columns, separated by commas, if the file does not name them.")
-@click.option("--separator", default=",", show_default=True, help="What stands between fields: , ; | or tab.")
+@_form
 @click.option("--unit", help="Column that says whose a row is, such as patient_id: no feature, but whom to protect.")
 @output_option("TOML file [default: standard output].")
 def draft(
-    table: Path, target: str, header: str | None, separator: str, unit: str | None, output: Path | None, force: bool
+    table: Path, target: str, header: str | None, separator: str | None, unit: str | None, output: Path | None,
+    force: bool,
 ) -> None:  # fmt: skip
     """Write a first schema for TABLE, for a person to correct.
 
     A draft is read from the data, so it shows something of it and is marked as such: `dperm fit` refuses it until every
-    number and list is what is public knowledge and the mark is removed.
+    number and list is what is public knowledge and the mark is removed. Its last lines are what `dperm schema check`
+    finds: columns left out, ids, dates, decimal commas, a target of counts.
 
     Example: dperm schema draft visits.csv --target ill --unit patient_id -o visits.toml
     """
     if output is not None:
         outputs.check(output, force=force, inputs=[table])
-    names = None if header is None else tuple(name.strip() for name in header.split(","))
-    between = one_of("--separator", "\t" if separator == "tab" else separator, SEPARATORS)
-    rows = TableFile(table, names, between).table
-    drafted, left_out = draft_schema(rows, target, unit)
+    names, between = _read_form(table, header, separator)
+    file = TableFile(table, names, between)
+    _check_form(file.names, between)
+    drafted, left_out = draft_schema(file.table, target, unit)
     text = schema_to_toml(replace(drafted, header=names, separator=between))
     for name, reason in left_out.items():
         text += f"# {name!r} is left out: {reason}.\n"
-    if unit is not None and drafted.n == len(rows):
-        text += f"# No two rows have the same {unit!r}: what is protected so is one row.\n"
+    remarks = (*check_schema(file.table, drafted), *check_schema(file.table, columns=list(left_out)))
+    text += "".join(f"# {remark}.\n" for remark in remarks)
     if output is None:
         click.echo(text, nl=False)
     else:
         write_whole(output, text)
         click.echo(f"wrote {one_line(output)}; correct it to what is public, then remove the line derived_from_data")
+        if any(one.serious for one in remarks):
+            tell([one for one in remarks if one.serious])
+
+
+@schema.command(context_settings=CONTEXT)
+@click.argument("table", type=FILE)
+@schema_option
+@click.option("--target", help="Column to predict, where there is no schema.")
+@_form
+def check(
+    table: Path, schema: Path | None, target: str | None, header: str | None, separator: str | None
+) -> int:  # fmt: skip
+    """What is wrong with TABLE under its schema, column by column: for the data holder, NOT FOR RELEASE.
+
+    Says what share of the rows is missing, outside the range or not declared, and which columns are constant, the same
+    as another, written in upper and lower case or with decimal commas, or look like ids, dates or a target of counts.
+    TABLE may be all that `dperm fit` takes. Nothing is charged, so nothing of it may be published. Ends with 1 if the
+    schema can use nothing of a column.
+
+    Example: dperm schema check people.csv --schema people.toml
+    """
+    if schema is not None:
+        if given_options("target", "header", "separator"):
+            raise InvalidParameter("with a schema leave --target, --header and --separator out: it declares them.")
+        found = check_schema(table, load_schema(schema))
+    else:
+        names, between = _read_form(table, header, separator)
+        known = open_pieces(table, names, between)[0].empty().column_names
+        _check_form(known, between)
+        if target is not None and target not in known:
+            raise InvalidTable(f"{one_line(table)} has no column {target!r}.")
+        found = check_schema(table, header=names, separator=between, target=target)
+    tell(found, err=False)
+    return int(any(one.unusable for one in found))
+
+
+def tell(found: Sequence[Finding], *, err: bool = True) -> None:
+    """One line for each, under a line that says for whom they are."""
+    click.echo("\n".join([_FOR_THE_HOLDER, *(map(str, found) if found else ["nothing found"])]), err=err)

@@ -72,6 +72,8 @@ class CsvPiece(Piece):
         """Count the lines; None if not one has the right number of fields."""
         stamp = Stamp.of(path)
         first, blocks = _header_and_blocks(path, with_header=header is None)
+        if b"\0" in first:
+            raise InvalidTable(f"{one_line(path)} is not UTF-8 text: write it as UTF-8 first (it may be UTF-16).")
         names = tuple(header) if header is not None else tuple(_fields(first, separator))
         if not names:
             raise InvalidTable(f"{one_line(path)} is empty; its first line must name the columns.")

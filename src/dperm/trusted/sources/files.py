@@ -85,13 +85,17 @@ def check_columns(pieces: Sequence[Piece], names: Sequence[str]) -> None:
         for name in names:
             if name not in columns:
                 # The columns are not listed: in a file without a header they would be a row.
-                raise InvalidTable(f"{one_line(piece.name)} has no column {name!r}.")
+                raise InvalidTable(f"{one_line(piece.name)} has no column {name!r}{_read_as(piece)}.")
             ours, theirs = columns[name], first[name]
             if _value_kind(ours) != _value_kind(theirs) and "nothing" not in (_value_kind(ours), _value_kind(theirs)):
                 raise InvalidTable(
                     f"column {name!r} holds {theirs} in {one_line(pieces[0].name)} and {ours} in "
                     f"{one_line(piece.name)}; write all files with one type."
                 )
+
+
+def _read_as(piece: Piece) -> str:
+    return f", read as UTF-8 text with fields between {piece.separator!r}" if isinstance(piece, CsvPiece) else ""
 
 
 def _types(piece: Piece) -> dict[str, Any]:
@@ -175,7 +179,10 @@ def _open(
         piece = CsvPiece.open(str(path), shorter_header, separator)
     if piece is None:
         fields = "the named fields" if header is None else f"{len(header)} fields"
-        raise InvalidTable(f"no line of {one_line(path)} has {fields} between {separator!r}.")
+        raise InvalidTable(
+            f"no line of {one_line(path)} has {fields} between {separator!r}; if another character stands there, "
+            "declare it as the separator (in the schema, or --separator)."
+        )
     return piece
 
 
