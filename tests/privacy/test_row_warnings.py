@@ -226,6 +226,10 @@ def few(count, odd, plain):
     return np.where(rows[:, None] if np.ndim(plain) == 2 else rows, odd, plain)
 
 
+def amounts():
+    return PrivateLinearRegression(row_norm=1.0)
+
+
 def by_rows(X, y, model=two_classes):
     return lambda: model().fit(X, y)
 
@@ -238,11 +242,11 @@ PLAIN = {
     "only unknown labels": lambda k: by_rows(X, few(k, Y, 7)),
     "no long row": lambda k: by_rows(few(k, 1e6, X), Y),
     "only long rows": lambda k: by_rows(few(k, X, 100.0 * X / np.linalg.norm(X, axis=1, keepdims=True)), Y),
-    "no target outside": lambda k: by_rows(X, few(k, 5.0, X[:, 0]), PrivateLinearRegression),
-    "only targets outside": lambda k: by_rows(X, few(k, X[:, 0], Y + 2.0), PrivateLinearRegression),
+    "no target outside": lambda k: by_rows(X, few(k, 5.0, X[:, 0]), amounts),
+    "only targets outside": lambda k: by_rows(X, few(k, X[:, 0], Y + 2.0), amounts),
     "one target": lambda k: by_rows(X, few(k, 1, 0 * Y)),
-    "one target among numbers": lambda k: by_rows(X, few(k, X[:, 1], 0.25), PrivateLinearRegression),
-    "all targets differ": lambda k: by_rows(X, few(k, 0.5, X[:, 1]), PrivateLinearRegression),
+    "one target among numbers": lambda k: by_rows(X, few(k, X[:, 1], 0.25), amounts),
+    "all targets differ": lambda k: by_rows(X, few(k, 0.5, X[:, 1]), amounts),
     "one row": lambda k: by_rows(few(k, X, 0.0 * X + 0.1), Y),
     "one row, sparse": lambda k: by_rows(sparse.csr_matrix(few(k, X, 0.0 * X + 0.1)), Y),
 }
