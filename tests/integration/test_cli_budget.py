@@ -1,9 +1,13 @@
 """`dperm budget`, as a person types it."""
 
+import re
+
 import pytest
 
-from dperm import Budget
+from dperm import Budget, Guarantee
+from dperm.accounting.events import Composed, ObjectivePerturbation, Pure
 from dperm.accounting.guarantee import Adjacency
+from dperm.accounting.ledger.rule import one_release
 from dperm.cli.main import run_with
 from privacy.ledger_behaviour import GAUSSIAN, REPLACE_ONE
 
@@ -19,7 +23,7 @@ def test_a_budget_is_created_shown_and_listed(capsys):
     out = capsys.readouterr().out.splitlines()
     assert out[1] == "[--------------------] ε = 0 of 3 spent, at least 3 left (δ = 1e-05, replace_one)"
     assert out[2] == "this holds if each release may be chosen in view of earlier results"
-    assert out[3] == "a further release of up to ε = 3 at this δ fits"
+    assert out[3] == "a further release fits: up to ε = 3 at δ = 0, or one Gaussian answer of up to ε = 3 at δ = 1e-05"
     assert len(out) == 4
     assert run_with(["budget", "list"]) == 0
     assert capsys.readouterr().out.endswith("] adult: ε = 0 of 3 spent, at least 3 left (δ = 1e-05, replace_one)\n")
@@ -33,7 +37,7 @@ def test_every_release_has_a_line_with_its_state(capsys):
     capsys.readouterr()
     assert run_with(["budget", "show", "adult"]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[1].startswith("[#########-----------] ε = 0.49")
+    assert out[1].startswith("[##########----------] ε = 0.54")
     looks, fixed = "each release may be chosen in view of earlier results", "all releases are fixed before the first"
     assert out[2] == f"this holds if {looks}; if {fixed}, ε = 0.497 is spent"
     assert out[4].split()[0] == "1"
@@ -53,7 +57,27 @@ def test_a_budget_for_releases_that_are_fixed_in_advance_says_so(capsys):
     out = capsys.readouterr().out.splitlines()
     assert "ε = 0.497 of 1 spent" in out[1]
     looks, fixed = "each release may be chosen in view of earlier results", "all releases are fixed before the first"
-    assert out[2] == f"this holds if {fixed}; if {looks}, ε = 0.4989 is spent"
+    assert out[2] == f"this holds if {fixed}; if {looks}, ε = 0.5432 is spent"
+
+
+@pytest.mark.parametrize("epsilon", [1.6, 2.0, 3.0, 5.0, 10.0])
+def test_a_fit_and_an_evaluation_cost_their_sum_and_what_is_left_fits(epsilon, capsys):
+    """The fit takes all of the budget's δ, so no further Gaussian one may be as large as what is left."""
+    run_with(["budget", "create", "adult", "--epsilon", str(epsilon), "--delta", "1e-5"])
+    budget = Budget("adult")
+    budget.reserve(ObjectivePerturbation(7.65, 0.02, True, 1e-4), REPLACE_ONE, delta=1e-5)
+    budget.reserve(Composed([Pure(0.31), Pure(0.165), Pure(0.025)]), REPLACE_ONE, delta=0.0)
+    capsys.readouterr()
+    assert run_with(["budget", "show", "adult"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    words = r"\] ε = (\S+) of (\S+) spent, at least (\S+) left "
+    spent, total, left = map(float, re.search(words, out[1]).groups())
+    assert 1.47 < spent <= 1.5
+    assert total - spent - 0.035 < left <= total - spent
+    assert f"a further release fits: up to ε = {left:g} at δ = 0, or one Gaussian answer of up to ε = " in out[3]
+    largest = float(re.search(r"answer of up to ε = (\S+) at", out[3]).group(1))
+    budget.check(one_release(Guarantee(largest, 1e-5), REPLACE_ONE), REPLACE_ONE, delta=1e-5)
+    budget.reserve(Pure(left), REPLACE_ONE, delta=0.0)
 
 
 def test_an_exhausted_budget_says_that_nothing_fits(capsys):

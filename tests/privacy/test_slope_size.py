@@ -227,6 +227,71 @@ def test_all_that_a_plan_asks_for_costs_no_more_than_the_guarantee(adjacency):
     assert fit.statement.n_steps == 6
 
 
+def two_sided(mu, epsilons):
+    """δ of the worse of two opposite shifts by μ; 1 for negative ε, where nothing is claimed."""
+    start = np.maximum(0.0, epsilons / mu - mu / 2.0)
+    return np.where(epsilons < 0.0, 1.0, 2.0 * (ndtr(-start) - np.exp(epsilons) * ndtr(-start - mu)))
+
+
+def shifts(event, adjacency):
+    kappa = 1.0 / event.noise_multiplier
+    return [kappa] if adjacency is Adjacency.ADD_REMOVE else [2.0 * kappa, math.sqrt(2.0) * kappa]
+
+
+def pair_of_the_curve(event, adjacency, grid):
+    """Theorem 2 of composition.md from theorem 2 of objective_perturbation.md: losses from −ε_N to ε_N, and ∞."""
+    shifted = grid - event.remainder - event.log_jacobian
+    points = np.append(-1.0, np.exp(grid))
+    bounds = np.append(1.0, np.minimum(1.0, sum(two_sided(mu, shifted) for mu in shifts(event, adjacency))))
+    corners = [0]
+    for place in range(1, points.size):
+        while len(corners) > 1:
+            (x, y), (u, v) = ((points[at], bounds[at]) for at in corners[-2:])
+            if (v - y) * (points[place] - u) < (bounds[place] - v) * (u - x):
+                break
+            corners.pop()
+        corners.append(place)
+    convex = np.interp(points, points[corners], bounds[corners])
+    above = np.exp(grid) * np.diff(np.append(np.diff(convex) / np.diff(points), 0.0))
+    masses = np.concatenate([(np.exp(-grid) * above)[:0:-1], [0.0], above[1:]])
+    masses[grid.size - 1] = 1.0 - convex[-1] - masses.sum()
+    return masses, grid.size - 1, convex[-1]
+
+
+def pair_of_the_tail(event, adjacency, grid):
+    """Theorem 5 of objective_perturbation.md: losses from 0 on, and ∞."""
+    left = grid - event.remainder - event.log_jacobian
+    tail = sum(2.0 * ndtr(mu / 2.0 - left / mu) for mu in shifts(event, adjacency))
+    tail = np.where(left < 0.0, 1.0, np.minimum(1.0, tail))
+    return -np.diff(tail, prepend=1.0), 0, tail[-1]
+
+
+@pytest.mark.parametrize("guarantee", [Guarantee(1.0, 1e-6), Guarantee(0.2, 1e-5)], ids=str)
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_the_accountant_composes_the_pairs_that_the_proof_names(adjacency, guarantee):
+    """Composed here on a grid of another kind. The pairs of theorem 5 would give more than was promised."""
+    problem = Problem(Squared(), intercept=True)
+    event = FitOptions(problem, guarantee=guarantee, solver="dp-regression", adjacency=adjacency).plan(20_000, P).event
+    leaves = list(event.leaves())
+    minimisers = [leaf for leaf, _ in leaves if isinstance(leaf, ObjectivePerturbation)]
+    assert (len(minimisers), sum(count for _, count in leaves)) == (2, 5)
+    precision = sum(count / leaf.noise_multiplier**2 for leaf, count in leaves if isinstance(leaf, Gaussian))
+    mu = adjacency.records_moved * math.sqrt(precision)
+    grid = np.arange(8001) * guarantee.epsilon / 2000
+
+    def delta_by(pair_of):
+        masses, zero, lost = np.ones(1), 0, 0.0
+        for minimiser in minimisers:
+            more, at, infinite = pair_of(minimiser, adjacency, grid)
+            masses, zero, lost = np.convolve(masses, more), zero + at, lost + infinite
+        left = guarantee.epsilon - (np.arange(masses.size) - zero) * grid[1]
+        return masses @ (ndtr(mu / 2 - left / mu) - np.exp(left) * ndtr(-mu / 2 - left / mu)) + lost
+
+    certified = delta_of(event, guarantee.epsilon, adjacency)
+    assert delta_by(pair_of_the_curve) == pytest.approx(certified, rel=0.005)
+    assert delta_by(pair_of_the_tail) > 1.01 * certified
+
+
 @pytest.mark.parametrize("target", [1e9, -1e9, np.nan])
 def test_hostile_rows_do_not_stop_it(target):
     table = base_table()

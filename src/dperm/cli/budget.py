@@ -79,12 +79,7 @@ def show(name: str, ledger: str | None) -> None:
     click.echo(account.explanation)
     if account.unit is not None:
         click.echo(f"it protects {one_line(account.protects)}, however many there are")
-    largest = account.largest(account.guarantee.delta)
-    click.echo(
-        f"a further release of up to ε = {rounded_down(largest)} at this δ fits"
-        if largest > 0.0
-        else "no further release fits"
-    )
+    click.echo(_further(account))
     for release in account.releases:
         click.echo(_line(release))
 
@@ -174,6 +169,16 @@ def _bar(account: Account) -> str:
     share = account.spent / account.guarantee.epsilon
     filled = min(_BAR, max(int(_BAR * share), 1 if share > 0.0 else 0))
     return "[" + "#" * filled + "-" * (_BAR - filled) + "]"
+
+
+def _further(account: Account) -> str:
+    """How large a further release may be."""
+    delta, sizes = account.guarantee.delta, []
+    if account.left > 0.0:
+        sizes.append(f"up to ε = {rounded_down(account.left)} at δ = 0")
+    if delta > 0.0 and (largest := account.largest(delta)) > 0.0:
+        sizes.append(f"one Gaussian answer of up to ε = {rounded_down(largest)} at δ = {delta:g}")
+    return f"a further release fits: {', or '.join(sizes)}" if sizes else "no further release fits"
 
 
 def _line(release: Spending) -> str:

@@ -226,12 +226,10 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
                 "the noise: take fewer candidates, a larger epsilon, or noisy_trials=True to search all the same."
             )
         if self.budget is not None:
-            self.budget.check(plan.event, plan.options.adjacency, plan.options.unit)  # refused before a label is read
+            self.budget.check(*plan.charge)  # refused before a label is read
         candidates.check_table(X, y, groups)
         self.forget()
-        reservation = (
-            None if self.budget is None else self.budget.reserve(plan.event, plan.options.adjacency, plan.options.unit)
-        )
+        reservation = None if self.budget is None else self.budget.reserve(*plan.charge)
         with nullcontext() if reservation is None else reservation.noted():
             seed = None if self.random_state is None else seed_from(self.random_state)
             run = Trials(plan, candidates, seed)

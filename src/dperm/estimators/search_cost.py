@@ -44,16 +44,15 @@ def search_cost(search: Any, first: Any, shape: tuple[int, ...] | None) -> str:
     account: Account = first.budget.account()
     adjacency = Adjacency.parse(first.adjacency)
 
-    def spent(*texts: str) -> float:
+    def spent(*texts: tuple[str, float]) -> float:
         return account.rule.epsilon(texts, adjacency)
 
-    before = [event_text(release.event) for release in account.releases]
-    further: list[str] = []
+    further: list[tuple[str, float]] = []
     for step in members:
         on_folds, on_all = _fits_of(search, step, steps[1].fits or 1, shape)
         # Which candidate will be fitted once more is not known: the one that costs most.
         further += on_folds + [max(on_all, key=spent)] * ((step.fits or 0) - len(on_folds))
-    alone, needed = spent(*further), spent(*before, *further)
+    alone, needed = spent(*further), spent(*account.texts, *further)
     enough = f"all of it would have spent about ε = {rounded_up(needed)}"
     if needed > account.guarantee.epsilon:
         enough = "which is not enough: fits will be refused, and scikit-learn scores them as NaN"
@@ -67,13 +66,14 @@ def search_cost(search: Any, first: Any, shape: tuple[int, ...] | None) -> str:
 
 def _fits_of(
     search: Any, step: Step, searched: int, shape: tuple[int, ...] | None
-) -> tuple[list[str], list[str]]:  # fmt: skip
-    """The events, as texts, of all fits on folds, and those that every candidate would have on all rows."""
+) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:  # fmt: skip
+    """The events, as texts, and the δ of all fits on folds, and those that every candidate would have on all rows."""
     inner = (step.fits or 0) // searched  # a wrapper between the search and the member may fit it several times
     candidates, folds = _candidates(search, step), folds_of(search.cv) or 1
     each = inner * (searched - bool(search.refit)) // len(candidates)
     on_folds, on_all = (
-        [event_text(_event_of(candidate, shape, parts)) for candidate in candidates] for parts in (folds, math.inf)
+        [(event_text(_event_of(candidate, shape, parts)), float(candidate.delta)) for candidate in candidates]
+        for parts in (folds, math.inf)
     )
     return [text for text in on_folds for _ in range(each)], on_all
 

@@ -257,7 +257,8 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         check_count(found, plan.n, plan.adjacency, unit)
         self._check_rows(first, X, labels)
         self.forget()
-        entry = None if self.budget is None else self.budget.reserve(plan.event, plan.adjacency, plan.unit)
+        delta = plan.guarantee.delta
+        entry = None if self.budget is None else self.budget.reserve(plan.event, plan.adjacency, plan.unit, delta)
         with nullcontext() if entry is None else entry.noted():
             self._run(X, y, plan, classes, groups, membership)
             self.ledger_entry_ = None if entry is None else entry.to_dict()

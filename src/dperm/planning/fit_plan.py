@@ -196,10 +196,14 @@ class FitPlan:
 
         return risk_of_max_rows(self.options, self.setting.n, self.n_features, rows_per_unit, choices)
 
+    @property
+    def _charge(self) -> tuple[Event, Adjacency, Unit | None, float]:
+        return self.event, self.setting.adjacency, self.setting.unit, self.statement.delta
+
     def check_budget(self, budget: Budget | None) -> None:
         """Raise `BudgetExceeded` if the budget has no room for the fit now; the ledger is only read."""
         if budget is not None:
-            budget.check(self.event, self.setting.adjacency, self.setting.unit)
+            budget.check(*self._charge)
 
     def run(
         self,
@@ -235,7 +239,7 @@ class FitPlan:
         reading = getattr(progress, "reading", None)
         if reading is not None:
             source.watch(reading)
-        reservation = None if budget is None else budget.reserve(self.event, self.setting.adjacency, self.setting.unit)
+        reservation = None if budget is None else budget.reserve(*self._charge)
         with nullcontext() if reservation is None else reservation.noted():
             return self._release(source, reservation, random_state, progress, row_warnings, n_jobs)
 

@@ -176,13 +176,13 @@ def rows_per_unit(
             "how many units there are is private under add_remove, and where rows without an id are ignored: declare n."
         )
     if n is not None and budget is not None:
-        budget.check(_plan(count("n", n), side, guarantee, whose).event, side, whose)  # before anything is read
+        budget.check(_plan(count("n", n), side, guarantee, whose).event, side, whose, delta)  # before anything is read
     membership = Membership.of(whose, _codes(ids, unit))
     n = membership.n if n is None else n
     check_count(membership.n, n, side, whose)
     plan = _plan(n, side, guarantee, whose)
     warn_of_large_delta(delta, n, stacklevel=3, unit=whose)
-    reservation = None if budget is None else budget.reserve(plan.event, side, whose)
+    reservation = None if budget is None else budget.reserve(plan.event, side, whose, delta)
     with nullcontext() if reservation is None else reservation.noted():
         randomness = Randomness.from_random_state(random_state)
         (item,) = plan.calibrated.plan.planned

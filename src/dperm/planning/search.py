@@ -130,6 +130,11 @@ class SearchPlan:
         return Composed((self.search_event, _Refits(self.refits).event))
 
     @property
+    def charge(self) -> tuple[Event, Adjacency, Unit | None, float]:
+        """What a budget needs to know of it: event, adjacency, unit, δ."""
+        return self.event, self.options.adjacency, self.options.unit, self.options.guarantee.delta
+
+    @property
     def slots(self) -> tuple[int, int]:
         """Places that rows are put at, and how many of them are to fit on (trusted/apart.py)."""
         if self.options.adjacency is Adjacency.REPLACE_ONE:

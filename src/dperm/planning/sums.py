@@ -136,7 +136,9 @@ class SumsRelease:
         check_count(n_rows if membership is None else membership.n, plan.n, plan.adjacency, plan.unit)
         if len(parts) != len(plan.planned):
             raise InvalidParameter(f"there are {len(plan.planned)} sums and parts of {len(parts)}.")
-        reservation = None if budget is None else budget.reserve(self.event, plan.adjacency, plan.unit)
+        reservation = (
+            None if budget is None else budget.reserve(self.event, plan.adjacency, plan.unit, self.guarantee.delta)
+        )
         with nullcontext() if reservation is None else reservation.noted():
             randomness = Randomness.from_random_state(random_state)
             tally = Tally(self.calibrated, randomness)

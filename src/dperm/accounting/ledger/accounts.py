@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Any
 from dperm.accounting.events import Event, event_from_list
 from dperm.accounting.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON, Adjacency, Guarantee
 from dperm.accounting.ledger.names import check_text
-from dperm.accounting.ledger.rule import Rule, composed_epsilon, event_of, event_text, filtered_epsilon, one_release
-from dperm.errors import BudgetExceeded
+from dperm.accounting.ledger.rule import (
+    Rule,
+    Texts,
+    composed_epsilon,
+    event_of,
+    event_text,
+    filtered_epsilon,
+    one_release,
+)
+from dperm.errors import BudgetExceeded, InvalidParameter
 from dperm.printable import one_line
 from dperm.unit import Unit
+from dperm.validation import finite
 
 if TYPE_CHECKING:  # SQLAlchemy is an extra
     from dperm.accounting.ledger.tables import Entry, Ledger
@@ -39,6 +48,8 @@ class Spending:
         ε of this release alone, at the budget's δ.
     event : Event
         What was charged.
+    delta : float
+        The δ of its promise.
     fingerprint : str or None
         Of what was released; None if that is not known, for instance after a crash. It counts as spent all the same.
     """
@@ -48,6 +59,7 @@ class Spending:
     reserved_on: str
     epsilon: float
     event: Event
+    delta: float
     fingerprint: str | None
 
     @property
@@ -118,8 +130,8 @@ class Account:
 
     @property
     def left(self) -> float:
-        """The budget's ε less what is spent; releases compose to less than their sum, so more than this may fit."""
-        left = self.guarantee.epsilon - self.spent
+        """ε of a further release with δ = 0 that fits, whatever it is; others may fit that are larger."""
+        left = self.rule.left(self.texts, self.adjacency)
         return left if left >= SMALLEST_EPSILON else 0.0
 
     @property
@@ -144,11 +156,10 @@ class Account:
 
         Found by bisection, to a ten-thousandth of it, from below.
         """
-        before = [event_text(release.event) for release in self.releases]
 
         def fits(epsilon: float) -> bool:
             further = event_text(one_release(Guarantee(epsilon, delta), self.adjacency))
-            return self.rule.epsilon((*before, further), self.adjacency) <= self.guarantee.epsilon
+            return self.rule.epsilon((*self.texts, (further, delta)), self.adjacency) <= self.guarantee.epsilon
 
         low, high = 0.0, self.guarantee.epsilon
         while high < LARGEST_EPSILON and fits(high):
@@ -171,19 +182,25 @@ class Account:
         progress : callable, optional
             Called with (totals computed, totals wanted): many different releases take a while.
         """
-        texts, found = tuple(event_text(release.event) for release in self.releases), dict[int, float]()
+        texts, found = self.texts, dict[int, float]()
         for count in counts:
             found[count] = self.rule.epsilon(texts[:count], self.adjacency)
             progress(len(found), len(counts))
         return found
 
+    @property
+    def texts(self) -> Texts:
+        """The releases as the rule reads them."""
+        return tuple((event_text(release.event), release.delta) for release in self.releases)
+
 
 @dataclass(frozen=True)
 class Reserved:
-    """A reservation: its entry, and its events as canonical JSON."""
+    """A reservation: its entry, its events as canonical JSON, and the δ of its promise."""
 
     entry: "Entry"
     text: str
+    delta: float
 
 
 @dataclass(frozen=True)
@@ -215,9 +232,9 @@ class History:
         """Whether this reservation is among the entries."""
         return any((line.entry.number, line.entry.digest) == (number, digest) for line in self.reserved)
 
-    def epsilon(self, *further: str) -> float:
-        """ε of everything reserved and of these further events, at the budget's δ and by its rule."""
-        return self.rule.epsilon((*self._texts, *further), self.adjacency)
+    def epsilon(self, text: str, delta: float) -> float:
+        """ε of everything reserved and of a further release, at the budget's δ and by its rule."""
+        return self.rule.epsilon((*self._texts, (text, delta)), self.adjacency)
 
     def account(self) -> Account:
         """The same with what each release costs."""
@@ -230,8 +247,8 @@ class History:
         )
 
     @property
-    def _texts(self) -> tuple[str, ...]:
-        return tuple(line.text for line in self.reserved)
+    def _texts(self) -> Texts:
+        return tuple((line.text, line.delta) for line in self.reserved)
 
     def _spending(self, line: Reserved) -> Spending:
         entry, settled = line.entry, self.settled.get(line.entry.number)
@@ -239,8 +256,9 @@ class History:
             entry.number,
             entry.digest,
             entry.written_on,
-            composed_epsilon((line.text,), self.guarantee.delta, self.adjacency),
+            composed_epsilon(((line.text, line.delta),), self.guarantee.delta, self.adjacency),
             event_of(line.text),
+            line.delta,
             None if settled is None else settled.fingerprint,
         )
 
@@ -257,7 +275,8 @@ def read_history(ledger: "Ledger", entries: "Sequence[Entry]") -> History:
         for entry in entries[1:]:
             number, content = entry.number, json.loads(entry.content)
             if entry.kind == "reserved":
-                reserved[number] = Reserved(entry, event_text(event_from_list(content["events"])))
+                text = event_text(event_from_list(content["events"]))
+                reserved[number] = Reserved(entry, text, promised_delta(content["delta"]))
             elif entry.kind == "settled" and content["reservation"] in reserved.keys() - settled.keys():
                 settled[content["reservation"]] = Settled(entry, str(content["fingerprint"]))
             else:
@@ -284,10 +303,17 @@ def adjacency_from_content(content: Any) -> tuple[Adjacency, str | None]:
     return Adjacency.parse(content["of"]), check_text("unit", content["unit"])
 
 
-def refusal(history: History, text: str) -> BudgetExceeded:
+def promised_delta(delta: object) -> float:
+    """The δ of a release's promise, or raise."""
+    if not 0.0 <= finite("delta", delta) < 1.0:
+        raise InvalidParameter(f"delta must be 0 (pure ε) or lie strictly between 0 and 1, got {delta!r}.")
+    return float(finite("delta", delta))
+
+
+def refusal(history: History, text: str, promised: float) -> BudgetExceeded:
     """The sentence for a release that does not fit."""
     account, delta = history.account(), history.guarantee.delta
-    would_be, largest = history.epsilon(text), account.largest(delta)
+    would_be, largest = history.epsilon(text, promised), account.largest(delta)
     kind = "pure" if delta == 0.0 else "Gaussian"
     return BudgetExceeded(
         f"the budget {account.dataset!r} is ε = {account.guarantee.epsilon:g} at δ = {delta:g} under "

@@ -12,9 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dperm.accounting.events import Event
+from dperm.accounting.events.one_of import total_pure_epsilon
 from dperm.accounting.filter import Filter
 from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.accounting.ledger.accounts import Account, History, adjacency_to_content, read_history, refusal
+from dperm.accounting.ledger.accounts import (
+    Account,
+    History,
+    adjacency_to_content,
+    promised_delta,
+    read_history,
+    refusal,
+)
 from dperm.accounting.ledger.names import check_text, new_name, spelling
 from dperm.accounting.ledger.places import user_folder, without_password
 from dperm.accounting.ledger.rule import Rule, event_text
@@ -135,14 +143,17 @@ class Budget:
         charge.text = f"the budget {budget.dataset!r} was created"
         return budget
 
-    def check(self, event: Event, adjacency: Adjacency, unit: Unit | None = None) -> None:
+    def check(self, event: Event, adjacency: Adjacency, unit: Unit | None = None, delta: float | None = None) -> None:
         """Raise `BudgetExceeded` if a release would not fit now; the ledger is only read."""
         text = event_text(event)
         history = self._for_release(self._ledger().read(self._name()), adjacency, unit)
-        if not history.epsilon(text) <= history.guarantee.epsilon:
-            raise refusal(history, text)
+        promised = self._promised(event, delta, history)
+        if not history.epsilon(text, promised) <= history.guarantee.epsilon:
+            raise refusal(history, text, promised)
 
-    def reserve(self, event: Event, adjacency: Adjacency, unit: Unit | None = None) -> "Reservation":
+    def reserve(
+        self, event: Event, adjacency: Adjacency, unit: Unit | None = None, delta: float | None = None
+    ) -> "Reservation":
         """Charge a release before it runs. It is on disk when this returns, and nothing gives it back.
 
         Parameters
@@ -153,6 +164,9 @@ class Budget:
             That of the fit, which must be the budget's.
         unit : Unit, optional
             That of the fit, which must be the budget's too; None for one row.
+        delta : float, optional
+            The δ of its promise, which need not be the budget's: where releases are added up, this is what it takes
+            of the budget's δ. By default the budget's, and 0 for what is pure.
 
         Returns
         -------
@@ -170,8 +184,9 @@ class Budget:
         try:
             with self._ledger().open(name) as chain:
                 history = self._for_release(chain.entries, adjacency, unit)
-                if history.epsilon(text) <= history.guarantee.epsilon:
-                    entry = chain.append("reserved", {"events": json.loads(text)})
+                promised = self._promised(event, delta, history)
+                if history.epsilon(text, promised) <= history.guarantee.epsilon:
+                    entry = chain.append("reserved", {"events": json.loads(text), "delta": promised})
                     # The database may write it whatever happens from here on.
                     look = f"dperm budget show {shlex.quote(name)}"
                     perhaps = f"reservation {entry.number} counts as spent if it is there: {look}"
@@ -181,7 +196,7 @@ class Budget:
                 error.add_note(perhaps)
             raise
         if entry is None:  # the sentence takes a search, for which others need not wait
-            raise refusal(history, text)
+            raise refusal(history, text, promised)
         reservation = Reservation(Budget(name, self.ledger), entry.number, entry.digest, history.rule.fixed_in_advance)
         charge.text = reservation.spent
         return reservation
@@ -217,6 +232,12 @@ class Budget:
     def _name(self) -> str:
         """The name as the ledger spells it; plain ASCII has one form only."""
         return self.dataset if self.dataset.isascii() else spelling(self.dataset, self._ledger().datasets())
+
+    @staticmethod
+    def _promised(event: Event, delta: float | None, history: History) -> float:
+        if delta is not None:
+            return promised_delta(delta)
+        return history.guarantee.delta if total_pure_epsilon(event) is None else 0.0
 
     def _for_release(self, entries: "Sequence[Entry]", adjacency: Adjacency, unit: Unit | None) -> History:
         """Read the entries; refuse a release about other tables than the budget."""

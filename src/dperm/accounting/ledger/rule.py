@@ -9,15 +9,21 @@ from typing import Any
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Composed, Event, Gaussian, Pure, event_from_list, event_to_list
-from dperm.accounting.filter import Filter
+from dperm.accounting.filter import Charge, Filter
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.errors import InvalidParameter
 from dperm.files import canonical
 
+# The events of releases as canonical JSON, each with the δ that it promises.
+Texts = tuple[tuple[str, float], ...]
+
 
 @dataclass(frozen=True)
 class Rule:
-    """How a budget is checked: by a filter, or by composition if all releases are fixed in advance."""
+    """How a budget is checked: by a filter, or by composition if all releases are fixed in advance.
+
+    Releases are given as texts with their promised δ, the oldest first: `Texts`.
+    """
 
     filter: Filter
     fixed_in_advance: bool
@@ -35,24 +41,34 @@ class Rule:
         guarantee = {"epsilon": float(self.filter.guarantee.epsilon), "delta": float(self.filter.guarantee.delta)}
         return guarantee if self.fixed_in_advance else guarantee | {"filter": self.filter.numbers()}
 
-    def epsilon(self, texts: tuple[str, ...], adjacency: Adjacency) -> float:
+    def epsilon(self, texts: Texts, adjacency: Adjacency) -> float:
         """ε of these releases at the budget's δ."""
         if self.fixed_in_advance:
             return composed_epsilon(texts, self.filter.guarantee.delta, adjacency)
         return filtered_epsilon(texts, self.filter, adjacency)
 
+    def left(self, texts: Texts, adjacency: Adjacency) -> float:
+        """ε of a further release with δ = 0 that fits, whatever it is; others may fit that are larger."""
+        if self.fixed_in_advance:  # pure releases add up
+            return max(0.0, self.filter.guarantee.epsilon - self.epsilon(texts, adjacency))
+        return self.filter.left(_charges(texts), adjacency)
+
 
 # Kept, because every look at a ledger composes the same releases again.
 @functools.lru_cache(maxsize=512)
-def filtered_epsilon(texts: tuple[str, ...], rule: Filter, adjacency: Adjacency) -> float:
-    """ε of these releases, the oldest first, each perhaps chosen in view of the results before it."""
-    return rule.epsilon([event_of(text) for text in texts], adjacency)
+def filtered_epsilon(texts: Texts, rule: Filter, adjacency: Adjacency) -> float:
+    """ε of these releases, each perhaps chosen in view of the results before it."""
+    return rule.epsilon(_charges(texts), adjacency)
+
+
+def _charges(texts: Texts) -> list[Charge]:
+    return [Charge(event_of(text), delta) for text, delta in texts]
 
 
 @functools.lru_cache(maxsize=512)
-def composed_epsilon(texts: tuple[str, ...], delta: float, adjacency: Adjacency) -> float:
+def composed_epsilon(texts: Texts, delta: float, adjacency: Adjacency) -> float:
     """ε of these releases, fixed in advance, together; of one alone by its own event, as its fit was calibrated."""
-    events = [event_of(text) for text in texts]
+    events = [event_of(text) for text, _ in texts]
     if not events:
         return 0.0
     together = events[0] if len(events) == 1 else Composed(tuple(events))
