@@ -132,7 +132,8 @@ def test_every_class_has_a_panel_of_its_own(three):
 
 
 def scores(model, frame):
-    found = model.decision_function(frame) if hasattr(model, "classes_") else model.predict(frame)
+    """Of a regression before they are clipped to the target's range."""
+    found = model.decision_function(frame) if hasattr(model, "classes_") else model._predicted(frame)
     return np.atleast_2d(found.T)
 
 

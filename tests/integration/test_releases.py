@@ -281,13 +281,13 @@ def test_a_private_range_is_part_of_the_plan_the_statement_and_the_file(tmp_path
 @pytest.mark.parametrize(
     ("model", "guarantee"),
     [
-        (PrivateLinearRegression(epsilon=2.0, delta=1e-6, row_norm=1.0), (2.0, 1e-6)),
-        (PrivateLinearRegression(epsilon=20.0, delta=0.0, row_norm=1.0), (20.0, 0.0)),
+        (PrivateLinearRegression(epsilon=2.0, delta=1e-6), (2.0, 1e-6)),
+        (PrivateLinearRegression(epsilon=20.0, delta=0.0), (20.0, 0.0)),
         (
-            PrivateLinearRegression(epsilon=2.0, delta=1e-6, solver="dp-gd", adjacency="add_remove", n=N, row_norm=1.0),
+            PrivateLinearRegression(epsilon=2.0, delta=1e-6, solver="dp-gd", adjacency="add_remove", n=N),
             (2.0, 1e-6),
         ),
-        (PrivateLinearRegression(epsilon=2.0, delta=1e-6, solver="dp-sgd", row_norm=1.0), (2.0, 1e-6)),
+        (PrivateLinearRegression(epsilon=2.0, delta=1e-6, solver="dp-sgd"), (2.0, 1e-6)),
     ],
 )
 def test_every_solver_can_follow_a_private_target_range(model, guarantee):

@@ -11,7 +11,7 @@ from dperm.accounting.guarantee import Guarantee
 from dperm.errors import DpermError, InvalidParameter
 from dperm.estimators.base import Array, PrivateEstimator
 from dperm.estimators.classifier import Classifier
-from dperm.estimators.regressor import Regressor, range_of
+from dperm.estimators.regressor import Regressor, number_of
 from dperm.estimators.units import protected_unit, schema_with_unit, split_groups
 from dperm.planning.fit_plan import FitPlan
 from dperm.planning.search import SearchPlan
@@ -287,7 +287,7 @@ def _target(model: PrivateEstimator) -> Any:
     if model.schema is None:
         return -model.target_bound, model.target_bound
     try:
-        return range_of(model.schema)
+        return number_of(model.schema).bounds
     except InvalidParameter:
         raise
     except (TypeError, ValueError, AttributeError):

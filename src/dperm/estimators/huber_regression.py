@@ -60,6 +60,7 @@ class PrivateHuberRegression(LinearRegressor):
     threshold: float = 1.0
 
     kind = "huber"
+    centre = "something between the median and the mean, as far residuals count less"
     title = "Huber regression"
     own_parameters: ClassVar[dict[str, str]] = {
         **LinearRegressor.own_parameters,

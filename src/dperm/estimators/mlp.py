@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import Array, n_scores
 from dperm.estimators.network import Network, NetworkClassifier, NetworkRegressor
-from dperm.estimators.regressor import range_of
+from dperm.estimators.regressor import number_of
 from dperm.validation import count, one_of
 
 ACTIVATIONS = ("tanh", "relu")
@@ -259,7 +259,7 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
         from sklearn.neural_network import MLPRegressor  # not every user of dperm needs it
 
         plain = self._plain_layers(MLPRegressor(), "identity")
-        low, high = (-self._unit, self._unit) if self.schema_ is None else range_of(self.schema_)
+        low, high = (-self._unit, self._unit) if self.schema_ is None else number_of(self.schema_).span
         plain.coefs_[-1] *= (high - low) / 2.0
         plain.intercepts_[-1] = plain.intercepts_[-1] * (high - low) / 2.0 + (high + low) / 2.0
         return self._within_range(plain)

@@ -11,7 +11,7 @@ from dperm.errors import InvalidParameter
 from dperm.estimators.base import Array, PrivateEstimator, n_scores
 from dperm.estimators.classifier import Classifier, Probabilities
 from dperm.estimators.linear import read_penalty
-from dperm.estimators.regressor import Regressor, range_of
+from dperm.estimators.regressor import Regressor, number_of
 from dperm.planning.fit_plan import Release
 from dperm.problem import Problem
 from dperm.problem.domains import Domain, WholeSpace
@@ -130,6 +130,8 @@ class NetworkClassifier(Probabilities, Network, Classifier):
 class NetworkRegressor(Network, Regressor):
     """A predictor of a number."""
 
+    centre = "something between the median and the mean, as gradients of far rows are clipped"
+
     def _problem(self) -> Problem:
         bound = positive("target_bound", self._bound)
         return self._problem_with(HalfSquare(self._model(1), bound), 1, target_bound=bound)
@@ -138,7 +140,7 @@ class NetworkRegressor(Network, Regressor):
         predicted = self._outputs(X)[:, 0]
         if self.schema_ is None:
             return self._unit * predicted
-        low, high = range_of(self.schema_)
+        low, high = number_of(self.schema_).span
         return low + (high - low) * (predicted + 1.0) / 2.0
 
     @property

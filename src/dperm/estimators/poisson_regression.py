@@ -63,12 +63,18 @@ class PrivatePoissonRegression(LinearRegressor):
     kind = "poisson"
     title = "Poisson regression"
     lowest = 0.0
+    centre = "the mean"
     score_words = "logarithm of the rate"
-    prediction = "The prediction is e to the power of: the intercept plus every entry times its coefficient."
+    prediction = (
+        "The prediction is e to the power of: the intercept plus every entry times its coefficient. "
+        "It is about the mean."
+    )
 
     def _check_schema(self, schema: Schema) -> None:
         super()._check_schema(schema)
         number = schema.target.number  # type: ignore[union-attr]
+        if number.transform is not None:
+            raise InvalidParameter("Poisson regression takes the logarithm of the rate itself: leave transform out.")
         if not number.private and number.bounds[0] != 0.0:
             raise InvalidParameter("Poisson regression needs a target whose declared range begins at 0.")
 

@@ -15,7 +15,7 @@ from dperm.estimators.linear import PrivateGLM
 from dperm.estimators.weights import facts_of_weights, weights_of_rows, weights_of_table
 from dperm.planning.fit_plan import Release
 from dperm.planning.options import FitOptions
-from dperm.schema import Amount, Schema
+from dperm.schema import Amount, Number, Schema
 from dperm.schema.checks import interval
 from dperm.trusted.sources import ArraySource, source_of
 from dperm.trusted.sources.dask_client import is_frame
@@ -36,6 +36,8 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     target_kind = Amount
     # The smallest target without a schema, over the largest.
     lowest: ClassVar[float] = -1.0
+    # What of a target its loss is least at.
+    centre: ClassVar[str] = "the mean (of a target with a long tail less, where rows are few)"
     own_parameters: ClassVar[dict[str, str]] = {
         "target_bound": "Clip targets to this size (regression, without a schema)."
     }
@@ -75,25 +77,48 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         """
         if is_frame(X):
             return self._by_partition(X, np.empty(0))  # type: ignore[no-any-return]
-        return np.clip(self._predicted(X), *self._target_range)
+        return self._taken_back(np.clip(self._predicted(X), *self._span))
 
     @property
-    def _target_range(self) -> tuple[float, float]:
-        """That the fit declared, in the target's own units."""
+    def _span(self) -> tuple[float, float]:
+        """The declared range of what is predicted: of the target, or of its logarithm."""
         if self.schema_ is not None:
-            return range_of(self.schema_)
+            return number_of(self.schema_).span
         assert self.privacy_.target_range is not None
         return self.privacy_.target_range
+
+    def _taken_back(self, predicted: Array) -> Array:
+        """From the logarithm to the target, where the schema declares one."""
+        if self._logarithm is None or self.schema_ is None:
+            return predicted
+        number = number_of(self.schema_)
+        return np.clip(number.taken_back(predicted), *number.bounds)
+
+    @property
+    def _logarithm(self) -> str | None:
+        """What the schema says is taken of the target before it is fitted."""
+        return None if self.schema_ is None else number_of(self.schema_).transform
+
+    @property
+    def predicts(self) -> str:
+        """What of the target a prediction is about."""
+        if self._logarithm is None:
+            return self.centre
+        return "the median, as the mean of a logarithm is taken back: less than the mean of a target with a long tail"
 
     def _within_range(self, plain: Any) -> Any:
         """An estimator of scikit-learn whose predictions are clipped as these are."""
         from sklearn.compose import TransformedTargetRegressor  # not every user of dperm needs it
+        from sklearn.pipeline import Pipeline
         from sklearn.preprocessing import FunctionTransformer
 
-        low, high = self._target_range
-        clip = FunctionTransformer(inverse_func=np.clip, inv_kw_args={"a_min": low, "a_max": high})
-        wrapper = TransformedTargetRegressor(plain, transformer=clip)
-        wrapper.regressor_, wrapper.transformer_, wrapper._training_dim = plain, clip, 1
+        low, high = self._span
+        back: Any = FunctionTransformer(inverse_func=np.clip, inv_kw_args={"a_min": low, "a_max": high})
+        if self._logarithm is not None:
+            of_logarithm = FunctionTransformer(inverse_func=np.exp if self._logarithm == "log" else np.expm1)
+            back = Pipeline([("logarithm", of_logarithm), ("clip", back)])
+        wrapper = TransformedTargetRegressor(plain, transformer=back)
+        wrapper.regressor_, wrapper.transformer_, wrapper._training_dim = plain, back, 1
         return wrapper
 
     @abstractmethod
@@ -114,7 +139,7 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         if self.schema_ is None:
             return float(measure(y, self.predict(X), sample_weight=sample_weight))
         check_table(X, y, self.schema_)
-        truth = np.clip(target_numbers(X, y, self.schema_), *range_of(self.schema_))
+        truth = np.clip(target_numbers(X, y, self.schema_), *number_of(self.schema_).bounds)
         known = np.isfinite(truth)
         if not known.any():
             raise InvalidParameter("no row has a target, so there is nothing to score.")
@@ -136,11 +161,18 @@ class LinearRegressor(Regressor, PrivateGLM):
     ⟨coef, x⟩ + intercept.
     """
 
-    score_words: ClassVar[str] = "prediction"
-    # How the report says what a prediction is.
-    prediction: ClassVar[str] = (
-        "The prediction is the sum of the entries times their coefficients, and of the intercept."
-    )
+    @property
+    def score_words(self) -> str:  # type: ignore[override]
+        """What the sum of entries times coefficients is called in pictures."""
+        return "prediction" if self._logarithm is None else "logarithm of the prediction"
+
+    @property
+    def prediction(self) -> str:
+        """How the report says what a prediction is."""
+        total = "the sum of the entries times their coefficients, and of the intercept"
+        power = {None: f"is {total}", "log": f"is e to the power of: {total}"}
+        says = power.get(self._logarithm, f"is e to the power of: {total}; less 1")
+        return f"The prediction {says}. It is about {self.predicts}."
 
     def _default_norm(self) -> float:
         """None: coefficients of rows that are clipped to an arbitrary length predict no amount."""
@@ -149,7 +181,7 @@ class LinearRegressor(Regressor, PrivateGLM):
     def _keep_matrix(self, matrix: Array, intercepts: Array, release: Release) -> None:
         self.coef_, self.intercept_ = matrix[0], float(intercepts[0])
         if release.schema is not None:
-            self._to_units(*range_of(release.schema))
+            self._to_units(*number_of(release.schema).span)
 
     def _to_units(self, low: float, high: float) -> None:
         """From a target in [−1, 1] to one in [low, high]."""
@@ -160,7 +192,7 @@ class LinearRegressor(Regressor, PrivateGLM):
     def _to_own_units(self, values: Array) -> Array:
         """In the target's own units."""
         found = super()._to_own_units(values)
-        return found if self.schema_ is None else self._scaled(found, *range_of(self.schema_))
+        return found if self.schema_ is None else self._scaled(found, *number_of(self.schema_).span)
 
     def _scaled(self, values: Array, low: float, high: float) -> Array:
         """What `_to_units` does, to coefficients with the intercept last."""
@@ -173,7 +205,7 @@ class LinearRegressor(Regressor, PrivateGLM):
         """Coefficients and intercept for a target in the range of the loss."""
         if self.schema_ is None:
             return super()._loss_coefficients()
-        return self._from_units(*range_of(self.schema_))
+        return self._from_units(*number_of(self.schema_).span)
 
     def _from_units(self, low: float, high: float) -> tuple[Array, Array]:
         """The way back."""
@@ -191,8 +223,8 @@ class LinearRegressor(Regressor, PrivateGLM):
         return margins
 
 
-def range_of(schema: Schema) -> tuple[float, float]:
-    """The target's range in its own units."""
+def number_of(schema: Schema) -> Number:
+    """The target as a number with a range."""
     if not isinstance(schema.target, Amount):
         raise InvalidParameter("the schema's target has no range.")
-    return schema.target.number.bounds
+    return schema.target.number

@@ -216,6 +216,8 @@ def _header(model: Any) -> tuple[tuple[str, str], ...]:
         ("promised", promise),
         ("solver", solver or model.privacy_.mechanism),
     ]
+    if hasattr(model, "predicts"):
+        facts.append(("predicts", model.predicts))
     if statement.caveats:
         facts.append(("release", f"NOT FOR RELEASE: {'; '.join(statement.caveats)}"))
     return tuple(facts)

@@ -16,6 +16,8 @@ from dperm.pictures.canvas import COLOURS
 from dperm.pictures.entries import Array, Group, coefficients_of, groups, score_titles
 from dperm.schema import Bins, Category, Column, Number, Schema
 
+# Points of a curve that is no straight line.
+_POINTS_OF_A_CURVE = 65
 # Points of a curve within a bin, and how far open bins are drawn, beside the distance between the outer edges.
 _POINTS_IN_A_BIN, _OPEN = 8, 0.15
 
@@ -124,8 +126,9 @@ def _encoded(column: Column) -> tuple[Array, Array, tuple[float, ...]]:
     if isinstance(column, Bins):
         return _stairs(column.edges)
     if not column.binned:
-        low, high = column.bounds
-        return np.array([low, (low + high) / 2.0, high]), np.array([[-1.0], [0.0], [1.0]]), ()
+        entries = np.linspace(-1.0, 1.0, 3 if column.transform is None else _POINTS_OF_A_CURVE)
+        low, high = column.span
+        return column.taken_back(low + (high - low) * (entries + 1.0) / 2.0), entries[:, None], ()
     return _hats(column)
 
 
@@ -133,7 +136,9 @@ def _hats(column: Number) -> tuple[Array, Array, tuple[float, ...]]:
     """(1 − t, t), scaled to norm 1, at the ends of the bin."""
     knots, t = column.knots, np.arange(_POINTS_IN_A_BIN) / _POINTS_IN_A_BIN
     n_bins = len(knots) - 1
-    numbers = np.concatenate([low + (high - low) * t for low, high in pairwise(knots)] + [[knots[-1]]])
+    ends = column.transformed(knots)
+    between = [column.taken_back(low + (high - low) * t) for low, high in pairwise(ends)]
+    numbers = np.concatenate([*between, [knots[-1]]])
     weights = np.stack([1.0 - t, t], axis=1)
     weights /= np.linalg.norm(weights, axis=1, keepdims=True)
     entries = np.zeros((numbers.size, n_bins + 1))

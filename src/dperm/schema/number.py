@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter
 from dperm.schema.checks import Range, interval, sequence
@@ -12,6 +16,9 @@ _MAGNITUDES = tuple(float(f"{2.0 ** (power / 8):.3g}") for power in range(-160, 
 _EVEN_CANDIDATES = 1000
 
 ENCODINGS = ("auto", "linear", "bins")
+
+# What may be done to numbers before they are scaled: the function, its inverse, and what they must be larger than.
+_TRANSFORMS = {"log": (np.log, np.exp, 0.0), "log1p": (np.log1p, np.expm1, -1.0)}
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,9 @@ class Number:
         How many bins, from 2 to 64. Decided with the plan if it is left out.
     edges : sequence of float, optional
         Where private bins were cut by the fit that released them.
+    transform : {"log", "log1p"}, optional
+        Take the logarithm of x, or of 1 + x, before anything is scaled or cut: for numbers of very different sizes. The
+        range must lie above 0, or above −1.
 
     Examples
     --------
@@ -59,6 +69,7 @@ class Number:
     bins: str | None = None
     n_bins: int | None = None
     edges: tuple[float, ...] | None = None
+    transform: str | None = None
 
     def __post_init__(self) -> None:
         """Check every word and number."""
@@ -78,6 +89,43 @@ class Number:
         if not isinstance(self.released, bool) or (self.released and self.private):
             raise InvalidParameter("released must be true or false, and goes with a range of numbers.")
         self._check_bins()
+        self._check_transform()
+
+    def _check_transform(self) -> None:
+        if self.transform is None:
+            return
+        one_of("transform", self.transform, tuple(_TRANSFORMS))
+        ends = self.within if self.private else self.bounds
+        floor = _TRANSFORMS[self.transform][2]
+        if ends is not None and not ends[0] > floor:
+            raise InvalidParameter(
+                f'transform = "{self.transform}" needs a range above {floor:g}'
+                + ('; for one that begins at 0 take "log1p".' if floor == 0.0 else ".")
+            )
+        if not self.private:
+            interval("the logarithm of range", self.span)
+
+    def transformed(self, numbers: Any) -> NDArray[np.float64]:
+        """Numbers of the range as they are scaled: themselves, or their logarithms."""
+        values = np.asarray(numbers, dtype=np.float64)
+        return values if self.transform is None else np.asarray(_TRANSFORMS[self.transform][0](values))
+
+    def taken_back(self, values: Any) -> NDArray[np.float64]:
+        """The way back from `transformed`."""
+        values = np.asarray(values, dtype=np.float64)
+        return values if self.transform is None else np.asarray(_TRANSFORMS[self.transform][1](values))
+
+    @property
+    def span(self) -> Range:
+        """The range of transformed numbers."""
+        low, high = self.transformed(self.bounds).tolist()
+        return low, high
+
+    @property
+    def middle(self) -> float:
+        """What stands in the middle of the range, by the numbers that are scaled."""
+        low, high = self.span
+        return float(self.taken_back(low / 2 + high / 2))
 
     def _check_bins(self) -> None:
         if self.encode is not None:
@@ -115,7 +163,12 @@ class Number:
         if self.within is not None:
             low, high = self.within
             return tuple(low + (high - low) * step / _EVEN_CANDIDATES for step in range(_EVEN_CANDIDATES + 1))
-        return (*(-size for size in reversed(_MAGNITUDES)), 0.0, *_MAGNITUDES)
+        everywhere = (*(-size for size in reversed(_MAGNITUDES)), 0.0, *_MAGNITUDES)
+        return (
+            everywhere
+            if self.transform is None
+            else tuple(end for end in everywhere if end > _TRANSFORMS[self.transform][2])
+        )
 
     @property
     def binned(self) -> bool:
@@ -135,7 +188,9 @@ class Number:
             return (low, *self.edges, high)
         if self.n_bins is None or self.private_edges:
             raise InvalidParameter("where private bins are cut is known after a fit only.")
-        return (low, *(low + (high - low) * (step / self.n_bins) for step in range(1, self.n_bins)), high)
+        first, last = self.span
+        even = (first + (last - first) * (step / self.n_bins) for step in range(1, self.n_bins))
+        return (low, *(float(self.taken_back(knot)) for knot in even), high)
 
     def column_names(self, name: str) -> tuple[str, ...]:
         """Names of the columns in an encoded row; one for a number that is not binned, or not yet."""

@@ -62,12 +62,16 @@ class Amount:
         As for a `Number`.
     released : bool
         As for a `Number`.
+    transform : {"log", "log1p"}, optional
+        As for a `Number`: the model is fitted to the logarithm, and its predictions are taken back by the exponential
+        function. They are then about the median of a target, and no more the mean.
     """
 
     column: str
     range: Range | str
     within: Range | None = None
     released: bool = False
+    transform: str | None = None
 
     def __post_init__(self) -> None:
         """The same rules as for a column."""
@@ -76,7 +80,7 @@ class Amount:
     @property
     def number(self) -> Number:
         """The target as a column; a row without a target is ignored."""
-        return Number(self.range, self.within, missing="row", released=self.released)
+        return Number(self.range, self.within, missing="row", released=self.released, transform=self.transform)
 
 
 Target = Classes | Amount

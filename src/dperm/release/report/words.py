@@ -65,10 +65,11 @@ def column_rule(column: Column) -> str:
             return (
                 f"A number from {low} to {high}, in {column.n_bins} bins cut at {', '.join(inner)}. It has an entry at "
                 "each end of its bin, the larger the nearer; at an end itself the entry there is 1."
+                f"{_logarithm(column)}"
             )
         case Number():
             low, high = map(plain, column.bounds)
-            return f"A number from {low} to {high}. It becomes an entry from −1 to 1."
+            return f"A number from {low} to {high}. It becomes an entry from −1 to 1.{_logarithm(column)}"
         case Bins():
             edges = ", ".join(map(plain, column.edges))
             return f"A number, cut at {edges}. The entry of its bin is 1, the others are 0."
@@ -120,13 +121,19 @@ def _policy(policy: Any, entry: str) -> str:
     }[policy]
 
 
+def _logarithm(number: Number) -> str:
+    """What is done to a number before it is scaled, if anything is."""
+    of = {"log": "it", "log1p": "1 plus it"}
+    return "" if number.transform is None else f" The logarithm of {of[number.transform]} is taken first."
+
+
 def target_rule(target: Target) -> str:
     """What the target may hold."""
     if isinstance(target, Amount):
         low, high = map(plain, target.number.bounds)
         return (
             f"A number from {low} to {high}. A number outside counts as the nearer end. A row without a number is "
-            "ignored in the fit."
+            f"ignored in the fit.{_logarithm(target.number)}"
         )
     return f"One of {len(target.classes)} classes. A row with any other label is ignored in the fit."
 

@@ -56,7 +56,9 @@ def _linear(schema: Schema) -> Schema:
     """The same columns with ranges that are known and no bins: enough to look at types."""
     numbers = dict.fromkeys(schema.numbers, Number((0.0, 1.0)))
     target = (
-        replace(schema.target, range=(0.0, 1.0), within=None) if isinstance(schema.target, Amount) else schema.target
+        replace(schema.target, range=(0.0, 1.0), within=None, transform=None)
+        if isinstance(schema.target, Amount)
+        else schema.target
     )
     return replace(schema, columns={**schema.columns, **numbers}, target=target)
 
@@ -142,7 +144,10 @@ def encode_target(table: Any, y: Any, schema: Schema, onto: tuple[float, float] 
     A number's declared range becomes `onto`. NaN, which makes a row ignored, where there is no class or number.
     """
     if isinstance(schema.target, Amount):
-        return _scaled(target_numbers(table, y, schema), *schema.target.number.bounds, onto)
+        number = schema.target.number
+        return _scaled(
+            number.transformed(np.clip(target_numbers(table, y, schema), *number.bounds)), *number.span, onto
+        )
     numbers = _label_numbers(target_column(table, y, schema), schema.target)
     return 2.0 * numbers - 1.0 if len(schema.target.classes) == 2 else numbers
 
@@ -188,9 +193,9 @@ def within_range(numbers: Array, rule: Number) -> Array:
 
 def _encode_knots(numbers: Array, rule: Number) -> tuple[Places, Array, Any]:
     """Two entries, at the ends of the bin that a number is in, of norm 1 together: (1 − t, t) scaled."""
-    numbers, knots = within_range(numbers, rule), np.asarray(rule.knots)
+    numbers, knots = within_range(numbers, rule), rule.transformed(rule.knots)
     absent = np.isnan(numbers)
-    inside = np.clip(np.where(absent, _stand_in(rule), numbers), *rule.bounds)
+    inside = rule.transformed(np.clip(np.where(absent, _stand_in(rule), numbers), *rule.bounds))
     bin_of = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, knots.size - 2)
     t = np.clip((inside - knots[bin_of]) / (knots[bin_of + 1] - knots[bin_of]), 0.0, 1.0)
     values = np.stack([1.0 - t, t], axis=1)
@@ -202,18 +207,18 @@ def _encode_knots(numbers: Array, rule: Number) -> tuple[Places, Array, Any]:
 
 
 def _encode_number(numbers: Array, rule: Number) -> tuple[Places, Array, Any]:
-    (low, high), numbers = rule.bounds, within_range(numbers, rule)
+    numbers = within_range(numbers, rule)
     absent = np.isnan(numbers)
     places = np.zeros(numbers.size, dtype=np.intp)
-    values = _scaled(np.where(absent, _stand_in(rule), numbers), low, high)
+    inside = np.clip(np.where(absent, _stand_in(rule), numbers), *rule.bounds)
+    values = _scaled(rule.transformed(inside), *rule.span)
     if rule.missing == "column":
         places[absent], values[absent] = 1, 1.0
     return places, values, absent & (rule.missing == "row")
 
 
 def _stand_in(rule: Number) -> float:
-    low, high = rule.bounds
-    return low / 2 + high / 2 if isinstance(rule.missing, str) else rule.missing
+    return rule.middle if isinstance(rule.missing, str) else rule.missing
 
 
 def _scaled(numbers: Array, low: float, high: float, onto: tuple[float, float] = (-1.0, 1.0)) -> Array:
