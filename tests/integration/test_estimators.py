@@ -41,6 +41,7 @@ from dperm.problem.losses import Logistic
 # docs/sklearn.md has the same list, and the test below compares.
 EXPLAINED = {
     "check_supervised_y_no_nan": "a row with a target that is not finite is ignored; an error would be a leak",
+    "check_dtype_object": "a cell that is no number is a missing value; an error would be a leak",
     "check_sample_weights_list": "its weights are above the declared bound, 1, and are refused",
     "check_sample_weights_not_overwritten": "its weights are above the declared bound, 1, and are refused",
     "check_sample_weight_equivalence_on_dense_data": "the mean is over n rows, not over the sum of the weights",

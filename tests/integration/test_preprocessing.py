@@ -46,13 +46,17 @@ def rows(seed=0, n=N):
     return np.column_stack([rng.normal(40, 8, n), rng.lognormal(6, 0.7, n) - 500.0, rng.random(n) ** 2])
 
 
+# docs/sklearn.md says the same.
+EXPLAINED = {"check_dtype_object": "a cell that is no number is a missing value; an error would be a leak"}
+
+
 @each
-def test_scikit_learns_own_checks_pass(transformer):
+def test_scikit_learns_own_checks_pass_but_for_the_explained_one(transformer):
     declared = {"row_norm": 10.0} if isinstance(transformer, PrivatePCA) else {"bounds": (-10.0, 10.0)}
     seeded = clone(transformer).set_params(random_state=0, **declared)  # repeatable, so that no check is left out
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = check_estimator(seeded, on_fail=None, on_skip=None)
+        results = check_estimator(seeded, expected_failed_checks=EXPLAINED, on_fail=None, on_skip=None)
     assert [result["check_name"] for result in results if result["status"] == "failed"] == []
     assert [result["check_name"] for result in results if result["status"] == "skipped"] == ["check_array_api_input"]
     assert len(results) >= 40

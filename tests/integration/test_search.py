@@ -318,7 +318,7 @@ def test_tables_that_cannot_be_searched_are_refused(monkeypatch):
         search(n=N + 5).fit(X, y)
     with pytest.raises((InvalidParameter, NoiseTooLarge)):
         search().fit(X[:1], y[:1])
-    with pytest.raises(InvalidParameter, match=r"candidate 0 .* real numbers"):
+    with pytest.raises(InvalidParameter, match="real numbers"):
         search().fit(np.full(X.shape, "a"), y)
     other = replace(SCHEMA, columns={"c": Number((-2, 2))})
     with pytest.raises(DpermError, match=r"candidate 1 .*'c'"):

@@ -251,7 +251,6 @@ def test_regression_targets_are_scaled_and_clipped():
             pd.DataFrame({"x": [1.0], "y": pd.to_datetime(["2020-01-01"])}),
             "column 'y' should hold categories and holds time",
         ),
-        (pl.DataFrame({"x": [1.0], "y": pl.Series([object()], dtype=pl.Object)}), "Python objects cannot be read"),
         (pd.DataFrame({"x": pd.arrays.SparseArray([1.0]), "y": [0]}), "cannot be read"),
         (pl.LazyFrame({"x": [1.0], "y": [0]}), "got LazyFrame"),
         (np.zeros((3, 2)), "pandas, polars or Arrow table, got ndarray"),

@@ -71,6 +71,7 @@ IMPORTS = {
         "units": {"Membership"},
     },
     "estimators.search": {
+        "cells": {"as_rows", "number_table"},
         "noise": {"seed_from"},
         "sources": {"is_streamed"},
         "sources.base": {"check_count"},
@@ -116,6 +117,7 @@ IMPORTS = {
     },
     # Pass rows from step to step.
     "pipelines.pipeline": {
+        "cells": {"as_rows", "number_table"},
         "noise": {"seed_from"},
         "public_step": {"through"},
         "sources.base": {"check_count"},

@@ -24,6 +24,7 @@ from dperm.planning.search import SearchOptions, SearchPlan, plan_search
 from dperm.release.content import content_of
 from dperm.release.joint_statement import JointStatement
 from dperm.release.search_record import SearchRecord
+from dperm.trusted.cells import as_rows, number_table
 from dperm.trusted.noise import seed_from
 from dperm.trusted.sources import is_streamed
 from dperm.trusted.sources.base import check_count
@@ -205,9 +206,11 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
         candidates = self._read()
         if is_streamed(X):
             raise InvalidParameter("a search takes a table in memory: read the files into a data frame first.")
-        X, groups = candidates.split_groups(X, groups)
+        X, groups = candidates.split_groups(as_rows(X), groups)
+        if candidates.models[0].schema is None:  # what most cells of a column are is decided once, by all rows
+            X = number_table(X, majority=candidates.unit is None)
         candidates.with_classes(y)
-        shape = getattr(X, "shape", None) or np.asarray(X, dtype=object).shape
+        shape: tuple[int, ...] = getattr(X, "shape", ())
         if len(shape) != 2 or min(shape) < 1:
             raise InvalidParameter("a search needs a table with at least one row and one column.")
         declared = candidates.declared_n(self.n)

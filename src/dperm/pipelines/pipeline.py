@@ -29,6 +29,7 @@ from dperm.planning.fit_plan import FitPlan, check_releasable, undeclared_n
 from dperm.planning.sums import SumsRelease
 from dperm.preprocessing.base import PrivateTransformer
 from dperm.release.joint_statement import JointStatement
+from dperm.trusted.cells import as_rows, number_table
 from dperm.trusted.noise import seed_from
 from dperm.trusted.public_step import through
 from dperm.trusted.sources.base import check_count
@@ -246,8 +247,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         self.check_steps()
         unit = self._check_groups(X, groups)
         first = next(step for _, step in self.steps if not is_nothing(step))
-        if not hasattr(X, "shape") and not get_tags(first).input_tags.string:
-            X = np.atleast_1d(np.asarray(X))  # lists of numbers
+        X = self._rows(first, X, unit)
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         labels = read_target(self.steps[-1][1], y, n_rows)
         classes = self._classes_by_type(labels)
@@ -264,6 +264,16 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             if entry is not None:
                 entry.settle(fingerprint(self.content()))
         return self
+
+    @staticmethod
+    def _rows(first: Any, X: Any, unit: Unit | None) -> Any:
+        """Rows for the first step: numbers, cell by cell, where it takes numbers only."""
+        if isinstance(first, PrivateTransformer | PrivateEstimator):
+            return number_table(X, majority=unit is None)
+        rows = as_rows(X)
+        if hasattr(X, "shape") or rows.ndim < 2:  # by its types, or a list of texts
+            return X
+        return rows if get_tags(first).input_tags.string else number_table(rows, majority=unit is None)
 
     def _check_groups(self, X: Any, groups: Any) -> Unit | None:
         """The unit; raises where rows have ids and it does not say of what, or the other way round."""

@@ -156,16 +156,9 @@ def as_table(X: Any) -> Any:
         if not _is_plain(table.dtype):
             table = table.astype(np.float64)
         return table if is_canonical(table) else _canonical(table)
-    table = np.ma.filled(X.astype(np.float64), np.nan) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+    table = np.asarray(X)
     if table.ndim != 2:
         raise InvalidParameter(f"the table must have two dimensions (rows and columns), got {table.ndim}.")
-    if table.dtype.kind == "O":
-        # Data frames with missing whole numbers know how to become floats.
-        table = (
-            X.to_numpy(dtype=np.float64, na_value=np.nan)
-            if hasattr(X, "isna") and _holds_numbers(X)
-            else _numbers(table)
-        )
     if table.dtype.kind not in "fiub":
         raise InvalidParameter(f"the table must hold real numbers, got {table.dtype}.")
     return table if _is_plain(table.dtype) else table.astype(np.float64)
@@ -174,10 +167,6 @@ def as_table(X: Any) -> Any:
 def _is_plain(dtype: np.dtype[Any]) -> bool:
     """Whether the kernels can be compiled for it."""
     return dtype.isnative and (dtype.kind != "f" or dtype.itemsize in (4, 8))
-
-
-def _holds_numbers(frame: Any) -> bool:
-    return all(getattr(kind, "kind", "O") in "fiub" for kind in frame.dtypes)
 
 
 def _numbers(values: NDArray[Any]) -> Array:

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameter, InvalidTable
 from dperm.schema import Classes, Schema
 from dperm.schema.checks import as_text
-from dperm.trusted.scores import predicted_by
+from dperm.trusted.cells import number_table
+from dperm.trusted.scores import predicted_row_by_row
 from dperm.trusted.sources import is_streamed
 from dperm.trusted.sources.columns import as_numbers, as_words
 from dperm.trusted.sources.digests import IdColumn, Numbering
@@ -59,12 +60,20 @@ class HeldOut:
         raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
 
     def predicted(self, model: Any, kind: str, classes: Sequence[Any] | None) -> Iterator[tuple[Array, Any]]:
-        """Truth and prediction, block by block; `kind` and `classes` as of `predicted_by`."""
+        """Truth and prediction, block by block; `kind` and `classes` as of `predicted_by`.
+
+        A row at which a model raises counts nowhere. If it raises at all of them, that is said.
+        """
+        failed: list[InvalidTable | None] = []
         for rows, truth in self.read():
             if not len(truth):  # of which many models refuse to say anything
                 continue
             shown, bad = (rows, False) if self.takes_anything else _finite(rows)
-            yield np.where(bad, np.nan, truth), predicted_by(model, shown, kind, classes, len(truth))
+            found, why = predicted_row_by_row(model, shown, kind, classes, len(truth))
+            failed.append(why)
+            yield np.where(bad, np.nan, truth), found
+        if failed and None not in failed:
+            raise failed[0]  # type: ignore[misc]
 
 
 def held_out(
@@ -114,6 +123,8 @@ def held_out(
         check_table(X, y, schema)
         whose = membership_of(X, schema)
         return HeldOut(count_rows(X), lambda: [(X, _truth(X, y, schema))], takes_anything, whose)
+    if takes_anything:
+        X = number_table(X, majority=unit is None)
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) != 2 or min(shape) < 1:
         raise InvalidParameter("the rows must be a table with rows and columns: an array, a data frame or files.")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dperm.trusted.block import as_table
+from dperm.trusted.cells import number_table
 
 Array = NDArray[np.float64]
 
@@ -67,7 +68,7 @@ def _numbers(X: Any) -> Array | None:
     kinds = X.dtypes if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
     if sparse.issparse(X) or any(getattr(kind, "kind", "O") not in "fiub" for kind in kinds):
         return None
-    return np.array(as_table(X), dtype=np.float64)
+    return np.array(as_table(number_table(X, majority=False)), dtype=np.float64)
 
 
 def _transformed(step: Any, X: Any, like: Any) -> Any:

@@ -92,6 +92,25 @@ def predicted_by(model: Any, rows: Any, kind: str, classes: Sequence[Any] | None
     return found  # type: ignore[no-any-return]
 
 
+def predicted_row_by_row(
+    model: Any, rows: Any, kind: str, classes: Sequence[Any] | None, n_rows: int
+) -> tuple[Array, InvalidTable | None]:  # fmt: skip
+    """What a model says of rows, NaN for a row at which it raises, and why if it raises at all of them.
+
+    Where all rows at once fail they are tried in halves, down to the row that fails; parameters as of `predicted_by`.
+    """
+    try:
+        return predicted_by(model, rows, kind, classes, n_rows), None
+    except InvalidTable as error:
+        failed = error
+    if n_rows < 2:
+        return np.full(n_rows if kind == "number" else (n_rows, len(classes or ())), np.nan), failed
+    half, cut = n_rows // 2, getattr(rows, "iloc", rows)
+    first, why = predicted_row_by_row(model, cut[:half], kind, classes, half)
+    second, also = predicted_row_by_row(model, cut[half:], kind, classes, n_rows - half)
+    return np.concatenate([first, second]), why and also
+
+
 def _known(truth: Array, scores: Array) -> NDArray[np.bool_]:
     return np.isfinite(truth) & np.isfinite(scores).all(axis=1)
 

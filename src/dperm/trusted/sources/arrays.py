@@ -7,6 +7,7 @@ import numpy as np
 from dperm.errors import InvalidParameter
 from dperm.problem import Problem
 from dperm.trusted.block import Block
+from dperm.trusted.cells import as_rows, number_table
 from dperm.trusted.sources.base import InMemorySource
 from dperm.trusted.sources.ids import membership_of_array
 from dperm.trusted.sources.labels import numeric_target, one_by_one
@@ -33,7 +34,7 @@ class ArraySource(InMemorySource):
     """
 
     def __init__(self, X: Any, y: Any, weights: Any = None, groups: Any = None, unit: Unit | None = None) -> None:
-        y = one_by_one(y)
+        X, y = as_rows(X), one_by_one(y)
         self._shape = table_shape(X, y)
         if (groups is None) != (unit is None):
             raise InvalidParameter("a unit and the ids of rows (groups) go together: give both or neither.")
@@ -52,7 +53,8 @@ class ArraySource(InMemorySource):
 
     def _read(self, problem: Problem) -> Block:
         target = numeric_target(np.asarray(self._y), majority=self.unit is None)
-        return Block.from_table(self._X, target, problem, self._weights, self._unit_rows)
+        table = number_table(self._X, majority=self.unit is None)
+        return Block.from_table(table, target, problem, self._weights, self._unit_rows)
 
 
 def table_shape(X: Any, y: Any) -> tuple[int, int]:

@@ -78,7 +78,7 @@ def as_arrow(values: Any) -> Any:
         return values
     if hasattr(values, "to_arrow"):
         if str(values.dtype) == "Object":
-            raise InvalidTable("a polars column of Python objects cannot be read; give it a type first.")
+            return pa.array([_object_text(value) for value in values.to_list()], type=pa.binary())
         return values.to_arrow()
     kind = getattr(values, "dtype", None)
     if getattr(kind, "kind", "O") in "iufbMm" or getattr(kind, "storage", None) == "pyarrow":

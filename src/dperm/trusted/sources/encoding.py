@@ -62,7 +62,10 @@ def _linear(schema: Schema) -> Schema:
 
 
 def _is_nested(value: Any) -> bool:
-    return isinstance(value, list | tuple | Mapping | Set) or getattr(value, "shape", ()) != ()
+    try:
+        return isinstance(value, list | tuple | Mapping | Set) or getattr(value, "shape", ()) != ()
+    except Exception:  # whatever an object raises that is asked what it is
+        return False
 
 
 def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:

@@ -9,23 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter
+from dperm.trusted.cells import number_or_nan, number_table
 
 Array = NDArray[np.float64]
 
 
 def read_table(estimator: Any, X: Any, *, fitting: bool) -> Any:
-    """Check a table the scikit-learn way (names, shape, type) but never for the values in it."""
+    """Check a table the scikit-learn way (names, shape, type) but never for the values in it: they are numbers by then.
+
+    A cell that is no number is NaN, like one that is missing.
+    """
     from sklearn.utils.validation import validate_data  # not every user of dperm needs it
 
+    X, message = number_table(X, majority=not fitting or estimator.unit is None), ""
     try:
         return validate_data(estimator, X, reset=fitting, accept_sparse="csr", ensure_all_finite=False)
-    except (TypeError, ValueError, OverflowError) as error:
-        message = str(error)
+    except Exception as error:  # whatever it raises, it could show a value
+        if isinstance(error, TypeError | ValueError | OverflowError):
+            message = str(error)
     # Raised here and not above, so that a message that shows values is not kept as the context of ours.
     if message.startswith(("Found array with", "X has", "The feature names", "Found a sparse")):
         raise InvalidParameter(message)  # speaks of shapes and names only
-    if message.startswith("float() argument must be"):
-        raise TypeError(message)  # names a type
     if message.startswith("Complex data not supported"):
         raise InvalidParameter("Complex data not supported.")
     if message.startswith("Expected 2D array"):
@@ -48,7 +52,7 @@ def read_target(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
     _check_kind(y)
     try:
         target = np.asarray(column_or_1d(y, warn=True))
-    except (TypeError, ValueError):
+    except Exception:
         target = None
     # Raised here and not above, so that a message that shows values is not kept as the context of ours.
     if target is None:
@@ -64,20 +68,17 @@ def one_by_one(y: Any) -> Any:
         return y
     if len({type(label) for label in y}) == 1 and isinstance(y[0], int | float | np.number | np.bool_):
         return np.asarray(y)
-    nested = y and all(isinstance(label, list | tuple | np.ndarray) for label in y)
+    nested = y and all(issubclass(type(label), list | tuple | np.ndarray) for label in y)
     if nested and len({np.shape(label) for label in y if not _is_ragged(label)}) == 1:
-        with suppress(ValueError):
+        with suppress(Exception):
             return np.asarray(y)  # of two dimensions, which is said where that is wrong
-    labels = np.empty(len(y), dtype=object)
-    for place, label in enumerate(y):
-        labels[place] = label
-    return labels
+    return np.fromiter(y, dtype=object, count=len(y))
 
 
 def _is_ragged(label: Any) -> bool:
     try:
         np.shape(label)
-    except ValueError:
+    except Exception:  # whatever a label in a list raises
         return True
     return False
 
@@ -103,21 +104,13 @@ def numeric_target(y: NDArray[Any], majority: bool = True) -> NDArray[Any]:
     return found
 
 
-def number_or_nan(value: Any) -> float:
-    """A value as a number; NaN if it is none, whatever it is."""
-    try:
-        return float(value)
-    except Exception:  # whatever an object raises that is no number
-        return np.nan
-
-
 def distinct_labels(y: NDArray[Any]) -> tuple[Any, ...]:
     """The labels that occur in y: a fact about the rows, so the caller must mark its result as not for release."""
     from sklearn.utils.multiclass import check_classification_targets  # not every user of dperm needs it
 
     if y.dtype.kind == "O":
-        kind = str if holds_text(y) else numbers.Real
-        found = {label for label in map(_plain, y.tolist()) if isinstance(label, kind) and label == label}
+        kind = str if holds_text(y) else (numbers.Real, np.bool_)
+        found = {plain for label in y.tolist() if (plain := _plain(label, kind)) is not None}
         return tuple(sorted(found))
     try:
         check_classification_targets(y)
@@ -129,14 +122,24 @@ def distinct_labels(y: NDArray[Any]) -> tuple[Any, ...]:
     raise InvalidParameter("the classes cannot be read from y; declare them with classes=[...].")
 
 
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
+def _plain(label: Any, kind: Any) -> Any:
+    """A label of a kind as Python's own text or number; None for any other, whatever it raises."""
+    try:
+        if not isinstance(label, kind) or label != label:
+            return None
+        if isinstance(label, np.generic):
+            label = label.item()
+        if type(label) in (str, bool, int, float):
+            return label
+        return "".join(label) if kind is str else int(label) if isinstance(label, numbers.Integral) else float(label)
+    except Exception:
+        return None
 
 
 def holds_text(labels: NDArray[Any]) -> bool:
     """Whether more labels of a mixture are texts than numbers: no single one decides, and it counts as public."""
-    texts = sum(isinstance(label, str) for label in labels.tolist())
-    return texts > sum(isinstance(label, numbers.Real) for label in labels.tolist())
+    kinds = [type(label) for label in labels.tolist()]  # isinstance would ask an object for its class
+    return sum(issubclass(kind, str) for kind in kinds) > sum(issubclass(kind, numbers.Real) for kind in kinds)
 
 
 def weights_by_class(places: Array, class_weights: Sequence[float], weights: Array | None = None) -> Array:

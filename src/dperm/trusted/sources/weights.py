@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameter
+from dperm.trusted.cells import number_or_nan
 from dperm.trusted.sources.columns import Columns, as_numbers
-from dperm.trusted.sources.labels import number_or_nan, one_by_one
+from dperm.trusted.sources.labels import one_by_one
 
 Array = NDArray[np.float64]
 
