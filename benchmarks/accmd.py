@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm import DPGD, DPAccMD, Guarantee, L1Ball, Logistic, Problem, empirical_risk, minimize
+from dperm import DPGD, DPAccMD, Guarantee, L1Ball, Logistic, Problem, minimize
 from dperm.solvers import Solver
+from dperm.unsafe import empirical_risk
 
 Array = NDArray[np.float64]
 

@@ -22,10 +22,11 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from dperm import L2, FitOptions, Guarantee, LargeDeltaWarning, Logistic, Problem, empirical_risk, minimize
+from dperm import L2, FitOptions, Guarantee, LargeDeltaWarning, Logistic, Problem, minimize
 from dperm.accounting.curve import gaussian_mu
 from dperm.datasets.covertype import load_covertype
 from dperm.solvers import SOLVERS
+from dperm.unsafe import empirical_risk
 
 # Data, λ, and for every ε the best of the recorded figures, None where there is none.
 CELLS: list[tuple[str, float, dict[float, float | None]]] = [

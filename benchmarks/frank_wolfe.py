@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from dperm import DPAccMD, Guarantee, L1Ball, Logistic, Problem, TalwarFrankWolfe, empirical_risk, minimize
+from dperm import DPAccMD, Guarantee, L1Ball, Logistic, Problem, TalwarFrankWolfe, minimize
 from dperm.solvers import Solver
+from dperm.unsafe import empirical_risk
 
 Array = NDArray[np.float64]
 

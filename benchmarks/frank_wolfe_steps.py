@@ -15,9 +15,9 @@ from dperm import (
     Problem,
     Squared,
     TalwarFrankWolfe,
-    empirical_risk,
     minimize,
 )
+from dperm.unsafe import empirical_risk
 
 Array = NDArray[np.float64]
 

@@ -65,7 +65,7 @@ def write_rows(folder: Path, n: int) -> Path:
 
 def gradient(source, pool):
     """One pass."""
-    return source.total(PROBLEM, GradientPart(W, None, None), objective_of(PROBLEM), pool)
+    return source._total(PROBLEM, GradientPart(W, None, None), objective_of(PROBLEM), pool)
 
 
 def seconds(work) -> float:

@@ -21,12 +21,12 @@ from dperm import (
     LargeDeltaWarning,
     Logistic,
     Problem,
-    empirical_risk,
     minimize,
 )
 from dperm.accounting.curve import gaussian_mu
 from dperm.datasets.covertype import load_covertype
 from dperm.studies.reference import logistic_optimum, single_release_risk
+from dperm.unsafe import empirical_risk
 from svrg import DELTA, EPSILONS, N, Study, line, with_unit
 
 SEEDS = 5

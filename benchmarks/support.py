@@ -26,10 +26,10 @@ from dperm import (
     Problem,
     SupportDescent,
     TalwarFrankWolfe,
-    empirical_risk,
     minimize,
 )
 from dperm.solvers import Solver
+from dperm.unsafe import empirical_risk
 from frank_wolfe import least_risk, sparse_signs
 
 Array = NDArray[np.float64]

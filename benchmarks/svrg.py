@@ -25,12 +25,12 @@ from dperm import (
     Logistic,
     PrintedSVRG,
     Problem,
-    empirical_risk,
     minimize,
 )
 from dperm.accounting.curve import gaussian_mu
 from dperm.datasets.covertype import load_covertype
 from dperm.studies.reference import logistic_optimum, single_release_risk
+from dperm.unsafe import empirical_risk
 
 DELTA, SEEDS, N = 1e-3, 10, 200_000
 EPSILONS = (0.2, 0.5, 1.0)

@@ -85,9 +85,9 @@ def fit_seconds(source, solver) -> tuple[float, float]:
     problem = Problem(Logistic(), L2(1e-3), row_norm=3.0)
     opened = source()
     options = FitOptions(
-        problem, guarantee=Guarantee(4.0, 1e-8), solver=solver, unit=opened.unit, schema=None, n=opened.n_units
+        problem, guarantee=Guarantee(4.0, 1e-8), solver=solver, unit=opened.unit, schema=None, n=opened._n_units
     )
-    plan = options.plan(opened.n_units, opened.n_features)
+    plan = options.plan(opened._n_units, opened.n_features)
     began = time.perf_counter(), time.process_time()
     plan.run(source(), random_state=0, row_warnings=False)
     return time.perf_counter() - began[0], time.process_time() - began[1]

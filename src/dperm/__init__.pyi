@@ -101,7 +101,6 @@ from .solvers.variance_reduced.dp_svrg_plus_plus import DPSVRGPlusPlus
 from .trusted.sources.cluster import ClusterSource
 from .trusted.sources.streamed import FileSource
 from .unit import Unit
-from .unsafe import empirical_risk
 
 __version__: str
 
@@ -213,7 +212,6 @@ __all__ = [
     "__version__",
     "balanced_weights",
     "check_pipeline",
-    "empirical_risk",
     "load_model",
     "load_schema",
     "make_private_pipeline",

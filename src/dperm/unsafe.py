@@ -59,8 +59,8 @@ def empirical_risk(problem: Problem, X: Any, y: Any, w: Array) -> float:
 def risk_over(source: Source, problem: Problem, w: Array) -> float:
     """The same on the rows of any source."""
     with ThreadPoolExecutor(1) as pool:
-        total = source.total(problem, RiskPart(w), objective_of(problem), pool)
-    return float(total) / source.n_units + problem.regularizer.value(w)
+        total = source._total(problem, RiskPart(w), objective_of(problem), pool)
+    return float(total) / source._n_units + problem.regularizer.value(w)
 
 
 def empirical_gradient(problem: Problem, X: Any, y: Any, w: Array) -> Array:
@@ -79,8 +79,8 @@ def empirical_gradient(problem: Problem, X: Any, y: Any, w: Array) -> Array:
     """
     source = ArraySource(X, y)
     with ThreadPoolExecutor(1) as pool:
-        total = source.total(problem, GradientPart(w, None, None), objective_of(problem), pool)
-    return np.asarray(total) / source.n_rows
+        total = source._total(problem, GradientPart(w, None, None), objective_of(problem), pool)
+    return np.asarray(total) / source._n_rows
 
 
 def draft_schema(table: Any, target: str, unit: str | None = None) -> tuple[Schema, dict[str, str]]:

@@ -100,14 +100,14 @@ class CutSource(LocalSource):
         self.edges, self.passes, self.kept = edges, 0, {}
 
     @property
-    def n_rows(self):
+    def _n_rows(self):
         return self.X.shape[0]
 
     @property
     def n_features(self):
         return self.X.shape[1]
 
-    def blocks(self, problem):
+    def _blocks(self, problem):
         self.passes += 1
         for first, last in zip(self.edges[:-1], self.edges[1:], strict=True):
             rows = slice(first, last)

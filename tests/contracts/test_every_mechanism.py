@@ -302,7 +302,7 @@ def stops_early_on_the_exact_answer(query, asked, w):
 
 def chooses_among_releases_by_rows(query, asked, w):
     released = asked.noise.release(np.zeros(P), query.sensitivity)
-    (block,) = asked.sums.source.blocks(asked.problem)
+    (block,) = asked.sums.source._blocks(asked.problem)
     return np.roll(released, int(block.target.sum() > 0))
 
 

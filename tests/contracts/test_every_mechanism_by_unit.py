@@ -220,7 +220,7 @@ def test_all_rows_of_a_unit_move_counts_no_further_than_is_declared(unit, adjace
         for query, vectors in counted.items():
             of_range = isinstance(query, RangeQuery)
             part = BeyondPart((query.column,), query.candidates) if of_range else CellsPart(query.columns)
-            vectors.append(source.count(part).ravel())
+            vectors.append(source._count(part).ravel())
     assert {type(query) for query in counted} == set(FIXED)
     for query, vectors in counted.items():
         # Each number of a range has noise of its own; a histogram has it on all of its cells at once.

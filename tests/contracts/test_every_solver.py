@@ -30,7 +30,6 @@ from dperm import (
     Softmax,
     Squared,
     Welsch,
-    empirical_risk,
     minimize,
 )
 from dperm.accounting.composition import epsilon_of
@@ -38,6 +37,7 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.errors import UnsupportedProblem
 from dperm.solvers import SOLVERS
 from dperm.solvers.published import has_published_noise
+from dperm.unsafe import empirical_risk
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 N, P = 600, 6

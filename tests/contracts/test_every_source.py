@@ -79,7 +79,7 @@ def pool():
 
 
 def sums(source, pool, problem=PROBLEM, seed=0):
-    return RowSums(source, problem, pool, Randomness.from_random_state(seed).sampling, source.n_rows)
+    return RowSums(source, problem, pool, Randomness.from_random_state(seed).sampling, source._n_rows)
 
 
 def points(problem=PROBLEM):
@@ -91,12 +91,38 @@ def test_every_source_of_the_package_is_tested():
     assert {*MAKE_BY_UNIT, *BY_ROW_ONLY} == set(MAKE)
 
 
+def public_facts(source):
+    """Every public attribute of a source, and what every public method gives for public arguments."""
+    asked = {"is_slow": (10**6, None), "draw_units": (fresh_key(),), "with_schema": None}
+    found = {}
+    for name in dir(source):
+        if name.startswith("_"):
+            continue
+        value = getattr(source, name)
+        if callable(value):
+            arguments = asked.get(name, ())
+            value = "another source" if arguments is None else value(*arguments)
+        found[name] = value
+    return found
+
+
+@pytest.mark.parametrize("cls", [cls for cls in SOURCES if cls is not CutSource])
+def test_no_public_name_of_it_tells_neighbouring_tables_apart(cls):
+    X, y = numbers()
+    other = X.copy()
+    other[5], shorter = 1.0, (X[:-1], y[:-1])
+    facts = [public_facts(made(cls, *table)) for table in ((X, y), (other, -y), shorter)]
+    assert facts[0] == facts[1] == facts[2]
+    assert facts[0]["n_features"] == P
+    assert not {"n_rows", "n_units", "count", "total", "blocks"} & set(facts[0])
+
+
 @pytest.mark.parametrize("cls", SOURCES)
 def test_its_public_shape_is_that_of_the_encoded_rows(cls, pool):
     source = made(cls, *numbers())
-    assert (source.n_rows, source.n_features) == (N, P)
+    assert (source._n_rows, source.n_features) == (N, P)
     if isinstance(source, LocalSource):
-        blocks = list(source.blocks(PROBLEM))
+        blocks = list(source._blocks(PROBLEM))
         assert sum(map(len, blocks)) == N
         assert {block.table.shape[1] for block in blocks} == {P}
     with pytest.raises(TypeError, match="never leave"):
@@ -130,7 +156,7 @@ def test_its_minimiser_is_that_of_one_array(cls, pool):
 
 def fitted(problem, source, solver, *, noise=None, guarantee=None, schema=None):
     options = FitOptions(problem, guarantee=guarantee, noise=noise, solver=solver, schema=schema)
-    return options.plan(source.n_rows, source.n_features).run(source, random_state=0)
+    return options.plan(source._n_rows, source.n_features).run(source, random_state=0)
 
 
 def is_sampled(solver, problem):
@@ -264,7 +290,7 @@ def test_a_sum_by_pairs_takes_no_part_through_more_additions_than_the_padding_co
 
 def test_an_array_is_read_once_per_fit_and_kept():
     source = ArraySource(*numbers())
-    assert source.blocks(PROBLEM) is source.blocks(PROBLEM)
+    assert source._blocks(PROBLEM) is source._blocks(PROBLEM)
 
 
 def test_private_ranges_are_found_among_all_blocks_and_rows_encoded_with_them():
@@ -286,7 +312,7 @@ def test_class_weights_of_a_table_are_those_of_an_array():
     X, y = numbers()
     one = TableSource(frame(X, y), None, SCHEMA, class_weights=(0.5, 2.0))
     problem = Problem(Logistic(), weight_bound=2.0)
-    (block,) = one.blocks(problem)
+    (block,) = one._blocks(problem)
     known = ~(np.isnan(y) | np.isnan(X).any(axis=1))
     np.testing.assert_array_equal(block.weight, np.where(known, np.where(y > 0, 2.0, 0.5), 0.0))
 
@@ -296,7 +322,7 @@ def test_rows_without_a_schema_have_no_ranges_to_find():
     with pytest.raises(InvalidParameter, match="no schema"):
         source.with_schema(SCHEMA)
     with pytest.raises(InvalidParameter, match="no schema"):
-        source.count(BeyondPart(("x",), (0.0, 1.0)))
+        source._count(BeyondPart(("x",), (0.0, 1.0)))
 
 
 @pytest.mark.parametrize(
@@ -310,8 +336,8 @@ def test_weights_must_be_one_per_row(make):
 
 
 def test_the_table_of_this_test_has_rows_that_are_ignored(pool):
-    (block,) = TableSource(frame(*numbers()), None, SCHEMA).blocks(PROBLEM)
-    (plain,) = ArraySource(*numbers()).blocks(PROBLEM)
+    (block,) = TableSource(frame(*numbers()), None, SCHEMA)._blocks(PROBLEM)
+    (plain,) = ArraySource(*numbers())._blocks(PROBLEM)
     assert (block.weight == 0.0).sum() == (plain.weight == 0.0).sum() == 2
     assert isinstance(frame(*numbers()), pd.DataFrame)
 
@@ -325,7 +351,7 @@ def test_its_sums_over_units_are_those_of_one_table(cls, pool):
     ids = persons()
     table, source = (MAKE_BY_UNIT[made](*numbers(), ids, MEAN) for made in (TableSource, cls))
     assert source.unit == MEAN
-    assert source.n_units == table.n_units == len(set(ids[~np.isnan(ids)])) + 3
+    assert source._n_units == table._n_units == len(set(ids[~np.isnan(ids)])) + 3
     one, other = sums(table, pool), sums(source, pool)
     w, anchor = points()
     np.testing.assert_allclose(other.gradient(w), one.gradient(w), rtol=1e-12, atol=1e-10)
@@ -344,7 +370,7 @@ def test_a_seeded_fit_uses_the_same_rows_of_every_unit_wherever_they_are(cls, so
     for make in (first, cls):
         source = make(*numbers(), persons(), LIMITED)
         options = FitOptions(PROBLEM, guarantee=Guarantee(5.0, 1e-6), solver=solver, unit=LIMITED)
-        weights.append(options.plan(source.n_units, source.n_features).run(source, random_state=0).w)
+        weights.append(options.plan(source._n_units, source.n_features).run(source, random_state=0).w)
     np.testing.assert_allclose(weights[1], weights[0], rtol=1e-9, atol=1e-10)
 
 
@@ -362,20 +388,20 @@ def test_a_person_with_rows_everywhere_moves_a_sum_by_no_more_than_is_declared(c
         source.draw_units(key)
         moved.append(sums(source, pool).gradient(w))
     distance = np.linalg.norm(moved[1] - moved[0])
-    setting = Setting(PROBLEM.constants(P), source.n_units, Adjacency.ADD_REMOVE, unit)
+    setting = Setting(PROBLEM.constants(P), source._n_units, Adjacency.ADD_REMOVE, unit)
     assert 0.95 * setting.sum_sensitivity < distance <= setting.sum_sensitivity
 
 
 @pytest.mark.parametrize("cls", [cls for cls in MAKE_BY_UNIT if issubclass(cls, LocalSource)])
 def test_a_batch_holds_all_rows_of_a_person_or_none_in_all_blocks(cls):
     source, key = MAKE_BY_UNIT[cls](*numbers(), persons(), MEAN), fresh_key()
-    every = np.zeros(source.n_units, dtype=int)
-    for block in source.blocks(PROBLEM):
+    every = np.zeros(source._n_units, dtype=int)
+    for block in source._blocks(PROBLEM):
         np.add.at(every, block.units, 1)
     assert every.sum() == N
     for step in range(20):
         drawn = np.zeros_like(every)
-        for place, block in source.placed(PROBLEM):
+        for place, block in source._placed(PROBLEM):
             np.add.at(drawn, block.units[block.batches(Sample(key, step, 0.3), place).rows], 1)
         assert ((drawn == 0) | (drawn == every)).all()
-        assert 0 < np.count_nonzero(drawn) < source.n_units
+        assert 0 < np.count_nonzero(drawn) < source._n_units

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from dperm import L2, Guarantee, InvalidParameter, Loss, Problem, empirical_risk, minimize
+from dperm import L2, Guarantee, InvalidParameter, Loss, Problem, minimize
+from dperm.unsafe import empirical_risk
 
 
 @dataclass(frozen=True)

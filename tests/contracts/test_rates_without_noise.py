@@ -17,9 +17,9 @@ from dperm import (
     PrintedSVRG,
     PrintedSVRGPlusPlus,
     Problem,
-    empirical_risk,
     minimize,
 )
+from dperm.unsafe import empirical_risk
 
 N, P = 400, 6
 SMOOTHNESS = 0.25

@@ -12,12 +12,12 @@ from dperm import (
     PrivateLogisticRegression,
     PrivatePoissonRegression,
     Schema,
-    empirical_risk,
     load_model,
     save_model,
 )
 from dperm.cli.main import run_with
 from dperm.schema import Amount, Category
+from dperm.unsafe import empirical_risk
 
 pandas = pytest.importorskip("pandas")
 

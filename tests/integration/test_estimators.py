@@ -35,9 +35,9 @@ from dperm import (
     Problem,
     Softmax,
     Squared,
-    empirical_risk,
 )
 from dperm.problem.losses import Logistic
+from dperm.unsafe import empirical_risk
 
 # docs/sklearn.md has the same list, and the test below compares.
 EXPLAINED = {

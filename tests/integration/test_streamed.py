@@ -144,7 +144,7 @@ def Number_target():
 
 def kept_by(source):
     with ThreadPoolExecutor(2) as pool:
-        source.total(
+        source._total(
             PROBLEM,
             GradientPart(np.zeros(PROBLEM.dimension(SCHEMA.n_features)), None, None),
             objective_of(PROBLEM),
@@ -172,7 +172,7 @@ def test_encoded_rows_beyond_the_memory_are_in_a_file_that_nobody_else_can_open(
 def sums(source, n_passes=2):
     part = GradientPart(np.linspace(-1, 1, PROBLEM.dimension(SCHEMA.n_features)), 0.7, None)
     with ThreadPoolExecutor(2) as pool:
-        return [source.total(PROBLEM, part, objective_of(PROBLEM), pool) for _ in range(n_passes)]
+        return [source._total(PROBLEM, part, objective_of(PROBLEM), pool) for _ in range(n_passes)]
 
 
 def test_passes_over_memory_disk_and_files_again_are_the_same(tmp_path, monkeypatch):
@@ -337,7 +337,7 @@ def test_a_file_that_changes_between_passes_ends_the_fit_and_counts_as_spent(cha
         (lambda path: FileSource(path, memory="3 KB"), "at least 1 MB"),
         (lambda path: FileSource(path, cache="/nowhere/at/all"), "no folder in which encoded rows can be kept"),
         (lambda path: FileSource(path, cache=7), "cache must be a folder"),
-        (lambda path: FileSource(path).n_rows, "read by a schema"),
+        (lambda path: FileSource(path)._n_rows, "read by a schema"),
         (lambda path: PrivateLogisticRegression(classes=[0, 1]).fit(path), "read by a schema"),
         (lambda path: model().fit(path, np.ones(N)), "leave y, weights and groups out"),
         (lambda path: model().fit(people()).diagnose(path), "diagnose looks at a table in memory"),

@@ -176,7 +176,7 @@ def fitted(source, solver=STEPS, *, schema=None, unit=None, random_state=0, budg
     if schema is not None:
         problem, guarantee = dataclasses.replace(PROBLEM, row_norm=3.0), Guarantee(8.0, 1e-6)
     options = FitOptions(problem, guarantee=guarantee, solver=solver, schema=schema, unit=unit)
-    plan = options.plan(source.n_units, source.n_features)
+    plan = options.plan(source._n_units, source.n_features)
     return plan.run(source, random_state=random_state, budget=budget, progress=progress, row_warnings=False)
 
 
@@ -225,7 +225,7 @@ def test_workers_that_are_killed_again_and_again_change_no_result(solver, client
             doomed.extend([kill_one(client)] if number == 4 else arm(client, "a gradient"))
 
     source = ClusterSource(rows, client, SCHEMA)
-    source.watch(after_pass)
+    source._watch(after_pass)
     disturbed = within(20, lambda: fitted(source, solver))
     assert len(set(doomed)) == 4
     assert all(map(is_dead, doomed))
@@ -248,7 +248,7 @@ def test_a_fit_goes_on_when_all_workers_are_lost_and_others_come(is_first, loud,
 
     replacing = threading.Thread(target=replace)
     source = ClusterSource(rows, client, SCHEMA)
-    source.watch(lambda number, _: arm_all() if number == 5 and not is_first else None)
+    source._watch(lambda number, _: arm_all() if number == 5 and not is_first else None)
     if is_first:
         arm_all()
     disturbed = within(20, lambda: fitted(source))
@@ -540,7 +540,7 @@ def test_a_frame_that_cannot_be_computed_is_told_from_a_cluster_that_is_gone(kin
     table = dask_frame.from_pandas(frame(*numbers()), npartitions=2)
     broken = table.map_partitions(_fail_with, kind, SENTINEL_TEXT, meta=table._meta)
     with pytest.raises(ClusterFailed, match=rf"of the frame cannot be computed \({kind.__name__}\)\.") as caught:
-        within(10, lambda: ClusterSource(broken, client, SCHEMA).n_rows)
+        within(10, lambda: ClusterSource(broken, client, SCHEMA)._n_rows)
     assert_clean(every_text_of(caught.value))
 
 
@@ -621,7 +621,7 @@ def test_rows_of_two_partitions_are_in_a_gradient_at_the_accounted_rate_and_inde
     source = FileSource(tmp_path, Schema({"id": Category(tuple(names))}, Classes("y", [0, 1])))
     with ThreadPoolExecutor(1) as pool:
         sums = RowSums(
-            source, Problem(Logistic(), L2(0.1)), pool, Randomness.from_random_state(5).sampling, source.n_rows
+            source, Problem(Logistic(), L2(0.1)), pool, Randomness.from_random_state(5).sampling, source._n_rows
         )
         included = np.array([sums.gradient(np.zeros(n), rate=rate) != 0.0 for _ in range(draws)]).astype(float)
     # Binomial standard errors; 4.5 of them over 24 rows and 276 pairs: false alarm below 0.3 %, fixed seed.

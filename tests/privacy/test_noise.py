@@ -133,7 +133,7 @@ def test_a_fitted_model_carries_no_generator_and_no_row():
 
 def test_rows_refuse_to_be_pickled():
     source = ArraySource(np.ones((3, 2)), np.ones(3))
-    for rows in (source, *source.blocks(logistic_problem())):
+    for rows in (source, *source._blocks(logistic_problem())):
         with pytest.raises(TypeError, match="never leave"):
             pickle.dumps(rows)
     assert "1." not in repr(rows)

@@ -23,7 +23,6 @@ from dperm import (
     Softmax,
     Squared,
     TalwarFrankWolfe,
-    empirical_risk,
     minimize,
 )
 from dperm.accounting.calibration import calibrate
@@ -34,6 +33,7 @@ from dperm.mechanisms import VertexQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.problem.domains.mirror import EntropicDomain
 from dperm.trusted.block import Block
+from dperm.unsafe import empirical_risk
 from privacy.harness import (
     BoundaryBreach,
     N,

@@ -38,7 +38,7 @@ def test_rows_are_included_at_the_accounted_rate_and_independently(rate):
     with Oracle(rows, problem, setting, CalibratedPlan(plan, 1.0), Randomness.from_random_state(1)) as oracle:
         included = np.zeros((DRAWS, n), dtype=bool)
         for draw in range(DRAWS):
-            included[draw, oracle._sums._batches(*rows.blocks(problem), rate).rows] = True
+            included[draw, oracle._sums._batches(*rows._blocks(problem), rate).rows] = True
     # Binomial standard errors; 4.5 of them over 40 rows and 780 pairs: false alarm below 1 %, fixed seed.
     single = 4.5 * math.sqrt(rate * (1 - rate) / DRAWS)
     assert np.abs(included.mean(axis=0) - rate).max() <= single
@@ -50,7 +50,7 @@ def test_rows_are_included_at_the_accounted_rate_and_independently(rate):
 
 def batches_of(oracle, rate, n_steps, n):
     """Which rows are in which step's batch, after checking that the batches are well formed."""
-    batches = oracle._sums._batches(*oracle._sums.source.blocks(oracle._problem), rate, n_steps)
+    batches = oracle._sums._batches(*oracle._sums.source._blocks(oracle._problem), rate, n_steps)
     assert batches.edges.shape == (n_steps + 1,)
     assert batches.edges[0] == 0
     assert batches.edges[-1] == batches.rows.size
@@ -108,7 +108,7 @@ def test_empty_batches_still_get_noise_and_are_still_charged():
     assert len({tuple(answer[2]) for answer in epochs.answers}) == 3
     assert epochs.sigmas == [query.sensitivity] * 3
     for oracle in (differences, epochs):
-        assert not oracle._sums._batches(*oracle._sums.source.blocks(problem), 1e-9, 2).rows.size
+        assert not oracle._sums._batches(*oracle._sums.source._blocks(problem), 1e-9, 2).rows.size
         assert set(oracle._left.values()) == {0}
 
 

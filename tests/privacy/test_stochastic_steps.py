@@ -141,7 +141,7 @@ def test_at_rate_one_a_step_takes_every_row_once():
         gradient = whole.ask(item, start)
     for exact in oracle.exact:
         np.testing.assert_allclose(exact, gradient, rtol=1e-12, atol=1e-14)
-    assert list(oracle._sums._batches(*oracle._sums.source.blocks(problem), 1.0).rows) == list(range(N))
+    assert list(oracle._sums._batches(*oracle._sums.source._blocks(problem), 1.0).rows) == list(range(N))
 
 
 # --- Noise ---

@@ -82,7 +82,7 @@ class Cheat(DPGD):
 
 class ReadsRows(Cheat):
     def run(self, oracle, problem, plan, start):
-        return start + oracle._sums.source.blocks(problem)[0].table.mean()
+        return start + oracle._sums.source._blocks(problem)[0].table.mean()
 
 
 class UsesExactGradient(Cheat):
@@ -115,7 +115,7 @@ class SmugglesThroughTheOracle(Cheat):
     """Opens the taint with the real class, as code that imports nothing could."""
 
     def run(self, oracle, problem, plan, start):
-        asked = int(abs(reveal(oracle._sums).source.blocks(problem)[0].table[0, 0]) > 0.9) + 1
+        asked = int(abs(reveal(oracle._sums).source._blocks(problem)[0].table[0, 0]) > 0.9) + 1
         for _ in range(asked):
             oracle.ask(plan.planned[0], start)
         return start

@@ -379,7 +379,7 @@ def test_canary_units_have_the_weight_of_a_unit_and_numbers_of_their_own():
     rows = canaries.rows(setting)
     assert len(rows[1]) == 15
     source = WithCanaries(ArraySource(X, y, None, groups, THREE), *rows)
-    assert (source.n_units, source.unit, source.n_rows) == (45, THREE, len(y) + 15)
+    assert (source._n_units, source.unit, source._n_rows) == (45, THREE, len(y) + 15)
     seen = []
 
     class Watching(GradientPart):
@@ -387,7 +387,7 @@ def test_canary_units_have_the_weight_of_a_unit_and_numbers_of_their_own():
             seen.append(block)
             return np.zeros(4)
 
-    source.total(problem, Watching(np.zeros(4), None, None), None, None)
+    source._total(problem, Watching(np.zeros(4), None, None), None, None)
     own, made_up = seen
     assert set(own.units.tolist()) == set(range(40))
     assert set(made_up.units.tolist()) == set(range(40, 45))
@@ -412,7 +412,7 @@ def test_canary_units_are_drawn_whole_at_the_rate_and_apart_from_the_others():
             return np.zeros(4)
 
     for step in range(3000):
-        source.total(problem, Drawing(np.zeros(4), None, Sample(key, step, 0.3)), None, None)
+        source._total(problem, Drawing(np.zeros(4), None, Sample(key, step, 0.3)), None, None)
     assert np.abs(drawn.mean(axis=0) - 0.3).max() < 0.045
     together = np.corrcoef(drawn.T)[40:]
     together[np.arange(5), np.arange(40, 45)] = 0.0

@@ -110,11 +110,11 @@ def test_one_id_is_one_unit_in_all_files_or_the_files_are_refused(tmp_path, firs
     rows = pd.DataFrame({"x": [0.1, 0.2] * 50, "y": [0, 1] * 50, "who": np.arange(100)})
     model = PrivateLogisticRegression(1.0, 1e-4, schema=schema, row_warnings=False).fit(rows)
     if same:
-        assert source.n_units == 3
+        assert source._n_units == 3
         assert private_score(model, str(tmp_path), epsilon=1.0).privacy_.n == 3
     else:
         with pytest.raises(InvalidTable, match="one type"):
-            _ = source.n_units
+            _ = source._n_units
         with pytest.raises(InvalidTable, match="one type"):
             private_score(model, str(tmp_path), epsilon=1.0)
 

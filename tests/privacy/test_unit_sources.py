@@ -49,7 +49,7 @@ FORMATS = [as_parquet, as_csv, as_dataset, as_filtered_dataset]
 
 def gradient(source):
     with ThreadPoolExecutor(1) as pool:
-        sums = RowSums(source, PROBLEM, pool, Randomness.from_random_state(0).sampling, source.n_units)
+        sums = RowSums(source, PROBLEM, pool, Randomness.from_random_state(0).sampling, source._n_units)
         return sums.gradient(W)
 
 
@@ -61,8 +61,8 @@ def test_rows_weigh_the_same_in_every_format_as_in_memory(written, unit, tmp_pat
     other = FileSource(written(table, tmp_path), schema_of(unit), memory="1 MB")
     for source in (one, other):
         source.draw_units(key)
-    (whole,), parts = one.blocks(PROBLEM), list(other.blocks(PROBLEM))
-    assert other.n_units == one.n_units
+    (whole,), parts = one._blocks(PROBLEM), list(other._blocks(PROBLEM))
+    assert other._n_units == one._n_units
     np.testing.assert_array_equal(np.concatenate([block.units for block in parts]), whole.units)
     np.testing.assert_array_equal(np.concatenate([block.weight for block in parts]), whole.weight)
     np.testing.assert_allclose(gradient(other), gradient(one), rtol=1e-12, atol=1e-10)
@@ -77,8 +77,8 @@ def test_private_counts_weigh_rows_by_unit_as_in_memory(tmp_path):
     for part in (BeyondPart(("x0",), (-0.5, 0.0, 0.7)), CellsPart(("x1",))):
         for source in (one, other):
             source.draw_units(key)
-        np.testing.assert_array_equal(other.count(part), one.count(part))
-        assert one.count(part).max() <= one.n_units
+        np.testing.assert_array_equal(other._count(part), one._count(part))
+        assert one._count(part).max() <= one._n_units
 
 
 def test_what_leaves_a_piece_holds_no_id_and_is_different_in_every_pass():
@@ -118,7 +118,7 @@ def test_ids_of_any_kind_raise_nothing_and_one_that_fills_the_table_changes_no_o
         pa.parquet.write_table(table, tmp_path / "odd.parquet")
         source = FileSource(tmp_path / "odd.parquet", Schema({"x0": Number((-1, 1))}, Classes("y", [0, 1]), unit=MEAN))
         # NaN and the blank are no ids, and true is written in two ways.
-        assert source.n_units == len(odd) - 1 + (len(ids) > len(odd))
+        assert source._n_units == len(odd) - 1 + (len(ids) > len(odd))
         numbers = source._members().numbers[: len(odd)]
         assert numbers[9] == numbers[10]
         assert len(set(numbers.tolist())) == len(odd) - 1
@@ -131,7 +131,7 @@ def test_a_column_that_is_not_there_or_holds_no_ids_is_refused_in_a_sentence(tmp
         FileSource(tmp_path, schema_of(MEAN))
     table.assign(who=[[1, 2]] * N).to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(InvalidTable, match="column 'who' should hold ids and holds list"):
-        FileSource(tmp_path, schema_of(MEAN)).n_units  # noqa: B018
+        FileSource(tmp_path, schema_of(MEAN))._n_units  # noqa: B018
 
 
 def test_ids_are_read_alone_and_once_whatever_key_and_schema_follow(monkeypatch):
@@ -145,17 +145,17 @@ def test_ids_are_read_alone_and_once_whatever_key_and_schema_follow(monkeypatch)
     monkeypatch.setattr(ParquetPiece, "_tables", watched)
     source = FileSource(files(*numbers(), persons()), schema_of(LIMITED), memory="1 MB")
     source._raw._left = 0  # as if the table were large
-    assert source.n_units > 0
+    assert source._n_units > 0
     assert set(asked) == {("who",)}
     n_passes = len(asked)
     source.draw_units(fresh_key())
     narrow = Schema({"x0": SCHEMA.columns["x0"]}, SCHEMA.target, unit=LIMITED)
-    assert source.with_schema(narrow).n_units == source.n_units
+    assert source.with_schema(narrow)._n_units == source._n_units
     assert len(asked) == n_passes
     gradient(source)
     assert len(asked) == 2 * n_passes
     assert all("who" not in columns for columns in asked[n_passes:])
-    assert source.with_schema(schema_of(Unit("who", 4))).n_units == source.n_units
+    assert source.with_schema(schema_of(Unit("who", 4)))._n_units == source._n_units
     assert len(asked) == 3 * n_passes
 
 
@@ -164,7 +164,7 @@ def test_another_key_uses_other_rows_and_the_same_key_the_same_ones():
     found = []
     for key in (keys[0], keys[0], keys[1], keys[0]):
         source.draw_units(key)
-        found.append(np.concatenate([block.weight for block in source.blocks(PROBLEM)]))
+        found.append(np.concatenate([block.weight for block in source._blocks(PROBLEM)]))
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[3])
     assert (found[0] != found[2]).any()
@@ -200,4 +200,4 @@ def test_a_fit_of_files_protects_the_unit_and_says_so(tmp_path):
     )
     model.fit(as_csv(table, tmp_path))
     assert model.privacy_.unit == LIMITED
-    assert model.privacy_.n == TableSource(table, None, schema_of(LIMITED)).n_units
+    assert model.privacy_.n == TableSource(table, None, schema_of(LIMITED))._n_units

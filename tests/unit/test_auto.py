@@ -25,13 +25,13 @@ from dperm import (
     SmoothedHinge,
     Softmax,
     Squared,
-    empirical_risk,
     minimize,
 )
 from dperm.accounting.guarantee import Adjacency
 from dperm.errors import UnsupportedProblem
 from dperm.mechanisms.setting import Setting
 from dperm.planning.auto import predictions
+from dperm.unsafe import empirical_risk
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 PROBLEMS = [

@@ -18,12 +18,12 @@ from dperm import (
     Logistic,
     Problem,
     Sigmoid,
-    empirical_risk,
     minimize,
 )
 from dperm.accounting.curve import gaussian_mu
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.solvers.descent.dp_adam import DPAdamSettings
+from dperm.unsafe import empirical_risk
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 P = 6

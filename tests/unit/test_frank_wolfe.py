@@ -21,10 +21,10 @@ from dperm import (
     Softmax,
     Squared,
     TalwarFrankWolfe,
-    empirical_risk,
     minimize,
 )
 from dperm.errors import UnsupportedProblem
+from dperm.unsafe import empirical_risk
 
 N, P = 2000, 30
 GUARANTEE = Guarantee(1.0, 1e-6)

@@ -10,7 +10,20 @@ import pytest
 from scipy import sparse
 
 import dperm
-from dperm import DPGD, L1, L2, Box, DpermError, FitOptions, FunctionLoss, Guarantee, InvalidParameter, L2Ball, Problem
+from dperm import (
+    DPGD,
+    L1,
+    L2,
+    Box,
+    DpermError,
+    FitOptions,
+    FunctionLoss,
+    Guarantee,
+    InvalidParameter,
+    L2Ball,
+    Problem,
+    unsafe,
+)
 from dperm.release.statement import PrivacyStatement
 from dperm.trusted.block import Block
 from dperm.trusted.objectives import objective_of
@@ -218,7 +231,7 @@ def test_the_empirical_risk_is_the_mean_of_the_function():
     w = loss_of().start_point
     hidden = np.tanh(X @ PARAMS["hidden"]["kernel"] + PARAMS["hidden"]["bias"])
     expected = 0.5 * np.square(hidden @ PARAMS["out"] - y).mean()
-    assert dperm.empirical_risk(Problem(loss_of()), X, y, w) == pytest.approx(expected, rel=1e-12)
+    assert unsafe.empirical_risk(Problem(loss_of()), X, y, w) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(

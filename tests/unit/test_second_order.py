@@ -18,11 +18,11 @@ from dperm import (
     Poisson,
     Problem,
     Squared,
-    empirical_risk,
     minimize,
 )
 from dperm.problem.domains import WholeSpace
 from dperm.solvers.second_order.newton_step import Curvature, Slope, pooled, shrunk
+from dperm.unsafe import empirical_risk
 
 P = 6
 

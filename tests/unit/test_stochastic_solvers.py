@@ -17,7 +17,6 @@ from dperm import (
     Logistic,
     Problem,
     Sigmoid,
-    empirical_risk,
     minimize,
 )
 from dperm.accounting.central_limit import central_limit_multiplier, central_limit_precision, central_limit_rate
@@ -28,6 +27,7 @@ from dperm.mechanisms.setting import Setting
 from dperm.solvers.descent.stochastic import expected_sigma, rate_for, step_variance
 from dperm.solvers.expected import noise_floor
 from dperm.solvers.published import published_plan
+from dperm.unsafe import empirical_risk
 
 N, P = 300, 4
 GUARANTEE = Guarantee(1.0, 1e-6)

@@ -17,13 +17,13 @@ from dperm import (
     Simplex,
     SupportDescent,
     TalwarFrankWolfe,
-    empirical_risk,
     minimize,
 )
 from dperm.accounting.curve import gaussian_mu, zcdp_delta
 from dperm.errors import UnsupportedProblem
 from dperm.mechanisms import GradientQuery, VertexQuery
 from dperm.solvers.mirror.support_descent import _smoothness_on
+from dperm.unsafe import empirical_risk
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 SHORT_ROWS = Problem(Logistic(), domain=L1Ball(5.0), row_norm=math.sqrt(8.0), entry_bound=1.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dperm import DPGD, L1, L2, DPAccMD, FunctionLoss, Logistic, PrintedSVRG, Problem, Sigmoid, empirical_risk
+from dperm import DPGD, L1, L2, DPAccMD, FunctionLoss, Logistic, PrintedSVRG, Problem, Sigmoid
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.guarantee import Guarantee
 from dperm.problem.domains import L1Ball
@@ -27,7 +27,7 @@ from dperm.studies.reproduce.verdicts import (
     mean_is_below,
     undecided,
 )
-from dperm.unsafe import empirical_gradient
+from dperm.unsafe import empirical_gradient, empirical_risk
 
 HOLDS, FAILS, OPEN = Outcome.HOLDS, Outcome.FAILS, Outcome.OPEN
 

@@ -124,7 +124,7 @@ def one_run(
     k_plus, k_minus = guesses
     if not 0 < k_plus + k_minus <= m:
         raise InvalidParameter(f"there are {m} canaries, so that many guesses at the most can be made.")
-    n = (options.declared_n or source.n_units) + m
+    n = (options.declared_n or source._n_units) + m
     plan = replace(options, n=n).plan(n, None if options.schema is not None else source.n_features)
     problem = plan.problem
     canaries = draw_canaries(problem, plan.n_features, m, rng)

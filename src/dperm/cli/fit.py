@@ -117,7 +117,7 @@ def fit(
                 source = ClusterSource(table, client, **keeping, n_rows=asked.declared_rows)
             source = source.with_schema(asked.schema or public)
             rows = (source, None)
-            plan = plan or asked.plan(source.n_units, source.n_features, source.is_slow)
+            plan = plan or asked.plan(source._n_units, source.n_features, source.is_slow)
         elif target is not None:
             read = TableFile(table, n_rows=asked.declared_rows)
             rows, ids = numbers_and_target(read, target, features, model), ids_of_units(read, model)

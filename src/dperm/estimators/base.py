@@ -270,9 +270,9 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         self.forget()
         source, options, facts = self._read(X, y, options, sample_weight, groups)
         if plan is None or plan.options != options:
-            if source.unit is not None and source.n_units == 0:
+            if source.unit is not None and source._n_units == 0:
                 raise InvalidParameter(f"no row has a usable {source.unit.name!r}.")
-            plan = options.plan(source.n_units, source.n_features, source.is_slow)
+            plan = options.plan(source._n_units, source.n_features, source.is_slow)
         self.parameters_ = parameters_to_dict(self, plan.solver)
         tell_plan(self, plan, facts.get("caveats", ()))
         with progress_bar(self) as progress:

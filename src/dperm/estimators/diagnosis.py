@@ -205,7 +205,7 @@ def diagnose(
     if source.n_features != width:
         raise InvalidParameter(f"the model is for {width} columns, and the table has {source.n_features}.")
     # The same fit without noise.
-    plan = replace(options, guarantee=None, adjacency="replace_one").plan(source.n_units, source.n_features)
+    plan = replace(options, guarantee=None, adjacency="replace_one").plan(source._n_units, source.n_features)
     problem, exact = plan.problem, plan.run(source, row_warnings=False)
     again._keep(exact, problem, facts)
     w, blocks = _coefficients(model, problem), _blocks(source, problem)
@@ -228,10 +228,10 @@ def diagnose(
     with np.errstate(invalid="ignore"):
         predicted, exactly = (np.asarray(one.predict(X))[counted] for one in (model, again))
     return Diagnosis(
-        n_rows=source.n_rows,
-        ignored_values=bad_values / source.n_rows,
-        ignored_targets=(np.count_nonzero(~usable) - bad_values) / source.n_rows,
-        clipped=factors.size / source.n_rows,
+        n_rows=source._n_rows,
+        ignored_values=bad_values / source._n_rows,
+        ignored_targets=(np.count_nonzero(~usable) - bad_values) / source._n_rows,
+        clipped=factors.size / source._n_rows,
         median_factor=float(np.median(factors)) if factors.size else 1.0,
         largest_factor=float(factors.max()) if factors.size else 1.0,
         outside=outside,
@@ -255,7 +255,7 @@ def _units(source: Source, blocks: list[Block], X: Any, groups: Any, schema: Sch
     assert unit is not None
     named = replace(unit, missing="ignore")  # rows without an id are of no unit
     found = (
-        membership_of_array(groups, source.n_rows, named)
+        membership_of_array(groups, source._n_rows, named)
         if schema is None
         else membership_of(X, replace(schema, unit=named))
     )
@@ -263,15 +263,15 @@ def _units(source: Source, blocks: list[Block], X: Any, groups: Any, schema: Sch
     rows = np.bincount(found.numbers[found.numbers >= 0], minlength=1)  # of every unit
     return UnitFacts(
         unit=unit,
-        n=source.n_units,
+        n=source._n_units,
         rows_without_id=int(np.count_nonzero(found.numbers < 0)),
         rows_beyond=0 if unit.max_rows is None else int(np.maximum(rows - unit.max_rows, 0).sum()),
-        mean_weight=sum(float(block.weight.sum()) for block in blocks) / source.n_units,
+        mean_weight=sum(float(block.weight.sum()) for block in blocks) / source._n_units,
     )
 
 
 def _blocks(source: Source, problem: Problem) -> list[Block]:
-    return list(source.blocks(problem)) if isinstance(source, InMemorySource) else []
+    return list(source._blocks(problem)) if isinstance(source, InMemorySource) else []
 
 
 def _as_fitted(model: PrivateGLM) -> PrivateGLM:

@@ -238,7 +238,7 @@ class FitPlan:
         self._check_source(source)
         reading = getattr(progress, "reading", None)
         if reading is not None:
-            source.watch(reading)
+            source._watch(reading)
         reservation = None if budget is None else budget.reserve(*self._charge)
         with nullcontext() if reservation is None else reservation.noted():
             return self._release(source, reservation, random_state, progress, row_warnings, n_jobs)
@@ -274,7 +274,7 @@ class FitPlan:
             raise InvalidParameter(f"the plan is for {self.n_features} columns, and the table has {source.n_features}.")
         if source.unit != self.setting.unit:
             raise InvalidParameter("the plan protects another unit than the table's rows are grouped by.")
-        check_count(source.n_units, self.setting.n, self.setting.adjacency, self.setting.unit)
+        check_count(source._n_units, self.setting.n, self.setting.adjacency, self.setting.unit)
         if self.options.noise is not None:
             warn_of_large_delta(self.statement.delta, self.setting.n, stacklevel=5, unit=self.setting.unit)
 

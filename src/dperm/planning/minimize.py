@@ -91,7 +91,7 @@ def minimize(
     )  # fmt: skip
     check_releasable(budget, random_state)
     source = source_of(X, y, schema, weights, groups=groups, unit=unit)
-    plan = options.plan(source.n_units, source.n_features, source.is_slow)
+    plan = options.plan(source._n_units, source.n_features, source.is_slow)
     release = plan.run(
         source, budget=budget, random_state=random_state, progress=progress, row_warnings=row_warnings
     )  # fmt: skip

@@ -136,7 +136,7 @@ class Oracle:
 
     def warn_about_rows(self) -> None:
         """Show whoever called the fit what is wrong with its rows; nothing of it is kept, and nothing depends on it."""
-        warn_about(self._sums.facts(), self._sums.source.unit_remarks())
+        warn_about(self._sums.facts(), self._sums.source._unit_remarks())
 
     def ask(self, item: PlannedQuery, *points: Array, step_size: Any = None) -> Array:
         """Answer a query of the plan at released points.

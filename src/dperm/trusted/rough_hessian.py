@@ -48,7 +48,7 @@ class RoughHessian:
         self._strong_convexity, self._bound = strong_convexity, bound
         self._n_outputs = max(1, setting.constants.n_outputs)
         self._width = setting.constants.dimension // self._n_outputs
-        rows = max(sums.source.n_rows // _SHARE, _ROWS_PER_COEFFICIENT * self._width, _FEWEST)
+        rows = max(sums.source._n_rows // _SHARE, _ROWS_PER_COEFFICIENT * self._width, _FEWEST)
         self._rows = min(rows, _MOST)
         self._next = 0.0 if sums.objective.bends else math.inf
         self._is_first = True
@@ -69,17 +69,17 @@ class RoughHessian:
 
     def _price(self) -> float:
         """Of the next Hessian, in gradients."""
-        products = min(self._rows, self._sums.source.n_rows) * self._width + self._width**2 / 3.0
-        return products / (_PRODUCTS_AT_ONCE * self._sums.source.n_rows)
+        products = min(self._rows, self._sums.source._n_rows) * self._width + self._width**2 / 3.0
+        return products / (_PRODUCTS_AT_ONCE * self._sums.source._n_rows)
 
     def _diagonal(self, w: Array) -> Inverse:
-        stride = max(1, self._sums.source.n_rows // _ROWS_FOR_DIAGONAL)
+        stride = max(1, self._sums.source._n_rows // _ROWS_FOR_DIAGONAL)
         diagonals = self._sums.hessian_diagonals(w, stride, self._bound) * (stride / self._setting.n)
         diagonals += self._strong_convexity + _NEARLY_SINGULAR * diagonals.max()
         return self._apart(lambda parts: parts / diagonals)
 
     def _inverse(self, w: Array) -> Inverse | None:
-        stride = max(1, self._sums.source.n_rows // self._rows)
+        stride = max(1, self._sums.source._n_rows // self._rows)
         # Waiting for a second thread of BLAS can take longer than a small product.
         with _blas().limit(limits=1, user_api="blas"):
             blocks = self._sums.hessian_blocks(w, stride, self._bound) * (stride / self._setting.n)

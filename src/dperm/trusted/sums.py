@@ -106,7 +106,7 @@ class RowSums:
 
         Rows that are one block in memory are stepped over in one compiled loop where there is one, others step by step.
         """
-        block = self.source.only_block(self._problem)
+        block = self.source._only_block(self._problem)
         if self.objective.has_compiled_steps and block is not None:
             batches = self._batches(block, rate, len(steps.step_sizes))
 
@@ -131,7 +131,7 @@ class RowSums:
         return facts
 
     def _total(self, part: RowPart) -> Any:
-        return self.source.total(self._problem, part, self.objective, self._pool)
+        return self.source._total(self._problem, part, self.objective, self._pool)
 
     def _batches(self, block: Block, rate: float, n_steps: int = 1) -> Batches:
         return block.batches(self._sampling.next(rate), 0, n_steps)

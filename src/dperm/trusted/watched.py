@@ -71,7 +71,7 @@ class _MadeUpSource(ArraySource):
         self._first = np.asarray(X)[:, 0]
         self._schema: Schema | None = None
 
-    def count(self, part: ColumnPart) -> Array:
+    def _count(self, part: ColumnPart) -> Array:
         """Far above or far below all candidates, in the last cell or in the first, or missing."""
         if isinstance(part, BeyondPart):
             n_above, n_below = self._n_beyond()

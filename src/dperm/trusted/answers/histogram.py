@@ -13,4 +13,4 @@ def noisy_histogram(query: HistogramQuery, asked: Asked) -> Array:
 
 def exact_histogram(query: HistogramQuery, asked: Asked) -> Array:
     """The counts before noise: whole numbers, so that their sum over blocks is exact."""
-    return asked.sums.source.count(CellsPart(query.columns))
+    return asked.sums.source._count(CellsPart(query.columns))

@@ -11,7 +11,7 @@ from dperm.trusted.sources.counts import BeyondPart
 @answers(RangeQuery)
 def noisy_range(query: RangeQuery, asked: Asked) -> Array:
     """The lower and the upper end."""
-    above, below = asked.sums.source.count(BeyondPart((query.column,), query.candidates))
+    above, below = asked.sums.source._count(BeyondPart((query.column,), query.candidates))
     high, from_the_top = first_place(above, query, asked.noise), first_place(below[::-1], query, asked.noise)
     return np.array(_rising(query, len(query.candidates) - 1 - from_the_top, high))
 

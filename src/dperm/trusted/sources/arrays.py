@@ -42,7 +42,7 @@ class ArraySource(InMemorySource):
         self._X, self._y, self._weights = X, y, weight_numbers(weights, self._shape[0])
 
     @property
-    def n_rows(self) -> int:
+    def _n_rows(self) -> int:
         """Number of rows."""
         return self._shape[0]
 

@@ -45,11 +45,14 @@ class Source(ABC):
 
     A source may hold rows in any number of blocks of any size, here or elsewhere; no sum may assume that there is one.
     It is made for one fit.
+
+    What depends on a row has a name with an underscore and is for the trusted side: counts of rows and units are exact,
+    and so are sums. What has none is the same for neighbouring tables.
     """
 
     @property
     @abstractmethod
-    def n_rows(self) -> int:
+    def _n_rows(self) -> int:
         """Number of rows, read without looking at a value."""
 
     @property
@@ -58,7 +61,7 @@ class Source(ABC):
         """Number of columns of an encoded row: public."""
 
     @abstractmethod
-    def total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
+    def _total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
         """The sum of what a part takes of every block of rows, encoded and bounded for a problem.
 
         Parameters
@@ -79,22 +82,22 @@ class Source(ABC):
         return None
 
     @property
-    def n_units(self) -> int:
+    def _n_units(self) -> int:
         """How many units there are, or rows: what the public n is compared with."""
-        return self.n_rows
+        return self._n_rows
 
     def draw_units(self, key: Stream) -> None:  # noqa: B027 - nothing to draw where a unit is a row
         """Choose which rows of every unit are used, by a key of the fit."""
 
-    def unit_remarks(self) -> list[str]:
+    def _unit_remarks(self) -> list[str]:
         """What whoever holds the rows should know of their units, and nobody else."""
         return []
 
-    def only_block(self, problem: Problem) -> Block | None:
+    def _only_block(self, problem: Problem) -> Block | None:
         """All rows, where they are one block in the memory of this process."""
         return None
 
-    def count(self, part: ColumnPart) -> Array:
+    def _count(self, part: ColumnPart) -> Array:
         """The sum of what a part counts in raw columns: for private ranges and bins."""
         raise InvalidParameter(f"these rows have no schema, so {part.columns[0]!r} has nothing to find.")
 
@@ -106,7 +109,7 @@ class Source(ABC):
         """Whether a pass over n rows costs more than reading memory, from public numbers: "auto" counts passes then."""
         return False
 
-    def watch(self, report: Report) -> None:  # noqa: B027 - rows in memory have nothing to tell
+    def _watch(self, report: Report) -> None:  # noqa: B027 - rows in memory have nothing to tell
         """Tell how far a pass over the rows has come, where it takes long enough to be of interest."""
 
     def close(self) -> None:  # noqa: B027 - and nothing to drop
@@ -121,16 +124,16 @@ class LocalSource(Source):
     """Rows that this process reads, block by block."""
 
     @abstractmethod
-    def blocks(self, problem: Problem) -> Iterable[Block]:
+    def _blocks(self, problem: Problem) -> Iterable[Block]:
         """Encoded and bounded rows, in the same blocks and the same order at every call."""
 
-    def placed(self, problem: Problem) -> Iterable[tuple[int, Block]]:
+    def _placed(self, problem: Problem) -> Iterable[tuple[int, Block]]:
         """Every block with its place, by which its samples are drawn."""
-        return enumerate(self.blocks(problem))
+        return enumerate(self._blocks(problem))
 
-    def total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
+    def _total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
         """Added up by pairs."""
-        return add_up(part.of(block, place, objective, pool) for place, block in self.placed(problem))
+        return add_up(part.of(block, place, objective, pool) for place, block in self._placed(problem))
 
 
 class InMemorySource(LocalSource):
@@ -147,9 +150,9 @@ class InMemorySource(LocalSource):
         return None if self._membership is None else self._membership.unit
 
     @property
-    def n_units(self) -> int:
+    def _n_units(self) -> int:
         """Different ids, or rows."""
-        return self.n_rows if self._membership is None else self._membership.n
+        return self._n_rows if self._membership is None else self._membership.n
 
     def draw_units(self, key: Stream) -> None:
         """Rows that were read before are read again."""
@@ -163,7 +166,7 @@ class InMemorySource(LocalSource):
             self.draw_units(fresh_key())
         return self._drawn
 
-    def unit_remarks(self) -> list[str]:
+    def _unit_remarks(self) -> list[str]:
         """Of the whole table."""
         return [] if self._membership is None else self._membership.remarks()
 
@@ -171,15 +174,15 @@ class InMemorySource(LocalSource):
     def _read(self, problem: Problem) -> Block:
         """Encode and bound all rows."""
 
-    def blocks(self, problem: Problem) -> tuple[Block, ...]:
+    def _blocks(self, problem: Problem) -> tuple[Block, ...]:
         """One block, or several if there are very many rows."""
         if self._kept is None or self._kept[0] is not problem:
             self._kept = (problem, tuple(self._read(problem).cut()))
         return self._kept[1]
 
-    def only_block(self, problem: Problem) -> Block | None:
+    def _only_block(self, problem: Problem) -> Block | None:
         """Unless there are very many rows."""
-        blocks = self.blocks(problem)
+        blocks = self._blocks(problem)
         return blocks[0] if len(blocks) == 1 else None
 
 

@@ -65,10 +65,10 @@ class SchemaSource(Source):
         return None if self._encoder is None else self._encoder.schema.unit
 
     @property
-    def n_units(self) -> int:
+    def _n_units(self) -> int:
         """Different ids, and rows without one; or rows."""
         membership = self._members()
-        return self.n_rows if membership is None else membership.n
+        return self._n_rows if membership is None else membership.n
 
     def draw_units(self, key: Stream) -> None:
         """Rows that were encoded with other weights are dropped; ids are not read again."""
@@ -77,7 +77,7 @@ class SchemaSource(Source):
             self.close()
             self._chosen = (key, membership.chosen(key))
 
-    def unit_remarks(self) -> list[str]:
+    def _unit_remarks(self) -> list[str]:
         """Of the whole table."""
         membership = self._members()
         return [] if membership is None else membership.remarks()
@@ -123,7 +123,7 @@ class SchemaSource(Source):
         """Number of columns of an encoded row."""
         return self._encoding().schema.n_features
 
-    def watch(self, report: Report) -> None:
+    def _watch(self, report: Report) -> None:
         """Called with the number of the pass and the rows that it has read."""
         self._report = report
 

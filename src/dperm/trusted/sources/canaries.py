@@ -43,9 +43,9 @@ class WithCanaries(Source):
         self._canaries = ArraySource(X, y, None, groups, source.unit) if len(y) else None
 
     @property
-    def n_rows(self) -> int:
+    def _n_rows(self) -> int:
         """Number of rows, the made-up ones included."""
-        return self._source.n_rows + (0 if self._canaries is None else self._canaries.n_rows)
+        return self._source._n_rows + (0 if self._canaries is None else self._canaries._n_rows)
 
     @property
     def unit(self) -> Unit | None:
@@ -53,41 +53,41 @@ class WithCanaries(Source):
         return self._source.unit
 
     @property
-    def n_units(self) -> int:
+    def _n_units(self) -> int:
         """Units, or rows, the made-up ones included."""
-        return self._source.n_units + (0 if self._canaries is None else self._canaries.n_units)
+        return self._source._n_units + (0 if self._canaries is None else self._canaries._n_units)
 
     def draw_units(self, key: Stream) -> None:
         """Of the source; no made-up unit has more rows than are used."""
         self._source.draw_units(key)
 
-    def unit_remarks(self) -> list[str]:
+    def _unit_remarks(self) -> list[str]:
         """Of the source."""
-        return self._source.unit_remarks()
+        return self._source._unit_remarks()
 
     @property
     def n_features(self) -> int:
         """Number of columns of an encoded row."""
         return self._source.n_features
 
-    def total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
+    def _total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
         """That of the source, and of one more block."""
-        own = self._source.total(problem, part, objective, pool)
+        own = self._source._total(problem, part, objective, pool)
         if self._canaries is None:
             return own
-        (block,) = self._canaries.blocks(problem)
+        (block,) = self._canaries._blocks(problem)
         if block.units is not None:
             # Numbered behind those of the source: the draws of a sample go on where its own end.
-            block = replace(block, units=block.units + self._source.n_units, n_units=self.n_units)
+            block = replace(block, units=block.units + self._source._n_units, n_units=self._n_units)
         return own + part.of(block, _PLACE, objective, pool)
 
-    def only_block(self, problem: Problem) -> Block | None:
+    def _only_block(self, problem: Problem) -> Block | None:
         """Without made-up rows that of the source."""
-        return self._source.only_block(problem) if self._canaries is None else None
+        return self._source._only_block(problem) if self._canaries is None else None
 
-    def count(self, part: ColumnPart) -> Array:
+    def _count(self, part: ColumnPart) -> Array:
         """Private ranges and bins are found on the sensitive rows."""
-        return self._source.count(part)
+        return self._source._count(part)
 
     def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> Source:
         """The same rows under another schema; the made-up ones are encoded already."""

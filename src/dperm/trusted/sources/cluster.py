@@ -85,7 +85,7 @@ class ClusterSource(SchemaSource):
         super().__init__(data, memory, cache, class_weights, n_rows)
         self._client = current_client() if client is None else client
         self._partitions: list[Any] = []
-        self._n_rows: int | None = None
+        self._counted: int | None = None
         self._seen: list[tuple[int, IdColumn, bytes]] = []
         self._forget()
         if schema is not None:
@@ -104,7 +104,7 @@ class ClusterSource(SchemaSource):
             n_threads = max(self._n_threads(), 1)
             rows = max(_FEWEST_ROWS, -(-n_rows // (_PER_THREAD * n_threads)))
             self._partitions = [part for piece in pieces for part in piece.split(rows)]
-            self._n_rows = n_rows
+            self._counted = n_rows
         check_columns(self._partitions, encoder.columns)
         check_table(self._partitions[0].empty(), None, encoder.schema)
 
@@ -122,7 +122,7 @@ class ClusterSource(SchemaSource):
                 future.release()
         finally:
             _release(found)
-        self._n_rows = sum(n_rows for n_rows, _, _ in self._seen)
+        self._counted = sum(n_rows for n_rows, _, _ in self._seen)
 
     def _fill(self, n_missing: int) -> bool:
         if is_frame(self._data):
@@ -146,19 +146,19 @@ class ClusterSource(SchemaSource):
         self._word = secrets.token_hex(8)
 
     @property
-    def n_rows(self) -> int:
+    def _n_rows(self) -> int:
         """Number of rows: that of the files' own notes, or counted by the workers."""
         self._encoding()
-        if self._n_rows is None:
+        if self._counted is None:
             counts = [self._submit(tasks.count_rows, "rows", k, part) for k, part in enumerate(self._partitions)]
-            self._n_rows = int(self._collect(counts, "rows"))
-        return self._n_rows
+            self._counted = int(self._collect(counts, "rows"))
+        return self._counted
 
     def is_slow(self, n: int, schema: Schema | None) -> bool:
         """A question is a round through the cluster."""
         return True
 
-    def total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
+    def _total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
         """Parts of blocks are added up where they are, then partition by partition in a tree."""
         partitions = self._read(problem)
         self._n_questions += 1
@@ -169,10 +169,10 @@ class ClusterSource(SchemaSource):
         self._passes += 1
         total = self._collect([asked, *parts], name, 1)
         if self._report is not None:
-            self._report(self._passes, self.n_rows)
+            self._report(self._passes, self._n_rows)
         return total
 
-    def count(self, part: ColumnPart) -> Array:
+    def _count(self, part: ColumnPart) -> Array:
         """By the workers, of the columns as they are read."""
         encoder = self._encoding()
         self._n_questions += 1

@@ -1,8 +1,9 @@
 """CSV files, read in blocks of lines. No message holds a value, and no single line decides what happens.
 
-A record is one line. A line with the wrong number of fields or an unclosed quote, and an empty one, hold no value;
-bytes that are not UTF-8 are replaced, wherever they stand. Lines that are empty at the end of a file are no rows,
-unless the declared number of rows says that they are: a row that is replaced by an empty line must not end a fit.
+A record is one line. A line with the wrong number of fields or an unclosed quote, one of more than 4 million
+characters, and an empty one hold no value, and neither does a cell of more than 64 KB: what a line costs has a public
+limit. Bytes that are not UTF-8 are replaced, wherever they stand. Lines that are empty at the end of a file are no
+rows, unless the declared number of rows says that they are: a row that is replaced by an empty line must not end a fit.
 """
 
 import bz2
@@ -27,7 +28,9 @@ from dperm.trusted.sources.pieces import Piece, Stamp
 UNPACKERS: dict[str, Callable[[str], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 # Characters; a longer line is no record.
-_LONGEST_LINE = 2**24
+_LONGEST_LINE = 2**22
+# Bytes; a longer cell is missing.
+_LONGEST_CELL = 2**16
 # Bytes that are read at once.
 _BLOCK = 2**22
 # Stands for a line that is too long to be kept: no record either.
@@ -145,9 +148,10 @@ class CsvPiece(Piece):
         odd = np.zeros(n_lines, dtype=bool)
         if b'"' in lines or b"\r" in lines or b"\n\n" in lines or lines[:1] == b"\n" or len(lines) > _LONGEST_LINE:
             each = lines.decode().split("\n")
-            field = rf'(?:"(?:""|[^"])*"|[^"{re.escape(self.separator)}]*)'
-            # Fields are quoted as a whole, with every quote in them doubled, or have no quote at all.
-            record = re.compile(f"{field}(?:{re.escape(self.separator)}{field})*")
+            # Fields are quoted as a whole, with every quote in them doubled, or have no quote at all. Nothing is tried
+            # twice (*+): else the matcher keeps a note of a hundred bytes for every character of a long field.
+            field = rf'(?:"[^"]*+(?:""[^"]*+)*+"|[^"{re.escape(self.separator)}]*+)'
+            record = re.compile(f"{field}(?:{re.escape(self.separator)}{field})*+")
             odd = np.array([not _is_record(line, record) for line in each])
             lines = "\n".join(line for line, is_odd in zip(each, odd, strict=True) if not is_odd).encode()
         places = np.flatnonzero(~odd)
@@ -174,6 +178,7 @@ class CsvPiece(Piece):
             )
         if table is None or table.num_rows != n_lines - odd.sum():
             raise InvalidTable(f"{one_line(self.path)} cannot be read as CSV.")
+        table = _without_long_cells(table)
         if not odd.any():
             return table, odd
         if odd.all():
@@ -186,6 +191,19 @@ class CsvPiece(Piece):
         import pyarrow as pa
 
         return pa.table({name: pa.nulls(n_rows, pa.binary()) for name in columns})
+
+
+def _without_long_cells(table: Any) -> Any:
+    """The same table with nothing in place of a cell that is too long to be a number, a category, a label or an id."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for place, column in enumerate(table.columns):
+        too_long = pc.greater(pc.binary_length(column), _LONGEST_CELL)
+        if pc.any(too_long).as_py():
+            kept = pc.if_else(pc.fill_null(too_long, False), pa.scalar(None, column.type), column)
+            table = table.set_column(place, table.column_names[place], kept)
+    return table
 
 
 def _is_record(line: str, record: re.Pattern[str]) -> bool:

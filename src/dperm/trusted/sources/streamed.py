@@ -103,7 +103,7 @@ class FileSource(SchemaSource, LocalSource):
         return self._pieces != before
 
     @property
-    def n_rows(self) -> int:
+    def _n_rows(self) -> int:
         """Number of rows: that of the files' own notes, or of lines."""
         self._encoding()
         return sum(piece.n_rows for piece in self._pieces)
@@ -112,11 +112,11 @@ class FileSource(SchemaSource, LocalSource):
         """Whether n encoded rows are more than is kept in memory."""
         return is_on_disk(n, self._encoding().schema if schema is None else schema, self._memory)
 
-    def blocks(self, problem: Problem) -> Iterator[Block]:
+    def _blocks(self, problem: Problem) -> Iterator[Block]:
         """Those that are kept, and the others read again."""
-        return (block for _, block in self.placed(problem))
+        return (block for _, block in self._placed(problem))
 
-    def placed(self, problem: Problem) -> Iterator[tuple[int, Block]]:
+    def _placed(self, problem: Problem) -> Iterator[tuple[int, Block]]:
         """Places are counted in every piece by itself."""
         encoder, units = self._encoding(), self._chosen_rows()
         if self._kept is None or self._kept[0] is not problem:
@@ -146,12 +146,12 @@ class FileSource(SchemaSource, LocalSource):
             if self._report is not None:
                 self._report(self._passes, n_read)
 
-    def total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
+    def _total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
         """Every thread takes a block; they are added up in order, by pairs."""
 
         def parts() -> Iterator[Any]:
             running = deque[Future[Any]]()
-            for place, block in self.placed(problem):
+            for place, block in self._placed(problem):
                 running.append(pool.submit(part.of, block, place, objective, ONE_THREAD))
                 if len(running) > n_threads():
                     yield running.popleft().result()
@@ -160,16 +160,16 @@ class FileSource(SchemaSource, LocalSource):
 
         return add_up(parts())
 
-    def only_block(self, problem: Problem) -> Block | None:
+    def _only_block(self, problem: Problem) -> Block | None:
         """All rows, where they are few enough."""
         if self._kept is None or self._kept[0] is not problem:
-            for _ in self.blocks(problem):
+            for _ in self._blocks(problem):
                 pass
         assert self._kept is not None
         _, kept, n_blocks = self._kept
         return kept[0] if n_blocks == [1] and 0 in kept else None
 
-    def count(self, part: ColumnPart) -> Array:
+    def _count(self, part: ColumnPart) -> Array:
         """One pass over the columns that it counts."""
         encoder = self._encoding()
         tables = (

@@ -51,7 +51,7 @@ class TableSource(InMemorySource):
         self._encoder = Encoder(schema, class_weights)
 
     @property
-    def n_rows(self) -> int:
+    def _n_rows(self) -> int:
         """Number of rows."""
         return count_rows(self._table)
 
@@ -60,7 +60,7 @@ class TableSource(InMemorySource):
         """Number of columns of an encoded row."""
         return self._encoder.schema.n_features
 
-    def count(self, part: ColumnPart) -> Array:
+    def _count(self, part: ColumnPart) -> Array:
         """Of the whole table at once."""
         numbers = {name: self._encoder.numbers(self._table, self._y, name) for name in part.columns}
         return part.of(numbers, self._encoder.schema, self._unit_rows)
