@@ -1,39 +1,35 @@
-"""Megabytes that installing dperm brings, for the base and for every extra: the files of all that it requires.
+"""Megabytes on disk of a new environment into which pip installs the checkout: the base, then each set of extras.
 
     python benchmarks/install_size.py
 
-Sizes are those of the distributions in this environment, which has them all.
+All files count, as `du -m` counts them: also pip itself and the compiled files that it makes.
 """
 
-from importlib.metadata import distribution
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
-from packaging.requirements import Requirement
-
-
-def required(name: str, extras: set[str], found: set[str]) -> set[str]:
-    """Names of all distributions that `name` with these extras needs, itself included."""
-    key = name.lower().replace("_", "-")
-    wanted = [Requirement(line) for line in distribution(name).requires or []]
-    new = key not in found
-    found.add(key)
-    for one in wanted:
-        applies = [one.marker is None or one.marker.evaluate({"extra": extra}) for extra in extras or {""}]
-        if any(applies) and (new or "extra" in str(one.marker)):
-            required(one.name, one.extras, found)
-    return found
+ROOT = Path(__file__).parents[1]
 
 
-def megabytes(names: set[str]) -> float:
-    """Of all files but compiled Python, which pip makes itself."""
-    files = {path.locate() for name in names for path in distribution(name).files or []}
-    return sum(path.stat().st_size for path in files if path.is_file() and path.suffix != ".pyc") / 1e6
+def megabytes(folder: Path) -> float:
+    """Blocks of all files and folders in units of 2**20 bytes; what two names share counts once."""
+    found = {(status.st_dev, status.st_ino): status for status in map(Path.lstat, [folder, *folder.rglob("*")])}
+    return sum(512 * status.st_blocks for status in found.values()) / 2**20
+
+
+def main() -> None:
+    """Print a line for each; extras are added to the same environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        python = Path(folder) / "bin" / "python"
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        for extras in ("", "[plot]", "[all]"):
+            subprocess.run([python, "-m", "pip", "install", "--quiet", f"{ROOT}{extras}"], check=True)
+            listed = subprocess.run([python, "-m", "pip", "list"], check=True, capture_output=True, text=True).stdout
+            n_distributions = len(listed.splitlines()) - 2
+            print(f"{extras or 'base':<8} {megabytes(Path(folder)):6.0f} MB, {n_distributions} distributions")
 
 
 if __name__ == "__main__":
-    base = required("dperm", set(), set())
-    sizes = {name: megabytes({name}) for name in base}
-    largest = ", ".join(f"{name} {sizes[name]:.0f}" for name in sorted(base, key=sizes.get, reverse=True)[:10])
-    print(f"{'base':<12} {sum(sizes.values()):6.0f} MB, {len(base)} distributions: {largest}")
-    for extra in distribution("dperm").metadata.get_all("Provides-Extra"):
-        added = required("dperm", {extra}, set(base)) - base
-        print(f"{extra:<12} {megabytes(added):+6.0f} MB: {', '.join(sorted(added)) or 'nothing'}")
+    main()

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from dperm.accounting.attack import true_positive_rates
+from dperm.accounting.guarantee import Adjacency
 from dperm.cli.main import run_with
+from dperm.release.promised import promised_of
+from dperm.release.report.words import percent_up
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -27,15 +31,33 @@ def test_it_has_at_most_120_lines():
     assert len(README.splitlines()) <= 120
 
 
+def test_its_first_commands_work_in_a_checkout():
+    """The package index does not have dperm: no page may say that it is installed from there."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+    assert not [page for page in pages if re.search(r"pip install dperm\b", page.read_text())]
+    targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), flags=re.M)
+    first, second, *installed = (line.partition("#")[0].strip() for line in blocks("text")[0].splitlines())
+    assert [first, second] == ["make demo", "make test"]
+    assert {"demo", "test"} <= set(targets)
+    assert installed == ["pip install .", "pip install '.[all]'"]
+    (sizes,) = re.findall(r"with `all` \(.*\) \| (\d+) / \d+ / (\d+) \|", (ROOT / "docs" / "measured.md").read_text())
+    for page in pages[0], ROOT / "docs" / "quick_start.md":
+        assert [size for size in sizes if f"{size} MB" in page.read_text()] == list(sizes)
+
+
 def test_the_example_prints_what_it_shows():
-    (code,), out = blocks("python"), io.StringIO()
+    (code,), out, names = blocks("python"), io.StringIO(), {}
     with redirect_stdout(out):
-        exec(code, {})
+        exec(code, names)
     (accuracy, *statement), (shown, *stated) = (text.splitlines() for text in (out.getvalue(), blocks("text")[1]))
     assert statement == stated  # it has no noise in it
     # Five fits lay between 0.8575 and 0.8597 (benchmarks/adult.py).
     found, claimed = (float(line.removeprefix("accuracy on held-out rows: ")) for line in (accuracy, shown))
     assert abs(found - claimed) < 0.01
+    _, event, _ = promised_of(names["model"])
+    (caught,) = true_positive_rates(event, Adjacency.REPLACE_ONE, [0.01])
+    most = percent_up(caught).replace("\N{NO-BREAK SPACE}", " ")
+    assert f"At 1 % false alarms, an attack on the model above finds at most {most} of targets." in README
 
 
 def test_the_steps_from_a_table_to_a_release_print_what_it_shows(monkeypatch, tmp_path, capsys, own_folders):
