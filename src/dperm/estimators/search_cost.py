@@ -50,8 +50,11 @@ def search_cost(search: Any, first: Any, shape: tuple[int, ...] | None) -> str:
     further: list[tuple[str, float]] = []
     for step in members:
         on_folds, on_all = _fits_of(search, step, steps[1].fits or 1, shape)
-        # Which candidate will be fitted once more is not known: the one that costs most.
-        further += on_folds + [max(on_all, key=spent)] * ((step.fits or 0) - len(on_folds))
+        further += on_folds
+        # Which candidate will be fitted once more is not known: the one that adds most.
+        before = (*account.texts, *further)
+        dearest = max(on_all, key=lambda fit: spent(*before, fit))
+        further += [dearest] * ((step.fits or 0) - len(on_folds))
     alone, needed = spent(*further), spent(*account.texts, *further)
     enough = f"all of it would have spent about ε = {rounded_up(needed)}"
     if needed > account.guarantee.epsilon:
