@@ -12,7 +12,7 @@ from dperm.files import write_whole
 from dperm.printable import one_line
 from dperm.schema.plain import schema_to_toml
 from dperm.schema.table import SEPARATORS
-from dperm.trusted.sources.files import TableFile
+from dperm.trusted.sources.files import columns_on_disk
 from dperm.unsafe import draft_schema
 from dperm.validation import one_of
 
@@ -38,7 +38,8 @@ def draft(
     """Write a first schema for TABLE, for a person to correct.
 
     A draft is read from the data, so it shows something of it and is marked as such: `dperm fit` refuses it until every
-    number and list is what is public knowledge and the mark is removed.
+    number and list is what is public knowledge and the mark is removed. Of Parquet files one column is in memory at a
+    time; a CSV file is read as a whole.
 
     Example: dperm schema draft visits.csv --target ill --unit patient_id -o visits.toml
     """
@@ -46,7 +47,7 @@ def draft(
         outputs.check(output, force=force, inputs=[table])
     names = None if header is None else tuple(name.strip() for name in header.split(","))
     between = one_of("--separator", "\t" if separator == "tab" else separator, SEPARATORS)
-    rows = TableFile(table, names, between).table
+    rows = columns_on_disk(table, names, between)
     drafted, left_out = draft_schema(rows, target, unit)
     text = schema_to_toml(replace(drafted, header=names, separator=between))
     for name, reason in left_out.items():
