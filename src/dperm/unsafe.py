@@ -35,6 +35,7 @@ _MOST_CATEGORIES, _MOST_CLASSES = 100, 20
 _FEWEST_NUMBERS = 3
 # From so many rows on, numbers that are all whole and all different are an identifier.
 _MANY_ROWS = 100
+_IDENTIFIER = "it looks like an identifier: whole numbers, all different"
 
 
 def empirical_risk(problem: Problem, X: Any, y: Any, w: Array) -> float:
@@ -101,7 +102,7 @@ def draft_schema(table: Any, target: str, unit: str | None = None) -> tuple[Sche
     Schema, dict of str to str
         The draft, and why some columns are left out of it.
     """
-    columns = Columns(table)
+    columns = table if isinstance(table, Columns) else Columns(table)
     columns.arrow(target)  # raises if there is none
     if unit == target:
         raise InvalidParameter("the target cannot say whose a row is: unit must be another column.")
@@ -207,17 +208,21 @@ def _describe(columns: Columns, name: str, fewest_numbers: int, most_words: int)
     """The column, and which of the usual texts for no value it holds; raises why it cannot be described."""
     if not str(name).strip():
         raise InvalidParameter("it has no name")
-    codes, words = as_words(columns.arrow(name), name)
+    column = columns.arrow(name)
+    many = _many_numbers(column, name, max(fewest_numbers, most_words))
+    if many is not None:
+        return many, set()
+    codes, words = as_words(column, name)
     nothing = set(words) & set(NOTHING)
     known = sorted({word for word in words if word and word not in NOTHING})
     holes = bool(nothing) or bool((codes < 0).any()) or "" in words
     if not known:
         raise InvalidParameter("it holds no value")
-    numbers = as_numbers(columns.arrow(name), name)
+    numbers = as_numbers(column, name)
     numbers = numbers[np.isfinite(numbers)]
     if len(known) >= fewest_numbers and all(map(_is_number, known)):
         if len(known) == len(codes) >= _MANY_ROWS and (numbers == np.floor(numbers)).all():
-            raise InvalidParameter("it looks like an identifier: whole numbers, all different")
+            raise InvalidParameter(_IDENTIFIER)
         return Number(_round_range(numbers), missing="column" if holes else "middle"), nothing
     if len(known) > most_words:
         raise InvalidParameter(
@@ -230,6 +235,22 @@ def _as_written(columns: Columns, described: Category, name: str) -> tuple[tuple
     """The categories as the table spells them, so that predictions are spelled as the target is."""
     spelled = {as_text(entry): entry for entry in as_written(columns.arrow(name), name)[1]}
     return tuple((spelled[text],) for (text,) in described.values)
+
+
+def _many_numbers(column: Any, name: str, few: int) -> Number | None:
+    """A column of more than a few different numbers: as texts they take many times the memory. None for any other."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        return None
+    numbers, n_different = as_numbers(column, name), pc.count_distinct(column).as_py()
+    if n_different <= few + 1 or np.isinf(numbers).any():  # one of them may be NaN
+        return None
+    holes = bool(np.isnan(numbers).any())
+    if not holes and n_different == numbers.size >= _MANY_ROWS and (numbers == np.floor(numbers)).all():
+        raise InvalidParameter(_IDENTIFIER)
+    return Number(_round_range(numbers[np.isfinite(numbers)]), missing="column" if holes else "middle")
 
 
 def _is_number(word: str) -> bool:

@@ -6,6 +6,7 @@ import io
 import json
 import lzma
 import re
+import tracemalloc
 from contextlib import redirect_stderr, redirect_stdout
 
 import numpy as np
@@ -17,7 +18,10 @@ from pyarrow import parquet
 
 from dperm import InvalidTable, load_model, load_schema
 from dperm.cli.main import run_with
+from dperm.schema.plain import schema_to_toml
 from dperm.trusted.sources.files import TableFile
+from dperm.trusted.sources.pieces import ParquetPiece
+from dperm.unsafe import draft_schema
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -368,3 +372,28 @@ def test_the_user_s_own_ledger_is_asked_and_another_is_not_held_against_a_file(t
     assert run_with(["report", str(charged)]) == 0
     assert "this release" in (tmp_path / "charged.html").read_text()
     assert run_with(["verify", str(free), "--ledger", str(tmp_path / "data" / "dperm" / "ledger.db")]) == 1
+
+
+def test_a_draft_reads_one_column_of_a_parquet_file_at_a_time(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    table = pa.table({"age": rng.uniform(18, 90, 300), "region": ["north", "south", None] * 100, "rich": [0, 1] * 150})
+    parquet.write_table(table, tmp_path / "people.parquet", row_group_size=100)
+    asked, tables = [], ParquetPiece.tables
+    monkeypatch.setattr(
+        ParquetPiece, "tables", lambda piece, columns: asked.append(list(columns)) or tables(piece, columns)
+    )
+    assert run_with(["schema", "draft", str(tmp_path / "people.parquet"), "--target", "rich"]) == 0
+    assert {len(columns) for columns in asked} == {1}
+    drafted, left_out = draft_schema(table, "rich")
+    assert capsys.readouterr().out == schema_to_toml(drafted)
+    assert left_out == {}
+
+
+def test_a_draft_takes_little_more_memory_than_a_column(tmp_path):
+    rows = 200_000
+    table = pa.table({"pay": np.random.default_rng(0).normal(size=rows), "rich": np.arange(rows) % 2})
+    tracemalloc.start()
+    draft_schema(table, "rich")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 6 * 8 * rows  # as texts the numbers take three times that

@@ -126,7 +126,8 @@ memory_option = click.option(
     "--memory",
     default="1 GB",
     show_default=True,
-    help="About how much memory to take for a table of any size, such as 512 MB or 8 GB (with a schema).",
+    help="Approximate memory limit for rows (with a schema), such as 512 MB or 8 GB. The whole process takes more: "
+    "with 2.4 million rows of 40 columns 0.9 GB at 300 MB, 1.2 GB at 1 GB.",
 )
 
 

@@ -18,7 +18,7 @@ from dperm.schema import load_schema
 from dperm.schema.plain import schema_to_toml
 from dperm.schema.table import SEPARATORS
 from dperm.trusted.column_facts import Finding
-from dperm.trusted.sources.files import TableFile, open_pieces
+from dperm.trusted.sources.files import columns_on_disk, open_pieces
 from dperm.unsafe import check_schema, draft_schema
 from dperm.validation import one_of
 
@@ -80,20 +80,24 @@ def draft(
 
     A draft is read from the data, so it shows something of it and is marked as such: `dperm fit` refuses it until every
     number and list is what is public knowledge and the mark is removed. Its last lines are what `dperm schema check`
-    finds: columns left out, ids, dates, decimal commas, a target of counts.
+    finds: columns left out, ids, dates, decimal commas, a target of counts. Of Parquet files one column is in memory
+    at a time; a CSV file is read as a whole.
 
     Example: dperm schema draft visits.csv --target ill --unit patient_id -o visits.toml
     """
     if output is not None:
         outputs.check(output, force=force, inputs=[table])
     names, between = _read_form(table, header, separator)
-    file = TableFile(table, names, between)
-    _check_form(file.names, between)
-    drafted, left_out = draft_schema(file.table, target, unit)
-    text = schema_to_toml(replace(drafted, header=names, separator=between))
+    columns = columns_on_disk(table, names, between)
+    _check_form(columns.names, between)
+    drafted, left_out = draft_schema(columns, target, unit)
+    drafted = replace(drafted, header=names, separator=between)
+    text = schema_to_toml(drafted)
     for name, reason in left_out.items():
         text += f"# {name!r} is left out: {reason}.\n"
-    remarks = (*check_schema(file.table, drafted), *check_schema(file.table, columns=list(left_out)))
+    remarks = check_schema(table, drafted)
+    if left_out:
+        remarks += check_schema(table, header=names, separator=between, columns=list(left_out))
     text += "".join(f"# {remark}.\n" for remark in remarks)
     if output is None:
         click.echo(text, nl=False)

@@ -207,6 +207,31 @@ def number_columns(table: Any, names: Sequence[str], majority: bool = True) -> A
     return pa.table(columns)
 
 
+def columns_on_disk(path: Path, header: Sequence[str] | None = None, separator: str = ",") -> Columns:
+    """The columns of a table on disk: of Parquet files each is read when it is asked for, of CSV files all at once."""
+    pieces = open_pieces(path, header, separator)
+    if all(isinstance(piece, ParquetPiece) for piece in pieces):
+        return _StoredColumns(pieces)
+    return Columns(TableFile(path, header, separator).table)
+
+
+class _StoredColumns(Columns):
+    """Columns that are read one by one, so that one is in memory at a time."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        super().__init__(pieces[0].empty())
+        check_columns(pieces, self.names)
+        self._pieces, self.n_rows = pieces, sum(piece.n_rows for piece in pieces)
+
+    def arrow(self, name: str) -> Any:
+        """Read the column."""
+        import pyarrow as pa
+
+        super().arrow(name)  # raises unless there is one
+        parts = [table.select([name]) for piece in self._pieces for table in piece.tables([name])]
+        return pa.concat_tables(parts, promote_options="permissive").column(name)
+
+
 class TableFile:
     """A table on disk that is read as a whole, its columns in Arrow arrays; parameters as of `open_pieces`."""
 

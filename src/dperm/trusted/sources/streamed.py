@@ -39,7 +39,8 @@ class FileSource(SchemaSource, LocalSource):
     schema : Schema, optional
         Says how rows are encoded; a fit hands over its own.
     memory : int or str
-        About how much memory a fit may take, in bytes or as "4 GB". It does not depend on the number of rows.
+        Approximate memory limit for rows, in bytes or as "4 GB", however many there are. It is not that of the whole
+        process (docs/scale.md).
     cache : path or bool
         The folder for encoded rows that do not fit into memory: by default the one that the environment variable
         DPERM_CACHE names, dperm's own among the user's caches, or a temporary one, the first that can be written. With
