@@ -255,7 +255,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             if source.unit is not None and source.n_units == 0:
                 raise InvalidParameter(f"no row has a usable {source.unit.name!r}.")
             plan = options.plan(source.n_units, source.n_features, source.is_slow)
-        self.parameters_ = parameters_to_dict(self, plan.solver)
+        self.parameters_ = parameters_to_dict(self, plan.solver, plan.schema)
         tell_plan(self, plan, facts.get("caveats", ()))
         with progress_bar(self) as progress:
             release = plan.run(

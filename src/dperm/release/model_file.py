@@ -1,6 +1,7 @@
 """Model files: a release as JSON, read back as an estimator. No pickle, so opening one runs nothing."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,11 @@ def load_model(path: str | Path) -> PrivateEstimator:
     return model
 
 
+def is_library(text: object) -> bool:
+    """Whether it names a version of dperm."""
+    return isinstance(text, str) and re.fullmatch(r"dperm \d+\.\d+\.\d+[\w.+]{0,40}", text, re.ASCII) is not None
+
+
 def is_unchanged(content: dict[str, Any]) -> bool:
     """Whether the fingerprint is that of the rest."""
     return bool(content.get("fingerprint") == fingerprint_of(content))
@@ -150,10 +156,10 @@ def _check_types(content: dict[str, Any]) -> None:
     check_classes(content["classes"])
     entry = content["ledger"]
     if entry is not None:
-        types = {"fixed_in_advance": bool} | {key: type(entry[key]) for key in entry}  # older files lack that one
+        types = {key: type(entry[key]) for key in entry}
         if types != {"dataset": str, "number": int, "digest": str, "fixed_in_advance": bool}:
             raise TypeError("ledger")
-    if not isinstance(content["library"], str):
+    if not is_library(content["library"]):
         raise TypeError("library")
 
 
