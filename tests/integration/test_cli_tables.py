@@ -70,7 +70,7 @@ def fit(table, public, output, *more, epsilon="1"):
     return run_with([*arguments, *more])
 
 
-def test_a_table_becomes_a_verified_release_that_predicts(tmp_path, capsys):
+def test_a_table_becomes_a_verified_release_that_predicts(tmp_path, capsys, monkeypatch):
     table, public = write(tmp_path, lines_of())
     model = tmp_path / "model.json"
     assert run_with(["budget", "create", "people", "--epsilon", "3", "--delta", "1e-5"]) == 0
@@ -80,7 +80,14 @@ def test_a_table_becomes_a_verified_release_that_predicts(tmp_path, capsys):
     assert "public:     n = 1000, 8 columns, the classes no, yes" in out  # age has five knots
     assert re.search(r"budget:     people: ε = 0\.\d+ of 3 spent, at least 2\.\d+ left \(δ = 1e-05, replace_one\)", out)
     assert run_with(["verify", str(model)]) == 0
-    assert capsys.readouterr().out.endswith("verified: the recorded events imply the stated guarantee\n")
+    out = capsys.readouterr().out
+    assert out.endswith("verified: the recorded events imply the stated guarantee\n")
+    assert "--  a file cannot prove that the noise was added; that rests on who ran the fit" in out
+    assert "for release: certified noise, unseeded, no caveats" in out
+    monkeypatch.setenv("DPERM_REQUIRE_BUDGET", "1")
+    assert fit(table, public, tmp_path / "other.json") == 2
+    assert "DPERM_REQUIRE_BUDGET is set: name the budget that is charged with --dataset." in capsys.readouterr().err
+    monkeypatch.delenv("DPERM_REQUIRE_BUDGET")
     ledger = tmp_path / "data" / "dperm" / "ledger.db"
     assert run_with(["verify", str(model), "--ledger", str(ledger)]) == 0
     assert "entry 1 of 'people' in the ledger was charged for this release" in capsys.readouterr().out

@@ -27,6 +27,7 @@ from dperm import (
 from dperm.accounting.composition import curve_of
 from dperm.accounting.events import Gaussian, event_from_list, event_to_list
 from dperm.accounting.guarantee import Adjacency
+from dperm.cli.main import run_with
 from dperm.release.model_file import read_content
 from dperm.release.statement import PrivacyStatement
 from dperm.release.verify import verify
@@ -260,6 +261,18 @@ def test_a_file_that_would_take_hours_to_account_for_is_refused_before_anything_
     bomb["statement"] = str(PrivacyStatement.from_dict(bomb["privacy"])).splitlines()
     (complaint,) = complaints(resealed(bomb))
     assert complaint in (DISAGREE, "replanning the recorded fit gives another noise, or other events")
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [(("fit", "solver"), 7), (("fit",), 7), (("fit",), []), (("fit", "solver"), {}), (("fit", "solver", "kind"), "x")],
+)
+def test_a_description_that_is_none_is_a_sentence_for_every_command(path, to, contents, tmp_path, capsys):
+    model = tmp_path / "model.json"
+    model.write_text(json.dumps(resealed(changed(contents["without a schema"], *path, to=to))))
+    for command in (["summary"], ["verify"], ["audit", "--of"], ["predict"], ["report", "-o", str(tmp_path / "page")]):
+        run_with([*command, str(model)])
+    assert "internal error" not in capsys.readouterr().err
 
 
 def test_a_file_that_states_a_billion_columns_takes_no_memory(contents, tmp_path):

@@ -341,7 +341,11 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         if self.parameters_ is None:
             raise InvalidParameter("the fit cannot be planned again: the model does not describe it in plain data.")
         labels = self.classes_.tolist() if hasattr(self, "classes_") else []
-        parameters = self.from_description(parameters_from_dict(self.parameters_), n_scores(len(labels)))
+        try:
+            described = parameters_from_dict(self.parameters_)
+        except (ValueError, KeyError, TypeError, AttributeError):  # of a file that somebody has written
+            raise InvalidParameter("the fit cannot be planned again: its description is not one of a fit.") from None
+        parameters = self.from_description(described, n_scores(len(labels)))
         schema = parameters.pop("schema", self.schema_)
         if labels and schema is None:
             parameters["classes"] = labels

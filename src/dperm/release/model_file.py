@@ -126,7 +126,7 @@ def model_from(content: dict[str, Any]) -> PrivateEstimator | None:
         for name, value in unit_parameters(model.privacy_.unit).items():  # so that no later fit protects less
             setattr(model, name, value)
         model.event_ = event_from_list(content["events"])
-        model.parameters_ = content.get("fit")
+        model.parameters_ = content["fit"]
         if "search" in content:
             model.search_ = SearchRecord.from_dict(content["search"])
         str(model.privacy_)  # its numbers are numbers
@@ -159,6 +159,9 @@ def _check_types(content: dict[str, Any]) -> None:
         types = {key: type(entry[key]) for key in entry}
         if types != {"dataset": str, "number": int, "digest": str, "fixed_in_advance": bool}:
             raise TypeError("ledger")
+    fit = content["fit"]
+    if fit is not None and not isinstance(fit["solver"]["kind"], str):
+        raise TypeError("fit")
     if not is_library(content["library"]):
         raise TypeError("library")
 
