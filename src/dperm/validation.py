@@ -61,6 +61,13 @@ def count(name: str, value: object) -> int:
     return whole
 
 
+def truth(name: str, value: object) -> bool:
+    """Return `value` as a bool if it is True or False, else raise: "no" would count as True."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidParameter(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
 def _shown(value: object) -> str:
     """How a value is named; a number of a thousand digits is not written out."""
     return repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a number of more than 30 digits"

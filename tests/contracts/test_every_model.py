@@ -124,7 +124,7 @@ def test_the_command_line_fits_charges_predicts_verifies_and_reports(kind, model
     assert len((tmp_path / "p.csv").read_text().splitlines()) == N + 1
     assert run_with(["verify", str(file)]) == 0
     assert run_with(["report", str(file)]) == 0
-    assert "in the ledger is this release" in capsys.readouterr().out
+    assert "in the ledger was charged for this release" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("kind", "model"), MODELS)

@@ -40,7 +40,7 @@ def retold(content, **privacy):
     statement = PrivacyStatement.from_dict(content["privacy"])
     schema = None if content["schema"] is None else schema_from_dict(content["schema"])
     content["statement"] = str(statement).splitlines()
-    content["assumptions"] = assumptions(statement, schema, content["ledger"])
+    content["assumptions"] = assumptions(statement, schema, content["ledger"], searched="search" in content)
     return resealed(content)
 
 

@@ -74,7 +74,7 @@ def fit(table, public, output, *more, epsilon="1"):
     return run_with([*arguments, *more])
 
 
-def test_a_table_becomes_a_verified_release_that_predicts(tmp_path, capsys):
+def test_a_table_becomes_a_verified_release_that_predicts(tmp_path, capsys, monkeypatch):
     table, public = write(tmp_path, lines_of())
     model = tmp_path / "model.json"
     assert run_with(["budget", "create", "people", "--epsilon", "3", "--delta", "1e-5"]) == 0
@@ -86,10 +86,17 @@ def test_a_table_becomes_a_verified_release_that_predicts(tmp_path, capsys):
         r"budget:     people: ε = 0\.\d+ of 3 spent, at least 2(\.\d+)? left \(δ = 1e-05, replace_one\)", out
     )
     assert run_with(["verify", str(model)]) == 0
-    assert capsys.readouterr().out.endswith("verified: what is promised follows from the events in the file\n")
+    out = capsys.readouterr().out
+    assert out.endswith("verified: the recorded events imply the stated guarantee\n")
+    assert "--  a file cannot prove that the noise was added; that rests on who ran the fit" in out
+    assert "for release: certified noise, unseeded, no caveats" in out
+    monkeypatch.setenv("DPERM_REQUIRE_BUDGET", "1")
+    assert fit(table, public, tmp_path / "other.json") == 2
+    assert "DPERM_REQUIRE_BUDGET is set: name the budget that is charged with --dataset." in capsys.readouterr().err
+    monkeypatch.delenv("DPERM_REQUIRE_BUDGET")
     ledger = tmp_path / "data" / "dperm" / "ledger.db"
     assert run_with(["verify", str(model), "--ledger", str(ledger)]) == 0
-    assert "entry 1 of 'people' in the ledger is this release" in capsys.readouterr().out
+    assert "entry 1 of 'people' in the ledger was charged for this release" in capsys.readouterr().out
     assert run_with(["predict", str(model), str(table)]) == 0
     predicted = capsys.readouterr().out.split()[1:]
     truth = [line.split(",")[3] for line in table.read_text().split()[1:]]
@@ -121,7 +128,7 @@ def test_a_changed_model_is_not_verified(tmp_path, capsys):
     model.write_text(json.dumps(content))
     capsys.readouterr()
     assert run_with(["verify", str(model)]) == 1
-    assert "NO  the file was changed" in capsys.readouterr().out
+    assert "NO  the file was modified" in capsys.readouterr().out
     assert run_with(["predict", str(model), str(table)]) == 2
 
 
@@ -368,7 +375,7 @@ def test_the_user_s_own_ledger_is_asked_and_another_is_not_held_against_a_file(t
     capsys.readouterr()
     for model, known in ((charged, True), (free, False)):
         assert run_with(["verify", str(model)]) == 0
-        assert ("in the ledger is this release" in capsys.readouterr().out) == known
+        assert ("in the ledger was charged for this release" in capsys.readouterr().out) == known
     assert run_with(["report", str(charged)]) == 0
     assert "this release" in (tmp_path / "charged.html").read_text()
     assert run_with(["verify", str(free), "--ledger", str(tmp_path / "data" / "dperm" / "ledger.db")]) == 1

@@ -214,7 +214,7 @@ def test_the_command_writes_what_verifies_and_what_the_report_shows(model_file, 
         assert words in shown
     assert run_with([*call, "--ledger", ledger, "-o", str(output)]) == 2  # it is there
     assert run_with(["verify", str(output), "--ledger", ledger]) == 0
-    assert "in the ledger is this release" in capsys.readouterr().out
+    assert "in the ledger was charged for this release" in capsys.readouterr().out
     page = tmp_path / "page.html"
     assert run_with(["report", str(model_file), "--evaluation", str(output), "-o", str(page)]) == 0
     text = page.read_text()
@@ -263,13 +263,13 @@ def test_an_evaluation_that_cannot_be_written_is_printed(model_file, table, tmp_
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda content: content["metrics"]["accuracy"].update(low=0.99), "the words and the numbers differ"),
-        (lambda content: content["statement"].append("trust me"), "the words and the numbers differ"),
-        (lambda content: content["released"][0].__setitem__(0, 9e9), "the words and the numbers differ"),
+        (lambda content: content["metrics"]["accuracy"].update(low=0.99), "statement text and recorded values differ"),
+        (lambda content: content["statement"].append("trust me"), "statement text and recorded values differ"),
+        (lambda content: content["released"][0].__setitem__(0, 9e9), "statement text and recorded values differ"),
         (lambda content: content["privacy"].update(epsilon=0.1), "do not fit together"),
-        (lambda content: content["deviations"].__setitem__(0, 0.1), "the noise differs"),
+        (lambda content: content["deviations"].__setitem__(0, 0.1), "other events and noise"),
         (lambda content: content["released"][0].pop(), "do not fit together"),
-        (lambda content: content.update(more=1), "the words and the numbers differ"),
+        (lambda content: content.update(more=1), "statement text and recorded values differ"),
         (lambda content: content["design"].update(kind="number"), "do not fit together"),
     ],
 )
@@ -279,7 +279,7 @@ def test_a_file_that_was_changed_does_not_verify(classifier, table, change, word
     content = json.loads(json.dumps(content))
     change(content)
     texts = [finding.text for finding in verify_evaluation(content) if not finding.holds]
-    assert "the file was changed" in texts
+    assert "the file was modified (fingerprint mismatch)" in texts
     assert any(words in text for text in texts)
 
 

@@ -212,7 +212,7 @@ def test_a_file_that_was_changed_has_a_banner(model):
     content = content_of(model)
     content["coef"][0][0] += 1.0
     page = Page(render_report(content))
-    assert "NOT VERIFIED Do not rely on this page. What stands in the way: the file was changed" in page.text
+    assert "NOT VERIFIED Do not rely on this page. What stands in the way: the file was modified" in page.text
     assert "There is nothing to sign" in page.text
 
 
@@ -316,7 +316,7 @@ def test_the_history_of_the_budget_is_shown_with_a_ledger_only(ledger):
     assert together in page.text
     assert page.text.count("(this release)") == 1
     assert content_of(first)["fingerprint"][:12] in page.text
-    assert "in the ledger is this release" in page.text
+    assert "in the ledger was charged for this release" in page.text
     assert "Left: at least ε = " in page.text
     found, entry = page.summary[1], second.ledger_entry_
     assert (found["dataset"], found["ledger_entry"], found["ledger_digest"]) == ("people", 3, entry["digest"])

@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -25,7 +27,9 @@ from dperm import (
 from dperm.accounting.composition import curve_of
 from dperm.accounting.events import Gaussian, event_from_list, event_to_list
 from dperm.accounting.guarantee import Adjacency
+from dperm.cli.main import run_with
 from dperm.release.model_file import read_content
+from dperm.release.statement import PrivacyStatement
 from dperm.release.verify import verify
 from integration.tampered import changed, complaints, resealed, retold
 
@@ -146,9 +150,12 @@ def test_a_promise_a_millionth_smaller_than_what_the_events_give_is_found_out_tw
     given = content["privacy"]["certified_epsilon" if field == "epsilon" else "certified_delta"]
     larger = complaints(retold(content, **{field: given * (1.0 + 1e-6)}))
     assert not any("NOT within" in complaint for complaint in larger)  # though it is not what was planned for
-    first, second = complaints(retold(content, **{field: given * (1.0 - 1e-6)}))
+    smaller = PrivacyStatement.from_dict(retold(content, **{field: given * (1.0 - 1e-6)})["privacy"])
+    bounds = verify.__globals__["_bound"](event_from_list(content["events"]), smaller)
+    first, second = (found.text for found in bounds if not found.holds)
+    assert complaints(retold(content, **{field: given * (1.0 - 1e-6)}))
     assert "NOT within the promised" in first
-    assert second.startswith("ball arithmetic, other code: ε ≤ ")
+    assert second.startswith("independent check (interval arithmetic): ε ≤ ")
     assert "NOT within the promised" in second
 
 
@@ -156,7 +163,7 @@ def test_a_promise_a_millionth_smaller_than_what_the_events_give_is_found_out_tw
 @pytest.mark.parametrize("factor", [0.999, 1.001])
 def test_other_certified_numbers_are_found_out_though_the_words_repeat_them(field, factor, contents):
     told = retold(contents["logistic"], **{field: factor * contents["logistic"]["privacy"][field]})
-    assert complaints(told) == ["the ε and δ that the statement says were certified are others"]
+    assert complaints(told) == ["the certified ε and δ of the statement are not those that the events give"]
 
 
 FORGED = {
@@ -180,7 +187,7 @@ def test_what_the_statement_explains_must_follow_from_the_fit_that_the_file_desc
         "accountant": "advanced-composition",
     }.get(field, 0.25 if told is None else FORGED.get(field, 1) * told)
     (complaint,) = complaints(retold(content, **{field: to}))
-    assert "of the fit it describes" in complaint or "cannot be planned" in complaint
+    assert "replanning the recorded fit gives another" in complaint or "cannot be planned" in complaint
 
 
 def test_a_file_that_does_not_describe_its_fit_is_found_out(contents):
@@ -202,14 +209,14 @@ def test_a_file_that_does_not_describe_its_fit_is_found_out(contents):
 )
 def test_a_description_of_another_fit_is_found_out(path, to, contents):
     (complaint,) = complaints(resealed(changed(contents["logistic"], "fit", *path, to=to)))
-    assert "of the fit it describes" in complaint or "cannot be planned" in complaint
+    assert "replanning the recorded fit gives another" in complaint or "cannot be planned" in complaint
 
 
 @pytest.mark.parametrize("words", ["statement", "assumptions"])
 def test_other_words_are_found_out_one_by_one(words, contents):
     content = contents["logistic"]
     shorter = resealed(changed(content, words, to=content[words][:-1]))
-    assert complaints(shorter) == ["the words and the numbers differ"]
+    assert complaints(shorter) == ["statement text and recorded values differ"]
 
 
 @pytest.mark.parametrize(
@@ -223,15 +230,73 @@ def test_other_words_are_found_out_one_by_one(words, contents):
 )
 def test_events_that_have_no_privacy_cost_are_a_finding_and_not_an_error(event, contents):
     told = resealed(changed(contents["logistic"], "events", to=[event]))
-    assert complaints(told) == ["the accounting events have no privacy bound"]
+    assert complaints(told) == ["replanning the recorded fit gives another noise, or other events"]
+    statement = PrivacyStatement.from_dict(told["privacy"])
+    (found,) = verify.__globals__["_bound"](event_from_list(told["events"]), statement)
+    assert (found.holds, found.text) == (False, "the accounting events have no privacy bound")
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        (("privacy", "n_features"), 10**9),
+        (("privacy", "n_features"), 2**53),
+        (("privacy", "noise_multiplier"), 1e9),
+        (("events", 0, "count"), 10**9),
+        (("events", 0, "log_jacobian"), 1e9),
+        (("events", 0, "remainder"), 1e9),
+        (("fit", "solver", "ridge"), 0.0),
+    ],
+)
+def test_a_file_that_would_take_hours_to_account_for_is_refused_before_anything_is_accounted_for(
+    path, to, contents, monkeypatch
+):
+    def accounting(*_):
+        raise AssertionError("nothing is accounted for")
+
+    monkeypatch.setitem(verify.__globals__, "_bound", accounting)
+    monkeypatch.setattr("dperm.planning.options.statement_of", accounting)
+    assert path[-1] in contents["linear"]["events"][0] or path[0] != "events"
+    bomb = changed(contents["linear"], *path, to=to)
+    bomb["statement"] = str(PrivacyStatement.from_dict(bomb["privacy"])).splitlines()
+    (complaint,) = complaints(resealed(bomb))
+    assert complaint in (DISAGREE, "replanning the recorded fit gives another noise, or other events")
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [(("fit", "solver"), 7), (("fit",), 7), (("fit",), []), (("fit", "solver"), {}), (("fit", "solver", "kind"), "x")],
+)
+def test_a_description_that_is_none_is_a_sentence_for_every_command(path, to, contents, tmp_path, capsys):
+    model = tmp_path / "model.json"
+    model.write_text(json.dumps(resealed(changed(contents["without a schema"], *path, to=to))))
+    for command in (["summary"], ["verify"], ["audit", "--of"], ["predict"], ["report", "-o", str(tmp_path / "page")]):
+        run_with([*command, str(model)])
+    assert "internal error" not in capsys.readouterr().err
+
+
+def test_a_file_that_states_a_billion_columns_takes_no_memory(contents, tmp_path):
+    bomb = tmp_path / "bomb.json"
+    bomb.write_text(json.dumps(resealed(changed(contents["without a schema"], "privacy", "n_features", to=10**9))))
+    limited = (
+        "import resource, sys; from dperm.cli.main import run_with; "
+        "resource.setrlimit(resource.RLIMIT_AS, (2**32,) * 2); "
+        "sys.exit(run_with(sys.argv[1:]))"
+    )
+    for command in (["verify"], ["report", "-o", str(tmp_path / "page.html")]):
+        run = [sys.executable, "-c", limited, *command, str(bomb)]
+        done = subprocess.run(run, capture_output=True, text=True, check=False)
+        assert "internal error" not in done.stderr
+        assert done.returncode in (0, 1), done.stderr
+    assert "NOT VERIFIED" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_two_accountants_that_disagree_are_a_finding(contents, monkeypatch):
     texts = [finding.text for finding in verify(contents["logistic"])]
-    assert sum("Rényi accounting, other code" in text for text in texts) == 1
+    assert sum("(Rényi accounting)" in text for text in texts) == 1
     monkeypatch.setitem(verify.__globals__, "rdp_epsilon", lambda *_: 0.9)
     (complaint,) = complaints(contents["logistic"])
-    assert complaint.startswith("Rényi accounting, other code, gives ε ≤ 0.9")
+    assert complaint.startswith("independent check (Rényi accounting): ε ≤ 0.9")
     assert not any("Rényi" in finding.text for finding in verify(contents["pure"]))  # it speaks of δ > 0
 
 
@@ -252,8 +317,7 @@ def charged_to(budget, content, event=None, settled=None):
     """The contents as a release that the budget was charged for; `event` is what was charged instead of theirs."""
     account = budget.account()
     reservation = budget.reserve(event or event_from_list(content["events"]), Adjacency.parse(account.adjacency))
-    entry = {"dataset": budget.dataset, "number": reservation.number, "digest": reservation.digest}
-    content = retold(changed(content, "ledger", to=entry))
+    content = retold(changed(content, "ledger", to=reservation.to_dict()))
     if settled is not False:
         reservation.settle(settled or content["fingerprint"])
     return content
@@ -285,7 +349,7 @@ def test_a_release_that_was_paid_for_under_the_other_adjacency_is_found_out(cont
 
 def test_a_release_that_the_ledger_does_not_know_is_found_out(contents, tmp_path):
     budget = budget_for(tmp_path)
-    assert complaints(contents["logistic"], budget.ledger) == ["no ledger was charged for this release"]
+    assert complaints(contents["logistic"], budget.ledger) == ["budget: none was charged for this release"]
     for settled in (False, "another release"):
         assert len(complaints(charged_to(budget, contents["logistic"], settled=settled), budget.ledger)) == 1
     for key, value in (("digest", "0" * 64), ("number", 77), ("dataset", "others")):

@@ -15,8 +15,8 @@ from integration.tampered import changed, resealed, retold
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
-CONFIRMED = "ok  entry 1 of 'people' in the ledger is this release\n"
-UNCONFIRMED = "--  not confirmed by any ledger\n"
+CONFIRMED = "ok  entry 1 of 'people' in the ledger was charged for this release\n"
+UNCONFIRMED = "--  budget: not confirmed by any ledger\n"
 
 
 @pytest.fixture
@@ -52,6 +52,7 @@ def moved_to(folder, monkeypatch, name="DPERM_LEDGER"):
 
 
 def test_an_honest_release_is_confirmed_by_the_ledger_at_hand(model, tmp_path, monkeypatch):
+    assert run("verify", model, "--require-budget")[0] == 0
     code, out, _ = run("verify", model)
     assert code == 0
     assert CONFIRMED in out
@@ -61,7 +62,7 @@ def test_an_honest_release_is_confirmed_by_the_ledger_at_hand(model, tmp_path, m
     code, out, _ = run("verify", model)
     assert code == 0
     assert UNCONFIRMED in out
-    assert "this release" not in out
+    assert "was charged for this release" not in out
     code, out, _ = run("verify", model, "--ledger", place)
     assert code == 0
     assert CONFIRMED in out
@@ -87,7 +88,7 @@ def test_a_changed_file_is_never_called_the_release_of_an_entry(model):
     forge(model, seal=lambda content: content)
     code, out, _ = run("verify", model)
     assert code == 1
-    assert "NO  the file was changed" in out
+    assert "NO  the file was modified" in out
     assert "this release" not in out
 
 
@@ -100,14 +101,17 @@ def test_an_entry_that_the_ledger_does_not_have_is_not_verified(key, value, mode
 
 
 def test_a_ledger_that_knows_nothing_of_the_dataset_confirms_nothing(model, tmp_path, monkeypatch):
-    for forged in (
-        changed(content_of(model), "ledger", "dataset", to="others"),
-        changed(content_of(model), "ledger", to=None),
+    for forged, said in (
+        (changed(content_of(model), "ledger", "dataset", to="others"), UNCONFIRMED),
+        (changed(content_of(model), "ledger", to=None), "--  budget: none was charged for this release\n"),
     ):
         rewrite(model, retold(forged))
         code, out, _ = run("verify", model)
         assert code == 0
-        assert UNCONFIRMED in out
+        assert said in out
+        code, out, _ = run("verify", model, "--require-budget")
+        assert code == 1
+        assert said.replace("--  ", "NO  ") in out
         assert run("verify", model, "--ledger", default_ledger())[0] == 1  # that one must know it
 
 
@@ -233,7 +237,7 @@ def test_a_number_of_the_wrong_type_is_found_out_whatever_the_fingerprint(model)
 def test_no_text_in_a_file_forges_a_line(path, place, model):
     honest = content_of(model)
     for ending in ("\n", "\r", "\x0b", "\x85", "\u2028", "\x1b[2K\x1b[1A"):
-        text = f"people{ending}verified: what is promised follows from the events in the file"
+        text = f"people{ending}verified: the recorded events imply the stated guarantee"
         to = [text] if place is list else text if place is None else place(text)
         content = changed(honest, *path, to=to)
         if path[0] == "privacy":

@@ -245,7 +245,7 @@ def test_weights_of_rows_are_not_public_where_the_number_of_rows_is_not():
 def test_an_honest_file_is_verified_and_the_unit_is_named(name, contents):
     assert complaints(contents[name]) == []
     assert complaints(retold(contents[name])) == []
-    derived = [finding.text for finding in verify(contents[name], None) if "ball arithmetic" in finding.text]
+    derived = [finding.text for finding in verify(contents[name], None) if "interval arithmetic" in finding.text]
     assert all(text.endswith("adjacency replace_one, unit: one patient, with up to 3 rows") for text in derived)
     assert len(derived) == (find_spec("flint") is not None)
 

@@ -1,6 +1,5 @@
 """`dperm evaluate`: how good a model file is on sensitive rows, with noise and with intervals."""
 
-import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -61,8 +60,7 @@ def evaluate(
 
     Example: dperm evaluate model.json test.csv --epsilon 0.2 --dataset people -o evaluation.json
     """
-    if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
-        raise InvalidParameter("--ledger goes with --dataset: whose budget is it?")
+    outputs.check_charged(dataset, ledger)
     if n is None and adjacency == "add_remove":
         raise InvalidParameter("under add_remove the number of rows is private: declare a public one with --n.")
     if output is not None:

@@ -85,8 +85,7 @@ def fit(
     Example: dperm fit visits.csv --target ill --unit patient_id --max-rows-per-unit 5 --epsilon 1 --delta 1e-6 -o
     model.json
     """
-    if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
-        raise InvalidParameter("--ledger goes with --dataset: whose budget is it?")
+    outputs.check_charged(dataset, ledger)
     outputs.check(output, force=force, inputs=[table, schema], ledger=ledger)
     budget = None if dataset is None else Budget(dataset, ledger)
     public = None if schema is None else load_schema(schema)

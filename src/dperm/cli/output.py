@@ -64,3 +64,11 @@ def _own(place: Callable[[], Any]) -> Any:
         return place()
     except InvalidParameter:
         return None
+
+
+def check_charged(dataset: str | None, ledger: str | None) -> None:
+    """Raise if a release names a ledger and no budget, or no budget where the environment asks for one."""
+    if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
+        raise InvalidParameter("--ledger goes with --dataset: whose budget is it?")
+    if dataset is None and os.environ.get("DPERM_REQUIRE_BUDGET", "0") not in ("", "0"):
+        raise InvalidParameter("DPERM_REQUIRE_BUDGET is set: name the budget that is charged with --dataset.")

@@ -12,47 +12,51 @@ from dperm.evaluation.result import is_evaluation, read_evaluation
 from dperm.evaluation.verify import evaluation_from, verify_evaluation
 from dperm.printable import one_line
 from dperm.release.finding import Finding
-from dperm.release.model_file import load_model, read_content
+from dperm.release.model_file import load_model, model_from, read_content
 from dperm.release.report import page_beside, write_report
-from dperm.release.verify import ledger_knowing, ledger_of
+from dperm.release.verify import CANNOT_PROVE, NOT_CHARGED, ledger_knowing, ledger_of
 from dperm.release.verify import verify as findings_of
+from dperm.version import __version__
 
 
 @click.command(context_settings=CONTEXT)
 @click.argument("model_path", metavar="MODEL", type=FILE)
 @click.option("--ledger", help="Ledger that must know it [default: DPERM_LEDGER or your own, if it knows the dataset].")
+@click.option("--require-budget", is_flag=True, help="Refuse it unless a ledger confirms that a budget was charged.")
 @click.pass_context
-def verify(context: click.Context, model_path: Path, ledger: str | None) -> None:
-    """Derive ε again from the accounting events of a MODEL file and say whether its statement is true to them.
+def verify(context: click.Context, model_path: Path, ledger: str | None, require_budget: bool) -> None:
+    """Recompute ε from the accounting events of a MODEL file and check that everything it states follows from them.
 
     MODEL may also be what `dperm evaluate -o` wrote. A ledger that is at hand and knows the dataset must know the
-    release as well.
+    release as well. A file cannot prove that the noise was added: that rests on who ran the fit.
 
     Exit code 0 if it is, 1 if it is not, 2 if the file cannot be read.
 
     Example: dperm verify model.json
     """
-    findings, ledger = _findings(model_path, ledger)
+    is_scored = is_evaluation(model_path)
+    content = read_evaluation(model_path) if is_scored else read_content(model_path)
+    readable = (evaluation_from if is_scored else model_from)(content) is not None
+    if ledger is None and readable:
+        ledger = ledger_knowing(content)
+    findings = (verify_evaluation if is_scored else findings_of)(content, ledger)
+    notes = []
+    if ledger is None and readable:
+        charged = NOT_CHARGED if content["ledger"] is None else "budget: not confirmed by any ledger"
+        if require_budget:
+            findings.append(Finding(False, charged))
+        else:
+            notes.append(charged)
+    if readable and content["library"] != f"dperm {__version__}":
+        notes.append(f"it says that {content['library']} wrote it; this is dperm {__version__}")
     for finding in findings:
         click.echo(f"{'ok ' if finding.holds else 'NO '} {one_line(finding.text)}")
-    if ledger is None:
-        click.echo("--  not confirmed by any ledger")
+    for note in (*notes, CANNOT_PROVE):
+        click.echo(f"--  {one_line(note)}")
     true = all(finding.holds for finding in findings)
-    click.echo("verified: what is promised follows from the events in the file" if true else "NOT verified")
+    click.echo("verified: the recorded events imply the stated guarantee" if true else "NOT verified")
     if not true:
         context.exit(1)
-
-
-def _findings(path: Path, ledger: str | None) -> tuple[list[Finding], str | None]:
-    """What is found of a file, and the ledger that was asked."""
-    if is_evaluation(path):
-        content = read_evaluation(path)
-        if ledger is None and evaluation_from(content) is not None:
-            ledger = ledger_knowing(content)
-        return verify_evaluation(content, ledger), ledger
-    content = read_content(path)
-    ledger = ledger or ledger_of(content)
-    return findings_of(content, ledger), ledger
 
 
 @click.command(context_settings=CONTEXT)

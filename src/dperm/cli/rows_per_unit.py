@@ -1,7 +1,6 @@
 """`dperm rows-per-unit`: a private histogram of how many rows the units of a table have."""
 
 import json
-import os
 from pathlib import Path
 
 import click
@@ -10,7 +9,6 @@ from dperm.accounting.ledger import Budget
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
-from dperm.errors import InvalidParameter
 from dperm.files import write_whole
 from dperm.planning import rows_per_unit as counting
 from dperm.printable import one_line
@@ -48,8 +46,7 @@ def rows_per_unit(
 
     Example: dperm rows-per-unit visits.csv --unit patient_id --epsilon 0.05 --dataset visits
     """
-    if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
-        raise InvalidParameter("--ledger goes with --dataset: whose budget is it?")
+    outputs.check_charged(dataset, ledger)
     if output is not None:
         outputs.check(output, force=force, inputs=[table], ledger=ledger)
     names = None if header is None else tuple(name.strip() for name in header.split(","))

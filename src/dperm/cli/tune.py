@@ -1,7 +1,6 @@
 """`dperm tune`: a search among models, from a table on disk to a model file."""
 
 import itertools
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -80,8 +79,7 @@ def tune(
 
     Example: dperm tune people.csv --schema people.toml --try penalty=auto,0.1 --epsilon 1 --delta 1e-6 -o model.json
     """
-    if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
-        raise InvalidParameter("--ledger goes with --dataset: whose budget is it?")
+    outputs.check_charged(dataset, ledger)
     outputs.check(output, force=force, inputs=[table, schema, grid], ledger=ledger)
     budget = None if dataset is None else Budget(dataset, ledger)
     points = _points(grid, tried)

@@ -273,7 +273,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             if source.unit is not None and source._n_units == 0:
                 raise InvalidParameter(f"no row has a usable {source.unit.name!r}.")
             plan = options.plan(source._n_units, source.n_features, source.is_slow)
-        self.parameters_ = parameters_to_dict(self, plan.solver)
+        self.parameters_ = parameters_to_dict(self, plan.solver, plan.schema)
         tell_plan(self, plan, facts.get("caveats", ()))
         with progress_bar(self) as progress:
             release = plan.run(
@@ -385,7 +385,11 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         if self.parameters_ is None:
             raise InvalidParameter("the fit cannot be planned again: the model does not describe it in plain data.")
         n_outputs = n_scores(len(getattr(self, "classes_", ())))
-        return type(self)(**self.from_description(self.parameters_of_fit(), n_outputs))
+        try:
+            asked = self.parameters_of_fit()
+        except (ValueError, KeyError, TypeError, AttributeError):  # of a file that somebody has written
+            raise InvalidParameter("the fit cannot be planned again: its description is not one of a fit.") from None
+        return type(self)(**self.from_description(asked, n_outputs))
 
     def parameters_of_fit(self) -> dict[str, Any]:
         """What the fit was asked to do as far as its file says: parameters of the estimator, from what was released."""

@@ -1,6 +1,7 @@
 """The candidates of a search: models that differ in anything but the promise, and what each of them loses on a row."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from dperm.validation import one_of
 SCORES = {"accuracy": "wrong classes", "log_loss": "log loss (clipped)", "squared_error": "squared error"}
 
 # More take hours, and mean that a grid was not meant.
-_MOST_CANDIDATES = 10_000
+MOST_CANDIDATES = 10_000
 
 # What belongs to the search and not to one of its candidates.
 _OF_THE_SEARCH = ("epsilon", "delta", "n", "budget", "random_state", "noise", "accountant", "adjacency")
@@ -193,7 +194,7 @@ class Candidates:
         schemas: list[dict[str, Any]] = []
         told = []
         for model, trial, refit in zip(self.models, plan.trials, plan.refits, strict=True):
-            schema = None if model.schema is None else schema_to_dict(model.schema)
+            schema = None if model.schema is None else schema_to_dict(replace(model.schema, n=None))
             if schema is not None and schema not in schemas:
                 schemas.append(schema)
             classes = model._declared if isinstance(model, Classifier) and schema is None else None
@@ -202,14 +203,14 @@ class Candidates:
                     "kind": model.kind,
                     "schema": None if schema is None else schemas.index(schema),
                     "classes": None if classes is None else list(classes),
-                    "trial": parameters_to_dict(model, trial.solver),
-                    "refit": parameters_to_dict(model, refit.solver),
+                    "trial": (parameters_to_dict(model, trial.solver, None) or {}).get("solver"),
+                    "fit": parameters_to_dict(model, refit.solver, refit.schema),
                 }
             )
         options = plan.options
         return {
             "method": plan.method, "score": options.what, "share": options.share, "held_out": options.held_out,
-            "trials": plan.expected_trials, "winner": winner, "schemas": schemas, "candidates": told,
+            "trials": plan.random_trials, "winner": winner, "schemas": schemas, "candidates": told,
         }  # fmt: skip
 
 
@@ -232,8 +233,8 @@ def read_candidates(
         models = [_with(estimator, point) for point in params]
     if not models:
         raise InvalidParameter("there is nothing to choose from: the grid or the list of candidates is empty.")
-    if len(models) > _MOST_CANDIDATES:
-        raise InvalidParameter(f"{len(models)} candidates are more than {_MOST_CANDIDATES}.")
+    if len(models) > MOST_CANDIDATES:
+        raise InvalidParameter(f"{len(models)} candidates are more than {MOST_CANDIDATES}.")
     for model in models:
         _check_estimator(model)
     return Candidates([clone(model) for model in models], params, adjacency, scoring)

@@ -20,7 +20,7 @@ from dperm.problem.start import LinearStart
 from dperm.schema import Schema
 from dperm.trusted.block import bounded_rows
 from dperm.trusted.row_by_row import products
-from dperm.validation import one_of, positive
+from dperm.validation import one_of, positive, truth
 
 
 def read_penalty(penalty: object) -> Regularizer:
@@ -91,7 +91,7 @@ class PrivateGLM(PrivateEstimator):
             regularizer=read_penalty(self.penalty),
             domain=default if self.domain is None else self.domain,
             row_norm=self._bounded_norm,
-            intercept=bool(self.fit_intercept),
+            intercept=truth("fit_intercept", self.fit_intercept),
             weight_bound=class_bound * positive("weight_bound", self.weight_bound),
             entry_bound=self.entry_bound if self.schema is None else 1.0,
         )

@@ -22,7 +22,7 @@ from dperm.estimators.trials import Trials
 from dperm.planning.fit_plan import check_releasable, undeclared_n
 from dperm.planning.search import SearchOptions, SearchPlan, plan_search
 from dperm.release.content import content_of
-from dperm.release.joint_statement import JointStatement
+from dperm.release.joint_statement import FROM_A_SEED, JointStatement
 from dperm.release.search_record import SearchRecord
 from dperm.trusted.cells import as_rows, number_table
 from dperm.trusted.noise import seed_from
@@ -241,7 +241,7 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
             model.fit(X, y, groups=groups, plan=None if public is None else plan.refits[winner])
             if model.event_ != plan.refits[winner].event:
                 raise PlanExceeded("the last fit is not the one that was planned.")
-            caveats = tuple(text for text in model.privacy_.caveats if text != "the noise came from a seed")
+            caveats = tuple(text for text in model.privacy_.caveats if text != FROM_A_SEED)
             statement = plan.statement(seeded=seed is not None, caveats=caveats)
             model.search_ = SearchRecord(statement, plan.event, candidates.description(plan, winner))
             model.ledger_entry_ = None if reservation is None else reservation.to_dict()

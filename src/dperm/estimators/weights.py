@@ -10,7 +10,7 @@ from dperm.estimators.units import Protecting, protected_unit
 from dperm.trusted.sources import Source
 from dperm.trusted.sources.encoding import count_rows
 from dperm.trusted.sources.weights import bounded_weights, weight_column
-from dperm.validation import positive
+from dperm.validation import positive, truth
 
 Array = NDArray[np.float64]
 
@@ -25,8 +25,7 @@ class Weighted(Protecting, Protocol):
 def check_policy(model: Weighted) -> None:
     """Raise unless the declared bound is a number and the policy a truth value."""
     positive("weight_bound", model.weight_bound)
-    if not isinstance(model.private_weights, bool):
-        raise InvalidParameter(f"private_weights must be True or False, got {model.private_weights!r}.")
+    truth("private_weights", model.private_weights)
 
 
 def expects_weights(model: Weighted) -> bool:

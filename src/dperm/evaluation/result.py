@@ -3,6 +3,7 @@
 import html
 import json
 import math
+import re
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,9 @@ from dperm.files import as_path, fingerprint, read_json, read_text, write_whole
 from dperm.planning.sums import SumsRelease
 from dperm.printable import one_line
 from dperm.release.joint_statement import JointStatement
+from dperm.release.statement import check_classes
 from dperm.unit import Unit
+from dperm.validation import finite
 from dperm.version import __version__
 
 FORMAT, VERSION = "dperm-evaluation", 1
@@ -213,15 +216,16 @@ class PrivateEvaluation:
 
     @classmethod
     def _from(cls, content: Any) -> "PrivateEvaluation":
-        if content["format"] != FORMAT or content["version"] != VERSION:
+        if not _is_ours(content):
             raise ValueError("format")
         design = dict(content["design"])
+        check_classes(design["classes"])
         for name in ("classes", "target_range"):
             design[name] = None if design[name] is None else tuple(design[name])
         fields = {name: content[name] for name in ("model", "model_fingerprint", "level")}
-        if not isinstance(fields["model"], str) or not isinstance(fields["model_fingerprint"], str | None):
+        if not isinstance(fields["model"], str) or not _is_fingerprint(fields["model_fingerprint"]):
             raise TypeError("model")
-        if not 0.0 < float(fields["level"]) < 1.0:
+        if not 0.0 < finite("level", fields["level"]) < 1.0:
             raise ValueError("level")
         released = tuple(np.array(numbers, dtype=np.float64) for numbers in content["released"])
         deviations = tuple(float(noise) for noise in content["deviations"])
@@ -307,9 +311,18 @@ def read_evaluation(path: str | Path) -> dict[str, Any]:
         What `PrivateEvaluation.save` or `dperm evaluate` wrote.
     """
     content = _json(path)
-    if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
+    if not isinstance(content, dict) or not _is_ours(content):
         raise InvalidParameter(f"{one_line(path)} is not a private evaluation of version {VERSION}.")
     return content
+
+
+def _is_ours(content: dict[str, Any]) -> bool:
+    version = content.get("version")
+    return content.get("format") == FORMAT and type(version) is int and version == VERSION
+
+
+def _is_fingerprint(text: object) -> bool:
+    return text is None or (isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None)
 
 
 def is_evaluation(path: str | Path) -> bool:

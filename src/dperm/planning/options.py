@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
+from dperm.accounting.events import Event
 from dperm.accounting.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.errors import DpermError, InvalidParameter, UnsupportedProblem
 from dperm.mechanisms import LastIterateQuery
@@ -194,7 +195,9 @@ class FitOptions:
         statement = statement_of(self, problem, width, setting, chosen, calibrated)
         return FitPlan(self, problem, setting, chosen, calibrated, statement, width, schema)
 
-    def plans_with_noise(self, noise_multiplier: float, n_rows: int, n_features: int) -> Iterator[FitPlan]:
+    def plans_with_noise(
+        self, noise_multiplier: float, n_rows: int, n_features: int, has: Callable[[Event], bool]
+    ) -> Iterator[FitPlan]:  # fmt: skip
         """The plans that there can be if the noise of the first query has this multiplier; nothing is calibrated.
 
         There is one, or with private ranges or intervals several. The solver must be an object or a name, and the noise
@@ -206,6 +209,8 @@ class FitOptions:
             As a statement has it: the scale of the noise over the sensitivity, for the first planned query.
         n_rows, n_features : int
             As of `plan`.
+        has : callable
+            Which events are wanted; others are not accounted for.
         """
         schema, width, problem, setting, beside, left = self.facts(n_rows, n_features)
         if left is None or self.guarantee is None:
@@ -213,6 +218,8 @@ class FitOptions:
         solver = choose_solver(self.solver, problem, setting, left)
         for plan in self._plans(solver, setting, beside, left):
             calibrated = plan.with_noise(noise_multiplier / plan.planned[0].relative_noise)
+            if not has(calibrated.event()):
+                continue
             statement = statement_of(self, problem, width, setting, solver, calibrated)
             yield FitPlan(self, problem, setting, solver, calibrated, statement, width, schema)
 

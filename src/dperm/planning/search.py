@@ -135,6 +135,11 @@ class SearchPlan:
         return self.event, self.options.adjacency, self.options.unit, self.options.guarantee.delta
 
     @property
+    def random_trials(self) -> int | None:
+        """How many of them are expected, None where every candidate is tried."""
+        return self.expected_trials if self.method == "random-trials" else None
+
+    @property
     def slots(self) -> tuple[int, int]:
         """Places that rows are put at, and how many of them are to fit on (trusted/apart.py)."""
         if self.options.adjacency is Adjacency.REPLACE_ONE:

@@ -8,7 +8,9 @@ from dperm.schema import Schema
 from dperm.unit import Unit
 
 
-def assumptions(statement: PrivacyStatement, schema: Schema | None, entry: dict[str, Any] | None) -> list[str]:
+def assumptions(
+    statement: PrivacyStatement, schema: Schema | None, entry: dict[str, Any] | None, *, searched: bool = False
+) -> list[str]:  # fmt: skip
     """The assumptions of one release.
 
     Parameters
@@ -19,7 +21,9 @@ def assumptions(statement: PrivacyStatement, schema: Schema | None, entry: dict[
         What was declared about the table.
     entry : dict or None
         What the ledger holds for it, if a budget was charged: "dataset", and whether it is for releases that are
-        "fixed_in_advance", as all budgets once were.
+        "fixed_in_advance".
+    searched : bool
+        Whether a search under the same guarantee chose the model.
     """
     signed = _about_rows(statement) if statement.unit is None else _about_the_unit(statement, statement.unit)
     if schema is None:
@@ -27,7 +31,10 @@ def assumptions(statement: PrivacyStatement, schema: Schema | None, entry: dict[
     else:
         signed += _about_the_schema(statement, schema)
     signed.append(
-        "Every parameter of the fit (model, penalty, domain, solver, ε, δ) was chosen without looking at the rows."
+        "The candidates, and every parameter of the search among them, were chosen without looking at the rows. The "
+        "search chose this model, and its cost is part of what is promised."
+        if searched
+        else "Every parameter of the fit (model, penalty, domain, solver, ε, δ) was chosen without looking at the rows."
     )
     signed += _about_weights_and_start(statement)
     if statement.gradient_clip is not None:
@@ -41,12 +48,14 @@ def assumptions(statement: PrivacyStatement, schema: Schema | None, entry: dict[
             "memory, and how long the fit took is not published."
         )
     if entry is None:
-        signed.append("No ledger was charged. Any other release from the same rows adds to what an attacker can learn.")
+        signed.append(
+            "No budget was charged for it. Any other release from the same rows adds to what an attacker can learn."
+        )
     else:
         charged = (
             f"Every release from these rows is charged to the budget of {entry['dataset']!r}, and so was this one."
         )
-        if entry.get("fixed_in_advance", True):
+        if entry["fixed_in_advance"]:
             charged += " How much each may spend was not decided by looking at what earlier ones had found."
         signed.append(charged)
     return signed

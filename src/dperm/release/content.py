@@ -1,5 +1,6 @@
 """What a release consists of, as plain data: the contents of a model file, and nothing else."""
 
+from dataclasses import replace
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -44,10 +45,10 @@ def content_of(model: Any) -> dict[str, Any]:
         "columns": column_names(model),
         **model.released_numbers(),
         "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
-        "schema": None if schema is None else schema_to_dict(schema),
+        "schema": None if schema is None else schema_to_dict(replace(schema, n=model.privacy_.n)),
         "statement": str(model.privacy_).splitlines(),
         "privacy": model.privacy_.to_dict(),
-        "assumptions": assumptions(model.privacy_, schema, entry),
+        "assumptions": assumptions(model.privacy_, schema, entry, searched=hasattr(model, "search_")),
         "events": event_to_list(model.event_),
         "fit": model.parameters_,
         "ledger": entry,
@@ -63,5 +64,7 @@ def column_names(model: Any) -> list[str]:
     """Names of the columns that the coefficients belong to."""
     if model.schema_ is not None:
         return list(model.schema_.feature_names)
-    width = model.privacy_.n_features
-    return [str(name) for name in getattr(model, "feature_names_in_", [f"x{place}" for place in range(width)])]
+    names = getattr(model, "feature_names_in_", None)
+    return (
+        [f"x{place}" for place in range(model.privacy_.n_features)] if names is None else [str(name) for name in names]
+    )

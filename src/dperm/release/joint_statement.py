@@ -12,6 +12,9 @@ from dperm.release.markup import box, guarantee_in_a_line, promise_in_words, row
 from dperm.unit import Unit
 from dperm.validation import count, finite
 
+# What keeps a run with a seed from being released.
+FROM_A_SEED = "the noise came from a seed"
+
 
 @dataclass(frozen=True)
 class JointStatement:
@@ -77,7 +80,7 @@ class JointStatement:
             As of the class.
         """
         if seeded:
-            caveats = (*caveats, "the noise came from a seed")
+            caveats = (*caveats, FROM_A_SEED)
         return cls(
             guarantee.epsilon, guarantee.delta, epsilon_of(event, guarantee.delta, adjacency),
             delta_of(event, guarantee.epsilon, adjacency), adjacency.value, n, parts, seeded, caveats, generator,

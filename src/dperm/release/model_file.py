@@ -1,6 +1,7 @@
 """Model files: a release as JSON, read back as an estimator. No pickle, so opening one runs nothing."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,11 @@ def _takes_parameters(model: PrivateEstimator) -> bool:
     return True
 
 
+def is_library(text: object) -> bool:
+    """Whether it names a version of dperm."""
+    return isinstance(text, str) and re.fullmatch(r"dperm \d+\.\d+\.\d+[\w.+]{0,40}", text, re.ASCII) is not None
+
+
 def is_unchanged(content: dict[str, Any]) -> bool:
     """Whether the fingerprint is that of the rest."""
     return bool(content.get("fingerprint") == fingerprint_of(content))
@@ -131,7 +137,7 @@ def model_from(content: dict[str, Any]) -> PrivateEstimator | None:
         model.ledger_entry_ = content["ledger"]
         model.privacy_ = PrivacyStatement.from_dict(content["privacy"])
         model.event_ = event_from_list(content["events"])
-        model.parameters_ = content.get("fit")
+        model.parameters_ = content["fit"]
         if "search" in content:
             model.search_ = SearchRecord.from_dict(content["search"])
         str(model.privacy_)  # its numbers are numbers
@@ -161,10 +167,13 @@ def _check_types(content: dict[str, Any]) -> None:
     check_classes(content["classes"])
     entry = content["ledger"]
     if entry is not None:
-        types = {"fixed_in_advance": bool} | {key: type(entry[key]) for key in entry}  # older files lack that one
+        types = {key: type(entry[key]) for key in entry}
         if types != {"dataset": str, "number": int, "digest": str, "fixed_in_advance": bool}:
             raise TypeError("ledger")
-    if not isinstance(content["library"], str):
+    fit = content["fit"]
+    if fit is not None and not isinstance(fit["solver"]["kind"], str):
+        raise TypeError("fit")
+    if not is_library(content["library"]):
         raise TypeError("library")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dperm.problem import domains, regularizers
-from dperm.schema import schema_from_dict, schema_to_dict
+from dperm.schema import Schema, schema_from_dict, schema_to_dict
 from dperm.solvers import SOLVERS, Solver
 
 # What a file holds elsewhere, or what does not change a plan.
@@ -18,7 +18,7 @@ _ELSEWHERE = frozenset(
 _PARTS = {name: getattr(package, name) for package in (regularizers, domains) for name in package.__all__}
 
 
-def parameters_to_dict(model: Any, solver: Solver) -> dict[str, Any] | None:
+def parameters_to_dict(model: Any, solver: Solver, schema: Schema | None) -> dict[str, Any] | None:
     """The parameters of an estimator and the solver that was chosen, None where an object is not one of dperm's own.
 
     Parameters
@@ -27,6 +27,8 @@ def parameters_to_dict(model: Any, solver: Solver) -> dict[str, Any] | None:
         What was asked.
     solver : Solver
         The one that ran.
+    schema : Schema or None
+        The one that was planned with, every encoding decided.
     """
     values = {part.name: getattr(model, part.name) for part in dataclasses.fields(model) if part.init}
     values |= model.description()
@@ -42,17 +44,21 @@ def parameters_to_dict(model: Any, solver: Solver) -> dict[str, Any] | None:
             ]
         if SOLVERS.get(solver.name) is not type(solver):
             return None
-        content["solver"] = _fields(solver.name, solver)
+        content["solver"] = solver_to_dict(solver)
     except TypeError:
         return None
-    schema = values["schema"]
-    if schema is not None and not schema.decided:
-        content["schema"] = schema_to_dict(schema)
+    if schema is not None and (schema.private_ranges or schema.private_edges):  # else the model's own says it all
+        content["schema"] = schema_to_dict(dataclasses.replace(schema, n=None))
     return content
 
 
+def solver_to_dict(solver: Solver) -> dict[str, Any]:
+    """A solver's name and settings."""
+    return _fields(solver.name, solver)
+
+
 def parameters_from_dict(content: Any) -> dict[str, Any]:
-    """Parameters of an estimator, from what `parameters_to_dict` gave; the schema only if a fit decided something.
+    """Parameters of an estimator, from what `parameters_to_dict` gave; the schema only if a fit released a part of it.
 
     Raises
     ------

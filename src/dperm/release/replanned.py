@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,14 @@ from dperm.estimators.weights import expects_weights, facts_of_weights
 from dperm.planning.fit_plan import FitPlan, Release
 from dperm.planning.intervals import dispersion_of, public_facts
 from dperm.release.finding import Finding
+from dperm.release.joint_statement import JointStatement
+from dperm.release.parameters import parameters_to_dict
 from dperm.release.statement import PrivacyStatement
 from dperm.schema import Schema
 from dperm.version import __version__
 
-# What happened in the run, or is derived elsewhere.
-_ELSEWHERE = frozenset(("certified_epsilon", "certified_delta", "seeded", "caveats", "generator", "exact"))
+# What no plan says (seeded, caveats), or what `verify` compares with what the events give.
+_ELSEWHERE = frozenset(("certified_epsilon", "certified_delta", "seeded", "caveats"))
 
 # Two machines may round the last digits differently.
 _LAST_DIGITS = 1e-9
@@ -39,37 +41,37 @@ def derived(content: dict[str, Any], model: PrivateEstimator) -> list[Finding]:
     if statement.noise != "certified":
         return []
     if content.get("fit") is None:
-        return [Finding(False, "the file does not describe its fit, so that its noise and its steps cannot be derived")]
+        return [Finding(False, "the file does not describe its fit, so its noise and its steps cannot be derived")]
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return [_compared(content, model)]
     except NotInstalled as error:
-        return [Finding(True, f"the fit that the file describes was NOT planned again: {error}")]
+        return [Finding(True, f"the recorded fit was NOT replanned: {error}")]
     except (DpermError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
-        return [Finding(False, f"the fit that the file describes cannot be planned{other_version(content)}")]
+        return [Finding(False, f"the recorded fit cannot be planned{other_version(content)}")]
 
 
 def _compared(content: dict[str, Any], model: PrivateEstimator) -> Finding:
     """Whether one of the plans that there can be has these events and this statement."""
     statement, released = model.privacy_, model.schema_
-    again = model.as_asked()
-    plans = again.options().plans_with_noise(statement.noise_multiplier, statement.n, statement.n_features)
-    wrong = "noise"
+    again, wrong = model.as_asked(), "noise, or other events"
+    plans = again.options().plans_with_noise(
+        statement.noise_multiplier, statement.n, statement.n_features,
+        has=lambda event: alike(event_to_list(event), content["events"]),
+    )  # fmt: skip
     for plan in plans:
-        if not _same_but_for_releases(plan.schema, released, statement):
+        if not same_but_for_releases(plan.schema, released, statement):
             return Finding(False, "the schema that was fitted with is not the one in the file")
-        if not alike(event_to_list(plan.event), content["events"]):
-            wrong = "accounting events" if wrong == "noise" else wrong
-            continue
         other = _differs(_statement(again, plan, model), statement) or _uncertainty_differs(plan, model)
+        other = other or _description_differs(again, plan, content["fit"])
         if other is None:
-            return Finding(True, "the fit that the file describes has these events, this noise and these steps")
+            return Finding(True, "replanning the recorded fit gives the same events, noise and steps")
         wrong = other
-    return Finding(False, f"the {wrong} of the file is not that of the fit it describes{other_version(content)}")
+    return Finding(False, f"replanning the recorded fit gives another {wrong}{other_version(content)}")
 
 
-def _same_but_for_releases(planned: Schema | None, released: Schema | None, statement: PrivacyStatement) -> bool:
+def same_but_for_releases(planned: Schema | None, released: Schema | None, statement: PrivacyStatement) -> bool:
     """Whether the schema in the file is the planned one with ranges and bins in the place of private ones."""
     if planned is None or released is None:
         return planned is released
@@ -79,7 +81,8 @@ def _same_but_for_releases(planned: Schema | None, released: Schema | None, stat
         return False
     columns: dict[str, Any] = {**released.columns, released.target.column: getattr(released.target, "number", None)}
     completed = planned.with_ranges({name: columns[name].bounds for name in planned.private_ranges})
-    return completed.with_edges({name: columns[name].edges for name in planned.private_edges}) == released
+    completed = completed.with_edges({name: columns[name].edges for name in planned.private_edges})
+    return replace(completed, n=released.n) == released
 
 
 def _statement(again: PrivateEstimator, plan: FitPlan, model: PrivateEstimator) -> PrivacyStatement:
@@ -100,6 +103,11 @@ def _differs(derived: PrivacyStatement, stated: PrivacyStatement) -> str | None:
     return None
 
 
+def _description_differs(again: PrivateEstimator, plan: FitPlan, told: dict[str, Any]) -> str | None:
+    """Whether the fit is described otherwise than the estimator that was made of it: a part is missing or too much."""
+    return None if alike(parameters_to_dict(again, plan.solver, plan.schema), told) else "description of the fit"
+
+
 def _uncertainty_differs(plan: FitPlan, model: PrivateEstimator) -> str | None:
     """Whether what intervals rest on has the noise and the public numbers of the plan."""
     known = model.uncertainty_
@@ -111,6 +119,12 @@ def _uncertainty_differs(plan: FitPlan, model: PrivateEstimator) -> str | None:
     right = alike(public, {name: getattr(known, name) for name in public})
     follows = not known.bend or alike(known.dispersion, dispersion_of(plan.problem, model.schema_))
     return None if right and follows else "noise of intervals"
+
+
+def same_promise(derived: JointStatement, stated: JointStatement) -> bool:
+    """Whether two statements are the same; what is certified is compared with what the events give."""
+    certified = {name: getattr(stated, name) for name in ("certified_epsilon", "certified_delta")}
+    return alike(replace(derived, **certified).to_dict(), stated.to_dict())
 
 
 def alike(first: Any, second: Any) -> bool:

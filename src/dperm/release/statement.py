@@ -10,14 +10,6 @@ from dperm.release.markup import box, guarantee_in_a_line, promise_in_words, row
 from dperm.unit import Unit
 from dperm.validation import count, finite, nonnegative, one_of, positive
 
-# What drew the noise of every statement that does not say so: files from before the name was written into them.
-_FIRST_GENERATOR = "ChaCha20"
-
-# What files of earlier versions do not say.
-_ADDED_LATER = (
-    "generator", "exact", "private_edges", "gradient_clip", "weights", "weight_bound", "public_start", "unit",
-)  # fmt: skip
-
 
 @dataclass(frozen=True)
 class PrivacyStatement:
@@ -73,7 +65,7 @@ class PrivacyStatement:
     generator : str
         What drew the random numbers.
     exact : bool
-        Whether what left is the correctly rounded value of the ideal mechanism. Older model files do not have it.
+        Whether what left is the correctly rounded value of the ideal mechanism.
     gradient_clip : float or None
         The bound that every row's gradient was clipped to, for a function whose gradients have no other.
     weights : str or None
@@ -110,7 +102,7 @@ class PrivacyStatement:
     entry_bound: float | None = None
     private_ranges: tuple[str, ...] = ()
     coefficient_noise: float | None = None
-    generator: str = _FIRST_GENERATOR
+    generator: str = "ChaCha20"
     exact: bool = False
     private_edges: tuple[str, ...] = ()
     gradient_clip: float | None = None
@@ -207,18 +199,10 @@ class PrivacyStatement:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "PrivacyStatement":
         """Read what `to_dict` wrote."""
-        known = {field.name for field in fields(cls)}
-        if set(content) - known - {"for_release"}:
-            raise ValueError("a statement has a key that is not known")
-        values = {field.name: content[field.name] for field in fields(cls) if field.name not in _ADDED_LATER}
-        values["generator"] = content.get("generator", _FIRST_GENERATOR)
-        values["exact"] = content.get("exact", False)
-        values["private_edges"] = content.get("private_edges", ())
-        for name in ("gradient_clip", "weights", "weight_bound"):
-            values[name] = content.get(name)
-        values["public_start"] = content.get("public_start", False)
-        unit = content.get("unit")
-        values["unit"] = None if unit is None else Unit.from_dict(unit)
+        if set(content) != {field.name for field in fields(cls)} | {"for_release"}:
+            raise ValueError("a statement has other keys")
+        values = {field.name: content[field.name] for field in fields(cls)}
+        values["unit"] = None if content["unit"] is None else Unit.from_dict(content["unit"])
         for name in ("epsilon", "delta", "certified_epsilon", "certified_delta", "row_norm", "full_row_norm"):
             values[name] = _number(values[name])
         check_classes(values["classes"])

@@ -177,7 +177,7 @@ def render_report(
             entry=entry,
             dataset=dataset,
             history=None if entry is None or ledger is None else _history(entry, ledger),
-            assumptions=assumptions(statement, schema, entry),
+            assumptions=assumptions(statement, schema, entry, searched=search is not None),
             library=str(content.get("library")),
             version=__version__,
         )
