@@ -220,7 +220,9 @@ def test_a_promise_that_the_events_do_not_keep_has_a_banner(model):
     content = content_of(model)
     content["privacy"]["epsilon"] = 0.1
     page = Page(render_report(content))
-    assert "NOT within the promised" in page.text
+    assert "replanning the recorded fit gives another noise, or other events" in page.text
+    assert "What an attacker can do" not in page.text
+    assert "fitted without noise" not in page.text
     assert ("class", "banner") in page.attributes
 
 
@@ -340,13 +342,17 @@ def test_a_ledger_that_does_not_know_the_release_is_a_banner_and_not_an_error(le
 
 
 def test_a_ledger_entry_of_another_is_not_verified(model):
-    page = Page(render_report(content_of(model) | {"ledger": {"dataset": SCRIPT, "number": 1, "digest": "0"}}))
+    page = Page(
+        render_report(
+            content_of(model) | {"ledger": {"dataset": SCRIPT, "number": 1, "digest": "0", "fixed_in_advance": False}}
+        )
+    )
     assert "NOT VERIFIED" in page.text
     assert f"charged to the budget of the dataset {SCRIPT}" in page.text
 
 
 def test_no_budget_is_said_to_be_none(page):
-    assert "No budget was kept." in page.text
+    assert "No budget was charged for this release." in page.text
 
 
 def test_the_command_writes_beside_the_model_or_where_it_is_told(model, tmp_path, capsys, monkeypatch):

@@ -139,9 +139,7 @@ def test_the_promise_in_words_is_about_a_unit_with_all_of_its_rows(contents):
     assert JointStatement.from_dict(joint.to_dict()) == joint
 
 
-def test_a_statement_from_before_there_were_units_is_about_rows(contents):
-    content = {key: value for key, value in contents["no schema"]["privacy"].items() if key != "unit"}
-    assert PrivacyStatement.from_dict(content).unit is None
+def test_a_statement_of_several_parts_without_a_unit_is_about_rows():
     joint = JointStatement.of(Gaussian(5.0), Guarantee(1.0, 1e-6), Adjacency.ADD_REMOVE, 10, ("a",), generator="x")
     older = {key: value for key, value in joint.to_dict().items() if key != "unit"}
     assert JointStatement.from_dict(older) == joint
