@@ -43,11 +43,15 @@ IMPORTS = {
     },
     # Check what is fitted, and encode what is predicted or scored on the caller's own rows.
     "estimators.base": {
+        "block": {"bounded_rows"},
         "sources": {"Source", "is_streamed", "source_of"},
+        "sources.columns": {"array_names"},
         "sources.encoding": {"encode_rows"},
         "sources.labels": {"read_table"},
         "threads": {"threads_for"},
     },
+    # Names of columns, and ids beside a table put into it.
+    "estimators.bounds": {"sources.columns": {"Columns", "as_arrow"}},
     # Weights of rows: checked where they are public, bounded where they are not.
     "estimators.weights": {
         "sources": {"Source"},
@@ -127,7 +131,7 @@ IMPORTS = {
     },
     "pipelines.plan": {"noise": {"GENERATOR"}},
     "pipelines.public_steps": {"public_step": {"dense", "quietly", "rows_in", "through"}},
-    "estimators.linear": {"row_by_row": {"products"}},
+    "estimators.linear": {"block": {"bounded_rows"}, "row_by_row": {"products"}},
     "estimators.classifier": {
         "row_by_row": {"softmax"},
         "sources": {"ArraySource", "source_of"},
