@@ -52,7 +52,6 @@ ONE_IN = {
     "test_the_gradient_is_the_sum_over_clipped_rows": 7,
     "test_the_linear_term_has_the_planned_noise": 4,
     "test_the_same_seed_gives_the_stored_coefficients_and_noise": 2,
-    "test_the_word_goes_from_hopeless_to_useful_as_rows_are_added": 2,
     "test_two_rows_in_a_plane_do_not_exceed_the_bound": 4,
     "test_without_curvature_the_bound_is_met": 2,
     "test_without_noise_it_reaches_the_optimum": 7,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import log_loss
 
 from dperm import (
     L2,
@@ -62,7 +63,7 @@ def test_what_the_noise_did_is_the_gap_to_the_fit_without_noise():
     assert found.risk == pytest.approx(risk(model))
     assert found.exact_risk == pytest.approx(risk(exact))
     assert found.excess_risk == pytest.approx(risk(model) - risk(exact))
-    assert found.zero_risk == pytest.approx(np.log(2.0))
+    assert found.constant_risk == pytest.approx(log_loss(Y, np.full(len(Y), Y.mean())))
     assert (found.score, found.exact_score) == (model.score(X, Y), exact.score(X, Y))
     assert found.majority == max(Y.mean(), 1.0 - Y.mean())
 
@@ -96,7 +97,7 @@ def test_regression_is_diagnosed_in_the_units_of_the_loss(kind):
     assert found.columns == {"always missing or unseen": ("b",), "mostly outside the declared range": ("d",)}
     assert found.score == model.score(rows)
     # At the minimiser nothing is below; were the units wrong, the released model would be far away.
-    assert 0.0 <= found.excess_risk < 0.2 * (found.zero_risk - found.exact_risk)
+    assert 0.0 <= found.excess_risk < 0.1 * found.constant_risk
     without = kind(noise=None, schema=SCHEMA, row_warnings=False).fit(rows).diagnose(rows)
     assert without.risk == pytest.approx(without.exact_risk, rel=1e-9)
 
@@ -132,7 +133,9 @@ def test_more_classes_other_adjacencies_and_no_usable_row_are_diagnosed():
     model = PrivateLogisticRegression(classes=[0, 1, 2], adjacency="add_remove", n=1050, random_state=1).fit(X, labels)
     found = model.diagnose(X, labels)
     assert found.score == model.score(X, labels)
-    assert 0.0 <= found.excess_risk < found.zero_risk
+    assert 0.0 <= found.excess_risk < found.constant_risk
+    shares = np.bincount(labels) / len(labels)
+    assert found.constant_risk == pytest.approx(-(shares * np.log(shares)).sum())
     nothing = two_classes().fit(X, Y + 5).diagnose(X, Y + 5)
     assert nothing.ignored_targets == 1.0
     assert np.isnan(nothing.score)

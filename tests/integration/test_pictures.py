@@ -234,26 +234,24 @@ def test_the_attackers_curve_is_the_accountants(two):
 
 def test_the_cost_of_noise_is_that_of_the_plans_own_verdict():
     model = PrivateLogisticRegression(0.5, 1e-6)
-    curve = model.risk_of_epsilon(1000, 40, [0.02, 9.0])
-    assert curve.epsilons == (0.02, 0.5, 9.0)
-    for epsilon, noise, nothing, word in zip(
-        curve.epsilons, curve.noise_costs, curve.nothing_costs, curve.words, strict=True
-    ):
-        verdict = PrivateLogisticRegression(epsilon, 1e-6).plan(1000, 40).verdict
-        assert (noise, nothing, word) == pytest.approx((verdict.noise_cost, verdict.nothing_cost, verdict.word))
+    curve = model.risk_of_epsilon(4000, 40, [0.005, 9.0])
+    assert curve.epsilons == (0.005, 0.5, 9.0)
+    for epsilon, share, word in zip(curve.epsilons, curve.shares, curve.words, strict=True):
+        verdict = PrivateLogisticRegression(epsilon, 1e-6).plan(4000, 40).verdict
+        assert (share, word) == (pytest.approx(verdict.most), verdict.word)
     assert len(set(curve.words)) == 3  # so that the zones mean something
-    axes = model.plan(1000, 40).plot_risk_of_epsilon([0.02, 9.0])
+    axes = model.plan(4000, 40).plot_risk_of_epsilon([0.005, 9.0])
     lines = {line.get_label(): line for line in axes.get_lines()}
-    assert lines["noise"].get_xydata().T.tolist() == [list(curve.epsilons), list(curve.noise_costs)]
-    assert lines["predicting nothing"].get_ydata().tolist() == list(curve.nothing_costs)
-    assert lines["noise at ε = 0.5"].get_xydata().tolist() == [[0.5, curve.noise_costs[1]]]
+    assert lines["noise"].get_xydata().T.tolist() == [list(curve.epsilons), list(curve.shares)]
+    assert set(lines["a constant predictor"].get_ydata()) == {1.0}
+    assert lines["noise at ε = 0.5"].get_xydata().tolist() == [[0.5, curve.shares[1]]]
     assert "replace_one" in words(axes)
 
 
-def test_a_fitted_model_is_drawn_for_its_own_numbers_and_solver(two):
+def test_a_fitted_model_is_drawn_for_its_own_numbers(two):
     curve = two.risk_of_epsilon()
     solver = content_of(two)["fit"]["solver"]["kind"]
-    assert (curve.epsilon, curve.delta, curve.n, curve.solver) == (1.0, 1e-5, N, solver)
+    assert (curve.epsilon, curve.delta, curve.n) == (1.0, 1e-5, N)
     assert curve.n_features == two.coef_.size
     assert curve == PrivateLogisticRegression(1.0, 1e-5, schema=TWO, solver=solver).risk_of_epsilon()
     with pytest.raises(InvalidParameter, match="n = 2000 is declared already"):

@@ -220,7 +220,7 @@ CONTRASTS = """
             return contrast(element.closest('svg') ? style.fill : style.color, paper);
         })),
         drawn: Math.min(99, ...drawn.map(element => contrast(getComputedStyle(element).stroke, paper))),
-        zones: Math.min(99, ...['useful', 'doubtful', 'hopeless'].map(zone => {
+        zones: Math.min(99, ...['cost', 'hopeless'].map(zone => {
             const found = document.querySelector(`polygon[fill="var(--${zone})"]`);
             const word = document.querySelector('.curve svg text');
             return found ? contrast(getComputedStyle(found).fill, getComputedStyle(word).fill) : 99;

@@ -218,7 +218,7 @@ def test_a_summary_and_a_diagram_name_the_unit():
 
 
 def test_a_verdict_counts_units():
-    plan = PrivateLogisticRegression(0.05, 1e-6, solver="dp-gd", unit="patient_id", max_rows_per_unit=3).plan(200, 30)
+    plan = PrivateLogisticRegression(0.05, 1e-6, unit="patient_id", max_rows_per_unit=3).plan(200, 30)
     assert re.search(r"n = [\d ]+ patients", str(plan.verdict))
 
 

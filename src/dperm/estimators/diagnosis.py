@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 
 from dperm.errors import InvalidParameter
@@ -19,6 +20,7 @@ from dperm.estimators.units import split_groups
 from dperm.estimators.weights import check_given
 from dperm.printable import one_line
 from dperm.problem import Problem
+from dperm.problem.regularizers import NoRegularizer
 from dperm.schema import Amount, Category, Number, Schema
 from dperm.trusted.block import Block, as_table
 from dperm.trusted.sources import Source, is_streamed
@@ -97,9 +99,9 @@ class Diagnosis:
         How far outside the farthest is, in multiples of the range's width.
     columns : dict of str to tuple of str
         Columns that are "always the same", "always missing", or mostly "outside their range" or "unseen".
-    risk, exact_risk, zero_risk : float
-        The mean loss, with the penalty, of the released model, of the one that the same fit finds without noise on
-        these rows, and of predicting nothing. With a unit it is divided by what a unit weighs in the mean.
+    risk, exact_risk, constant_risk : float
+        The mean loss, with the penalty, of the released model and of the one that the same fit finds without noise on
+        these rows; and of the best constant predictor. With a unit it is divided by what a unit weighs in the mean.
     score, exact_score : float
         What `score` says of the two on the rows that count: accuracy, R² or D²; NaN if no row counts.
     majority : float or None
@@ -121,7 +123,7 @@ class Diagnosis:
     columns: dict[str, tuple[str, ...]]
     risk: float
     exact_risk: float
-    zero_risk: float
+    constant_risk: float
     score: float
     exact_score: float
     majority: float | None
@@ -166,7 +168,7 @@ class Diagnosis:
         lines += [f"columns:    {_names(names)}: {state}" for state, names in self.columns.items()]
         lines.append(
             f"noise:      raised the loss by {self.excess_risk:.3g}: {self.risk:.4g} instead of {self.exact_risk:.4g}; "
-            f"predicting nothing has {self.zero_risk:.4g}"
+            f"a constant predictor has {self.constant_risk:.4g}"
         )
         most_frequent = "" if self.majority is None else f"; the most frequent class has {self.majority:.3f}"
         label = "score:      " if self.majority is None else "accuracy:   "
@@ -239,7 +241,7 @@ def diagnose(
         columns=_columns(model, X),
         risk=risk_over(source, problem, w) / weight,
         exact_risk=risk_over(source, problem, exact.w) / weight,
-        zero_risk=risk_over(source, problem, np.zeros_like(w)) / weight,
+        constant_risk=_constant_risk(source, problem, blocks) / weight,
         score=_score(model, X, y, counted),
         exact_score=_score(again, X, y, counted),
         majority=_largest_share(target) if has_classes else None,
@@ -289,6 +291,25 @@ def _coefficients(model: PrivateGLM, problem: Problem) -> Array:
     if problem.intercept:
         matrix = np.column_stack([matrix, intercepts / problem.intercept_value])
     return np.asarray(matrix.ravel())
+
+
+def _constant_risk(source: Source, problem: Problem, blocks: list[Block]) -> float:
+    """The least mean loss of a constant predictor: the mean, or the share of every class, without a penalty."""
+    problem = replace(problem, regularizer=NoRegularizer(), intercept=problem.intercept or True, start_point=None)
+    scores = np.zeros((problem.loss.n_outputs, source.n_features + 1))
+    direction, reach = np.ones(len(scores)), 15.0
+    if len(scores) > 1:
+        target, weight = (np.concatenate([getattr(block, part) for block in blocks]) for part in ("target", "weight"))
+        shares = np.bincount(target[weight > 0.0].astype(np.intp), weight[weight > 0.0], len(scores))
+        direction = np.log(np.maximum(shares, 1e-9) / max(shares.sum(), 1e-9))
+    elif problem.loss.clipped_range is not None:
+        reach = max(reach, *map(abs, problem.loss.clipped_range))
+
+    def risk(length: float) -> float:
+        scores[:, -1] = length * direction / problem.intercept_value
+        return risk_over(source, problem, scores.ravel())
+
+    return float(minimize_scalar(risk, bounds=(-reach, reach), method="bounded").fun)
 
 
 def _score(model: PrivateGLM, X: Any, y: Any, counted: NDArray[np.bool_]) -> float:

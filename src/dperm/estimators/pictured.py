@@ -159,7 +159,7 @@ class Pictured:
         >>> from dperm import PrivateLogisticRegression
         >>> curve = PrivateLogisticRegression(epsilon=1).risk_of_epsilon(20_000, 50, [0.001, 10])
         >>> curve.words
-        ('hopeless', 'useful', 'useful')
+        ('hopeless', 'small', 'small')
         """
         if not hasattr(self, "privacy_"):
             return risk_of_epsilon(self._options_with(n), n, n_features, epsilons)

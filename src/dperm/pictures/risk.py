@@ -8,84 +8,70 @@ import numpy as np
 
 from dperm.pictures.canvas import BLUE, GREY, bare, given_or_new
 
-# Useful, doubtful, hopeless, from the bottom: pale colours that also differ in lightness.
-ZONES = {"useful": "#e3eef8", "doubtful": "#fbf3d5", "hopeless": "#f3ddd3"}
+# Where noise hides everything, and what it may cost elsewhere: pale colours that differ in lightness too.
+HOPELESS, COST = "#f3ddd3", "#cfe0f1"
 
 
 @dataclass(frozen=True)
 class RiskCurve:
-    """Predictions at several ε, all else equal; estimates, right to a factor of several, and no promise.
+    """Predictions at several ε, all else equal: estimates with a measured spread, and no promise.
 
     Attributes
     ----------
     epsilons : tuple of float
         Rising; the fit's own is among them.
-    noise_costs : tuple of float
-        By how much noise is expected to raise the mean loss; infinite where there is no prediction.
-    nothing_costs : tuple of float
-        By how much predicting nothing is expected to raise it.
+    shares : tuple of float
+        Up to how much noise is expected to raise the mean loss, over the loss of the best constant predictor; NaN where
+        there is no prediction. Nine of ten measured fits lost no more.
     words : tuple of str
-        The verdict at every ε: "useful", "doubtful", "hopeless" or "unknown".
-    off_by : float
-        By what factor predictions may be wrong: noise that costs less than predicting nothing by more than that leaves
-        a useful model.
+        The verdict at every ε: "small", "large", "hopeless" or "unknown".
     epsilon, delta : float
         The guarantee of the fit.
     adjacency : str
-        Which two tables cannot be told apart.
+        The neighbouring relation.
     n, n_features : int
         The public shape of the table.
-    solver : str
-        What would be run: a name, or "auto".
     counted : str
         What n is the number of.
     """
 
     epsilons: tuple[float, ...]
-    noise_costs: tuple[float, ...]
-    nothing_costs: tuple[float, ...]
+    shares: tuple[float, ...]
     words: tuple[str, ...]
-    off_by: float
     epsilon: float
     delta: float
     adjacency: str
     n: int
     n_features: int
-    solver: str
     counted: str = "rows"
 
     @property
     def known(self) -> list[int]:
-        """The places of the ε at which there is a prediction."""
-        costs = zip(self.noise_costs, self.nothing_costs, strict=True)
-        return [place for place, (noise, nothing) in enumerate(costs) if 0.0 < noise < math.inf > nothing > 0.0]
+        """The indices of the ε at which there is a prediction."""
+        return [index for index, share in enumerate(self.shares) if math.isfinite(share)]
 
     @property
     def now(self) -> int:
-        """The place of the fit's own ε."""
+        """The index of the fit's own ε."""
         return self.epsilons.index(self.epsilon)
+
+    @property
+    def hopeless_up_to(self) -> float | None:
+        """The largest of the ε at which noise hides everything, None if it does at none."""
+        hopeless = [epsilon for epsilon, word in zip(self.epsilons, self.words, strict=True) if word == "hopeless"]
+        return max(hopeless, default=None)
 
     def __str__(self) -> str:
         """What is expected at the fit's own ε."""
-        noise, nothing = self.noise_costs[self.now], self.nothing_costs[self.now]
         start = f"At ε = {self.epsilon:g} ({self.adjacency})"
         if self.now not in self.known:
             return f"{start} nothing is predicted"
-        cost = f"{noise:.2g}" if noise >= 1e-4 else "less than 0.0001"
-        return f"{start} noise is expected to add {cost} to the mean loss: {_beside(noise / nothing)}"
-
-
-def _beside(share: float) -> str:
-    """The cost of noise beside that of predicting nothing, in two digits."""
-    if share >= 1.0:
-        times = f"{float(f'{share:.2g}'):,.0f}".replace(",", " ") if share >= 10.0 else f"{share:.2g}"
-        return f"{times} times what predicting nothing costs"
-    percent = f"{100.0 * share:.2g}" if share >= 1e-4 else "less than 0.01"
-    return f"{percent} % of what predicting nothing costs"
+        share = f"{float(f'{100.0 * self.shares[self.now]:.2g}'):g}"
+        return f"{start} noise is expected to cost up to {share} % of the loss of a constant predictor"
 
 
 def plot_risk_of_epsilon(curve: RiskCurve, ax: Any = None) -> Any:
-    """Draw the expected cost of noise against ε, with the zones of the verdict.
+    """Draw against ε up to how much noise is expected to cost.
 
     Parameters
     ----------
@@ -99,50 +85,31 @@ def plot_risk_of_epsilon(curve: RiskCurve, ax: Any = None) -> Any:
     Axes
     """
     axes = given_or_new(ax, 7.2, 4.8)
-    epsilons, noise, nothing = (
-        np.array(row)[curve.known] for row in (curve.epsilons, curve.noise_costs, curve.nothing_costs)
-    )
-    surely = nothing / curve.off_by
-    low, high = 0.5 * min(noise.min(), surely.min()), 3.0 * max(noise.max(), nothing.max())
-    zones = {"useful": (low, surely), "doubtful": (surely, nothing), "hopeless": (nothing, high)}
-    for word, (bottom, top) in zones.items():
-        axes.fill_between(epsilons, bottom, top, color=ZONES[word], linewidth=0, zorder=0)
-    axes.plot(epsilons, nothing, color=GREY, linewidth=1.2, linestyle="--", label="predicting nothing")
-    axes.plot(epsilons, noise, color=BLUE, linewidth=2, marker="o", markersize=4, label="noise")
+    epsilons, shares = (np.array(row)[curve.known] for row in (curve.epsilons, curve.shares))
+    low = 0.5 * float(shares.min())
+    if curve.hopeless_up_to is not None:
+        axes.axvspan(epsilons[0], curve.hopeless_up_to, color=HOPELESS, linewidth=0, zorder=0, label="hopeless")
+    axes.fill_between(epsilons, low, shares, color=COST, linewidth=0, zorder=1, label="nine of ten measured fits")
+    axes.axhline(1.0, color=GREY, linewidth=1.2, linestyle="--", label="a constant predictor")
+    axes.plot(epsilons, shares, color=BLUE, linewidth=2, marker="o", markersize=4, label="noise")
     axes.axvline(curve.epsilon, color=GREY, linewidth=0.8, linestyle=":")
     if curve.now in curve.known:
         axes.plot(
-            [curve.epsilon], [curve.noise_costs[curve.now]], color=BLUE, marker="o", markersize=10,
+            [curve.epsilon], [curve.shares[curve.now]], color=BLUE, marker="o", markersize=10,
             markerfacecolor="white", markeredgewidth=2, linestyle="", clip_on=False, zorder=4,
             label=f"noise at ε = {curve.epsilon:g}",
         )  # fmt: skip
-    axes.set(xscale="log", yscale="log", xlim=(epsilons[0], epsilons[-1]), ylim=(low, high))
+    axes.set(xscale="log", yscale="log", xlim=(epsilons[0], epsilons[-1]), ylim=(low, 1.5))
     axes.set_xlabel(f"ε, {curve.adjacency} (δ = {curve.delta:g}); more privacy to the left")
-    axes.set_ylabel("expected to be added to the mean loss")
+    axes.set_ylabel("share of the loss of a constant predictor")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    _name_zones(axes, low, float(surely[-2]), float(nothing[-2]), high)
-    in_two_lines = str(curve).replace(": ", ",\n")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100.0 * value:g} %")
+    in_two_lines = str(curve).replace(" noise is", "\nnoise is")
     units = "" if curve.counted == "rows" else f" {curve.counted}"
-    solver = "the best solver" if curve.solver == "auto" else curve.solver
     axes.set_title(
-        f"{in_two_lines}\nn = {curve.n}{units}, {curve.n_features} columns, {solver}; "
-        f"estimates, right to a factor of about {curve.off_by:g}",
+        f"{in_two_lines}\nn = {curve.n}{units}, {curve.n_features} columns; estimated from public numbers",
         fontsize="medium", loc="left",
     )  # fmt: skip
     axes.legend(loc="lower left", edgecolor="none", framealpha=0.7)
     bare(axes)
     return axes
-
-
-def _name_zones(axes: Any, low: float, surely: float, nothing: float, high: float) -> None:
-    """The words of the verdict at the right end, each in the middle of its zone near there."""
-    for word, bottom, top in (
-        ("useful", low, surely),
-        ("doubtful", surely, nothing),
-        ("hopeless: worse than predicting nothing", nothing, high),
-    ):
-        place = math.sqrt(bottom * top)
-        axes.annotate(
-            word, (1.0, place), xycoords=("axes fraction", "data"), xytext=(-6, 0), textcoords="offset points",
-            ha="right", va="center", color="#111111", fontsize="medium", fontstyle="italic",
-        )  # fmt: skip

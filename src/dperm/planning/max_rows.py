@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dperm.errors import InvalidParameter, UnsupportedProblem
-from dperm.planning.costs import OFF_BY, Costs, costs_at, why_unknown
+from dperm.planning.costs import Cost, cost_at, why_unknown
 from dperm.planning.rows_per_unit import RowsPerUnit
 from dperm.printable import one_line
 from dperm.problem.losses import Logistic, Softmax
@@ -32,22 +32,23 @@ class Choice:
         How many rows of a unit are used, in the mean.
     weight : float
         What the rows of a unit weigh together, in the mean: less than 1 where units have fewer rows than max_rows.
-    costs : Costs
-        By how much noise, and predicting nothing, raise the mean loss of the rows that are used.
+    cost : Cost
+        What noise costs, as a share of the loss of a constant predictor on the rows that are used.
     sampling : float
-        By how much the sampling of rows raises it, at the least: if those of a unit were independent. NaN if unknown.
+        What the sampling of rows costs, as the same share and at the least: if rows of a unit were independent and
+        classes even. NaN if unknown.
     """
 
     max_rows: int | None
     rows_used: float
     weight: float
-    costs: Costs
+    cost: Cost
     sampling: float
 
     @property
     def together(self) -> float:
         """Noise and sampling."""
-        return self.costs.noise + (0.0 if math.isnan(self.sampling) else self.sampling)
+        return self.cost.share + (0.0 if math.isnan(self.sampling) else self.sampling)
 
 
 @dataclass(frozen=True)
@@ -81,21 +82,20 @@ class RiskOfMaxRows:
         word = self.unit.word
         lines = [
             f"max_rows, if {self.typical} (noise does not depend on it; what it is added to does):",
-            "   max_rows  rows used    weight     noise  sampling  verdict",
+            "   max_rows  rows used    weight     noise  sampling",
         ]
         for choice in self.choices:
             most = "average" if choice.max_rows is None else str(choice.max_rows)
-            sampling = "" if math.isnan(choice.sampling) else f"{choice.sampling:.1e}"
-            noise = f"{choice.costs.noise:.1e}" if math.isfinite(choice.costs.noise) else "unknown"
+            sampling = "" if math.isnan(choice.sampling) else f"{100.0 * choice.sampling:.2g} %"
+            noise = f"{100.0 * choice.cost.share:.2g} %" if choice.cost.word != "unknown" else "unknown"
             lines.append(
-                f"  {most:>9}  {choice.rows_used:>9.3g}  {choice.weight:>8.2g}  {noise:>8}  {sampling:>8}  "
-                f"{choice.costs.word}"
+                f"  {most:>9}  {choice.rows_used:>9.3g}  {choice.weight:>8.2g}  {noise:>8}  {sampling:>8}".rstrip()
             )
         lines += [
             f"One {word} with fewer rows than max_rows weighs less than 1, so that noise costs more; of one with more, "
             "the others are not used.",
-            "noise, sampling: what each is expected to add to the mean loss, right to a factor of about "
-            f"{OFF_BY:g}; sampling costs more if rows of one {word} are alike.",
+            "noise, sampling: about what each costs, as a share of the loss of a constant predictor. Noise may cost "
+            f"three times that, and sampling more if rows of one {word} are alike.",
         ]
         if self.choices[-1].max_rows is None:
             least = self.best.max_rows
@@ -139,20 +139,22 @@ def risk_of_max_rows(
     if options.noise is None or options.guarantee is None:
         raise UnsupportedProblem("a fit without noise costs nothing, so there is nothing to compare.")
     facts = options.facts(n, n_features)
-    why = why_unknown(options, facts.setting)
+    why = why_unknown(options, facts.problem)
     if why is not None:
         raise UnsupportedProblem(f"there is nothing to compare: {why}.")
-    size, dimension = facts.setting.n, facts.setting.constants.dimension
+    size, dimension, loss = facts.setting.n, facts.setting.constants.dimension, facts.problem.loss
+    # Of even classes; what a constant predicts of a number is not public.
+    constant = math.log(max(2, loss.n_outputs)) if isinstance(loss, _LIKELIHOODS) else None
     found = []
     for most in (*sorted({count("max_rows", each) for each in choices}), *(() if rows_per_unit is None else (None,))):
         used = _rows_used(rows_per_unit, most)
         weight = 1.0 if most is None else used / most
         # What n units of this weight add up to is what fewer units of weight 1 do, and noise is the same.
         whole, epsilon = max(size * weight, 1.0), options.guarantee.epsilon
-        costs = costs_at(_with_max_rows(options, unit, most), facts.n_features, whole, epsilon)
+        cost = cost_at(_with_max_rows(options, unit, most), facts.n_features, whole, epsilon)
         alike = rows_per_unit.rows_of_equal_weight if most is None and isinstance(rows_per_unit, RowsPerUnit) else used
-        likely = isinstance(facts.problem.loss, _LIKELIHOODS)
-        found.append(Choice(most, used, weight, costs, dimension / (2.0 * size * alike) if likely else math.nan))
+        sampling = dimension / (2.0 * size * alike) / constant if constant else math.nan
+        found.append(Choice(most, used, weight, cost, sampling))
     return RiskOfMaxRows(unit, size, tuple(found), typical)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from dperm.accounting.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON, Guarantee
 from dperm.errors import InvalidParameter, UnsupportedProblem
 from dperm.pictures.risk import RiskCurve
-from dperm.planning.costs import OFF_BY, costs_at, why_unknown
+from dperm.planning.auto import check_solver
+from dperm.planning.costs import cost_at, why_unknown
 from dperm.unit import counted
 
 if TYPE_CHECKING:
@@ -40,31 +41,25 @@ def risk_of_epsilon(
     if options.noise is None or options.guarantee is None:
         raise UnsupportedProblem("a fit without noise costs nothing at any ε, so there is nothing to draw.")
     facts = options.facts(n, n_features)
-    why = why_unknown(options, facts.setting)
+    why = why_unknown(options, facts.problem, check_solver(options.solver, facts.problem, facts.left))
     if why is not None:
         raise UnsupportedProblem(f"there is nothing to draw: {why}.")
     epsilon, delta = options.guarantee.epsilon, options.guarantee.delta
     asked = sorted({epsilon, *(_around(epsilon) if epsilons is None else _checked(epsilons, delta))})
     if len(asked) < 2:
         raise InvalidParameter("epsilons must hold another number than the fit's own ε.")
-    costs = [costs_at(options, facts.n_features, facts.setting.n, each) for each in asked]
-    curve = RiskCurve(
+    costs = [cost_at(options, facts.n_features, facts.setting.n, each) for each in asked]
+    return RiskCurve(
         epsilons=tuple(asked),
-        noise_costs=tuple(cost.noise for cost in costs),
-        nothing_costs=tuple(cost.nothing for cost in costs),
+        shares=tuple(cost.most for cost in costs),
         words=tuple(cost.word for cost in costs),
-        off_by=OFF_BY,
         epsilon=epsilon,
         delta=delta,
         adjacency=str(facts.setting.adjacency),
         n=facts.setting.n,
         n_features=facts.n_features,
-        solver=options.solver if isinstance(options.solver, str) else options.solver.name,
         counted=counted(facts.setting.unit),
     )
-    if len(curve.known) < 2:
-        raise UnsupportedProblem(f"there is nothing to draw: {curve.solver} does not predict what its noise costs.")
-    return curve
 
 
 def _around(epsilon: float) -> list[float]:

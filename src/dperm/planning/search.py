@@ -17,7 +17,7 @@ from dperm.mechanisms.setting import PublicTable
 from dperm.mechanisms.sums_plan import CalibratedSums, SumsPlan
 from dperm.planning.beside import plan_beside, share_of
 from dperm.planning.fit_plan import FitPlan
-from dperm.planning.verdict import is_hopeless
+from dperm.planning.verdict import is_mostly_noise
 from dperm.release.joint_statement import JointStatement
 from dperm.release.markup import plan_box
 from dperm.trusted.noise import GENERATOR
@@ -167,12 +167,12 @@ class SearchPlan:
 
     @cached_property
     def drowned(self) -> tuple[int, ...]:
-        """The candidates that noise would hide in a trial and not in the last fit: trials would not tell what they are.
+        """The candidates that are mostly noise in a trial and not in the last fit: trials would not tell what they are.
 
         From public numbers, as the verdict of a plan.
         """
         pairs = enumerate(zip(self.trials, self.refits, strict=True))
-        return tuple(place for place, (trial, refit) in pairs if is_hopeless(trial) and not is_hopeless(refit))
+        return tuple(place for place, (trial, refit) in pairs if is_mostly_noise(trial) and not is_mostly_noise(refit))
 
     def statement(self, *, seeded: bool = False, caveats: tuple[str, ...] = ()) -> JointStatement:
         """What is promised of a run."""
@@ -199,12 +199,13 @@ class SearchPlan:
     @cached_property
     def verdict(self) -> str:
         """Whether it is worth it, from public numbers."""
-        lost, all_of_them = sum(map(is_hopeless, self.refits)), len(self.refits)
+        lost, all_of_them = sum(map(is_mostly_noise, self.refits)), len(self.refits)
+        cost = "noise is expected to cost half of the loss of a constant predictor or more"
         if self.drowned:
-            return f"doubtful: noise would hide {len(self.drowned)} of {all_of_them} candidates in a trial"
+            return f"doubtful: in the trials of {len(self.drowned)} of {all_of_them} candidates {cost}"
         if lost:
-            return f"hopeless: noise would hide {lost} of {all_of_them} candidates even in the last fit"
-        return "no candidate is expected to be lost in the noise of its trial"
+            return f"doubtful: even in the last fit of {lost} of {all_of_them} candidates {cost}"
+        return "of no candidate's trial is it known that noise costs half of the loss of a constant predictor"
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""Whether a fit is worth making: what its noise is expected to cost beside predicting nothing, from public numbers."""
+"""What the noise of a fit is expected to cost, as a share of the loss of a constant predictor, from public numbers."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dperm.planning.costs import costs_at, why_unknown
+from dperm.planning.costs import SMALL, cost_at, why_unknown
 from dperm.unit import counted
 
 if TYPE_CHECKING:
@@ -19,22 +19,21 @@ _HALVINGS = 5
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the noise of a fit is expected to cost; an estimate, right to a factor of several, and no promise.
+    """What the noise of a fit is expected to cost: an estimate with a measured spread, and no promise.
 
     It speaks of the noise alone: whether the columns predict the target at all is not a public number.
 
     Attributes
     ----------
     word : str
-        "useful", "doubtful", "hopeless"; or "unknown" where there is no prediction, "exact" where there is no noise.
-    noise_cost : float
-        By how much noise is expected to raise the mean loss, about E[F^r(w) − min F^r]; NaN if unknown.
-    nothing_cost : float
-        By how much w = 0, predicting nothing, is expected to raise it.
-    useful_n : int or None
-        From about how many rows or units on it is useful, all else equal; None if it is, or if no number would do.
-    useful_epsilon : float or None
-        From about which ε on it is useful, all else equal; None if it is, or if no ε up to 10 would do.
+        What the noise is: "small", "large" or "hopeless"; "unknown" where nothing is known, "exact" without noise.
+    most : float
+        Up to how much noise is expected to raise the mean loss, over the loss of the best constant predictor; NaN if
+        unknown. Nine of ten measured fits lost no more.
+    small_n : int or None
+        From about how many rows or units on noise is small, all else equal; None if it is, or if no number would do.
+    small_epsilon : float or None
+        From about which ε on noise is small, all else equal; None if it is, or if no ε up to 10 would do.
     why_unknown : str
         Why there is no prediction.
     counted : str
@@ -42,17 +41,11 @@ class Verdict:
     """
 
     word: str
-    noise_cost: float = math.nan
-    nothing_cost: float = math.nan
-    useful_n: int | None = None
-    useful_epsilon: float | None = None
+    most: float = math.nan
+    small_n: int | None = None
+    small_epsilon: float | None = None
     why_unknown: str = ""
     counted: str = "rows"
-
-    @property
-    def ratio(self) -> float:
-        """What the noise is expected to cost, in multiples of what predicting nothing costs."""
-        return self.noise_cost / self.nothing_cost if self.nothing_cost > 0.0 else math.inf
 
     def __str__(self) -> str:
         """One line of plain English."""
@@ -60,23 +53,22 @@ class Verdict:
             return "exact: no noise is added, so none costs anything"
         if self.word == "unknown":
             return f"unknown: {self.why_unknown}"
-        if self.word == "useful":
-            cost = f"about {_two_digits(self.noise_cost)}" if self.noise_cost >= 1e-4 else "less than 0.0001"
-            share = f"{100.0 * self.ratio:.0f} %" if self.ratio >= 0.01 else "less than 1 %"
-            return f"useful: noise is expected to add {cost} to the loss, {share} of what predicting nothing costs"
-        times = f"{100.0 * self.ratio:.0f} % of" if self.ratio < 1.0 else f"{_two_digits(self.ratio)} times"
-        return f"{self.word}: noise is expected to cost {times} what predicting nothing costs; {self._advice}"
+        if self.word == "hopeless":
+            return f"hopeless: the noise hides whatever the columns explain; {self._advice}"
+        share = "all, or more," if self.most == 1.0 else f"up to {_two_digits(max(100.0 * self.most, 0.1))} %"
+        worth = "useful if the columns explain more" if self.word == "small" else self._advice
+        return f"noise is expected to cost {share} of the loss of a constant predictor; {worth}"
 
     @property
     def _advice(self) -> str:
         ways = []
-        if self.useful_n is not None:
-            ways.append(f"from about n = {_two_digits(self.useful_n)} {self.counted}")
-        if self.useful_epsilon is not None:
-            ways.append(f"from about ε = {_two_digits(self.useful_epsilon)}")
+        if self.small_n is not None:
+            ways.append(f"n = {_two_digits(self.small_n)} {self.counted}")
+        if self.small_epsilon is not None:
+            ways.append(f"ε = {_two_digits(self.small_epsilon)}")
         if not ways:
-            return f"neither more {self.counted} nor an ε up to {_LARGEST_ADVISED_EPSILON:g} would make it useful"
-        return f"it becomes useful {' or '.join(ways)}"
+            return f"neither more {self.counted} nor an ε up to {_LARGEST_ADVISED_EPSILON:g} would make it small"
+        return f"up to {100.0 * SMALL:g} % from about {' or '.join(ways)}"
 
 
 def verdict_of(plan: "FitPlan") -> Verdict:
@@ -87,44 +79,41 @@ def verdict_of(plan: "FitPlan") -> Verdict:
     plan : FitPlan
         The plan. Its n and its ε are varied with everything else as it is.
     """
-    options, guarantee = plan.options, plan.options.guarantee
-    if options.noise is None or guarantee is None:
+    if plan.options.noise is None or plan.options.guarantee is None:
         return Verdict("exact")
-    why = why_unknown(options, plan.setting)
+    now = (float(plan.setting.n), plan.options.guarantee.epsilon)
+    cost = cost_at(plan.options, plan.n_features, *now)
+    # What noise hides from a whole gradient no solver finds.
+    why = why_unknown(plan.options, plan.problem, None if cost.word == "hopeless" else plan.solver)
     if why is not None:
         return Verdict("unknown", why_unknown=why)
-    now = (float(plan.setting.n), guarantee.epsilon)
-    costs = costs_at(options, plan.n_features, *now, plan.solver)
-    if costs.word == "unknown":
-        return Verdict("unknown", why_unknown=f"{plan.solver.name} does not predict what its noise costs")
-    if costs.word == "useful":
-        return Verdict("useful", *costs)
-    n = _useful_from(plan, now[0], _MOST_ADVISED_ROWS, lambda n: (n, now[1]))
-    epsilon = _useful_from(plan, now[1], _LARGEST_ADVISED_EPSILON, lambda epsilon: (now[0], epsilon))
-    useful_n = None if n is None else math.ceil(n)
-    return Verdict(costs.word, *costs, useful_n, epsilon, counted=counted(plan.setting.unit))
+    if cost.word == "unknown":
+        return Verdict("unknown", why_unknown="the numbers are too large or too small for a prediction")
+    if cost.word == "small":
+        return Verdict("small", cost.most)
+    n = _small_from(plan, now[0], _MOST_ADVISED_ROWS, lambda n: (n, now[1]))
+    epsilon = _small_from(plan, now[1], _LARGEST_ADVISED_EPSILON, lambda epsilon: (now[0], epsilon))
+    small_n = None if n is None else math.ceil(n)
+    return Verdict(cost.word, cost.most, small_n, epsilon, counted=counted(plan.setting.unit))
 
 
-def is_hopeless(plan: "FitPlan") -> bool:
-    """Whether noise is expected to cost as much as predicting nothing; False where nothing is known of it."""
+def is_mostly_noise(plan: "FitPlan") -> bool:
+    """Whether noise is expected to cost half of the loss of a constant predictor; False where nothing is known."""
     guarantee = plan.options.guarantee
-    if guarantee is None or why_unknown(plan.options, plan.setting) is not None:
+    if guarantee is None or why_unknown(plan.options, plan.problem, plan.solver) is not None:
         return False
-    return (
-        costs_at(plan.options, plan.n_features, float(plan.setting.n), guarantee.epsilon, plan.solver).word
-        == "hopeless"
-    )
+    return cost_at(plan.options, plan.n_features, float(plan.setting.n), guarantee.epsilon).share >= 0.5
 
 
-def _useful_from(
+def _small_from(
     plan: "FitPlan", now: float, most: float, numbers: Callable[[float], tuple[float, float]]
 ) -> float | None:
-    """About the least number above `now` at which the solver that was asked for, or that "auto" takes, is useful."""
+    """About the least number above `now` at which noise is small."""
 
-    def is_useful(number: float) -> bool:
-        return costs_at(plan.options, plan.n_features, *numbers(number)).word == "useful"
+    def is_small(number: float) -> bool:
+        return cost_at(plan.options, plan.n_features, *numbers(number)).word == "small"
 
-    return _first(is_useful, now, most)
+    return _first(is_small, now, most)
 
 
 def _first(holds: Callable[[float], bool], low: float, most: float) -> float | None:

@@ -15,13 +15,13 @@ _FOUND_BIAS = 0.25
 
 # ‖w*‖ for rows of norm 1 is taken for this, growing with the root of nμ/√p beyond so many: the directions that make a
 # minimiser long are those that only many rows can tell from noise.
-_LENGTH, _LENGTH_GROWS_FROM = 8.0, 300.0
+LENGTH, _LENGTH_GROWS_FROM = 8.0, 300.0
 
 # Of the longest minimiser that the strong convexity allows, √(2 (F^r(0) − min F^r)/μ), what is found in practice.
 _FOUND_LENGTH = 0.25
 
 
-def typical_length(setting: Setting, guarantee: Guarantee, nominal_distance: float = _LENGTH) -> float:
+def typical_length(setting: Setting, guarantee: Guarantee, nominal_distance: float = LENGTH) -> float:
     """A guess at ‖w*‖ from public numbers, in units in which logistic regression has rows of norm 1.
 
     It counts what can be told from noise: with μ-Gaussian DP, and no δ without it, nμ/√p or nε/p.

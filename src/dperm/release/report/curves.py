@@ -109,13 +109,13 @@ def _height_ticks(heights: Axis) -> tuple[tuple[float, str], ...]:
 
 @dataclass(frozen=True)
 class RiskDrawing:
-    """The cost of noise against ε: curves and zones as points, the fit's own ε as a place, and sentences."""
+    """The cost of noise against ε: curves and areas as points, the fit's own ε as a position, and sentences."""
 
     sentence: str
     noise: str
-    nothing: str
-    zones: tuple[tuple[str, str], ...]
-    names: tuple[tuple[float, str], ...]
+    below: str
+    hopeless: str
+    all_of_it: float
     now: tuple[float, float | None]
     x_ticks: tuple[tuple[float, str], ...]
     y_ticks: tuple[tuple[float, str], ...]
@@ -123,7 +123,7 @@ class RiskDrawing:
 
 
 def risk_drawing(model: Any) -> RiskDrawing | None:
-    """What noise is expected to cost at other ε, with the solver that ran; None where that is not known.
+    """What noise is expected to cost at other ε; None where that is not known.
 
     Parameters
     ----------
@@ -136,34 +136,27 @@ def risk_drawing(model: Any) -> RiskDrawing | None:
         curve: RiskCurve = model.risk_of_epsilon()
     except (DpermError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return None  # other noise, or a file that does not describe a fit
-    epsilons, noise, nothing = (
-        np.array(row)[curve.known] for row in (curve.epsilons, curve.noise_costs, curve.nothing_costs)
-    )
-    surely = nothing / curve.off_by
-    low, high = float(0.5 * min(noise.min(), surely.min())), float(3.0 * max(noise.max(), nothing.max()))
+    epsilons, shares = (np.array(row)[curve.known] for row in (curve.epsilons, curve.shares))
+    low, high = 0.5 * float(shares.min()), 1.5
     first, last = float(epsilons[0]), float(epsilons[-1])
 
     def along(epsilon: float) -> float:
         return _along(math.log(epsilon), math.log(first), math.log(last))
 
-    def height(cost: float) -> float:
-        return round(BOTTOM - math.log(cost / low) / math.log(high / low) * (BOTTOM - TOP), 1)
+    def height(share: float) -> float:
+        return round(BOTTOM - math.log(share / low) / math.log(high / low) * (BOTTOM - TOP), 1)
 
-    def points(costs: Any) -> list[str]:
-        return [f"{along(epsilon)},{height(cost)}" for epsilon, cost in zip(epsilons, costs, strict=True)]
-
-    floor, ceiling = np.full_like(noise, low), np.full_like(noise, high)
-    zones = {"useful": (floor, surely), "doubtful": (surely, nothing), "hopeless": (nothing, ceiling)}
+    points = " ".join(f"{along(epsilon)},{height(share)}" for epsilon, share in zip(epsilons, shares, strict=True))
+    end = None if curve.hopeless_up_to is None else along(curve.hopeless_up_to)
     return RiskDrawing(
         sentence=str(curve),
-        noise=" ".join(points(noise)),
-        nothing=" ".join(points(nothing)),
-        zones=tuple((word, " ".join(points(below) + points(above)[::-1])) for word, (below, above) in zones.items()),
-        # About where the middle of the word is.
-        names=tuple((height(math.sqrt(below[-2] * above[-2])), word) for word, (below, above) in zones.items()),
-        now=(along(curve.epsilon), height(curve.noise_costs[curve.now]) if curve.now in curve.known else None),
+        noise=points,
+        below=f"{points} {along(last)},{BOTTOM} {along(first)},{BOTTOM}",
+        hopeless="" if end is None else f"{LEFT},{TOP} {end},{TOP} {end},{BOTTOM} {LEFT},{BOTTOM}",
+        all_of_it=height(1.0),
+        now=(along(curve.epsilon), height(curve.shares[curve.now]) if curve.now in curve.known else None),
         x_ticks=tuple((along(tick), f"{tick:g}") for tick in _powers(first, last)),
-        y_ticks=tuple((height(tick), f"{tick:g}") for tick in _powers(low, high)),
+        y_ticks=tuple((height(tick), f"{100.0 * tick:g} %") for tick in _powers(low, high)),
         curve=curve,
     )
 
