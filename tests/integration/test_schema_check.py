@@ -262,9 +262,9 @@ def test_different_values_are_counted_up_to_a_limit(monkeypatch):
 def fit_of(tmp_path, capsys):
     Budget.create("people", Guarantee(5.0, 1e-3), ledger=str(tmp_path / "ledger.db"))
 
-    def fit(table, *flags):
+    def fit(table, *flags, target=TARGET):
         table.to_csv(tmp_path / "t.csv", index=False)
-        (tmp_path / "s.toml").write_text(schema_to_toml(schema()))
+        (tmp_path / "s.toml").write_text(schema_to_toml(schema(target)))
         code, said = shown(
             capsys, "fit", tmp_path / "t.csv", "--schema", tmp_path / "s.toml", "--epsilon", 1, "--delta", 1e-5, "-o",
             tmp_path / "m.json", "--force", "--dataset", "people", "--ledger", tmp_path / "ledger.db", *flags,
@@ -299,6 +299,15 @@ def test_what_is_serious_is_said_on_a_terminal_and_stops_nothing(flags, terminal
     assert (code, spent) == (0, 1)
     assert (HEADER in said) == ("city: 100 % are none of the declared values" in said) == told
     assert "widen the range" not in said  # not serious
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("model", "told"), [("linear", True), ("poisson", False)])
+def test_a_fit_of_counts_names_the_model_for_them_unless_it_is_that_one(model, told, fit_of):
+    table = people(ill=RNG.poisson(2.0, N))
+    code, said, _ = fit_of(table, "--row-warnings", "--model", model, target=Amount("ill", (0, 30)))
+    assert code == 0
+    assert ("ill: looks like counts" in said and "--model poisson" in said) == told
 
 
 @pytest.mark.parametrize("odd", [0, 1, 10])

@@ -126,7 +126,7 @@ def fit(
         else:
             raise InvalidParameter("name the column to predict: --target, or a --schema.")
         if check or (told and cluster is None):  # with a cluster, files may be out of this machine's reach
-            checked(table, asked.schema or public, columns, target, whole=check)
+            checked(table, asked.schema or public, columns, target, whole=check, kind=model.kind)
         # The file is made before anything is spent, and complete before the ledger is told.
         file = opened.enter_context(WholeFile(output, replace=force, room=ROOM))
         written = Writing(file, output)
@@ -143,8 +143,12 @@ def fit(
     click.echo(f"wrote {one_line(output)}")
 
 
-def checked(table: Path, schema: Schema | None, columns: list[str] | None, target: str | None, *, whole: bool) -> None:
+def checked(
+    table: Path, schema: Schema | None, columns: list[str] | None, target: str | None, *, whole: bool, kind: str
+) -> None:  # fmt: skip
     """Tell the holder what is wrong with the columns: all of it, or what is serious in the first rows.
+
+    That a target looks like counts is said before any model for another kind of target.
 
     Raises
     ------
@@ -152,7 +156,8 @@ def checked(table: Path, schema: Schema | None, columns: list[str] | None, targe
         If all was asked for and a column has nothing that the schema can use, in 99 of 100 rows.
     """
     found = check_schema(table, schema, columns=columns, target=target, rows=None if whole else LOOKED_AT)
-    said = [one for one in found if whole or one.serious]
+    found = tuple(one for one in found if one.kind != "count" or kind != "poisson")
+    said = [one for one in found if whole or one.serious or one.kind == "count"]
     if whole or said:
         tell(said)
     unusable = [one_line(one.column) for one in found if one.unusable]
