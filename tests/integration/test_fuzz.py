@@ -374,7 +374,7 @@ def check(arguments, case):
     """Run a command in this process; whatever is wrong with it is one clear sentence."""
     out, err, unexpected = io.StringIO(), io.StringIO(), []
     fail = main._fail
-    main._fail = lambda message, error: (unexpected.append(error), fail(message, error))[1]
+    main._fail = lambda message: (unexpected.append(sys.exc_info()[1]), fail(message))[1]
 
     def too_long(*_):
         raise TimeoutError(f"{case} takes more than {SECONDS_EACH} seconds")

@@ -10,7 +10,7 @@ import pytest
 from dperm.cli.main import run_with
 
 DOCS = Path(__file__).parents[2] / "docs"
-DATE_OR_FINGERPRINT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|[0-9a-f]{12}")
+DATE_OR_FINGERPRINT = re.compile(r"\d{4}-\d\d-\d\d|[0-9a-f]{12}")
 
 
 def blocks(page, kind):

@@ -154,10 +154,13 @@ IMPORTS = {
     "audit.subject": {"watched": {"ExactOracle", "PlaybackOracle", "Question", "WatchedOracle"}},
     # Exact on purpose, and named so.
     "unsafe": {
+        "column_facts": {"Finding", "NOTHING", "findings"},
         "objectives": {"objective_of"},
         "parts": {"GradientPart", "RiskPart"},
         "sources": {"ArraySource", "Source"},
         "sources.columns": {"Columns", "as_numbers", "as_words", "as_written"},
+        "sources.encoder": {"ROWS_AT_ONCE", "rows_of"},
+        "sources.files": {"check_columns", "is_files", "open_pieces"},
         "sources.ids": {"codes_of_column"},
         "units": {"Membership"},
     },
@@ -181,7 +184,7 @@ IMPORTS = {
     },
     "cli.plan": {"sources.memory": {"bytes_of", "is_on_disk"}},  # how much fits into memory
     "cli.predict": {"sources.files": {"check_columns", "number_columns", "open_pieces"}},
-    "cli.schema": {"sources.files": {"TableFile"}},
+    "cli.schema": {"column_facts": {"Finding"}, "sources.files": {"columns_on_disk", "open_pieces"}},
     "cli.tune": {"sources.files": {"TableFile"}},
     # Studies on public data.
     "studies.reference": {"block": {"Block"}},
@@ -193,6 +196,7 @@ EXACT = {
     "dperm.unsafe.empirical_gradient",
     "dperm.unsafe.risk_over",
     "dperm.unsafe.draft_schema",
+    "dperm.unsafe.check_schema",
     # All that a fit does to rows, and what its noise did: marked as not for release.
     "dperm.estimators.diagnosis.diagnose",
     "PrivateGLM.diagnose",

