@@ -35,6 +35,7 @@ from dperm import (
     private_score,
     rows_per_unit,
 )
+from dperm.cli.main import run_with
 
 N, ROW, COLUMN = 60, 5, 1
 RNG = np.random.default_rng(0)
@@ -146,8 +147,10 @@ def told(call):
     return words + "".join(str(warning.message) for warning in seen)
 
 
-@pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize(
+    ("use", "container"),
+    [(use, container) for use in USES for container in CONTAINERS if (use, container) != ("by unit", "lists")],
+)
 def test_a_cell_of_any_kind_is_a_missing_value(use, container):
     expected = USES[use](CONTAINERS[container](float("nan")))
     for name, cell in ODD.items():
@@ -171,7 +174,7 @@ def test_a_cell_of_a_list_is_a_missing_value_to_a_public_step():
         assert np.array_equal(use(CONTAINERS["lists"](cell)), expected), name
 
 
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("use", [use for use in USES if use != "by unit"])
 def test_a_row_of_another_length_holds_no_value(use):
     empty = X.copy()
     empty[ROW] = np.nan
@@ -273,3 +276,39 @@ def test_a_prediction_of_rows_that_hold_no_numbers_is_refused_without_a_value():
         words = told(lambda table=table: FITTED.predict(table))
         assert InvalidParameter.__name__ in words
         assert "SECRET" not in words
+
+
+def test_where_a_unit_is_protected_listed_rows_are_refused_whatever_they_hold():
+    """One unit may have most rows, and would decide how long rows are."""
+    for row in ([1.0, 2.0], [1.0, 2.0, 3.0, 4.0], None):
+        with pytest.raises(InvalidParameter, match="got a list"):
+            USES["by unit"]([*X.tolist()[:-1], row])
+
+
+@pytest.mark.parametrize("odd", [[0], None, 0, [0, 1], [], float("nan"), "SECRET"])
+def test_no_entry_of_a_list_of_lists_decides_whether_it_is_a_target(odd):
+    for model in (PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression(row_norm=1.0)):
+        with pytest.raises(InvalidParameter, match="got a list of lists"):
+            model.fit(X, [odd, *([int(label)] for label in Y[1:])])
+
+
+def test_no_label_of_a_list_changes_how_others_are_read():
+    """numpy makes floats of all whole numbers if one of them is beyond the signed ones and another is negative."""
+    classes = [-5, 2**60, 2**60 + 1]
+    labels = [classes[number % 3] for number in range(N)]
+    model = PrivateLogisticRegression(1.0, 1e-3, classes=classes, random_state=0)
+    fits = [model.fit(X, [odd, *labels[1:]]).coef_.copy() for odd in (2**63, 10**40, None, [2**60], np.float64(0.5))]
+    assert all(np.array_equal(found, fits[0]) for found in fits)
+
+
+def test_one_text_in_an_empty_column_ends_no_fit(tmp_path):
+    """Most cells decide whether a column holds numbers: of all cells, and not of those that are not missing."""
+    for text in ("", "SECRET"):
+        table = X.astype(object)
+        table[:, 1] = None
+        table[0, 1] = text
+        PrivateLogisticRegression(1.0, 1e-3, classes=[0, 1], row_warnings=False).fit(table, Y)
+        lines = [f"{value},{text if place == 0 else ''},{Y[place]}" for place, value in enumerate(X[:, 0])]
+        (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+        arguments = ["fit", tmp_path / "t.csv", "--target", "y", "--classes", "0,1", "--epsilon", 1, "--delta", 1e-3]
+        assert run_with(list(map(str, [*arguments, "--force", "-o", tmp_path / "m.json"]))) == 0

@@ -206,7 +206,7 @@ class PrivateSearchCV(Charged, BaseEstimator):  # type: ignore[misc]
         candidates = self._read()
         if is_streamed(X):
             raise InvalidParameter("a search takes a table in memory: read the files into a data frame first.")
-        X, groups = candidates.split_groups(as_rows(X), groups)
+        X, groups = candidates.split_groups(as_rows(X, majority=candidates.unit is None), groups)
         if candidates.models[0].schema is None:  # what most cells of a column are is decided once, by all rows
             X = number_table(X, majority=candidates.unit is None)
         candidates.with_classes(y)

@@ -271,7 +271,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         """Rows for the first step: numbers, cell by cell, where it takes numbers only."""
         if isinstance(first, PrivateTransformer | PrivateEstimator):
             return number_table(X, majority=unit is None)
-        rows = as_rows(X)
+        rows = as_rows(X, majority=unit is None)
         if hasattr(X, "shape") or rows.ndim < 2:  # by its types, or a list of texts
             return X
         return rows if get_tags(first).input_tags.string else number_table(rows, majority=unit is None)

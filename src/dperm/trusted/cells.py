@@ -45,14 +45,19 @@ def is_nothing(value: Any) -> bool:
         return False
 
 
-def as_rows(X: Any) -> Any:
+def as_rows(X: Any, *, majority: bool) -> Any:
     """A list of rows as an array of objects; anything else as it is.
 
     Rows have the length that most of them have, which counts as public. A row of another length, like a line of a CSV
-    file with another number of fields, holds no value.
+    file with another number of fields, holds no value. Where one unit may have most rows there is no `majority`, and a
+    list is refused.
     """
     if not isinstance(X, list | tuple):
         return X
+    if not majority:
+        raise InvalidParameter(
+            "rows that are protected by unit must be an array or a data frame, whose shape is public; got a list."
+        )
     rows = [_cells(row) for row in X]
     (width, _), *_ = Counter(None if row is None else len(row) for row in rows).most_common(1) or [(None, 0)]
     if width is None:
@@ -81,7 +86,7 @@ def number_table(X: Any, *, majority: bool) -> Any:
         Whether a column of which most cells are no numbers raises, which counts as public. Where one unit may have most
         rows nothing is decided.
     """
-    X = as_rows(X)
+    X = as_rows(X, majority=majority)
     if sparse.issparse(X):
         return X
     if isinstance(X, np.ma.MaskedArray):
@@ -142,6 +147,6 @@ def _numbers(cells: list[Any], majority: bool) -> Array:
     if majority:
         absent = np.flatnonzero(np.isnan(found))
         odd = sum(not is_nothing(cells[place]) for place in absent)
-        if 2 * (found.size - absent.size) < odd:
+        if 2 * odd > found.size:
             raise InvalidParameter(_NO_NUMBERS)
     return found

@@ -34,7 +34,7 @@ class ArraySource(InMemorySource):
     """
 
     def __init__(self, X: Any, y: Any, weights: Any = None, groups: Any = None, unit: Unit | None = None) -> None:
-        X, y = as_rows(X), one_by_one(y)
+        X, y = as_rows(X, majority=unit is None), one_by_one(y)
         self._shape = table_shape(X, y)
         if (groups is None) != (unit is None):
             raise InvalidParameter("a unit and the ids of rows (groups) go together: give both or neither.")

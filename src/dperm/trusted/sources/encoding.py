@@ -45,7 +45,8 @@ def check_table(table: Any, y: Any, schema: Schema) -> None:
         return
     if isinstance(y, str | bytes | Mapping | Set) or not hasattr(y, "__len__"):
         raise InvalidParameter(f"the target must be a column of values, got {type(y).__name__}.")
-    nested = len(y.shape) != 1 if hasattr(y, "shape") else len(y) > 0 and all(map(_is_nested, y))
+    # Which entries of a list are lists counts as public if most of them are; one unit may have most of them.
+    nested = len(y.shape) != 1 if hasattr(y, "shape") else schema.unit is None and 2 * sum(map(_is_nested, y)) > len(y)
     if nested:
         raise InvalidParameter("the target must have one dimension.")
     if len(y) != count_rows(table):

@@ -199,7 +199,8 @@ def number_columns(table: Any, names: Sequence[str], majority: bool = True) -> A
     for name in names:
         column = table.column(name)
         numbers = as_numbers(column, name)
-        if majority and 2 * np.count_nonzero(~np.isnan(numbers)) < count_texts(column):
+        n_others = count_texts(column) - np.count_nonzero(~np.isnan(numbers))  # numbers of a CSV file are texts too
+        if majority and 2 * n_others > len(column):
             raise InvalidTable(
                 f"column {name!r} holds text; declare its categories in a --schema or leave it out with --features."
             )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dperm.errors import InvalidParameter, InvalidTable
 from dperm.schema.checks import as_text
 from dperm.trusted.sources.columns import different_entries, is_text, word
+from dperm.trusted.sources.labels import one_by_one
 from dperm.trusted.units import Membership
 from dperm.unit import Unit
 
@@ -21,7 +22,6 @@ Codes = NDArray[np.int64]
 
 # Equal values of one of these types are written alike, so each is written once.
 _PLAIN = (str, int, float, bool, bytes)
-_SEQUENCES = (list, tuple, np.ndarray)
 # Texts of printable ASCII that neither begin nor end with a space, and those among them that `as_text` spells anew.
 _ASCII, _SPELLED = r"^[!-~]([ -~]*[!-~])?$", r"(\.0*$)|(^(?i:true|false)$)"
 
@@ -146,11 +146,7 @@ def _entries(ids: Any) -> NDArray[Any]:
         if hasattr(ids, to_list):
             ids = getattr(ids, to_list)()
             break
-    if not isinstance(ids, list | tuple):
-        return np.asarray(ids, dtype=object)
-    if all(type(entry) in _SEQUENCES for entry in ids):
-        return np.empty((len(ids), 0), dtype=object)  # a table, which is refused
-    return np.fromiter(ids, dtype=object, count=len(ids))
+    return np.asarray(one_by_one(ids), dtype=object)
 
 
 def _codes_of_whole_numbers(values: NDArray[Any]) -> Codes:

@@ -2,7 +2,6 @@
 
 import numbers
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,8 @@ from dperm.errors import InvalidParameter
 from dperm.trusted.cells import number_or_nan, number_table
 
 Array = NDArray[np.float64]
+
+_NESTED = (list, tuple, np.ndarray)
 
 
 def read_table(estimator: Any, X: Any, *, fitting: bool) -> Any:
@@ -48,7 +49,10 @@ def read_target(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
         raise InvalidParameter(
             f"requires y to be passed, but the target y is None: {type(estimator).__name__} is supervised."
         )
-    y = one_by_one(y)
+    listed, y = isinstance(y, list | tuple), one_by_one(y)
+    # Which entries are lists counts as public if most of them are; one unit may have most of them.
+    if listed and estimator.unit is None and 2 * sum(issubclass(type(entry), _NESTED) for entry in y) > len(y):
+        raise InvalidParameter("y should be a 1d array, got a list of lists instead.")
     _check_kind(y)
     try:
         target = np.asarray(column_or_1d(y, warn=True))
@@ -63,24 +67,11 @@ def read_target(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
 
 
 def one_by_one(y: Any) -> Any:
-    """A list as an array of objects, or of numbers if it holds nothing else; any array as it is."""
-    if not isinstance(y, list | tuple):
-        return y
-    if len({type(label) for label in y}) == 1 and isinstance(y[0], int | float | np.number | np.bool_):
-        return np.asarray(y)
-    nested = y and all(issubclass(type(label), list | tuple | np.ndarray) for label in y)
-    if nested and len({np.shape(label) for label in y if not _is_ragged(label)}) == 1:
-        with suppress(Exception):
-            return np.asarray(y)  # of two dimensions, which is said where that is wrong
-    return np.fromiter(y, dtype=object, count=len(y))
+    """A list as an array of objects, every entry as it is; an array as it is.
 
-
-def _is_ragged(label: Any) -> bool:
-    try:
-        np.shape(label)
-    except Exception:  # whatever a label in a list raises
-        return True
-    return False
+    numpy would read the list as a whole: one entry of another kind or length changes what all of them become.
+    """
+    return np.fromiter(y, dtype=object, count=len(y)) if isinstance(y, list | tuple) else y
 
 
 def _check_kind(y: Any) -> None:
@@ -137,9 +128,9 @@ def _plain(label: Any, kind: Any) -> Any:
 
 
 def holds_text(labels: NDArray[Any]) -> bool:
-    """Whether more labels of a mixture are texts than numbers: no single one decides, and it counts as public."""
-    kinds = [type(label) for label in labels.tolist()]  # isinstance would ask an object for its class
-    return sum(issubclass(kind, str) for kind in kinds) > sum(issubclass(kind, numbers.Real) for kind in kinds)
+    """Whether most labels are texts: no single one decides, however many are missing, and it counts as public."""
+    # isinstance would ask an object for its class.
+    return 2 * sum(issubclass(type(label), str) for label in labels.tolist()) > labels.size
 
 
 def weights_by_class(places: Array, class_weights: Sequence[float], weights: Array | None = None) -> Array:
