@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -10,11 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from numba.core.caching import InTreeCacheLocator, UserWideCacheLocator
 from numba.core.registry import CPUDispatcher
 
 import dperm
 import dperm.trusted.objectives
-from dperm.trusted.compiling import _COMPILED_SOURCES
+from dperm.errors import InvalidParameter
+from dperm.trusted.compiling import _COMPILED_SOURCES, compile_exact
+from dperm.trusted.sources.kept import cache_folder
 
 FIT = """
 import sys
@@ -171,3 +175,124 @@ def test_a_folder_that_cannot_be_used_costs_one_warning_and_nothing_else(tmp_pat
     )  # fmt: skip
     assert ended.stderr.count("NotKeptWarning") == 1
     assert "compiling, about" not in ended.stderr  # no bar where there is no terminal
+
+
+# --- Whose folder it is ---
+
+
+class Payload:
+    """What a planted file does when it is loaded."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return Path.touch, (self.mark,)
+
+
+def doubled(x):
+    return 2.0 * x
+
+
+def runs_what_is_planted(folder, mark):
+    """Whether a kernel runs the code that is in place of a folder's index."""
+    for name in index_names():
+        (folder / name).write_bytes(pickle.dumps(Payload(mark)))
+    assert compile_exact(doubled)(1.0) == 2.0
+    return mark.exists()
+
+
+def index_names():
+    """As numba writes them for a locator of its own and for the folder that DPERM_CACHE names."""
+    base, version = f"test_compiling.{doubled.__qualname__}", f"py{sys.version_info.major}{sys.version_info.minor}"
+    line = doubled.__code__.co_firstlineno
+    return [f"{base}-{between}.{version}{sys.abiflags}.nbi" for between in (line, f"{doubled.__module__}-{line}")]
+
+
+@pytest.fixture
+def named(tmp_path, monkeypatch):
+    """A folder that DPERM_CACHE names, with one for kernels in it."""
+    (tmp_path / "cache" / "kernels").mkdir(parents=True, mode=0o700)
+    (tmp_path / "cache").chmod(0o755)
+    monkeypatch.setenv("DPERM_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.filterwarnings("ignore::dperm.errors.NotKeptWarning")
+@pytest.mark.parametrize(
+    ("change", "is_run"),
+    [
+        (lambda named: None, True),  # the attack works where the user has made it
+        (lambda named: (named / "kernels").chmod(0o555), True),  # as an image brings it along
+        (lambda named: named.chmod(0o1777), True),  # as in /tmp
+        (lambda named: (named / "kernels").chmod(0o777), False),
+        (lambda named: (named / "kernels").chmod(0o1777), False),
+        (lambda named: named.chmod(0o777), False),
+    ],
+)
+def test_kernels_come_only_from_a_named_folder_that_nobody_else_can_write(named, tmp_path, change, is_run):
+    folder = named / "kernels"
+    for name in index_names():
+        (folder / name).touch()  # written to when the folder itself no longer can be
+    change(named)
+    assert runs_what_is_planted(folder, tmp_path / "mark") == is_run
+
+
+@pytest.mark.filterwarnings("ignore::dperm.errors.NotKeptWarning")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+@pytest.mark.parametrize("who", ["owner", "owner above", "group", "link"])
+def test_kernels_do_not_come_from_a_folder_of_another_user_or_group(named, tmp_path, who):
+    folder = named / "kernels"
+    match who:
+        case "owner":
+            os.chown(folder, 11111, 11111)
+        case "owner above":
+            os.chown(named, 11111, 11111)
+        case "group":
+            os.chown(folder, 0, 11111)
+            folder.chmod(0o775)
+        case "link":
+            theirs = tmp_path / "theirs"
+            theirs.mkdir()
+            os.chown(theirs, 11111, 11111)
+            folder.rmdir()
+            folder.symlink_to(theirs)
+    assert not runs_what_is_planted(folder, tmp_path / "mark")
+
+
+@pytest.mark.filterwarnings("ignore::dperm.errors.NotKeptWarning")
+@pytest.mark.parametrize("is_planted", [True, False])
+def test_without_a_home_nothing_is_loaded_from_or_made_in_the_current_folder(tmp_path, monkeypatch, is_planted):
+    def expanduser(path):  # of a user whom the system does not know
+        return path
+
+    for name in ("DPERM_CACHE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.path.expanduser", expanduser)
+    monkeypatch.setattr(InTreeCacheLocator, "from_function", classmethod(lambda *_: None))  # beside read-only packages
+    monkeypatch.chdir(tmp_path)
+    if is_planted:
+        folder = Path(UserWideCacheLocator(doubled, __file__).get_cache_path())
+        assert folder.parts[0] == "~"
+        folder.mkdir(parents=True)
+        assert not runs_what_is_planted(folder, tmp_path / "mark")
+    else:
+        assert compile_exact(doubled)(1.0) == 2.0
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_relative_named_folder_is_refused_in_one_sentence(tmp_path, monkeypatch):
+    sentence = "DPERM_CACHE is cache, a path that depends on the current folder: write the absolute path."
+    monkeypatch.setenv("DPERM_CACHE", "cache")
+    monkeypatch.chdir(tmp_path)
+    for use in (lambda: compile_exact(doubled), lambda: cache_folder(True)):
+        with pytest.raises(InvalidParameter) as raised:
+            use()
+        assert str(raised.value) == sentence
+    fit = "fit table.csv --schema table.toml --epsilon 1 --delta 1e-5 -o model.json"
+    ended = subprocess.run([sys.executable, "-m", "dperm", *fit.split()], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (2, f"dperm: {sentence}\n")
+    corrected = "except dperm.InvalidParameter: del os.environ['DPERM_CACHE']"
+    code = f"import os, dperm\ntry: dperm.minimize\n{corrected}\nelse: raise AssertionError\ndperm.minimize"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert list(tmp_path.iterdir()) == []

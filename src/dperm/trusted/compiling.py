@@ -1,8 +1,8 @@
 """Compiled functions that are kept on disk, so that a second process does not compile them again.
 
 Machine code is kept in the folder that DPERM_CACHE names; otherwise numba keeps it beside the module (in `__pycache__`,
-or in the user's cache where that cannot be written). Where no folder can be written, every process compiles anew, and
-one warning says so.
+or in the user's cache where that cannot be written). What is kept is run when it is loaded, so a folder that another
+user could write is not used. Where no folder is left, every process compiles anew, and one warning says so.
 
 Compiled code is found again by the types of the arguments. The type of a function that is handed to a kernel, a loss's
 derivative for instance, is that very function, and numba tells two processes' copies of it apart by a random name. Here
@@ -13,6 +13,7 @@ changed code is never mistaken for the old one. What is compiled for anybody els
 import functools
 import hashlib
 import os
+import stat
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,10 +24,18 @@ from typing import Any
 
 import numba
 from numba.core import event
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    InTreeCacheLocator,
+    NullCache,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+)
 from numba.core.types import Dispatcher
 
-from dperm.errors import NotKeptWarning
+from dperm.errors import InvalidParameter, NotKeptWarning
+from dperm.printable import one_line
 from dperm.progress import WaitingBar
 
 # Sums over columns may be reordered (that is what makes them fast); NaN and infinity keep their meaning, and a
@@ -47,7 +56,8 @@ _COMPILED_SOURCES = (
 
 _NOT_KEPT = (
     "there is no folder to keep compiled code in, so every process compiles it again, which takes about 10 s: "
-    "name a folder that only you can write with the environment variable DPERM_CACHE."
+    "name a folder that only you can write, below folders that only you or root can write, with the environment "
+    "variable DPERM_CACHE."
 )
 
 
@@ -75,9 +85,43 @@ def compile_with_fallback(function: Callable[..., Any]) -> Any:
 def _kept(dispatcher: Any) -> Any:
     try:
         dispatcher._cache = _Cache(dispatcher.py_func)
-    except RuntimeError:  # numba's word for no folder that can be written
+    except RuntimeError:  # numba's word for no folder that can be used
         dispatcher._cache = _NoFolder()
     return _named(dispatcher)
+
+
+def named_folder() -> Path | None:
+    """The folder that DPERM_CACHE names: never a relative one, which anybody may have made where dperm is called."""
+    named = os.environ.get("DPERM_CACHE")
+    if not named:
+        return None
+    if not os.path.isabs(named):
+        raise InvalidParameter(
+            f"DPERM_CACHE is {one_line(named)}, a path that depends on the current folder: write the absolute path."
+        )
+    return Path(named)
+
+
+def _is_only_ours(folder: str) -> bool:
+    """Whether only this user and root can write this folder and, as far as it matters, those above it.
+
+    In a sticky folder such as /tmp nobody can replace what is not theirs. A group counts as the user's own if it has
+    the user's number, as where every user has a group to themselves, and as root's if it has number 0.
+    """
+    if not hasattr(os, "geteuid"):  # Windows
+        return True
+    user, path = os.geteuid(), Path(folder)
+    groups = {0, user} & {0, os.getegid()}
+    try:
+        found = [place.lstat() for place in (path, *path.parents)]
+    except OSError:
+        return False
+    for place in found:
+        others = place.st_mode & (stat.S_IWOTH if place.st_gid in groups else stat.S_IWOTH | stat.S_IWGRP)
+        is_sticky_above = place is not found[0] and place.st_mode & stat.S_ISVTX
+        if not stat.S_ISDIR(place.st_mode) or place.st_uid not in (0, user) or (others and not is_sticky_above):
+            return False
+    return path.is_absolute()
 
 
 class _NamedFolder:
@@ -92,10 +136,10 @@ class _NamedFolder:
     @classmethod
     def from_function(cls, function: Callable[..., Any], _file: str) -> "_NamedFolder | None":
         """The locator of a function, None without a folder."""
-        named = os.environ.get("DPERM_CACHE")
-        if not named:
+        named = named_folder()
+        if named is None:
             return None
-        found = cls(function, Path(named).absolute() / "kernels")
+        found = cls(function, Path(os.path.realpath(named / "kernels")))
         with suppress(OSError):
             found.ensure_cache_path()
         return found
@@ -117,8 +161,38 @@ class _NamedFolder:
         return f"{self._function.__module__}-{self._function.__code__.co_firstlineno}"
 
 
+class _OnlyOurs:
+    """Put before a locator of numba: numba goes on to the next one where a folder cannot be made or is not ours."""
+
+    _cache_path: str
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        super().__init__(function, file)  # type: ignore[call-arg]
+        if os.path.isabs(self._cache_path):  # without a home it is below a folder "~" in the current one
+            self._cache_path = os.path.realpath(self._cache_path)
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder."""
+        if os.path.isabs(self._cache_path):
+            super().ensure_cache_path()  # type: ignore[misc]
+        if not _is_only_ours(self._cache_path):
+            raise PermissionError
+
+
+class _Chosen(_OnlyOurs, UserProvidedCacheLocator):  # type: ignore[misc]
+    """The folder of NUMBA_CACHE_DIR."""
+
+
+class _InTree(_OnlyOurs, InTreeCacheLocator):  # type: ignore[misc]
+    """Beside the module."""
+
+
+class _UserWide(_OnlyOurs, UserWideCacheLocator):  # type: ignore[misc]
+    """Among the user's caches."""
+
+
 class _Located(CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = (_NamedFolder, *CompileResultCacheImpl._locator_classes)
+    _locator_classes = (_NamedFolder, _Chosen, _InTree, _UserWide)
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
@@ -132,6 +206,8 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
+        if not _is_only_ours(self.cache_path):  # DPERM_CACHE, or what NUMBA_CACHE_LOCATOR_CLASSES names
+            raise RuntimeError
         self._cache_file._source_stamp = _sources_digest()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

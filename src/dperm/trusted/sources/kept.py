@@ -22,6 +22,7 @@ from scipy import sparse
 from dperm.errors import InvalidParameter, NoRoomWarning
 from dperm.printable import one_line
 from dperm.trusted.block import Block, csr_of
+from dperm.trusted.compiling import named_folder
 from dperm.trusted.row_facts import RowFacts
 from dperm.trusted.units import Members
 
@@ -185,9 +186,9 @@ def _own_folders() -> Iterator[Path]:
     """The user's folders for what can be made again; each is made when it is asked for."""
     from dperm.accounting.ledger.places import user_folder
 
-    named = os.environ.get("DPERM_CACHE")
-    if named:
-        yield _made(Path(named))
+    named = named_folder()
+    if named is not None:
+        yield _made(named)
     with suppress(InvalidParameter):  # a user without a home
         yield _made(user_folder("XDG_CACHE_HOME", ".cache"))
 
