@@ -13,12 +13,14 @@ import pytest
 
 from dperm import (
     L2,
+    Amount,
     Budget,
     Category,
     Classes,
     Guarantee,
     InvalidParameter,
     Number,
+    PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivateSearchCV,
     Schema,
@@ -42,6 +44,7 @@ TABLE = pd.DataFrame(
         "age": RNG.uniform(18, 90, N),
         "job": RNG.choice(["clerk", "smith"], N),
         "rich": RNG.choice(["no", "yes"], N),
+        "pay": RNG.uniform(1, 1000, N),
         "who": np.arange(N) // 2,
     }
 )
@@ -52,10 +55,13 @@ ARRAY = PrivateLogisticRegression(2.0, 1e-6, classes=["no", "yes"], row_norm=3.0
 # Leaves that can be changed without any other: nothing in a file follows from them. Patterns of their paths.
 CANNOT_BE_PROVED = {
     # What was released. Only a ledger that was told of the file knows it.
-    "coef.*", "intercept.*", "uncertainty.*", "released.*",
+    "coef.*", "intercept", "intercept.*", "uncertainty.*", "released.*",
     # What the holder declares about the table: names, ranges, and how many rows were scored.
-    "columns.*", "classes.*", "design.classes.*", "schema.target.column", "schema.columns.*.range.*", "privacy.unit.*",
-    "evaluation: privacy.n",
+    "columns.*", "classes.*", "design.classes.*", "schema.target.column", "schema.columns.*.range.*",
+    "schema.target.range.*", "privacy.unit.*", "evaluation: privacy.n",
+    # How values are read, which the holder declares too. The transform of the target is in the statement, and proved.
+    "schema.columns.*.transform", "schema.columns.*.missing", "schema.columns.*.outside", "schema.table.missing",
+    "schema.table.missing.*", "schema.table.separator",
     # Of an evaluation: intervals of another level follow from the same numbers, and are as true.
     "level",
     # Which model was scored; `dperm report --evaluation` compares it with that model's file.
@@ -80,9 +86,16 @@ def with_a_unit():
     return content_of(PrivateLogisticRegression(2.0, 1e-6, schema=schema, penalty=L2(0.1), solver="dp-gd").fit(TABLE))
 
 
+def of_a_number():
+    columns = {"age": Number((18, 90), encode="linear", transform="log", missing=40.0, outside="missing")}
+    schema = Schema(columns, Amount("pay", (1, 1000), transform="log"), missing=["?"], separator=";")
+    return content_of(PrivateLinearRegression(2.0, 1e-6, schema=schema, penalty=L2(0.1), solver="dp-gd").fit(TABLE))
+
+
 FILES = {
     "array": lambda: content_of(ARRAY.fit(ROWS, TABLE["rich"])),
     "schema": with_a_unit,
+    "number": of_a_number,
     "tuned": tuned,
     "evaluation": lambda: private_score(ARRAY.fit(ROWS, TABLE["rich"]), ROWS, TABLE["rich"], epsilon=1.0).to_dict(),
 }
@@ -177,6 +190,13 @@ def test_every_leaf_that_is_changed_and_told_again_in_words_is_refused(name, fil
         if version != honest and not is_refused(version, path)  # what was a text may be written as it was
     ]
     assert survived == []
+
+
+def test_another_transform_of_the_target_is_refused(files, tmp_path):
+    for other in ({}, {"transform": "log1p"}):
+        changed = copy.deepcopy(files["number"])
+        changed["schema"]["target"] = {"column": "pay", "range": [1.0, 1000.0]} | other
+        assert is_refused(told_again(changed), tmp_path / "file.json")
 
 
 @pytest.mark.parametrize("name", ["array", "evaluation"])

@@ -24,6 +24,7 @@ from dperm.accounting.events import (
 )
 from dperm.accounting.filter import Charge, Filter, with_pure
 from dperm.accounting.guarantee import Adjacency, Guarantee
+from dperm.accounting.ledger.rule import Rule
 from dperm.accounting.renyi import divergence_of_curve
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
@@ -134,6 +135,47 @@ def test_the_shares_of_the_rules_add_up_to_delta_and_five_percent_more_of_one_wo
     for shares in ((addition, alone / guarantee.delta), (addition, rule.gaussian, after / guarantee.delta)):
         assert 0.999 < sum(shares) <= 1.0
         assert all(sum(shares) + 0.05 * share > 1.0 for share in shares)
+
+
+@pytest.mark.parametrize(
+    "guarantee", [*GUARANTEES, Guarantee(0.01, 1e-12), Guarantee(50.0, 1e-40), Guarantee(1.0, 0.0)], ids=str
+)
+def test_the_numbers_of_a_filter_are_read_back_and_those_that_take_more_than_delta_are_refused(guarantee):
+    rule = Filter.of(guarantee)
+    numbers = rule.numbers()
+    assert Filter.from_numbers(guarantee, **numbers) == rule
+    more = {"renyi": 1.001 * rule.renyi + 1e-6, "renyi_after_gaussian": 1.001 * rule.renyi_after_gaussian + 1e-6}
+    if guarantee.delta > 0.0:
+        more |= {name: 1.001 * numbers[name] for name in ("full", "part", "gaussian")} | {"spare": 0.011}
+        more |= dict.fromkeys(("order", "order_after_gaussian"), 10**9)
+    for name, value in more.items():
+        with pytest.raises(ValueError, match="filter"):
+            Filter.from_numbers(guarantee, **numbers | {name: value})
+
+
+def test_a_filter_of_other_shares_that_add_up_to_delta_is_read():
+    guarantee = Guarantee(3.0, DELTA)
+    other = {"full": 0.3, "part": 0.2, "spare": 0.02, "gaussian": 0.3}  # addition has 0.46
+    limits = {"order": 9, "renyi": renyi_of(9, 0.54, guarantee)}
+    limits |= {"order_after_gaussian": 7, "renyi_after_gaussian": renyi_of(7, 0.24, guarantee)}
+    assert Filter.from_numbers(guarantee, **other, **limits).numbers() == other | limits
+    for wrong in ({"gaussian": 0.31}, {"gaussian": 1.0, "renyi_after_gaussian": 0.0}, {"spare": 0.03}):
+        with pytest.raises(ValueError, match="filter"):
+            Filter.from_numbers(guarantee, **other | limits | wrong)
+
+
+def test_the_first_entry_of_a_ledger_with_a_filter_that_allows_too_much_is_refused():
+    entry = Rule(Filter.of(Guarantee(3.0, DELTA)), fixed_in_advance=False).to_content()
+    assert Rule.from_content(entry).to_content() == entry
+    for wrong in ({"renyi": 6.0}, {"renyi_after_gaussian": 1e300}, {"full": 1.0}, {"gaussian": 0.9}):
+        with pytest.raises(ValueError, match="filter"):
+            Rule.from_content(entry | {"filter": entry["filter"] | wrong})
+
+
+def renyi_of(order, share, guarantee):
+    """The divergence of this order that takes this share of δ."""
+    constant = (1.0 - 1.0 / order) ** order / (order - 1.0)
+    return guarantee.epsilon + math.log(share * guarantee.delta / constant) / (order - 1.0)
 
 
 @every_guarantee

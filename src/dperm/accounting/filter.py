@@ -30,6 +30,12 @@ _GAUSSIAN = 0.265
 # Relative padding of sums and roots.
 _ROUNDING = 1e-12
 
+# Of Rényi divergences.
+_LARGEST_ORDER = 10**8
+
+# Another machine may round the last digits of a share differently.
+_LAST_DIGITS = 1e-9
+
 
 @dataclass(frozen=True)
 class Charge:
@@ -92,12 +98,15 @@ class Filter:
         cls, guarantee: Guarantee, full: object, part: object, spare: object, order: object, renyi: object,
         gaussian: object, order_after_gaussian: object, renyi_after_gaussian: object,
     ) -> "Filter":  # fmt: skip
-        """Read what `numbers` gave; anything degenerate raises ValueError."""
+        """Read what `numbers` gave; anything degenerate, and rules that together take more than δ, raise ValueError."""
         shares = [positive("share", share) for share in (full, part, spare, gaussian)]
         orders = count("order", order), count("order", order_after_gaussian)
         if max(shares) > 1.0 or min(orders) < 2:
             raise ValueError("filter")
         limits = nonnegative("renyi", renyi), nonnegative("renyi", renyi_after_gaussian)
+        rest = _beside_addition(shares[0], shares[1], shares[2])
+        _check_limit(guarantee, rest, orders[0], limits[0])
+        _check_limit(guarantee, rest - shares[3], orders[1], limits[1])
         return cls(guarantee, shares[0], shares[1], shares[2], orders[0], limits[0], shares[3], orders[1], limits[1])
 
     def numbers(self) -> dict[str, Any]:
@@ -231,9 +240,29 @@ def _is_gaussian(charge: Charge) -> bool:
 def _filter_of(guarantee: Guarantee) -> Filter:
     if guarantee.delta == 0.0:
         return Filter(guarantee, 1.0, 1.0, 1.0, 2, 0.0, 1.0, 2, 0.0)
-    rest = 1.0 - (_FULL + _PART * (1.0 - _FULL) + _SPARE)
+    rest = _beside_addition(_FULL, _PART, _SPARE)
     alone, beside = renyi_limit(guarantee, rest), renyi_limit(guarantee, rest - _GAUSSIAN)
     return Filter(guarantee, _FULL, _PART, _SPARE, *alone, _GAUSSIAN, *beside)
+
+
+def _beside_addition(full: float, part: float, spare: float) -> float:
+    """The share of δ that addition leaves to the other rules."""
+    return 1.0 - (full + part * (1.0 - full) + spare)
+
+
+def _check_limit(guarantee: Guarantee, share: float, order: int, limit: float) -> None:
+    """Raise ValueError if this much divergence takes more than its share of δ: R ≤ ε + (ln(vδ) − ln C)/(α − 1).
+
+    The shares may be those of another version. With δ = 0 there is nothing to share, and no divergence is allowed.
+    """
+    if limit == 0.0:  # the rule is not used
+        sound = guarantee.delta == 0.0 or share >= -_LAST_DIGITS
+    elif guarantee.delta == 0.0 or share <= 0.0 or order > _LARGEST_ORDER:
+        sound = False
+    else:
+        sound = limit <= float(_limits(guarantee, share, np.array([float(order)]))[0]) + _LAST_DIGITS / order
+    if not sound:
+        raise ValueError("filter")
 
 
 def renyi_limit(guarantee: Guarantee, share: float) -> tuple[int, float]:
@@ -246,11 +275,16 @@ def renyi_limit(guarantee: Guarantee, share: float) -> tuple[int, float]:
     share : float
         The share of δ for this rule.
     """
-    orders = np.unique(np.geomspace(2.0, 1e8, 4000).astype(np.int64)).astype(np.float64)
-    log_delta = math.log(share) + math.log(guarantee.delta)
-    limits = guarantee.epsilon + (log_delta - _log_constant(orders)) / (orders - 1.0)
+    orders = np.unique(np.geomspace(2.0, _LARGEST_ORDER, 4000).astype(np.int64)).astype(np.float64)
+    limits = _limits(guarantee, share, orders)
     best = int(np.argmax(limits / orders))
     return int(orders[best]), max(0.0, float(limits[best]) * (1.0 - _ROUNDING))
+
+
+def _limits(guarantee: Guarantee, share: float, orders: Array) -> Array:
+    """The divergence of each order that takes just this share of δ."""
+    log_delta = math.log(share) + math.log(guarantee.delta)
+    return np.asarray(guarantee.epsilon + (log_delta - _log_constant(orders)) / (orders - 1.0))
 
 
 def _log_constant(order: Array) -> Array:

@@ -71,6 +71,7 @@ def statement_of(
         full_row_norm=problem.full_row_norm if problem.loss.scales_rows else math.inf,
         entry_bound=problem.entry_bound,
         target_range=problem.loss.clipped_range,
+        target_transform=None if options.schema is None else getattr(options.schema.target, "transform", None),
         seeded=False,
         caveats=_CAVEATS[options.noise],
         accountant=options.accountant,

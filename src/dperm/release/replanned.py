@@ -47,7 +47,7 @@ def derived(content: dict[str, Any], model: PrivateEstimator) -> list[Finding]:
             warnings.simplefilter("ignore")
             return [_compared(content, model)]
     except NotInstalled as error:
-        return [Finding(True, f"the recorded fit was NOT replanned: {error}")]
+        return [Finding(False, f"NOT verified: the recorded fit could not be replanned, as {error}")]
     except (DpermError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return [Finding(False, f"the recorded fit cannot be planned{other_version(content)}")]
 

@@ -40,7 +40,7 @@ def searched(content: dict[str, Any], model: PrivateEstimator) -> list[Finding]:
             winner = _winner(content, model)
             return [winner, _replanned(content, model)] if winner.holds else [winner]
     except NotInstalled as error:
-        return [Finding(True, f"the recorded search was NOT replanned: {error}")]
+        return [Finding(False, f"NOT verified: the recorded search could not be replanned, as {error}")]
     except (DpermError, ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError):
         return [Finding(False, f"the recorded search cannot be planned{other_version(content)}")]
 

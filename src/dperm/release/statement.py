@@ -43,7 +43,9 @@ class PrivacyStatement:
     full_row_norm : float
         The same with the constant column.
     target_range : tuple of float or None
-        The range that targets were clipped to.
+        The range that targets were clipped to; with a schema its own range has become this one.
+    target_transform : {"log", "log1p"} or None
+        What was taken of targets before anything else, where a schema says so: predictions are about its inverse.
     seeded : bool
         Whether the noise can be computed again from a seed.
     caveats : tuple of str
@@ -110,6 +112,7 @@ class PrivacyStatement:
     weight_bound: float | None = None
     public_start: bool = False
     unit: Unit | None = None
+    target_transform: str | None = None
 
     @property
     def for_release(self) -> bool:
@@ -133,7 +136,8 @@ class PrivacyStatement:
         if self.full_row_norm != self.row_norm:
             rows += f" ({self.full_row_norm:.4g} with the constant column)"
         if self.target_range is not None:
-            rows += f", targets to [{self.target_range[0]:g}, {self.target_range[1]:g}]"
+            logarithms = "" if self.target_transform is None else f", after {self.target_transform},"
+            rows += f", targets{logarithms} to [{self.target_range[0]:g}, {self.target_range[1]:g}]"
         ignored = "a value that is not finite or an unknown label"
         if self.weights == "private":
             rows += f", weights, which are private, to [0, {self.weight_bound:g}]"
@@ -247,6 +251,8 @@ class PrivacyStatement:
         truths = (self.seeded, self.exact, self.public_start)
         if not all(isinstance(truth, bool) for truth in truths) or not all(isinstance(text, str) for text in texts):
             raise ValueError("seeded, exact, generator")
+        if self.target_transform is not None:
+            one_of("target_transform", self.target_transform, ("log", "log1p"))
         if self.target_range is not None:
             low, high = (finite("target_range", end) for end in self.target_range)
             if not low < high:
