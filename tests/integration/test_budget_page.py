@@ -265,10 +265,10 @@ def test_any_name_of_a_dataset_gives_a_name_of_a_file_in_this_folder(name, tmp_p
 def test_the_command_writes_into_this_folder_or_where_it_is_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     budget_with(Gaussian(20.0))
-    assert run("budget", "report", "adult") == (0, "wrote adult.html\n", "")
-    before = (tmp_path / "adult.html").read_text(encoding="utf-8")
+    assert run("budget", "report", "adult") == (0, "wrote adult-budget.html\n", "")
+    before = (tmp_path / "adult-budget.html").read_text(encoding="utf-8")
     assert "Privacy budget of adult" in before
-    assert "adult.html is there already; to replace it add --force." in refused("budget", "report", "adult")
+    assert "adult-budget.html is there already; to replace it add --force." in refused("budget", "report", "adult")
     assert run("budget", "report", "adult", "--force")[0] == 0
     assert run("budget", "report", "adult", "-o", tmp_path / "other.html")[0] == 0
     assert (tmp_path / "other.html").read_text(encoding="utf-8") == before

@@ -350,6 +350,18 @@ def test_a_draft_leaves_out_what_it_cannot_describe_and_says_why(tmp_path, capsy
     capsys.readouterr()
 
 
+def test_the_remedy_for_another_separator_is_one_that_the_command_takes(tmp_path, capsys):
+    table, model = tmp_path / "t.csv", str(tmp_path / "m.json")
+    table.write_text("a;b\n" + "1,5;2,5\n" * 300)
+    fit = ["fit", str(table), "--target", "b", "--epsilon", "1", "--delta", "1e-6", "-o", model]
+    assert run_with([*fit, "--classes", "0,1"]) == 2
+    assert "declare it as the separator in the schema." in capsys.readouterr().err
+    for command in (["schema", "check"], ["schema", "draft", "--target", "b"],
+                    ["rows-per-unit", "--unit", "a", "--epsilon", "1"]):  # fmt: skip
+        assert run_with([*command, str(table)]) == 2
+        assert "if another character stands there, name it with --separator." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
 def test_other_separators_are_declared_in_the_schema(separator, tmp_path, capsys):
     table, draft = tmp_path / "table.csv", tmp_path / "draft.toml"

@@ -1,5 +1,7 @@
 """`model.diagnose` and `dperm diagnose`: exact facts about rows, for the person who holds them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
@@ -7,6 +9,7 @@ from sklearn.metrics import log_loss
 from dperm import (
     L2,
     InvalidParameter,
+    NoRegularizer,
     Number,
     PrivateHuberRegression,
     PrivateLinearRegression,
@@ -57,7 +60,7 @@ def test_what_the_noise_did_is_the_gap_to_the_fit_without_noise():
     found = model.diagnose(X, Y)
 
     def risk(one):
-        problem = two_classes(noise=None).plan(*X.shape).problem
+        problem = replace(two_classes(noise=None).plan(*X.shape).problem, regularizer=NoRegularizer())
         return empirical_risk(problem, X, Y, np.append(one.coef_, one.intercept_ / problem.intercept_value))
 
     assert found.risk == pytest.approx(risk(model))
@@ -66,6 +69,16 @@ def test_what_the_noise_did_is_the_gap_to_the_fit_without_noise():
     assert found.constant_risk == pytest.approx(log_loss(Y, np.full(len(Y), Y.mean())))
     assert (found.score, found.exact_score) == (model.score(X, Y), exact.score(X, Y))
     assert found.majority == max(Y.mean(), 1.0 - Y.mean())
+
+
+def test_no_loss_has_the_penalty_in_it():
+    model = two_classes(penalty=L2(0.5)).fit(X, Y)
+    found = model.diagnose(X, Y)
+    assert found.risk == pytest.approx(log_loss(Y, model.predict_proba(X)))
+    # Its minimum under so strong a penalty is close to a constant predictor, and still no worse.
+    assert found.exact_risk < found.constant_risk
+    shown = replace(found, risk=0.25, exact_risk=0.5, constant_risk=0.75)
+    assert "noise:      lowered the loss by 0.25: 0.25 instead of 0.5; a constant predictor has 0.75" in str(shown)
 
 
 def table(target):

@@ -248,6 +248,15 @@ def test_the_cost_of_noise_is_that_of_the_plans_own_verdict():
     assert "replace_one" in words(axes)
 
 
+def test_noise_that_costs_everything_is_not_called_up_to_100_per_cent_nor_useful():
+    strong = PrivateLogisticRegression(9.0, 1e-5, schema=TWO).fit(table())
+    assert "the model is useful if they explain more" in render_report(content_of(strong))
+    weak = PrivateLogisticRegression(0.02, 1e-5, schema=TWO).fit(table())
+    page = " ".join(render_report(content_of(weak)).split())
+    assert "noise is expected to cost all, or more, of the loss of a constant predictor. This is estimated" in page
+    assert "useful if" not in page
+
+
 def test_a_fitted_model_is_drawn_for_its_own_numbers(two):
     curve = two.risk_of_epsilon()
     solver = content_of(two)["fit"]["solver"]["kind"]

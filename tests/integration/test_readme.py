@@ -69,6 +69,8 @@ def test_the_steps_from_a_table_to_a_release_print_what_it_shows(monkeypatch, tm
         assert run_with(typed.split()) == 0
         assert capsys.readouterr().out == shown
     assert (tmp_path / "adult.html").exists()
+    assert run_with(["budget", "report", "adult"]) == 0  # the page about the model is in nobody's way
+    assert (tmp_path / "adult-budget.html").exists()
 
 
 def test_its_table_has_the_measured_numbers():

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dperm import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
+from dperm import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression, PrivatePoissonRegression
 from dperm.accounting.attack import true_positive_rates
 from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.ledger import Budget
@@ -266,6 +266,19 @@ def test_a_regression_shows_its_target_and_a_released_range_is_marked():
     later = page_of(fitted(model.schema_, PrivateLinearRegression))
     assert "gain range from an earlier release A number from" in later.text
     assert "and its cost is not part of this ε." in later.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "transform", "words"),
+    [
+        (PrivateLinearRegression, None, "prediction"),
+        (PrivateLinearRegression, "log1p", "logarithm of 1 plus the prediction"),
+        (PrivatePoissonRegression, None, "logarithm of the prediction"),
+    ],
+)
+def test_the_intercept_is_what_it_predicts_or_its_logarithm(kind, transform, words):
+    page = page_of(fitted(Schema(COLUMNS, Amount("price", (0, 1000), transform=transform), n=N_ROWS), kind))
+    assert f"Intercept (the {words} for a row of zeros)" in page.text
 
 
 def test_without_a_schema_wide_models_show_the_largest_and_a_table_of_all():

@@ -73,6 +73,16 @@ DIALECTS = {
 }  # fmt: skip
 
 
+def test_numbers_with_a_comma_are_no_ids(tmp_path, capsys):
+    people(weight=[f"{60 + place // 100},{place % 100:02}" for place in range(N)]).to_csv(
+        tmp_path / "t.csv", sep=";", index=False
+    )
+    for command in (["check"], ["draft", "--target", "ill"]):
+        _, said = shown(capsys, "schema", *command, tmp_path / "t.csv", "--separator", ";")
+        assert "weight: 100 % are numbers with a comma" in said
+        assert "looks like an id" not in said
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_check_and_the_draft_name_what_is_wrong_and_what_to_do(dialect, tmp_path, capsys):
     write, name, separator, checked, drafted = DIALECTS[dialect]

@@ -74,8 +74,10 @@ def test_a_logarithm_of_the_target_is_kept_in_files_pages_scores_and_plain_model
     assert np.array_equal(loaded.predict(TABLE), fitted.predict(TABLE))
     assert all(finding.holds for finding in verify(read_content(file)))
     page = write_report(file).read_text()
-    assert "The logarithm of it is taken first." in page
-    assert "It is about the median" in page
+    assert "The model is fitted to its logarithm." in page
+    assert "The prediction is e to the power of the intercept plus every entry times its coefficient." in page
+    assert "It estimates the median, because the model is fitted to the logarithm." in page
+    assert "Intercept (the logarithm of the prediction for a row of zeros)" in page
     np.testing.assert_allclose(fitted.to_sklearn().predict(fitted.encode(TABLE)), fitted.predict(TABLE), rtol=1e-9)
     assert fitted.score(TABLE) == pytest.approx(r2_score(np.maximum(Y, 100.0), fitted.predict(TABLE)))
     scored = private_score(fitted, TABLE, epsilon=5.0)

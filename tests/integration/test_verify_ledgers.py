@@ -115,6 +115,13 @@ def test_a_ledger_that_knows_nothing_of_the_dataset_confirms_nothing(model, tmp_
         assert run("verify", model, "--ledger", default_ledger())[0] == 1  # that one must know it
 
 
+def test_a_ledger_without_the_budget_is_told_from_the_one_that_was_charged(model, tmp_path):
+    code, out, _ = run("verify", model, "--require-budget", "--ledger", tmp_path / "nothere.db")
+    assert code == 1
+    assert "and no such file; name the ledger that was charged with --ledger\n" in out
+    assert "budget create" not in out
+
+
 def test_one_ledger_at_hand_that_confirms_is_enough(model, tmp_path, monkeypatch):
     monkeypatch.setenv("DPERM_LEDGER", str(tmp_path / "team.db"))
     make_budget()  # of the same name, and without this release

@@ -86,14 +86,14 @@ def show(name: str, ledger: str | None) -> None:
 
 @budget.command(context_settings=CONTEXT)
 @click.argument("name", metavar="DATASET")
-@output_option("HTML file [default: the dataset's name, .html, in this folder].")
+@output_option("HTML file [default: the dataset's name, -budget.html, in this folder].")
 @_ledger_option
 def report(name: str, output: Path | None, force: bool, ledger: str | None) -> None:
     """Verify the budget DATASET and write one HTML page about it: what was released, at what cost, and what is left.
 
     Exit code 2 if the ledger is damaged; nothing is written then.
 
-    Example: dperm budget report adult -o adult.html
+    Example: dperm budget report adult -o budget.html
     """
     # The other commands need no pages.
     from dperm.release.report import page_named, write_budget

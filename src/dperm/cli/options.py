@@ -1,6 +1,7 @@
 """Options that `fit` and `plan` share, and how they become an estimator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -8,7 +9,7 @@ from click.core import ParameterSource
 
 from dperm.accounting.calibration import ACCOUNTANTS
 from dperm.cli.output import FILE
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameter, InvalidTable
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.linear import PrivateGLM
 from dperm.estimators.registry import models
@@ -16,6 +17,7 @@ from dperm.problem.domains import Box, Domain, L1Ball, L2Ball, Simplex
 from dperm.problem.regularizers import L1, L2, ElasticNet, Regularizer
 from dperm.schema import Amount, Schema
 from dperm.solvers import SOLVERS
+from dperm.trusted.sources.files import OtherSeparator
 from dperm.unit import CONTRIBUTIONS, MISSING
 
 _PENALTIES: dict[str, Callable[..., Regularizer]] = {"l2": L2, "l1": L1, "elastic-net": ElasticNet}
@@ -154,6 +156,15 @@ def given_options(*names: str) -> list[str]:
         for parameter in context.command.params
         if parameter.name in names and context.get_parameter_source(parameter.name) is not ParameterSource.DEFAULT
     ]
+
+
+@contextmanager
+def separator_by_option() -> Iterator[None]:
+    """Name --separator where no line of a table has the fields: for commands that take it."""
+    try:
+        yield
+    except OtherSeparator as error:
+        raise InvalidTable(f"{error.fact}name it with --separator.") from None
 
 
 def build_estimator(

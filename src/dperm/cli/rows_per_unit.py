@@ -8,6 +8,7 @@ import click
 from dperm.accounting.ledger import Budget
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.options import separator_by_option
 from dperm.cli.output import FILE, output_option
 from dperm.files import write_whole
 from dperm.planning import rows_per_unit as counting
@@ -51,8 +52,10 @@ def rows_per_unit(
         outputs.check(output, force=force, inputs=[table], ledger=ledger)
     names = None if header is None else tuple(name.strip() for name in header.split(","))
     between = one_of("--separator", "\t" if separator == "tab" else separator, SEPARATORS)
+    with separator_by_option():
+        rows = TableFile(table, names, between)
     found = counting.rows_per_unit(
-        TableFile(table, names, between).ids(unit), unit, epsilon=epsilon, delta=delta, adjacency=adjacency, n=n,
+        rows.ids(unit), unit, epsilon=epsilon, delta=delta, adjacency=adjacency, n=n,
         missing_units=missing_units, budget=None if dataset is None else Budget(dataset, ledger), random_state=seed,
     )  # fmt: skip
     click.echo(str(found))

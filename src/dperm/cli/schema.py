@@ -9,7 +9,7 @@ import click
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
-from dperm.cli.options import given_options, schema_option
+from dperm.cli.options import given_options, schema_option, separator_by_option
 from dperm.cli.output import FILE, output_option
 from dperm.errors import InvalidParameter, InvalidTable
 from dperm.files import write_whole
@@ -88,7 +88,8 @@ def draft(
     if output is not None:
         outputs.check(output, force=force, inputs=[table])
     names, between = _read_form(table, header, separator)
-    columns = columns_on_disk(table, names, between)
+    with separator_by_option():
+        columns = columns_on_disk(table, names, between)
     _check_form(columns.names, between)
     drafted, left_out = draft_schema(columns, target, unit)
     drafted = replace(drafted, header=names, separator=between)
@@ -131,7 +132,8 @@ def check(
         found = check_schema(table, load_schema(schema))
     else:
         names, between = _read_form(table, header, separator)
-        known = open_pieces(table, names, between)[0].empty().column_names
+        with separator_by_option():
+            known = open_pieces(table, names, between)[0].empty().column_names
         _check_form(known, between)
         if target is not None and target not in known:
             raise InvalidTable(f"{one_line(table)} has no column {target!r}.")

@@ -100,8 +100,8 @@ class Diagnosis:
     columns : dict of str to tuple of str
         Columns that are "always the same", "always missing", or mostly "outside their range" or "unseen".
     risk, exact_risk, constant_risk : float
-        The mean loss, with the penalty, of the released model and of the one that the same fit finds without noise on
-        these rows; and of the best constant predictor. With a unit it is divided by what a unit weighs in the mean.
+        The mean loss, without the penalty, of the released model, of the one that the same fit finds without noise on
+        these rows, and of the best constant predictor. With a unit it is divided by what a unit weighs in the mean.
     score, exact_score : float
         What `score` says of the two on the rows that count: accuracy, R² or D²; NaN if no row counts.
     majority : float or None
@@ -134,7 +134,7 @@ class Diagnosis:
 
     @property
     def excess_risk(self) -> float:
-        """What the noise added to the mean loss on these rows."""
+        """What the noise added to the mean loss on these rows; below 0 if it undid some of what the penalty costs."""
         return self.risk - self.exact_risk
 
     @property
@@ -167,8 +167,8 @@ class Diagnosis:
             lines.append(f"targets:    {_percent(self.outside)} outside the declared range{far}")
         lines += [f"columns:    {_names(names)}: {state}" for state, names in self.columns.items()]
         lines.append(
-            f"noise:      raised the loss by {self.excess_risk:.3g}: {self.risk:.4g} instead of {self.exact_risk:.4g}; "
-            f"a constant predictor has {self.constant_risk:.4g}"
+            f"noise:      {'lowered' if self.excess_risk < 0.0 else 'raised'} the loss by {abs(self.excess_risk):.3g}: "
+            f"{self.risk:.4g} instead of {self.exact_risk:.4g}; a constant predictor has {self.constant_risk:.4g}"
         )
         most_frequent = "" if self.majority is None else f"; the most frequent class has {self.majority:.3f}"
         label = "score:      " if self.majority is None else "accuracy:   "
@@ -226,6 +226,8 @@ def diagnose(
     units = None if source.unit is None else _units(source, blocks, X, groups, options.schema)
     # Rows that are not used weigh nothing, but the mean is over all units.
     weight = 1.0 if units is None or units.mean_weight == 0.0 else units.mean_weight
+    # A constant predictor has no penalty, so the losses beside its own have none either.
+    bare = replace(problem, regularizer=NoRegularizer(), start_point=None)
     has_classes = hasattr(model, "classes_")
     with np.errstate(invalid="ignore"):
         predicted, exactly = (np.asarray(one.predict(X))[counted] for one in (model, again))
@@ -239,9 +241,9 @@ def diagnose(
         outside=outside,
         farthest=farthest,
         columns=_columns(model, X),
-        risk=risk_over(source, problem, w) / weight,
-        exact_risk=risk_over(source, problem, exact.w) / weight,
-        constant_risk=_constant_risk(source, problem, blocks) / weight,
+        risk=risk_over(source, bare, w) / weight,
+        exact_risk=risk_over(source, bare, exact.w) / weight,
+        constant_risk=_constant_risk(source, bare, blocks) / weight,
         score=_score(model, X, y, counted),
         exact_score=_score(again, X, y, counted),
         majority=_largest_share(target) if has_classes else None,
@@ -294,8 +296,8 @@ def _coefficients(model: PrivateGLM, problem: Problem) -> Array:
 
 
 def _constant_risk(source: Source, problem: Problem, blocks: list[Block]) -> float:
-    """The least mean loss of a constant predictor: the mean, or the share of every class, without a penalty."""
-    problem = replace(problem, regularizer=NoRegularizer(), intercept=problem.intercept or True, start_point=None)
+    """The least mean loss of a constant predictor: the mean, or the share of every class."""
+    problem = replace(problem, intercept=problem.intercept or True)
     scores = np.zeros((problem.loss.n_outputs, source.n_features + 1))
     direction, reach = np.ones(len(scores)), 15.0
     if len(scores) > 1:

@@ -64,10 +64,10 @@ class PrivatePoissonRegression(LinearRegressor):
     title = "Poisson regression"
     lowest = 0.0
     centre = "the mean"
-    score_words = "logarithm of the rate"
+    score_words = "logarithm of the prediction"
     prediction = (
-        "The prediction is e to the power of: the intercept plus every entry times its coefficient. "
-        "It is about the mean."
+        "The prediction is e to the power of the intercept plus every entry times its coefficient. "
+        "It estimates the mean."
     )
 
     def _check_schema(self, schema: Schema) -> None:

@@ -37,7 +37,7 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     # The smallest target without a schema, over the largest.
     lowest: ClassVar[float] = -1.0
     # What of a target its loss is least at.
-    centre: ClassVar[str] = "the mean (of a target with a long tail less, where rows are few)"
+    centre: ClassVar[str] = "the mean (with few rows, too low for a target with a long tail)"
     own_parameters: ClassVar[dict[str, str]] = {
         "target_bound": "Clip targets to this size (regression, without a schema)."
     }
@@ -104,7 +104,10 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         """What of the target a prediction is about."""
         if self._logarithm is None:
             return self.centre
-        return "the median, as the mean of a logarithm is taken back: less than the mean of a target with a long tail"
+        return (
+            "the median, because the model is fitted to the logarithm. For a target with a long tail the median is "
+            "below the mean"
+        )
 
     def _within_range(self, plain: Any) -> Any:
         """An estimator of scikit-learn whose predictions are clipped as these are."""
@@ -164,15 +167,16 @@ class LinearRegressor(Regressor, PrivateGLM):
     @property
     def score_words(self) -> str:  # type: ignore[override]
         """What the sum of entries times coefficients is called in pictures."""
-        return "prediction" if self._logarithm is None else "logarithm of the prediction"
+        of = {None: "prediction", "log": "logarithm of the prediction"}
+        return of.get(self._logarithm, "logarithm of 1 plus the prediction")
 
     @property
     def prediction(self) -> str:
         """How the report says what a prediction is."""
-        total = "the sum of the entries times their coefficients, and of the intercept"
-        power = {None: f"is {total}", "log": f"is e to the power of: {total}"}
-        says = power.get(self._logarithm, f"is e to the power of: {total}; less 1")
-        return f"The prediction {says}. It is about {self.predicts}."
+        total = "the intercept plus every entry times its coefficient"
+        says = {None: f"The prediction is {total}", "log": f"The prediction is e to the power of {total}"}
+        plus_one = f"1 plus the prediction is e to the power of {total}"
+        return f"{says.get(self._logarithm, plus_one)}. It estimates {self.predicts}."
 
     def _default_norm(self) -> float:
         """None: coefficients of rows that are clipped to an arbitrary length predict no amount."""

@@ -61,13 +61,18 @@ class RiskCurve:
         hopeless = [epsilon for epsilon, word in zip(self.epsilons, self.words, strict=True) if word == "hopeless"]
         return max(hopeless, default=None)
 
+    @property
+    def costs_all(self) -> bool:
+        """Whether noise may cost all of the loss of a constant predictor at the fit's own ε: 100 % when rounded."""
+        return self.shares[self.now] >= 0.995
+
     def __str__(self) -> str:
         """What is expected at the fit's own ε."""
         start = f"At ε = {self.epsilon:g} ({self.adjacency})"
         if self.now not in self.known:
             return f"{start} nothing is predicted"
-        share = f"{float(f'{100.0 * self.shares[self.now]:.2g}'):g}"
-        return f"{start} noise is expected to cost up to {share} % of the loss of a constant predictor"
+        share = "all, or more," if self.costs_all else f"up to {float(f'{100.0 * self.shares[self.now]:.2g}'):g} %"
+        return f"{start} noise is expected to cost {share} of the loss of a constant predictor"
 
 
 def plot_risk_of_epsilon(curve: RiskCurve, ax: Any = None) -> Any:

@@ -44,7 +44,7 @@ def width_of(rows: Any) -> int:
         If they are texts, which only a vectorizer takes.
     """
     if np.ndim(rows) != 2:
-        raise InvalidParameter("Expected 2D array. Reshape your data: one row a person, one column a feature.")
+        raise InvalidParameter("Expected 2D array. Reshape your data: one row per person, one column per feature.")
     return int(np.shape(rows)[1])
 
 

@@ -13,6 +13,7 @@ from dperm.accounting.events import event_to_list
 from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.ledger import Budget, budgets, default_ledger
 from dperm.accounting.ledger.names import spelling
+from dperm.accounting.ledger.tables import NoBudget
 from dperm.accounting.renyi import has_renyi_bound, rdp_epsilon
 from dperm.errors import DpermError, InvalidParameter
 from dperm.release.content import KEYS, content_of
@@ -206,6 +207,8 @@ def _entry(content: dict[str, Any], ledger: str) -> Finding:
         budget.confirm(entry["number"], entry["digest"], fingerprint_of(content))
         account = budget.account()
         reserved = next(release for release in account.releases if release.number == entry["number"])
+    except NoBudget as error:
+        return Finding(False, f"{error.fact}; name the ledger that was charged with --ledger")
     except DpermError as error:
         return Finding(False, str(error))
     charged = content["search"]["events"] if "search" in content else content["events"]

@@ -402,6 +402,8 @@ class _ColumnFacts:
 
     def _looks_like_an_id(self, rows: float) -> bool:
         """Texts or whole numbers, nearly all different; or fewer, if the name says so or each stands in one place."""
+        if self.n_commas >= _SERIOUS * max(self.n_known, 1):  # numbers, once they are written with points
+            return False
         if self.n_different < _FEWEST_IDS or self.n_fractions > 0 or self.n_counted < _FEWEST_ROWS:
             return False
         if rows <= (1.5 if self.full else 1.1):  # of many rows the first have fewer repetitions than all

@@ -94,6 +94,12 @@ class OpenChain:
         return entry
 
 
+class NoBudget(InvalidParameter):
+    """There is no budget of this name; `fact` says so without the remedy, which is not the same for everybody."""
+
+    fact = ""
+
+
 @dataclass(frozen=True)
 class Ledger:
     """A database that holds budgets.
@@ -205,12 +211,13 @@ class Ledger:
             f"look at it: dperm budget show {shlex.quote(dataset)}."
         )
 
-    def _no_budget(self, dataset: str) -> InvalidParameter:
+    def _no_budget(self, dataset: str) -> NoBudget:
         missing = ", and no such file" if self.is_missing_file() else ""
-        return InvalidParameter(
-            f"there is no budget {dataset!r} in {self}{missing}; "
-            f"make one there: dperm budget create {shlex.quote(dataset)} --epsilon 3 --delta 1e-5 [--ledger …]"
-        )
+        fact = f"there is no budget {dataset!r} in {self}{missing}"
+        create = f"dperm budget create {shlex.quote(dataset)} --epsilon 3 --delta 1e-5 [--ledger …]"
+        error = NoBudget(f"{fact}; make one there: {create}")
+        error.fact = fact
+        return error
 
     def is_missing_file(self) -> bool:
         """Whether it is a SQLite file that is not there."""

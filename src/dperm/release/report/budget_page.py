@@ -31,7 +31,7 @@ def write_budget(dataset: str, ledger: str | None = None, output: str | Path | N
     ledger : str, optional
         Where it is kept: a URL, or the path of a SQLite file; by default `default_ledger()`.
     output : str or Path, optional
-        Where to, by default a file of the dataset's name in this folder.
+        Where to, by default a file of the dataset's name, with -budget.html, in this folder.
 
     Returns
     -------
@@ -51,16 +51,18 @@ def write_budget(dataset: str, ledger: str | None = None, output: str | Path | N
 def page_named(dataset: str) -> Path:
     """Where the page goes if nobody says so: the name of the dataset as one that is safe for a file, in this folder.
 
+    It is not that of the page about a model, which often has the name of its dataset.
+
     Examples
     --------
     >>> [str(page_named(name)) for name in ("adult", "../x/y", "-rf", "nul", "naïve data.v2")]
-    ['adult.html', '_._x_y.html', '_rf.html', '_nul.html', 'naïve data.v2.html']
+    ['adult-budget.html', '_._x_y-budget.html', '_rf-budget.html', '_nul-budget.html', 'naïve data.v2-budget.html']
     """
     name = re.sub(r"[^\w .()+=-]", "_", dataset)
     name = re.sub(r"^[-. ]", "_", name).rstrip(". ")
     while len(name.encode()) > _LONGEST_NAME:
         name = name[:-1]
-    return Path(f"{'_' if _DEVICES.match(name) else ''}{name or '_'}.html")
+    return Path(f"{'_' if _DEVICES.match(name) else ''}{name or '_'}-budget.html")
 
 
 def render_budget(account: Account) -> str:

@@ -131,9 +131,14 @@ def target_rule(target: Target) -> str:
     """What the target may hold."""
     if isinstance(target, Amount):
         low, high = map(plain, target.number.bounds)
+        fitted = {
+            None: "",
+            "log": " The model is fitted to its logarithm.",
+            "log1p": " The model is fitted to the logarithm of 1 plus it.",
+        }
         return (
             f"A number from {low} to {high}. A number outside counts as the nearer end. A row without a number is "
-            f"ignored in the fit.{_logarithm(target.number)}"
+            f"ignored in the fit.{fitted[target.number.transform]}"
         )
     return f"One of {len(target.classes)} classes. A row with any other label is ignored in the fit."
 

@@ -19,6 +19,12 @@ from dperm.trusted.sources.pieces import ParquetPiece, Piece, dataset_pieces
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".tsv")
 
 
+class OtherSeparator(InvalidTable):
+    """No line has the fields; `fact` says so without the remedy, which depends on whether there is a schema."""
+
+    fact = ""
+
+
 def is_files(data: Any) -> bool:
     """Whether it names files: a path, a pattern, a list of paths or a pyarrow dataset."""
     if isinstance(data, list | tuple):
@@ -180,10 +186,10 @@ def _open(
         piece = CsvPiece.open(str(path), shorter_header, separator)
     if piece is None:
         fields = "the named fields" if header is None else f"{len(header)} fields"
-        raise InvalidTable(
-            f"no line of {one_line(path)} has {fields} between {separator!r}; if another character stands there, "
-            "declare it as the separator (in the schema, or --separator)."
-        )
+        fact = f"no line of {one_line(path)} has {fields} between {separator!r}; if another character stands there, "
+        error = OtherSeparator(f"{fact}declare it as the separator in the schema.")
+        error.fact = fact
+        raise error
     return piece
 
 

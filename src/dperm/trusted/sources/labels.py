@@ -34,7 +34,7 @@ def read_table(estimator: Any, X: Any, *, fitting: bool) -> Any:
     if message.startswith("Complex data not supported"):
         raise InvalidParameter("Complex data not supported.")
     if message.startswith("Expected 2D array"):
-        raise InvalidParameter("Expected 2D array. Reshape your data: one row a person, one column a feature.")
+        raise InvalidParameter("Expected 2D array. Reshape your data: one row per person, one column per feature.")
     raise InvalidParameter("the table must hold real numbers in rows and columns; encode text first.")
 
 
