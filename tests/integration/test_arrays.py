@@ -1,6 +1,7 @@
 """Rows in arrays: predicted as they were fitted, and in the target's range, however they are predicted."""
 
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -65,7 +66,7 @@ def clipped(model, rows):
 
 
 def scores_of(model, rows):
-    return model.predict(rows) if hasattr(model, "target_bound") else model.decision_function(rows)
+    return model.decision_function(rows) if hasattr(model, "decision_function") else model.predict(rows)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -178,6 +179,28 @@ def test_a_model_with_bounds_is_saved_verified_diagnosed_and_planned_like_any_ot
     assert model.schema is None
     assert np.array_equal(clone(model).bounds, model.bounds)
     assert len(cross_val_score(BOUNDED["linear"](bounds=(LOWER, UPPER)), ROWS, AMOUNTS, cv=2)) == 2
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.parametrize("more", [{}, {"row_norm": 0.5}])
+def test_with_bounds_the_plain_estimator_predicts_the_same_of_the_arrays_that_were_fitted(name, more, tmp_path):
+    if name == "mlp" and more:
+        return  # networks have no row_norm
+    model = BOUNDED[name](bounds=(LOWER, UPPER), **more)
+    model.fit(ROWS, LABELS if name in ("logistic", "svc") else AMOUNTS)
+    rows = ROWS * [[-3.0, 1.0, 1.0]]  # some beyond the bounds
+    rows[0, 1] = np.nan
+    save_model(model, tmp_path / "model.json")
+    for released in (model, load_model(tmp_path / "model.json"), pickle.loads(pickle.dumps(model))):
+        plain = pickle.loads(pickle.dumps(released.to_sklearn()))
+        np.testing.assert_allclose(scores_of(plain, rows), scores_of(model, rows), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(plain.predict(rows), model.predict(rows), rtol=1e-9)
+
+
+def test_with_bounds_the_plain_estimator_takes_the_frame_that_was_fitted():
+    frame = pd.DataFrame(ROWS, columns=["a", "b", "c"])
+    model = BOUNDED["linear"](bounds="private").set_params(epsilon=8.0).fit(frame, AMOUNTS)
+    np.testing.assert_allclose(model.to_sklearn().predict(frame), model.predict(frame), rtol=1e-9)
 
 
 def test_private_bounds_are_found_and_released_with_the_model():

@@ -1,13 +1,16 @@
 """Columns of an array with declared bounds: a schema of linear numbers, so that they are scaled as a table's are."""
 
 import copy
+import math
 from typing import Any
 
 import numpy as np
 
 from dperm.errors import InvalidParameter
 from dperm.schema import Number, Schema
-from dperm.trusted.sources.columns import Columns, as_arrow
+from dperm.trusted.block import bounded_rows
+from dperm.trusted.sources.columns import Columns, array_names, as_arrow
+from dperm.trusted.sources.encoding import encode_rows
 
 # What the target is called in such a schema, unless a column is called so.
 _TARGET = "target"
@@ -93,3 +96,34 @@ def with_ids(model: Any, X: Any, groups: Any) -> Any:
     if len(groups) != len(columns):
         raise InvalidParameter(f"the table has {len(columns)} rows and groups {len(groups)}.")
     return pa.table({name: columns.arrow(name) for name in columns.names} | {model.unit: as_arrow(groups)})
+
+
+def encoded(X: Any, schema: Schema, row_norm: float, entry_bound: float | None) -> Any:
+    """Rows of a table as the fit by this schema has them; also a step of what `to_sklearn` returns.
+
+    Parameters
+    ----------
+    X : table or array
+        With the schema's columns.
+    schema : Schema
+        Of the fit.
+    row_norm, entry_bound : float
+        What rows are clipped to if the schema has a `row_norm`; otherwise they are as short as they must be.
+    """
+    rows = encode_rows(X, schema, fitting=False)
+    return rows if schema.row_norm is None or row_norm == math.inf else bounded_rows(rows, row_norm, entry_bound)
+
+
+def behind_encoding(model: Any, plain: Any) -> Any:
+    """An estimator of scikit-learn for the arrays that were fitted, scaled as the model scales them.
+
+    With a schema of a table's columns, and not of x0, x1, …, it stays alone, for rows as `encode` returns them.
+    """
+    from sklearn.pipeline import Pipeline  # not every user of dperm needs it
+    from sklearn.preprocessing import FunctionTransformer
+
+    schema, said = model.schema_, model.privacy_
+    if schema is None or (model.bounds is None and list(schema.columns) != list(array_names(len(schema.columns)))):
+        return plain
+    facts = {"schema": schema, "row_norm": said.row_norm, "entry_bound": said.entry_bound}
+    return Pipeline([("scale", FunctionTransformer(encoded, kw_args=facts)), ("model", plain)])
