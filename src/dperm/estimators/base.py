@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
-from dperm.estimators.bounds import by_schema, encoded, names_of, with_ids
+from dperm.estimators.bounds import by_schema, encoded, names_of, saying_bounds, with_ids
 from dperm.estimators.charged import Charged
 from dperm.estimators.pictured import Pictured
 from dperm.estimators.telling import check_verbose, guarantee_html, progress_bar, tell_plan, tell_release
@@ -208,8 +208,11 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         >>> PrivateLogisticRegression(epsilon=1.0).plan(n=200_000, n_features=54).solver.name
         'dp-objective'
         """
-        asked = self if self.bounds is None else by_schema(self, array_names(count("n_features", n_features)))
-        return asked._options_with(n).plan(n, n_features, is_slow)
+        if self.bounds is None:
+            return self._options_with(n).plan(n, n_features, is_slow)
+        with saying_bounds():
+            asked: Self = by_schema(self, array_names(count("n_features", n_features)))
+            return asked.plan(n, n_features, is_slow=is_slow)
 
     def _options_with(self, n: int | None) -> FitOptions:
         """What a fit is asked to do, if this is not another n than the declared one."""
@@ -305,7 +308,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             if save is not None:
                 save(self)
 
-        asked.fit(with_ids(self, X, groups), y, sample_weight, plan=plan, save=take_over)
+        with saying_bounds():
+            asked.fit(with_ids(self, X, groups), y, sample_weight, plan=plan, save=take_over)
         return self
 
     @property

@@ -2,11 +2,14 @@
 
 import copy
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from dperm.errors import InvalidParameter
+from dperm.mechanisms.range import TooFewRows
 from dperm.schema import Number, Schema
 from dperm.trusted.block import bounded_rows
 from dperm.trusted.sources.columns import Columns, array_names, as_arrow
@@ -33,6 +36,17 @@ def read_bounds(bounds: Any, width: int) -> list[tuple[float, float]] | str:
     """
     if isinstance(bounds, str) and bounds == "private":
         return bounds
+    if (
+        width == 2
+        and isinstance(bounds, list)
+        and len(bounds) == 2
+        and all(isinstance(part, tuple) and len(part) == 2 for part in bounds)
+    ):
+        first, last = zip(*bounds, strict=True)
+        raise InvalidParameter(
+            "bounds is (lower, upper), and a list of two pairs may mean one pair per column: write "
+            f"bounds=({first}, {last}) if it does, and otherwise bounds={tuple(bounds)}."
+        )
     try:
         lower, upper = (np.asarray(ends, dtype=np.float64) for ends in bounds)
         ends = np.broadcast_to(lower, width), np.broadcast_to(upper, width)
@@ -80,6 +94,15 @@ def by_schema(model: Any, names: list[str], y: Any = None) -> Any:
     if hasattr(asked, "row_norm"):
         asked.row_norm = None
     return asked
+
+
+@contextmanager
+def saying_bounds() -> Iterator[None]:
+    """Where private bounds need more rows than there are, name the remedy that an estimator has."""
+    try:
+        yield
+    except TooFewRows as error:
+        raise InvalidParameter(f"{error.why}: give bounds=(lower, upper) instead, or a larger epsilon.") from None
 
 
 def with_ids(model: Any, X: Any, groups: Any) -> Any:
