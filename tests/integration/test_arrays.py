@@ -1,6 +1,7 @@
 """Rows in arrays: predicted as they were fitted, and in the target's range, however they are predicted."""
 
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -65,7 +66,7 @@ def clipped(model, rows):
 
 
 def scores_of(model, rows):
-    return model.predict(rows) if hasattr(model, "target_bound") else model.decision_function(rows)
+    return model.decision_function(rows) if hasattr(model, "decision_function") else model.predict(rows)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -180,6 +181,28 @@ def test_a_model_with_bounds_is_saved_verified_diagnosed_and_planned_like_any_ot
     assert len(cross_val_score(BOUNDED["linear"](bounds=(LOWER, UPPER)), ROWS, AMOUNTS, cv=2)) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [(name, {}) for name in BOUNDED] + [(name, {"row_norm": 0.5}) for name in BOUNDED if name != "mlp"],  # it has none
+)
+def test_with_bounds_the_plain_estimator_predicts_the_same_of_the_arrays_that_were_fitted(name, more, tmp_path):
+    model = BOUNDED[name](bounds=(LOWER, UPPER), **more)
+    model.fit(ROWS, LABELS if name in ("logistic", "svc") else AMOUNTS)
+    rows = ROWS * [[-3.0, 1.0, 1.0]]  # some beyond the bounds
+    rows[0, 1] = np.nan
+    save_model(model, tmp_path / "model.json")
+    for released in (model, load_model(tmp_path / "model.json"), pickle.loads(pickle.dumps(model))):
+        plain = pickle.loads(pickle.dumps(released.to_sklearn()))
+        np.testing.assert_allclose(scores_of(plain, rows), scores_of(model, rows), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(plain.predict(rows), model.predict(rows), rtol=1e-9)
+
+
+def test_with_bounds_the_plain_estimator_takes_the_frame_that_was_fitted():
+    frame = pd.DataFrame(ROWS, columns=["a", "b", "c"])
+    model = BOUNDED["linear"](bounds="private").set_params(epsilon=8.0).fit(frame, AMOUNTS)
+    np.testing.assert_allclose(model.to_sklearn().predict(frame), model.predict(frame), rtol=1e-9)
+
+
 def test_private_bounds_are_found_and_released_with_the_model():
     model = BOUNDED["linear"](bounds="private").set_params(epsilon=8.0).fit(ROWS, AMOUNTS)
     assert model.privacy_.private_ranges
@@ -213,6 +236,7 @@ def test_the_range_of_the_target_beside_bounds_may_have_two_ends():
     ("parameters", "words"),
     [
         ({"bounds": (LOWER[:2], UPPER)}, "each a number or one for each of the 3 columns"),
+        ({"bounds": (0, 1), "target_bound": "x"}, r"target_bound must be a number or \(lower, upper\), got 'x'"),
         ({"bounds": 3.0}, "'private' or \\(lower, upper\\)"),
         ({"bounds": "secret"}, "'private' or \\(lower, upper\\)"),
         ({"bounds": (0.0, 0.0)}, "bounds of column 'x0': range must be two rising numbers"),
@@ -222,7 +246,28 @@ def test_the_range_of_the_target_beside_bounds_may_have_two_ends():
 )
 def test_bounds_that_make_no_sense_are_refused_in_a_sentence(parameters, words):
     with pytest.raises(InvalidParameter, match=words):
-        BOUNDED["linear"](**parameters).fit(ROWS, AMOUNTS)
+        PrivateLinearRegression(1.0, 1e-6, **parameters).fit(ROWS, AMOUNTS)
+
+
+def test_pairs_per_column_are_not_taken_for_lower_and_upper_ends_of_two_columns():
+    pairs, rows = [(0, 250), (5, 20_000)], ROWS[:, 1:]
+    with pytest.raises(InvalidParameter, match=r"one pair per column: write bounds=\(\(0, 5\), \(250, 20000\)\) if it"):
+        BOUNDED["linear"](bounds=pairs).fit(rows, AMOUNTS)
+    model = BOUNDED["linear"](bounds=tuple(zip(*pairs, strict=True))).fit(rows, AMOUNTS)
+    assert [column.range for column in model.schema_.columns.values()] == pairs
+    assert BOUNDED["linear"](bounds=([0, 5], [250, 20_000])).plan(N, 2) is not None
+
+
+def test_private_bounds_of_too_few_rows_name_a_remedy_that_the_estimator_has():
+    words = r"rows with this budget, and there are 300: give bounds=\(lower, upper\) instead, or a larger epsilon\.$"
+    model = BOUNDED["linear"](bounds="private")
+    with pytest.raises(InvalidParameter, match=words):
+        model.fit(ROWS[:300], AMOUNTS[:300])
+    with pytest.raises(InvalidParameter, match=words):
+        model.plan(300, 3)
+    declared = Schema({"x0": Number("private")}, Amount("y", (0, 1)))
+    with pytest.raises(InvalidParameter, match=r"there are 300: declare the range, or .* larger range_share\.$"):
+        PrivateLinearRegression(1.0, 1e-6, schema=declared).plan(300)
 
 
 def test_what_is_no_table_of_the_declared_columns_is_refused():
@@ -235,7 +280,7 @@ def test_what_is_no_table_of_the_declared_columns_is_refused():
         PrivateLinearRegression(schema=Schema({"a": Number((0, 1))}, Amount("b", (0, 1)))).fit(ROWS[:, :1], AMOUNTS)
     with pytest.raises(InvalidParameter, match="the classes are declared as well"):
         PrivateLogisticRegression(bounds=(LOWER, UPPER)).fit(ROWS, LABELS)
-    with pytest.raises(InvalidParameter, match="schema with the columns x0"):
+    with pytest.raises(InvalidParameter, match=r"^PrivateSearchCV takes no bounds: give the model a schema"):
         PrivateSearchCV(BOUNDED["linear"](bounds=(0, 1)), {"penalty": [0.1]}).fit(ROWS, AMOUNTS)
 
 
@@ -248,6 +293,21 @@ def test_regression_on_an_array_of_no_declared_scale_is_refused_before_a_row_is_
     with pytest.raises(InvalidParameter, match=r"^say how large the columns are: bounds=\(lower, upper\)"):
         model(1.0, 1e-6, budget=budget).fit(ROWS, AMOUNTS)
     assert budget.account().releases == ()
+
+
+def test_the_command_line_names_its_own_ways_to_give_a_scale(tmp_path, capsys):
+    table = tmp_path / "rows.csv"
+    pd.DataFrame(ROWS, columns=["a", "b", "c"]).assign(y=AMOUNTS).to_csv(table, index=False)
+    asked = [str(table), "--target", "y", "--model", "linear", "--epsilon", "1", "--delta", "1e-6"]
+    assert run_with(["fit", *asked, "-o", str(tmp_path / "model.json")]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "give a --schema with their ranges (dperm schema draft TABLE), or --row-norm." in said
+    assert "bounds=" not in said
+
+
+def test_the_notice_about_clipped_targets_says_which_range_is_taken_if_none_is_given():
+    with pytest.warns(AboutYourRowsWarning, match=r"target_bound or a schema declares, \[-1, 1\] if none does"):
+        PrivateLinearRegression(1.0, 1e-6, bounds=(LOWER, UPPER)).fit(ROWS, AMOUNTS)
 
 
 def test_the_notice_about_clipped_rows_names_the_remedy_in_its_first_sentence():

@@ -64,7 +64,7 @@ NONSENSE = {
     "one row": (lambda **more: two_classes(**more).fit(0.0 * X, Y), "nearly all rows are the same"),
     "targets": (
         lambda **more: PrivateLinearRegression(row_norm=1.0, **more).fit(X, SENTINEL * Y + 2.0),
-        "100 % of the targets lie outside their declared range",
+        "100 % of the targets lie outside their range",
     ),
     "no number": (
         lambda **more: PrivateLinearRegression(row_norm=1.0, **more).fit(X, np.full(N, np.nan)),
@@ -102,8 +102,12 @@ def test_nonsense_is_said_where_the_fit_was_called_without_a_value(case):
     assert "must not be passed on" in text
     assert "71827" not in text
     assert "SENTINEL" not in text
-    # Besides the bound of "3 times" the only numbers are shares in tens of per cent.
-    assert not re.findall(r"\d", re.sub(r"\babout (100|[1-9]0) %|more than 3 times", "", text))
+    # Besides two constants, the bound of "3 times" and the range that is taken if none is given, the only numbers are
+    # shares in tens of per cent.
+    assert not re.findall(
+        r"\d",
+        re.sub(r"\babout (100|[1-9]0) %|more than 3 times|\[-1, 1\] if none does \(\[0, 1\] for counts\)", "", text),
+    )
     assert np.isfinite(model.coef_).all()
 
 

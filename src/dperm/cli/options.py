@@ -13,6 +13,7 @@ from dperm.errors import InvalidParameter, InvalidTable
 from dperm.estimators.base import PrivateEstimator
 from dperm.estimators.linear import PrivateGLM
 from dperm.estimators.registry import models
+from dperm.estimators.regressor import LinearRegressor
 from dperm.problem.domains import Box, Domain, L1Ball, L2Ball, Simplex
 from dperm.problem.regularizers import L1, L2, ElasticNet, Regularizer
 from dperm.schema import Amount, Schema
@@ -196,6 +197,11 @@ def build_estimator(
         given["classes"] = [label.strip() for label in given["classes"].split(",")]
     if "hidden_layer_sizes" in given:
         given["hidden_layer_sizes"] = _whole_numbers("--hidden-layer-sizes", given["hidden_layer_sizes"])
+    if issubclass(kind, LinearRegressor) and schema is None and row_norm is None:
+        raise InvalidParameter(
+            "say how large the columns are: give a --schema with their ranges (dperm schema draft TABLE), or "
+            "--row-norm."
+        )
     if issubclass(kind, PrivateGLM):
         given |= {"row_norm": row_norm, "entry_bound": entry_bound, "fit_intercept": intercept}
         given["intervals"] = False if intervals is None else intervals

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.ledger import Budget
 from dperm.errors import InvalidParameter
-from dperm.estimators.bounds import by_schema, names_of, with_ids
+from dperm.estimators.bounds import by_schema, encoded, names_of, saying_bounds, with_ids
 from dperm.estimators.charged import Charged
 from dperm.estimators.pictured import Pictured
 from dperm.estimators.telling import check_verbose, guarantee_html, progress_bar, tell_plan, tell_release
@@ -35,7 +35,6 @@ from dperm.solvers import Solver
 from dperm.trusted.block import bounded_rows
 from dperm.trusted.sources import Source, is_streamed, source_of
 from dperm.trusted.sources.columns import array_names
-from dperm.trusted.sources.encoding import encode_rows
 from dperm.trusted.sources.labels import read_table
 from dperm.trusted.threads import threads_for
 from dperm.validation import count
@@ -209,8 +208,11 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         >>> PrivateLogisticRegression(epsilon=1.0).plan(n=200_000, n_features=54).solver.name
         'dp-objective'
         """
-        asked = self if self.bounds is None else by_schema(self, array_names(count("n_features", n_features)))
-        return asked._options_with(n).plan(n, n_features, is_slow)
+        if self.bounds is None:
+            return self._options_with(n).plan(n, n_features, is_slow)
+        with saying_bounds():
+            asked: Self = by_schema(self, array_names(count("n_features", n_features)))
+            return asked.plan(n, n_features, is_slow=is_slow)
 
     def _options_with(self, n: int | None) -> FitOptions:
         """What a fit is asked to do, if this is not another n than the declared one."""
@@ -306,7 +308,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             if save is not None:
                 save(self)
 
-        asked.fit(with_ids(self, X, groups), y, sample_weight, plan=plan, save=take_over)
+        with saying_bounds():
+            asked.fit(with_ids(self, X, groups), y, sample_weight, plan=plan, save=take_over)
         return self
 
     @property
@@ -349,13 +352,10 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             What `predict` takes.
         """
         check_is_fitted(self, "privacy_")
-        if self.schema_ is None:
-            rows = read_table(self, without_ids(self, X), fitting=False)
-        else:
-            rows = encode_rows(X, self.schema_, fitting=False)
-            if self.schema_.row_norm is None:
-                return rows  # as short as they must be, whatever the table holds
         bounds = self.privacy_.row_norm, self.privacy_.entry_bound
+        if self.schema_ is not None:
+            return encoded(X, self.schema_, *bounds)
+        rows = read_table(self, without_ids(self, X), fitting=False)
         return rows if bounds[0] == math.inf else bounded_rows(rows, *bounds)
 
     def _by_partition(self, X: Any, like: NDArray[Any]) -> Any:
@@ -416,7 +416,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     def to_sklearn(self) -> Any:
         """A plain scikit-learn estimator that predicts the same, for rows as they were fitted.
 
-        With a schema that is for rows as `encode` returns them.
+        With a schema of a table's columns that is for rows as `encode` returns them.
         """
         raise InvalidParameter(f"scikit-learn has no estimator that predicts as {self.title} does.")
 

@@ -1,13 +1,19 @@
 """Columns of an array with declared bounds: a schema of linear numbers, so that they are scaled as a table's are."""
 
 import copy
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from dperm.errors import InvalidParameter
+from dperm.mechanisms.range import TooFewRows
 from dperm.schema import Number, Schema
-from dperm.trusted.sources.columns import Columns, as_arrow
+from dperm.trusted.block import bounded_rows
+from dperm.trusted.sources.columns import Columns, array_names, as_arrow
+from dperm.trusted.sources.encoding import encode_rows
 
 # What the target is called in such a schema, unless a column is called so.
 _TARGET = "target"
@@ -30,6 +36,17 @@ def read_bounds(bounds: Any, width: int) -> list[tuple[float, float]] | str:
     """
     if isinstance(bounds, str) and bounds == "private":
         return bounds
+    if (
+        width == 2
+        and isinstance(bounds, list)
+        and len(bounds) == 2
+        and all(isinstance(part, tuple) and len(part) == 2 for part in bounds)
+    ):
+        first, last = zip(*bounds, strict=True)
+        raise InvalidParameter(
+            "bounds is (lower, upper), and a list of two pairs may mean one pair per column: write "
+            f"bounds=({first}, {last}) if it does, and otherwise bounds={tuple(bounds)}."
+        )
     try:
         lower, upper = (np.asarray(ends, dtype=np.float64) for ends in bounds)
         ends = np.broadcast_to(lower, width), np.broadcast_to(upper, width)
@@ -79,6 +96,15 @@ def by_schema(model: Any, names: list[str], y: Any = None) -> Any:
     return asked
 
 
+@contextmanager
+def saying_bounds() -> Iterator[None]:
+    """Where private bounds need more rows than there are, name the remedy that an estimator has."""
+    try:
+        yield
+    except TooFewRows as error:
+        raise InvalidParameter(f"{error.why}: give bounds=(lower, upper) instead, or a larger epsilon.") from None
+
+
 def with_ids(model: Any, X: Any, groups: Any) -> Any:
     """The table with the ids of its rows as the column that a schema reads them from."""
     if groups is None:
@@ -93,3 +119,34 @@ def with_ids(model: Any, X: Any, groups: Any) -> Any:
     if len(groups) != len(columns):
         raise InvalidParameter(f"the table has {len(columns)} rows and groups {len(groups)}.")
     return pa.table({name: columns.arrow(name) for name in columns.names} | {model.unit: as_arrow(groups)})
+
+
+def encoded(X: Any, schema: Schema, row_norm: float, entry_bound: float | None) -> Any:
+    """Rows of a table as the fit by this schema has them; also a step of what `to_sklearn` returns.
+
+    Parameters
+    ----------
+    X : table or array
+        With the schema's columns.
+    schema : Schema
+        Of the fit.
+    row_norm, entry_bound : float
+        What rows are clipped to if the schema has a `row_norm`; otherwise they are as short as they must be.
+    """
+    rows = encode_rows(X, schema, fitting=False)
+    return rows if schema.row_norm is None or row_norm == math.inf else bounded_rows(rows, row_norm, entry_bound)
+
+
+def behind_encoding(model: Any, plain: Any) -> Any:
+    """An estimator of scikit-learn for the arrays that were fitted, scaled as the model scales them.
+
+    With a schema of a table's columns, and not of x0, x1, …, it stays alone, for rows as `encode` returns them.
+    """
+    from sklearn.pipeline import Pipeline  # not every user of dperm needs it
+    from sklearn.preprocessing import FunctionTransformer
+
+    schema, said = model.schema_, model.privacy_
+    if schema is None or (model.bounds is None and list(schema.columns) != list(array_names(len(schema.columns)))):
+        return plain
+    facts = {"schema": schema, "row_norm": said.row_norm, "entry_bound": said.entry_bound}
+    return Pipeline([("scale", FunctionTransformer(encoded, kw_args=facts)), ("model", plain)])

@@ -275,6 +275,10 @@ def _check_alone(model: PrivateEstimator, adjacency: str, name: str) -> None:
         raise InvalidParameter(f"{name}: budget, random_state and n belong to the search, not to a candidate.")
     if model.noise != "certified" or model.accountant != "pld":
         raise InvalidParameter(f"{name}: a search goes with certified noise and the accountant 'pld'.")
+    if model.bounds is not None:
+        raise InvalidParameter(
+            "PrivateSearchCV takes no bounds: give the model a schema, such as schema_ of a fit with these bounds."
+        )
     if model.adjacency not in (adjacency, type(model).adjacency):
         raise InvalidParameter(f"{name}: its adjacency is {model.adjacency!r} and that of the search {adjacency!r}.")
 

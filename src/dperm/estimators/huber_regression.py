@@ -74,9 +74,9 @@ class PrivateHuberRegression(LinearRegressor):
     def to_sklearn(self) -> Any:
         """A plain scikit-learn `HuberRegressor` with the same coefficients, clipped as `predict` is.
 
-        It is the `regressor_` of a `TransformedTargetRegressor`, which keeps predictions in the target's range. Without
-        a schema it stands behind a step that clips rows as the fit did; with one it is for rows as `encode` returns
-        them.
+        It is the `regressor_` of a `TransformedTargetRegressor`, which keeps predictions in the target's range. It
+        stands behind a step that clips rows, or scales them by bounds, as the fit did; with a schema of a table's
+        columns it is for rows as `encode` returns them.
         """
         from sklearn.linear_model import HuberRegressor  # not every user of dperm needs it
 

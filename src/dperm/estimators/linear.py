@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import Array, PrivateEstimator, n_scores
-from dperm.estimators.bounds import by_schema, names_of, with_ids
+from dperm.estimators.bounds import behind_encoding, by_schema, names_of, with_ids
 from dperm.estimators.summary import Intervals, Summary, intervals_of, summary_of
 from dperm.planning.fit_plan import Release
 from dperm.problem import Problem
@@ -246,7 +246,7 @@ class PrivateGLM(PrivateEstimator):
         return diagnose(by_schema(self, names_of(self, X), y), with_ids(self, X, groups), y, sample_weight)
 
     def _as_plain(self, estimator: Any, **attributes: Any) -> Any:
-        """Hand the coefficients over to an estimator of scikit-learn; rows without a schema are clipped before it."""
+        """Hand the coefficients to an estimator of scikit-learn; rows are clipped, or scaled by bounds, before it."""
         from sklearn.pipeline import Pipeline  # not every user of dperm needs it
         from sklearn.preprocessing import FunctionTransformer
 
@@ -256,7 +256,7 @@ class PrivateGLM(PrivateEstimator):
         for name, value in attributes.items():
             setattr(estimator, name, value)
         if self.schema_ is not None:
-            return estimator
+            return behind_encoding(self, estimator)
         bounds = {"row_norm": self.privacy_.row_norm, "entry_bound": self.privacy_.entry_bound}
         clip = FunctionTransformer(bounded_rows, accept_sparse=True, kw_args=bounds)
         return Pipeline([("clip", clip), ("model", estimator)])

@@ -59,8 +59,8 @@ class PrivateLinearSVC(LinearClassifier):
     def to_sklearn(self) -> Any:
         """A plain scikit-learn `LinearSVC` with the same coefficients, for rows like the fit's.
 
-        It stands behind a step that clips rows as the fit did. With a schema or bounds it is alone, for rows as
-        `encode` returns them.
+        It stands behind a step that clips rows, or scales them by bounds, as the fit did. With a schema of a table's
+        columns it is alone, for rows as `encode` returns them.
         """
         from sklearn.svm import LinearSVC  # not every user of dperm needs it
 

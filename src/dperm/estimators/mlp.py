@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameter
 from dperm.estimators.base import Array, n_scores
+from dperm.estimators.bounds import behind_encoding
 from dperm.estimators.network import Network, NetworkClassifier, NetworkRegressor
 from dperm.estimators.regressor import number_of
 from dperm.validation import count, one_of
@@ -207,13 +208,17 @@ class PrivateMLPClassifier(MLP, NetworkClassifier):
     own_parameters: ClassVar[dict[str, str]] = {**NetworkClassifier.own_parameters, **_OWN}
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `MLPClassifier` with the same weights, for rows as `encode` returns them."""
+        """A plain scikit-learn `MLPClassifier` with the same weights, for rows like the fit's.
+
+        With bounds it stands behind a step that scales rows as the fit did. With a schema of a table's columns it is
+        alone, for rows as `encode` returns them.
+        """
         from sklearn.neural_network import MLPClassifier  # not every user of dperm needs it
         from sklearn.preprocessing import LabelBinarizer
 
         plain = self._plain_layers(MLPClassifier(), "logistic" if len(self.classes_) == 2 else "softmax")
         plain.classes_, plain._label_binarizer = self.classes_, LabelBinarizer().fit(self.classes_)
-        return plain
+        return behind_encoding(self, plain)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -252,9 +257,11 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
     own_parameters: ClassVar[dict[str, str]] = {**NetworkRegressor.own_parameters, **_OWN}
 
     def to_sklearn(self) -> Any:
-        """A plain scikit-learn `MLPRegressor` with the same weights, for rows as `encode` returns them.
+        """A plain scikit-learn `MLPRegressor` with the same weights, for rows like the fit's.
 
-        It is the `regressor_` of a `TransformedTargetRegressor`, which keeps predictions in the target's range.
+        It is the `regressor_` of a `TransformedTargetRegressor`, which keeps predictions in the target's range. With
+        bounds it stands behind a step that scales rows as the fit did; with a schema of a table's columns it is for
+        rows as `encode` returns them.
         """
         from sklearn.neural_network import MLPRegressor  # not every user of dperm needs it
 
@@ -262,4 +269,4 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
         low, high = (-self._unit, self._unit) if self.schema_ is None else number_of(self.schema_).span
         plain.coefs_[-1] *= (high - low) / 2.0
         plain.intercepts_[-1] = plain.intercepts_[-1] * (high - low) / 2.0 + (high + low) / 2.0
-        return self._within_range(plain)
+        return self._within_range(behind_encoding(self, plain))

@@ -1,6 +1,7 @@
 """What the regression models share: a declared range of the target, its units, scores."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -49,6 +50,8 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     def _move_target(self, column: str, y: Any) -> Amount:
         given, self.target_bound = self.target_bound, type(self).target_bound
+        if given is None or isinstance(given, str | Mapping):
+            raise InvalidParameter(f"target_bound must be a number or (lower, upper), got {given!r}.")
         if hasattr(given, "__len__"):
             return Amount(column, interval("target_bound", given))
         high = positive("target_bound", given)

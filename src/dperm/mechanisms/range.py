@@ -18,6 +18,18 @@ _SMALLEST_TAIL, _LARGEST_TAIL = 0.005, 0.2
 _HARDLY_EVER = {"Gaussian": 4.0, "Laplace": 10.0}
 
 
+class TooFewRows(InvalidParameter):
+    """A private range that noise would hide; `why` without the remedy, which depends on how it was asked for."""
+
+    def __init__(self, why: str, remedy: str) -> None:
+        super().__init__(f"{why}: {remedy}")
+        self.why, self.remedy = why, remedy
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        """An exception is pickled by what it was made of."""
+        return type(self), (self.why, self.remedy)
+
+
 @dataclass(frozen=True)
 class RangeQuery(Query):
     """The two ends of a column's range: each the candidate with about k = `beyond` values beyond it, by bisection.
@@ -58,9 +70,10 @@ class RangeQuery(Query):
         one_of("distribution", self.distribution, tuple(_HARDLY_EVER))
         if self.beyond > _LARGEST_TAIL * self.setting.n:
             needed = math.ceil(self.beyond / _LARGEST_TAIL)
-            raise InvalidParameter(
-                f"the private range of {self.column!r} needs about {needed} rows with this budget, and n is "
-                f"{self.setting.n}; declare the range, or give ranges a larger range_share."
+            raise TooFewRows(
+                f"the private range of {self.column!r} needs about {needed} rows with this budget, and there are "
+                f"{self.setting.n}",
+                "declare the range, or give ranges a larger range_share.",
             )
 
     @property

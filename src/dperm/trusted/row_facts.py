@@ -72,7 +72,7 @@ class RowFacts:
     n_far : float
         Clipped to less than a third of their length.
     n_outside : float
-        Numeric targets that were clipped to their declared range.
+        Numeric targets that were clipped to their range.
     n_usable : float
         Rows that are not ignored.
     target : Usual
@@ -118,7 +118,12 @@ class RowFacts:
                 f"of the rows are more than {_FAR:g} times as long as the row_norm that they are clipped to, so scale "
                 "the columns: bounds=(lower, upper), bounds='private' or a schema",
             ),
-            (self.n_outside, MANY, "of the targets lie outside their declared range, and are clipped to it"),
+            (
+                self.n_outside,
+                MANY,
+                "of the targets lie outside their range, and are clipped to it: the one that target_bound or a schema "
+                "declares, [-1, 1] if none does ([0, 1] for counts)",
+            ),
         ]
         if self.n_rows < FEWEST:
             return []
