@@ -46,12 +46,15 @@ IMPORTS = {
         "block": {"bounded_rows"},
         "sources": {"Source", "is_streamed", "source_of"},
         "sources.columns": {"array_names"},
-        "sources.encoding": {"encode_rows"},
         "sources.labels": {"read_table"},
         "threads": {"threads_for"},
     },
-    # Names of columns, and ids beside a table put into it.
-    "estimators.bounds": {"sources.columns": {"Columns", "as_arrow"}},
+    # Names of columns, ids beside a table put into it, and rows to predict treated as in the fit.
+    "estimators.bounds": {
+        "block": {"bounded_rows"},
+        "sources.columns": {"Columns", "array_names", "as_arrow"},
+        "sources.encoding": {"encode_rows"},
+    },
     # Weights of rows: checked where they are public, bounded where they are not.
     "estimators.weights": {
         "sources": {"Source"},
@@ -182,6 +185,7 @@ IMPORTS = {
         "sources.dask_client": {"open_cluster"},
         "sources.files": {"TableFile"},
     },
+    "cli.options": {"sources.files": {"OtherSeparator"}},  # an error, to name another remedy
     "cli.plan": {"sources.memory": {"bytes_of", "is_on_disk"}},  # how much fits into memory
     "cli.predict": {"sources.files": {"check_columns", "number_columns", "open_pieces"}},
     "cli.schema": {"column_facts": {"Finding"}, "sources.files": {"columns_on_disk", "open_pieces"}},
