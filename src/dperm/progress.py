@@ -75,8 +75,12 @@ class WaitingBar:
         self._line: TaskID | None = None
 
     def start(self, label: str) -> None:
-        """Show it, in the process that a person has started."""
-        if multiprocessing.parent_process() is None and _is_watched():
+        """Show it on a terminal, in the process that a person has started.
+
+        Not in a notebook: it cannot be taken away there, and without ipywidgets every one is a warning of rich's.
+        """
+        console = Console(stderr=True)
+        if multiprocessing.parent_process() is None and console.is_terminal and not console.is_jupyter:
             with suppress(OSError, ValueError):  # a closed terminal is no reason to lose a release
                 self._line = _DISPLAY.add(label)
 
