@@ -28,7 +28,7 @@ from scipy.special import expit
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import log_loss, r2_score
 
-from dperm import InvalidParameter, PrivateLinearRegression, PrivateLogisticRegression
+from dperm import InvalidParameterError, PrivateLinearRegression, PrivateLogisticRegression
 
 DELTA = 1e-6
 ROOT = Path(__file__).resolve().parents[1]
@@ -117,7 +117,7 @@ def scores(case, seed, epsilon):
     }
     try:
         found["private"] = score(build(bounds="private").fit(X, y), test)
-    except InvalidParameter:  # from public numbers alone: too few rows
+    except InvalidParameterError:  # from public numbers alone: too few rows
         found["private"] = None
     return found
 

@@ -7,10 +7,10 @@ import numpy as np
 from dperm import L2, Guarantee, Logistic, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import epsilon_of
-from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Adjacency
 
 ROUNDS = 7
 CASES = [

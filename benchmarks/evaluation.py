@@ -1,4 +1,4 @@
-"""Coverage of the intervals of `private_score`, beside intervals that leave the noise out.
+"""Coverage of the intervals of `private_evaluate`, beside intervals that leave the noise out.
 
 A million rows of a known law are the population, so that its metrics are known exactly. Tables are drawn from it with
 replacement. What their rows add is computed with the trusted code, noise of the planned deviation is drawn with numpy
@@ -13,15 +13,15 @@ import math
 import numpy as np
 from scipy.special import expit
 
-from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.evaluation import intervals
 from dperm.evaluation.design import Design, score_edges
 from dperm.evaluation.metrics import Metrics
+from dperm.kernel.exact.words import fresh_key
+from dperm.kernel.tally import counted
+from dperm.kernel.units import Membership
 from dperm.mechanisms.cell_counts import CellCounts
-from dperm.trusted.exact.words import fresh_key
-from dperm.trusted.tally import counted
-from dperm.trusted.units import Membership
-from dperm.unit import Unit
+from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.unit import PrivacyUnit
 
 ROWS, EPSILONS = (500, 5_000, 20_000, 100_000), (0.1, 0.5, 2.0)
 POPULATION = 1_000_000
@@ -213,7 +213,7 @@ def coverage_by_unit(kind, unit, n, epsilon, delta, repetitions, people):
 
 def print_units(options):
     """The table of `coverage_by_unit`."""
-    units = (Unit("person", MOST_OF_A_PERSON), Unit("person", contribution="average"))
+    units = (PrivacyUnit("person", MOST_OF_A_PERSON), PrivacyUnit("person", contribution="average"))
     for kind in options.units or KINDS:
         people = of_people(np.random.default_rng(99), kind)
         for unit in units:

@@ -17,10 +17,10 @@ from dperm import DPGD, L2, FitOptions, Guarantee, Logistic, Problem, minimize
 from dperm.audit import audit_plan
 from dperm.audit.low_bits import is_possible
 from dperm.datasets.covertype import load_covertype
-from dperm.trusted.exact.radial import add_radial
-from dperm.trusted.exact.rounding import add_gaussian, add_laplace
-from dperm.trusted.exact.words import fresh_key, stream_of
-from dperm.trusted.noise import Noise
+from dperm.kernel.exact.radial import add_radial
+from dperm.kernel.exact.rounding import add_gaussian, add_laplace
+from dperm.kernel.exact.words import fresh_key, stream_of
+from dperm.kernel.noise import Noise
 
 PIECE = 10**6
 FLOATS = np.random.default_rng()

@@ -14,9 +14,9 @@ from dperm import Guarantee, L1Ball, Logistic, PrivateLogisticRegression, Proble
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.events import Composed, Event, Pure
 from dperm.accounting.filter import Charge, Filter, renyi_limit
-from dperm.accounting.guarantee import Adjacency
 from dperm.datasets.adult import load_adult
-from dperm.planning.options import FitOptions
+from dperm.plan.options import FitOptions
+from dperm.privacy.guarantee import Adjacency
 
 BUDGET = Guarantee(3.0, 1e-5)
 ONE = Guarantee(0.4, 1e-6)

@@ -8,9 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from dperm import Logistic, Problem
-from dperm.trusted.block import Block
-from dperm.trusted.objectives import objective_of
-from dperm.trusted.threads import n_threads
+from dperm.kernel.block import Block
+from dperm.kernel.objectives import objective_of
+from dperm.kernel.threads import n_threads
 
 N, P, ROUNDS, BURST = 581_012, 54, 21, 7
 

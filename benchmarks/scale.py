@@ -23,13 +23,13 @@ from pathlib import Path
 import numpy as np
 
 from dperm import DPGD, L2, Classes, ClusterSource, FileSource, Guarantee, Logistic, Number, Problem, Schema, minimize
-from dperm.trusted.objectives import objective_of
-from dperm.trusted.parts import GradientPart
-from dperm.trusted.sources.cluster import open_cluster
-from dperm.trusted.sources.encoder import Encoder
-from dperm.trusted.sources.streamed import rows_of_block
-from dperm.trusted.sources.tables import TableSource
-from dperm.trusted.threads import n_threads
+from dperm.kernel.objectives import objective_of
+from dperm.kernel.parts import GradientPart
+from dperm.kernel.threads import n_threads
+from dperm.rows.cluster import open_cluster
+from dperm.rows.encoder import Encoder
+from dperm.rows.streamed import rows_of_block
+from dperm.rows.tables import TableSource
 
 P, FILE_ROWS = 20, 2_500_000
 SCHEMA = Schema({f"x{j}": Number((-1, 1), encode="linear") for j in range(P)}, Classes("y", [0, 1]))

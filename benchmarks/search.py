@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "accuracy"))
 from data import load
 from ours import _places, _schema
 
-from dperm import Guarantee, PrivateLinearSVC, PrivateLogisticRegression, PrivateSearchCV
+from dperm import Guarantee, PrivateLinearSVC, PrivateLogisticRegression, PrivateSearch
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Adjacency
-from dperm.planning.search import METHODS, SearchOptions, cheapest, guarantee_of
+from dperm.plan.search import METHODS, SearchOptions, cheapest, guarantee_of
+from dperm.privacy.guarantee import Adjacency
 
 EPSILON, DELTA = 1.0, 1e-5
 PENALTIES = [0.1, 1e-2, 1e-3, "auto"]
@@ -112,7 +112,7 @@ def main():
             start, values, won = time.process_time(), [], collections.Counter()
             names = ("candidates",) if isinstance(what, list) else ("estimator", "param_grid")
             given = dict(zip(names, [what] if isinstance(what, list) else what, strict=True))
-            search = PrivateSearchCV(epsilon=EPSILON, delta=DELTA, share=arguments.share, noisy_trials=True, **given)
+            search = PrivateSearch(epsilon=EPSILON, delta=DELTA, share=arguments.share, noisy_trials=True, **given)
             refused = "refused unless noisy_trials; " if search.plan(len(data.train)).drowned else ""
             for seed in range(arguments.seeds):
                 search.set_params(random_state=seed).fit(data.train)

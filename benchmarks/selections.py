@@ -11,8 +11,8 @@ from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import ConcentratedCurve
 from dperm.accounting.events import BoundedRange, Repeated
-from dperm.accounting.guarantee import Adjacency
-from dperm.planning.options import FitOptions
+from dperm.plan.options import FitOptions
+from dperm.privacy.guarantee import Adjacency
 
 DELTA = 1e-6
 

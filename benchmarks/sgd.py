@@ -1,7 +1,7 @@
 """Stochastic gradient methods on Covertype beside DP-SVRG: excess risk, passes and seconds; and n² steps as published.
 
 A pass is n per-example gradients. E* is the excess risk of one exact Gaussian release of the gradient at the optimum
-(studies/reference.py). Settings are the defaults, but bassily-sgd is cut to 200 000 steps and 40 passes.
+(paper/studies/reference.py). Settings are the defaults, but bassily-sgd is cut to 200 000 steps and 40 passes.
 """
 
 import time
@@ -25,7 +25,7 @@ from dperm import (
 )
 from dperm.accounting.curve import gaussian_mu
 from dperm.datasets.covertype import load_covertype
-from dperm.studies.reference import logistic_optimum, single_release_risk
+from dperm.paper.studies.reference import logistic_optimum, single_release_risk
 from dperm.unsafe import empirical_risk
 from svrg import DELTA, EPSILONS, N, Study, line, with_unit
 

@@ -1,7 +1,7 @@
 """The paper's variance-reduced methods on Covertype: excess risk and passes, against DP-GD, in one run.
 
 A pass is n per-example gradients. E* is the excess risk of one exact Gaussian release of the gradient at the optimum
-(studies/reference.py). Everything runs at its defaults, unless a column says otherwise.
+(paper/studies/reference.py). Everything runs at its defaults, unless a column says otherwise.
 """
 
 import time
@@ -29,7 +29,7 @@ from dperm import (
 )
 from dperm.accounting.curve import gaussian_mu
 from dperm.datasets.covertype import load_covertype
-from dperm.studies.reference import logistic_optimum, single_release_risk
+from dperm.paper.studies.reference import logistic_optimum, single_release_risk
 from dperm.unsafe import empirical_risk
 
 DELTA, SEEDS, N = 1e-3, 10, 200_000

@@ -20,9 +20,9 @@ from dperm import (
     Squared,
 )
 from dperm.accounting.calibration import calibrate
-from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms.setting import Setting
-from dperm.unit import Unit
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.unit import PrivacyUnit
 
 N, GUARANTEE = 20_000, Guarantee(1.0, 1e-5)
 ROWS = (2, 5, 10, 50, None)
@@ -49,7 +49,7 @@ def main():
     for name, problem, solver, columns in CASES:
         for adjacency in Adjacency:
             one = multiplier(problem, solver, columns, adjacency, None)
-            units = [Unit("person", k, "average" if k is None else "limit") for k in ROWS]
+            units = [PrivacyUnit("person", k, "average" if k is None else "limit") for k in ROWS]
             more = [multiplier(problem, solver, columns, adjacency, unit) / one for unit in units]
             print(f"| {name} | {adjacency.value} | {one:.3f} | " + " | ".join(f"{each:.3f}" for each in more) + " |")
 

@@ -17,16 +17,29 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from dperm import DPGD, DPSGD, L2, Classes, DPNewton, FileSource, Guarantee, Logistic, Number, Problem, Schema, Unit
-from dperm.planning.options import FitOptions
-from dperm.trusted.sources import ArraySource, TableSource
+from dperm import (
+    DPGD,
+    DPSGD,
+    L2,
+    Classes,
+    DPNewton,
+    FileSource,
+    Guarantee,
+    Logistic,
+    Number,
+    PrivacyUnit,
+    Problem,
+    Schema,
+)
+from dperm.plan.options import FitOptions
+from dperm.rows import ArraySource, TableSource
 
 SOLVERS = {
     "dp-gd": DPGD(n_steps=50, accounting="composition"),
     "dp-sgd": DPSGD(n_steps=2000, sampling_rate=0.005),
     "dp-newton": DPNewton(n_steps=6, n_hessians=3),
 }
-UNIT = Unit("person", 5)
+UNIT = PrivacyUnit("person", 5)
 
 
 def table_of(n_rows: int, n_columns: int, n_persons: int, *, words: bool) -> tuple[pa.Table, Schema]:

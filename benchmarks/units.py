@@ -24,9 +24,9 @@ import pandas as pd
 from scipy.optimize import minimize
 
 from dperm import (
-    AboutYourRowsWarning,
     Amount,
     Category,
+    DroppedRowsWarning,
     LargeDeltaWarning,
     Number,
     PrivateLinearRegression,
@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="*", default=None)
     asked = parser.parse_args()
     warnings.simplefilter("ignore", LargeDeltaWarning)
-    warnings.simplefilter("ignore", AboutYourRowsWarning)
+    warnings.simplefilter("ignore", DroppedRowsWarning)
     if asked.table == "bike":
         if asked.data is None:
             print("Left out: name the folder with bike_hour.csv.xz by --data or DPERM_DATA.")

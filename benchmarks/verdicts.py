@@ -30,7 +30,7 @@ from scipy.optimize import minimize_scalar
 from sklearn import datasets
 
 import dperm
-from dperm.planning.costs import cost_at
+from dperm.plan.costs import cost_at
 from dperm.problem.regularizers import NoRegularizer
 from dperm.unsafe import draft_schema, risk_over
 

@@ -15,7 +15,7 @@ import numpy as np
 from jax.example_libraries import stax
 from sklearn.datasets import load_digits
 
-from dperm import PrivateClassifier
+from dperm import PrivateJaxClassifier
 
 SIZE = 28
 
@@ -55,7 +55,7 @@ def main() -> None:
     def model(params: Any, x: Any) -> Any:
         return apply(params, x.reshape(1, SIZE, SIZE, 1))[0]
 
-    private = PrivateClassifier(arguments.epsilon, 1e-5, model=model, params=params, classes=range(10), verbose=True)
+    private = PrivateJaxClassifier(arguments.epsilon, 1e-5, model=model, params=params, classes=range(10), verbose=True)
     print(private.plan(arguments.rows, SIZE * SIZE))  # noqa: T201
     began = time.perf_counter()
     private.fit(X, y)

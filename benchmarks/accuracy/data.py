@@ -24,7 +24,7 @@ FOLDER = Path(os.environ.get("DPERM_DATA", ROOT.parent / "shared" / "data"))
 SPLIT_SEED = 1
 
 
-class Absent(Exception):
+class AbsentError(Exception):
     """A file of the data is not there."""
 
 
@@ -74,7 +74,7 @@ def file(name: str) -> Path:
     """A file of the folder, or a sentence that says where it should be."""
     path = FOLDER / name
     if not path.is_file():
-        raise Absent(f"{name} is not in {FOLDER}; DPERM_DATA names the folder that holds it.")
+        raise AbsentError(f"{name} is not in {FOLDER}; DPERM_DATA names the folder that holds it.")
     return path
 
 

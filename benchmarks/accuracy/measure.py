@@ -21,7 +21,7 @@ import libraries
 import ours
 import page
 from about import ABOUT
-from data import Absent, Data, load
+from data import AbsentError, Data, load
 from dp_sgd import DPSGD
 from methods import ADJACENCIES, CEILINGS, DELTA, EPSILONS, METHODS, SEEDS, not_run
 from results import ROOT, Key, Results
@@ -91,7 +91,7 @@ def run(chosen: argparse.Namespace, results: Results, epsilons: tuple[float, ...
     for name in chosen.data:
         try:
             data = load(name, chosen.quick)
-        except Absent as absence:
+        except AbsentError as absence:
             print(f"{name} is left out: {absence}")
             continue
         results.note(name, [data.train.shape[0], data.test.shape[0], len(data.columns) or data.train.shape[1]])

@@ -27,7 +27,7 @@ from sklearn.linear_model import LogisticRegression
 
 from dperm import L2, FitOptions, Guarantee, LargeDeltaWarning, Logistic, Problem, minimize
 from dperm.datasets.covertype import load_covertype
-from dperm.studies.reference import logistic_optimum
+from dperm.paper.studies.reference import logistic_optimum
 from dperm.unsafe import empirical_risk
 
 HERE = Path(__file__).resolve().parent

@@ -45,7 +45,7 @@ class Table:
     row_norm: float
 
 
-class Absent(Exception):
+class AbsentError(Exception):
     """A file of the data is not there."""
 
 
@@ -113,7 +113,7 @@ def _schema(name: str) -> dict[str, Any]:
 def _file(name: str) -> Path:
     path = FOLDER / name
     if not path.is_file():
-        raise Absent(f"{name} is not in {FOLDER}; DPERM_DATA names the folder that holds it.")
+        raise AbsentError(f"{name} is not in {FOLDER}; DPERM_DATA names the folder that holds it.")
     return path
 
 

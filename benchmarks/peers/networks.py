@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from network_tables import LOADERS, Absent, Table, load
+from network_tables import LOADERS, AbsentError, Table, load
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "network_results.json"
@@ -290,5 +290,5 @@ if __name__ == "__main__":
             [arguments.part] if arguments.part else ["accuracy", "time"],
             arguments.tables, arguments.quick, n_seeds, n_turns,
         )  # fmt: skip
-    except Absent as absent:
+    except AbsentError as absent:
         sys.exit(str(absent))

@@ -1,48 +1,50 @@
-from .accounting.guarantee import Guarantee
-from .accounting.ledger import Budget
 from .errors import (
-    AboutYourRowsWarning,
-    BudgetExceeded,
-    ClusterFailed,
-    Diverged,
+    BudgetExceededError,
+    CacheFullWarning,
+    ClusterError,
+    DivergedError,
     DpermError,
-    InvalidParameter,
-    InvalidTable,
+    DroppedRowsWarning,
+    InvalidParameterError,
+    InvalidTableError,
     LargeDeltaWarning,
-    LedgerDamaged,
-    NoiseTooLarge,
-    NoRoomWarning,
+    LedgerDamagedError,
+    NoiseTooLargeError,
     NotForReleaseWarning,
-    NotInstalled,
+    NotInstalledError,
     NotKeptWarning,
-    NotSettled,
-    NotSolved,
+    NotSettledError,
+    NotSolvedError,
     NoWitnessWarning,
-    PlanExceeded,
+    PlanExceededError,
     SearchCostWarning,
-    UnsupportedProblem,
+    UnsupportedProblemError,
 )
-from .estimators.classifier import balanced_weights
-from .estimators.huber_regression import PrivateHuberRegression
-from .estimators.linear_regression import PrivateLinearRegression
-from .estimators.linear_svc import PrivateLinearSVC
-from .estimators.logistic_regression import PrivateLogisticRegression
-from .estimators.mlp import PrivateMLPClassifier, PrivateMLPRegressor
-from .estimators.own_function import PrivateClassifier, PrivateRegressor
-from .estimators.poisson_regression import PrivatePoissonRegression
-from .estimators.search import PrivateSearchCV
 from .evaluation.result import PrivateEvaluation
-from .evaluation.score import private_score
+from .evaluation.score import private_evaluate
+from .files.model_file import load_model, save_model
+from .ledger import Budget
+from .models.classifier import balanced_weights
+from .models.huber_regression import PrivateHuberRegression
+from .models.linear_regression import PrivateLinearRegression
+from .models.linear_svc import PrivateLinearSVC
+from .models.logistic_regression import PrivateLogisticRegression
+from .models.mlp import PrivateMLPClassifier, PrivateMLPRegressor
+from .models.own_function import PrivateJaxClassifier, PrivateJaxRegressor
+from .models.poisson_regression import PrivatePoissonRegression
+from .models.search import PrivateSearch
+from .paper.printed.adassp import PublishedAdaSSP
+from .paper.printed.dp_svrg import PrintedSVRG
+from .paper.printed.dp_svrg_plus_plus import PrintedSVRGPlusPlus
 from .pipelines.check import check_pipeline
 from .pipelines.pipeline import PrivatePipeline, make_private_pipeline
-from .planning.fit_plan import FitPlan, Release
-from .planning.minimize import minimize
-from .planning.options import FitOptions
-from .planning.rows_per_unit import RowsPerUnit, rows_per_unit
-from .preprocessing.min_max_scaler import PrivateMinMaxScaler
-from .preprocessing.pca import PrivatePCA
-from .preprocessing.quantile_transformer import PrivateQuantileTransformer
-from .preprocessing.standard_scaler import PrivateStandardScaler
+from .plan.fit_plan import FitPlan, Release
+from .plan.minimize import minimize
+from .plan.options import FitOptions
+from .plan.rows_per_unit import RowsPerUnit, rows_per_unit
+from .privacy.guarantee import Guarantee
+from .privacy.statement import PrivacyStatement
+from .privacy.unit import PrivacyUnit
 from .problem import Problem
 from .problem.domains.blocks import BlockDomain
 from .problem.domains.box import Box
@@ -68,8 +70,8 @@ from .problem.regularizers.group_l2 import GroupL2
 from .problem.regularizers.l1 import L1
 from .problem.regularizers.l2 import L2
 from .problem.regularizers.none import NoRegularizer
-from .release.model_file import load_model, save_model
-from .release.statement import PrivacyStatement
+from .rows.cluster import ClusterSource
+from .rows.streamed import FileSource
 from .schema import Amount, Bins, Category, Classes, Number, Schema, load_schema
 from .solvers.descent.bassily_sgd import BassilySGD
 from .solvers.descent.dp_adam import DPAdam
@@ -89,18 +91,16 @@ from .solvers.perturbation.dp_softmax import DPSoftmax
 from .solvers.perturbation.kifer_objective import KiferObjective
 from .solvers.perturbation.talwar_objective import TalwarObjective
 from .solvers.perturbation.zhang_output import ZhangOutput
-from .solvers.published.adassp import PublishedAdaSSP
-from .solvers.published.dp_svrg import PrintedSVRG
-from .solvers.published.dp_svrg_plus_plus import PrintedSVRGPlusPlus
 from .solvers.second_order.adassp import AdaSSP
 from .solvers.second_order.dp_newton import DPNewton
 from .solvers.variance_reduced.dp_katyusha import DPKatyusha
 from .solvers.variance_reduced.dp_spider import DPSpider
 from .solvers.variance_reduced.dp_svrg import DPSVRG
 from .solvers.variance_reduced.dp_svrg_plus_plus import DPSVRGPlusPlus
-from .trusted.sources.cluster import ClusterSource
-from .trusted.sources.streamed import FileSource
-from .unit import Unit
+from .transformers.min_max_scaler import PrivateMinMaxScaler
+from .transformers.pca import PrivatePCA
+from .transformers.quantile_transformer import PrivateQuantileTransformer
+from .transformers.standard_scaler import PrivateStandardScaler
 
 __version__: str
 
@@ -112,7 +112,6 @@ __all__ = [
     "L1",
     "L2",
     "RRPSGD",
-    "AboutYourRowsWarning",
     "AdaSSP",
     "Amount",
     "BassilySGD",
@@ -121,12 +120,13 @@ __all__ = [
     "BlockRegularizer",
     "Box",
     "Budget",
-    "BudgetExceeded",
+    "BudgetExceededError",
+    "CacheFullWarning",
     "Category",
     "ChaudhuriObjective",
     "ChaudhuriOutput",
     "Classes",
-    "ClusterFailed",
+    "ClusterError",
     "ClusterSource",
     "DPAccMD",
     "DPAdam",
@@ -137,8 +137,9 @@ __all__ = [
     "DPSVRGPlusPlus",
     "DPSoftmax",
     "DPSpider",
-    "Diverged",
+    "DivergedError",
     "DpermError",
+    "DroppedRowsWarning",
     "ElasticNet",
     "FileSource",
     "FitOptions",
@@ -148,34 +149,35 @@ __all__ = [
     "GroupL2",
     "Guarantee",
     "Huber",
-    "InvalidParameter",
-    "InvalidTable",
+    "InvalidParameterError",
+    "InvalidTableError",
     "KiferObjective",
     "L1Ball",
     "L2Ball",
     "LargeDeltaWarning",
-    "LedgerDamaged",
+    "LedgerDamagedError",
     "Logistic",
     "Loss",
     "NoRegularizer",
-    "NoRoomWarning",
     "NoWitnessWarning",
-    "NoiseTooLarge",
+    "NoiseTooLargeError",
     "NotForReleaseWarning",
-    "NotInstalled",
+    "NotInstalledError",
     "NotKeptWarning",
-    "NotSettled",
-    "NotSolved",
+    "NotSettledError",
+    "NotSolvedError",
     "Number",
     "OneVsRestHinge",
-    "PlanExceeded",
+    "PlanExceededError",
     "Poisson",
     "PrintedSVRG",
     "PrintedSVRGPlusPlus",
     "PrivacyStatement",
-    "PrivateClassifier",
+    "PrivacyUnit",
     "PrivateEvaluation",
     "PrivateHuberRegression",
+    "PrivateJaxClassifier",
+    "PrivateJaxRegressor",
     "PrivateLinearRegression",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
@@ -186,8 +188,7 @@ __all__ = [
     "PrivatePipeline",
     "PrivatePoissonRegression",
     "PrivateQuantileTransformer",
-    "PrivateRegressor",
-    "PrivateSearchCV",
+    "PrivateSearch",
     "PrivateStandardScaler",
     "Problem",
     "PublishedAdaSSP",
@@ -204,8 +205,7 @@ __all__ = [
     "TalwarFrankWolfe",
     "TalwarMirror",
     "TalwarObjective",
-    "Unit",
-    "UnsupportedProblem",
+    "UnsupportedProblemError",
     "Welsch",
     "WholeSpace",
     "ZhangOutput",
@@ -216,7 +216,7 @@ __all__ = [
     "load_schema",
     "make_private_pipeline",
     "minimize",
-    "private_score",
+    "private_evaluate",
     "rows_per_unit",
     "save_model",
 ]

@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import InvalidParameter, InvalidTable
+from dperm.errors import InvalidParameterError, InvalidTableError
+from dperm.kernel.objectives import objective_of
+from dperm.kernel.parts import GradientPart, RiskPart
+from dperm.kernel.units import Membership
+from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
+from dperm.rows import ArraySource, Source
+from dperm.rows.column_facts import NOTHING, Finding, findings
+from dperm.rows.columns import Columns, as_numbers, as_words, as_written
+from dperm.rows.encoder import ROWS_AT_ONCE, rows_of
+from dperm.rows.files import check_columns, is_files, open_pieces
+from dperm.rows.ids import codes_of_column
 from dperm.schema import Amount, Category, Classes, Column, Number, Schema
 from dperm.schema.checks import as_text
-from dperm.trusted.column_facts import NOTHING, Finding, findings
-from dperm.trusted.objectives import objective_of
-from dperm.trusted.parts import GradientPart, RiskPart
-from dperm.trusted.sources import ArraySource, Source
-from dperm.trusted.sources.columns import Columns, as_numbers, as_words, as_written
-from dperm.trusted.sources.encoder import ROWS_AT_ONCE, rows_of
-from dperm.trusted.sources.files import check_columns, is_files, open_pieces
-from dperm.trusted.sources.ids import codes_of_column
-from dperm.trusted.units import Membership
-from dperm.unit import Unit
 
 Array = NDArray[np.float64]
 
@@ -105,7 +105,7 @@ def draft_schema(table: Any, target: str, unit: str | None = None) -> tuple[Sche
     columns = table if isinstance(table, Columns) else Columns(table)
     columns.arrow(target)  # raises if there is none
     if unit == target:
-        raise InvalidParameter("the target cannot say whose a row is: unit must be another column.")
+        raise InvalidParameterError("the target cannot say whose a row is: unit must be another column.")
     found: dict[str, Column] = {}
     left_out, nothing = {}, set[str]()
     n, whose = len(columns), None
@@ -116,17 +116,17 @@ def draft_schema(table: Any, target: str, unit: str | None = None) -> tuple[Sche
             continue
         try:
             column, texts = _describe(columns, name, _FEWEST_NUMBERS, _MOST_CATEGORIES)
-        except (InvalidParameter, InvalidTable) as reason:
+        except (InvalidParameterError, InvalidTableError) as reason:
             left_out[name] = str(reason).rstrip(".")
             continue
         nothing |= texts
         found[name] = column
     if not found:
-        raise InvalidParameter("the table has no column that a schema could describe besides the target.")
+        raise InvalidParameterError("the table has no column that a schema could describe besides the target.")
     # A target with few values is a class, also where they are numbers.
     described, texts = _describe(columns, target, _MOST_CLASSES + 1, _MOST_CLASSES)
     if isinstance(described, Category) and len(described.values) < 2:
-        raise InvalidParameter(f"the target {target!r} has one value only, so there is nothing to predict.")
+        raise InvalidParameterError(f"the target {target!r} has one value only, so there is nothing to predict.")
     goal = (
         Classes(target, _as_written(columns, described, target))
         if isinstance(described, Category)
@@ -196,18 +196,18 @@ def check_schema(
     return findings(islice(parts, n_tables), schema, names, target)
 
 
-def _describe_unit(columns: Columns, name: str) -> tuple[int, Unit, set[str]]:
+def _describe_unit(columns: Columns, name: str) -> tuple[int, PrivacyUnit, set[str]]:
     """How many units there are, one with the usual number of rows, and which texts for no value their ids hold."""
     ids = columns.arrow(name)
-    membership = Membership.of(Unit(name, 1), codes_of_column(ids, name, NOTHING))
+    membership = Membership.of(PrivacyUnit(name, 1), codes_of_column(ids, name, NOTHING))
     usual = max(1, round(float(np.median(membership.counts))))
-    return membership.n, Unit(name, usual), set(as_words(ids, name)[1]) & set(NOTHING)
+    return membership.n, PrivacyUnit(name, usual), set(as_words(ids, name)[1]) & set(NOTHING)
 
 
 def _describe(columns: Columns, name: str, fewest_numbers: int, most_words: int) -> tuple[Number | Category, set[str]]:
     """The column, and which of the usual texts for no value it holds; raises why it cannot be described."""
     if not str(name).strip():
-        raise InvalidParameter("it has no name")
+        raise InvalidParameterError("it has no name")
     column = columns.arrow(name)
     many = _many_numbers(column, name, max(fewest_numbers, most_words))
     if many is not None:
@@ -217,15 +217,15 @@ def _describe(columns: Columns, name: str, fewest_numbers: int, most_words: int)
     known = sorted({word for word in words if word and word not in NOTHING})
     holes = bool(nothing) or bool((codes < 0).any()) or "" in words
     if not known:
-        raise InvalidParameter("it holds no value")
+        raise InvalidParameterError("it holds no value")
     numbers = as_numbers(column, name)
     numbers = numbers[np.isfinite(numbers)]
     if len(known) >= fewest_numbers and all(map(_is_number, known)):
         if len(known) == len(codes) >= _MANY_ROWS and (numbers == np.floor(numbers)).all():
-            raise InvalidParameter(_IDENTIFIER)
+            raise InvalidParameterError(_IDENTIFIER)
         return Number(_round_range(numbers), missing="column" if holes else "middle"), nothing
     if len(known) > most_words:
-        raise InvalidParameter(
+        raise InvalidParameterError(
             "it holds too many different texts for categories, and they are not all numbers with a decimal point"
         )
     return Category(tuple((word,) for word in known), missing="column" if holes else "none"), nothing
@@ -249,7 +249,7 @@ def _many_numbers(column: Any, name: str, few: int) -> Number | None:
         return None
     holes = bool(np.isnan(numbers).any())
     if not holes and n_different == numbers.size >= _MANY_ROWS and (numbers == np.floor(numbers)).all():
-        raise InvalidParameter(_IDENTIFIER)
+        raise InvalidParameterError(_IDENTIFIER)
     return Number(_round_range(numbers[np.isfinite(numbers)]), missing="column" if holes else "middle")
 
 

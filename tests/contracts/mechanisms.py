@@ -4,7 +4,6 @@ import numpy as np
 
 from contracts.discovered import concrete
 from dperm import L2, L1Ball, Logistic, Problem
-from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import (
     AdaptedObjectiveQuery,
     DescentOutputQuery,
@@ -25,6 +24,7 @@ from dperm.mechanisms import (
     VertexQuery,
 )
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Adjacency
 
 N, P = 300, 4
 # A problem that every mechanism takes.

@@ -17,12 +17,12 @@ import pandas as pd
 
 from contracts.discovered import concrete
 from dperm import L2, Classes, Logistic, Number, Problem, Schema
-from dperm.trusted.block import Block
-from dperm.trusted.sources import ArraySource, ClusterSource, FileSource, TableSource
-from dperm.trusted.sources.base import LocalSource, Source
-from dperm.trusted.sources.canaries import WithCanaries
-from dperm.trusted.sources.dask_client import open_cluster
-from dperm.trusted.watched import _MadeUpSource
+from dperm.kernel.block import Block
+from dperm.kernel.watched import _MadeUpSource
+from dperm.rows import ArraySource, ClusterSource, FileSource, TableSource
+from dperm.rows.base import LocalSource, Source
+from dperm.rows.canaries import WithCanaries
+from dperm.rows.dask_client import open_cluster
 
 N, P = 1200, 4
 PROBLEM = Problem(Logistic(), L2(0.05), row_norm=2.0, intercept=True)

@@ -20,7 +20,7 @@ def fits(domain, p):
     """Whether C is a set of vectors of that length; a box with one bound per coefficient fits only one."""
     try:
         domain.check_dimension(p)
-    except dperm.InvalidParameter:
+    except dperm.InvalidParameterError:
         return False
     return True
 
@@ -270,16 +270,16 @@ def test_a_block_bounds_its_own_coefficients_alone():
     ids=str,
 )  # fmt: skip
 def test_blocks_of_a_domain_must_hold_indices_and_not_overlap(wrong):
-    with pytest.raises(dperm.InvalidParameter, match="blocks must be"):
+    with pytest.raises(dperm.InvalidParameterError, match="blocks must be"):
         BlockDomain(wrong)
 
 
 def test_a_block_must_hold_a_domain_that_fits_it():
-    with pytest.raises(dperm.InvalidParameter, match="needs a dperm Domain"):
+    with pytest.raises(dperm.InvalidParameterError, match="needs a dperm Domain"):
         BlockDomain(((0, 2, dperm.L2(1.0)),))
-    with pytest.raises(dperm.InvalidParameter, match="6 bounds"):
+    with pytest.raises(dperm.InvalidParameterError, match="6 bounds"):
         BlockDomain(((0, 2, Box(SIX_LOW, SIX_HIGH)),))
-    with pytest.raises(dperm.InvalidParameter, match="needs 4 coefficients"):
+    with pytest.raises(dperm.InvalidParameterError, match="needs 4 coefficients"):
         BlockDomain(((2, 4, L2Ball()),)).check_dimension(3)
 
 
@@ -309,7 +309,7 @@ def test_bounds_of_a_box_may_be_arrays():
 )
 @pytest.mark.parametrize("wrong", [0, -1.0, math.nan, math.inf, "a", None, True])
 def test_wrong_sizes_are_refused(cls, name, wrong):
-    with pytest.raises(dperm.InvalidParameter, match=name):
+    with pytest.raises(dperm.InvalidParameterError, match=name):
         dataclasses.replace(cls.example(), **{name: wrong})
 
 
@@ -334,7 +334,7 @@ def test_wrong_sizes_are_refused(cls, name, wrong):
     ids=repr,
 )
 def test_wrong_boxes_are_refused(low, high):
-    with pytest.raises(dperm.InvalidParameter):
+    with pytest.raises(dperm.InvalidParameterError):
         Box(low, high)
 
 
@@ -342,15 +342,15 @@ def test_wrong_boxes_are_refused(low, high):
 def test_boxes_must_fit_the_number_of_coefficients(domain):
     domain.check_dimension(6)
     for p in (1, 5, 7):
-        with pytest.raises(dperm.InvalidParameter, match="6 bounds"):
+        with pytest.raises(dperm.InvalidParameterError, match="6 bounds"):
             domain.check_dimension(p)
-    with pytest.raises(dperm.InvalidParameter, match="6 bounds"):
+    with pytest.raises(dperm.InvalidParameterError, match="6 bounds"):
         dperm.Problem(dperm.Logistic(), domain=domain).constants(n_features=5)
 
 
 @pytest.mark.parametrize("wrong", [(), ((),), ((0, 1), (1, 2)), ((0, 2),), ((1, 2), (3,)), ((-1, 0),), "ab", 5, None])
 def test_groups_of_a_ball_must_hold_every_index_once(wrong):
-    with pytest.raises(dperm.InvalidParameter, match="groups"):
+    with pytest.raises(dperm.InvalidParameterError, match="groups"):
         GroupBall(1.0, wrong)
 
 
@@ -358,7 +358,7 @@ def test_a_group_ball_fits_one_number_of_coefficients():
     domain = GroupBall(1.0, ((0, 1), (2,)))
     domain.check_dimension(3)
     for p in (2, 4):
-        with pytest.raises(dperm.InvalidParameter, match="holds 3 coefficients"):
+        with pytest.raises(dperm.InvalidParameterError, match="holds 3 coefficients"):
             domain.check_dimension(p)
 
 

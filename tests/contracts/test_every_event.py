@@ -32,9 +32,9 @@ from dperm.accounting.events import (
     event_from_list,
     event_to_list,
 )
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.privacy_loss import relation
 from dperm.accounting.renyi import has_renyi_bound, rdp_epsilon
+from dperm.privacy.guarantee import Adjacency
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 

@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 import dperm
 from contracts.discovered import LOSSES, concrete
+from dperm.kernel.compiling import compiled
 from dperm.problem.losses import (
     Huber,
     Logistic,
@@ -24,7 +25,6 @@ from dperm.problem.losses import (
     Squared,
     Welsch,
 )
-from dperm.trusted.compiling import compiled
 
 quick = settings(deadline=None, max_examples=30, derandomize=True)
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -254,7 +254,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("cls", "name", "wrong"), WRONG)
 def test_wrong_parameters_are_refused(cls, name, wrong):
-    with pytest.raises(dperm.InvalidParameter, match=name):
+    with pytest.raises(dperm.InvalidParameterError, match=name):
         dataclasses.replace(cls.example(), **{name: wrong})
 
 
@@ -262,12 +262,12 @@ def test_wrong_parameters_are_refused(cls, name, wrong):
 @pytest.mark.parametrize("wrong", [1, 2.5])
 def test_losses_for_classes_need_a_whole_number_of_at_least_two(cls, wrong):
     # With one class they would claim a single output and yet have the derivative of a vector.
-    with pytest.raises(dperm.InvalidParameter, match="n_classes"):
+    with pytest.raises(dperm.InvalidParameterError, match="n_classes"):
         cls(n_classes=wrong)
 
 
 def test_a_cap_whose_rate_overflows_is_refused():
-    with pytest.raises(dperm.InvalidParameter):
+    with pytest.raises(dperm.InvalidParameterError):
         dperm.Problem(Poisson(margin_cap=1000.0)).constants(n_features=3)
 
 
@@ -292,9 +292,9 @@ def understated(loss, bound_name):
 @pytest.mark.parametrize(("loss", "margin_bound"), [case for case in BOUNDED if case.values[0].n_outputs == 1])
 def test_check_bounds_accepts_the_truth_and_catches_five_percent_less(loss, margin_bound):
     loss.check_bounds(margin_bound)
-    with pytest.raises(dperm.InvalidParameter, match="slope"):
+    with pytest.raises(dperm.InvalidParameterError, match="slope"):
         understated(loss, "slope_bound").check_bounds(margin_bound)
-    with pytest.raises(dperm.InvalidParameter, match="curvature"):
+    with pytest.raises(dperm.InvalidParameterError, match="curvature"):
         understated(loss, "curvature_bound").check_bounds(margin_bound)
 
 
@@ -308,7 +308,7 @@ def test_a_loss_without_a_bounded_slope_needs_a_bounded_domain():
             return margin_bound + self.target_bound
 
     Unbounded().check_bounds(5.0)
-    with pytest.raises(dperm.InvalidParameter, match="bounded domain"):
+    with pytest.raises(dperm.InvalidParameterError, match="bounded domain"):
         Unbounded().check_bounds(math.inf)
 
 

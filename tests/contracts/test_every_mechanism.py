@@ -18,12 +18,12 @@ from dperm import (
     Classes,
     FitOptions,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     L1Ball,
     L2Ball,
     Logistic,
     Number,
-    PlanExceeded,
+    PlanExceededError,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Problem,
@@ -33,6 +33,10 @@ from dperm import (
     minimize,
 )
 from dperm.accounting.events import Composed, Event, NotPrivate
+from dperm.kernel.answers import answer_to, answers
+from dperm.kernel.answers.base import _ANSWERS
+from dperm.kernel.noise import Noise, Randomness
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import (
     GradientQuery,
     LastIterateQuery,
@@ -43,11 +47,7 @@ from dperm.mechanisms import (
     VertexQuery,
 )
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
-from dperm.trusted.answers import answer_to, answers
-from dperm.trusted.answers.base import _ANSWERS
-from dperm.trusted.noise import Noise, Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources import ArraySource, TableSource
+from dperm.rows import ArraySource, TableSource
 from privacy.harness import BlindNoise, BlindOracle, RecordingOracle
 
 GUARANTEE = Guarantee(1.0, 1e-6)
@@ -332,7 +332,7 @@ def asked_peek(query, source):
 
 
 def test_a_class_derived_from_a_mechanism_is_not_answered_in_its_name():
-    with pytest.raises(PlanExceeded, match="no answer"):
+    with pytest.raises(PlanExceededError, match="no answer"):
         asked_peek(Peek(SETTING), ArraySource(*table(0)))
 
 
@@ -381,5 +381,5 @@ def test_the_noise_of_a_range_does_not_follow_the_plans_multiplier():
         noise = Noise(item, calibrated, Randomness.from_random_state(0))
         assert noise.multiplier == calibrated.sigma(item) == query.scale
         assert noise.event == query.event(query.scale)
-    with pytest.raises(InvalidParameter, match="asked once"):
+    with pytest.raises(InvalidParameterError, match="asked once"):
         PlannedQuery(query, 2, query.scale, fixed=True)

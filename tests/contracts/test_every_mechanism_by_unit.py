@@ -13,9 +13,13 @@ import pytest
 
 from contracts.mechanisms import FIXED, MECHANISMS, P, name
 from dperm import L2, Classes, L1Ball, Logistic, Number, Problem, Schema
-from dperm.accounting.guarantee import Adjacency
 from dperm.audit.exact_answers import exact_answer, is_whole_fit, points_for
 from dperm.errors import DpermError
+from dperm.kernel.exact.words import fresh_key
+from dperm.kernel.noise import Randomness
+from dperm.kernel.oracle import Oracle
+from dperm.kernel.units import Membership
+from dperm.kernel.watched import ExactOracle
 from dperm.mechanisms import (
     DifferenceQuery,
     GradientQuery,
@@ -31,24 +35,20 @@ from dperm.mechanisms import (
 )
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
-from dperm.trusted.exact.words import fresh_key
-from dperm.trusted.noise import Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources import ArraySource, TableSource
-from dperm.trusted.sources.counts import BeyondPart, CellsPart
-from dperm.trusted.units import Membership
-from dperm.trusted.watched import ExactOracle
-from dperm.unit import Unit
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.unit import PrivacyUnit
+from dperm.rows import ArraySource, TableSource
+from dperm.rows.counts import BeyondPart, CellsPart
 
 # Rows may weigh up to 2, so that a mechanism that is not proportional to weights is noticed.
 # The ball is so large that slopes come near their bound.
 PROBLEM = Problem(Logistic(), L2(0.1), L1Ball(60.0), weight_bound=2.0)
 N = 160
-UNITS = [Unit("person", 3), Unit("person", contribution="average")]
+UNITS = [PrivacyUnit("person", 3), PrivacyUnit("person", contribution="average")]
 MORE_UNITS = [
-    *(Unit("person", k) for k in (1, 7)),
-    *(Unit("person", k, "average") for k in (1, 3, 7)),
-    Unit("person", 3, missing="ignore"),
+    *(PrivacyUnit("person", k) for k in (1, 7)),
+    *(PrivacyUnit("person", k, "average") for k in (1, 3, 7)),
+    PrivacyUnit("person", 3, missing="ignore"),
 ]
 TIGHT = (GradientQuery, LocalGradientQuery, DifferenceQuery, HessianQuery, VertexQuery, MomentsQuery, SlopeSizeQuery)
 

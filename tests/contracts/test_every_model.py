@@ -5,17 +5,17 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from dperm import Guarantee, InvalidParameter, load_model, load_schema, private_score, save_model
-from dperm.accounting.ledger import Budget
+from dperm import Guarantee, InvalidParameterError, load_model, load_schema, private_evaluate, save_model
 from dperm.cli.main import run_with
-from dperm.estimators.base import PrivateEstimator
-from dperm.estimators.own_function import OwnFunction
-from dperm.estimators.registry import models
-from dperm.estimators.regressor import LinearRegressor
-from dperm.release.model_file import read_content
-from dperm.release.report import write_report
-from dperm.release.verify import verify
+from dperm.files.model_file import read_content
+from dperm.ledger import Budget
+from dperm.models.base import PrivateEstimator
+from dperm.models.own_function import OwnFunction
+from dperm.models.registry import models
+from dperm.models.regressor import LinearRegressor
+from dperm.report import write_report
 from dperm.schema import Classes
+from dperm.verify.model import verify
 
 N = 3000
 ROWS = np.random.default_rng(7).normal(size=(N, 3)) / 3.0
@@ -97,7 +97,7 @@ def test_a_model_predicts_the_same_after_a_model_file_and_is_verified(kind, mode
     assert type(again) is model
     assert np.array_equal(found.predict(FRAME), again.predict(FRAME))
     assert all(finding.holds for finding in verify(read_content(tmp_path / "model.json")))
-    scored = private_score(again, FRAME, targets_for(model), epsilon=1.0)
+    scored = private_evaluate(again, FRAME, targets_for(model), epsilon=1.0)
     assert scored.model_fingerprint == read_content(tmp_path / "model.json")["fingerprint"]
     page = write_report(tmp_path / "model.json", evaluation=scored.to_dict()).read_text()
     assert model.title.capitalize() in page
@@ -139,7 +139,7 @@ def test_with_hardly_any_noise_a_model_learns_the_signal(kind, model):
 def test_a_target_of_the_other_kind_is_refused_in_one_sentence(kind, model, tmp_path):
     other = next(one for one in models().values() if one.target_kind is not model.target_kind)
     asked = own_function(model(schema=load_schema(as_schema(tmp_path / "t.toml", other))))
-    with pytest.raises(InvalidParameter, match=f"{model.title} needs a schema whose target has"):
+    with pytest.raises(InvalidParameterError, match=f"{model.title} needs a schema whose target has"):
         asked.options()
 
 
@@ -158,5 +158,5 @@ def test_an_option_of_other_models_is_refused_and_names_them(name, capsys):
 @pytest.mark.parametrize(("kind", "model"), MODELS)
 def test_what_is_no_domain_is_refused_whatever_its_truth_value(kind, model, wrong):
     asked = with_classes(model, domain=wrong)
-    with pytest.raises(InvalidParameter, match="domain must be a dperm Domain"):
+    with pytest.raises(InvalidParameterError, match="domain must be a dperm Domain"):
         asked.options()

@@ -23,8 +23,8 @@ from dperm import (
     Simplex,
     WholeSpace,
 )
+from dperm.kernel.compiling import compiled
 from dperm.problem.prox import _dykstra, composite_prox, coordinate_prox, prox_is_exact
-from dperm.trusted.compiling import compiled
 
 PAIRS = [
     pytest.param(Problem(Logistic(), regularizer, domain), p, id=f"{regularizer}-{domain}-{p}")

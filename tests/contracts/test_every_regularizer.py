@@ -105,7 +105,7 @@ WITH_STRENGTH = [
 @pytest.mark.parametrize("cls", WITH_STRENGTH)
 @pytest.mark.parametrize("wrong", [0, -1.0, math.nan, math.inf, "a", None, True])
 def test_wrong_strengths_are_refused(cls, wrong):
-    with pytest.raises(dperm.InvalidParameter, match="strength"):
+    with pytest.raises(dperm.InvalidParameterError, match="strength"):
         dataclasses.replace(cls.example(), strength=wrong)
 
 
@@ -116,16 +116,16 @@ def test_wrong_strengths_are_refused(cls, wrong):
     ids=str,
 )  # fmt: skip
 def test_blocks_must_hold_indices_and_not_overlap(wrong):
-    with pytest.raises(dperm.InvalidParameter, match="blocks must be"):
+    with pytest.raises(dperm.InvalidParameterError, match="blocks must be"):
         BlockRegularizer(wrong)
 
 
 def test_a_block_must_hold_a_regularizer_that_fits_it():
-    with pytest.raises(dperm.InvalidParameter, match="needs a dperm Regularizer"):
+    with pytest.raises(dperm.InvalidParameterError, match="needs a dperm Regularizer"):
         BlockRegularizer(((0, 2, dperm.L2Ball()),))
-    with pytest.raises(dperm.InvalidParameter, match="coefficients"):
+    with pytest.raises(dperm.InvalidParameterError, match="coefficients"):
         BlockRegularizer(((0, 2, GroupL2(1.0, groups=((0, 5),))),))
-    with pytest.raises(dperm.InvalidParameter, match="4"):
+    with pytest.raises(dperm.InvalidParameterError, match="4"):
         BlockRegularizer(((2, 4, L1(1.0)),)).check_dimension(3)
 
 
@@ -136,7 +136,7 @@ def test_blocks_may_come_in_any_order_and_as_lists():
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, math.nan, math.inf, "a", None])
 def test_wrong_mixtures_are_refused(wrong):
-    with pytest.raises(dperm.InvalidParameter, match="l1_ratio"):
+    with pytest.raises(dperm.InvalidParameterError, match="l1_ratio"):
         ElasticNet(0.1, l1_ratio=wrong)
 
 
@@ -146,15 +146,15 @@ def test_wrong_mixtures_are_refused(wrong):
     ids=repr,
 )
 def test_wrong_groups_are_refused(wrong):
-    with pytest.raises(dperm.InvalidParameter, match="groups"):
+    with pytest.raises(dperm.InvalidParameterError, match="groups"):
         GroupL2(0.1, groups=wrong)
 
 
 def test_groups_must_fit_the_number_of_coefficients():
     GroupL2.example().check_dimension(5)
-    with pytest.raises(dperm.InvalidParameter, match="5 coefficients"):
+    with pytest.raises(dperm.InvalidParameterError, match="5 coefficients"):
         GroupL2.example().check_dimension(4)
-    with pytest.raises(dperm.InvalidParameter, match="5 coefficients"):
+    with pytest.raises(dperm.InvalidParameterError, match="5 coefficients"):
         dperm.Problem(dperm.Logistic(), GroupL2.example()).constants(n_features=4)
 
 

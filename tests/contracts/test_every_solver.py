@@ -33,10 +33,10 @@ from dperm import (
     minimize,
 )
 from dperm.accounting.composition import epsilon_of
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
+from dperm.paper.printed import has_published_noise
+from dperm.privacy.guarantee import Adjacency
 from dperm.solvers import SOLVERS
-from dperm.solvers.published import has_published_noise
 from dperm.unsafe import empirical_risk
 
 GUARANTEE = Guarantee(1.0, 1e-6)
@@ -115,7 +115,7 @@ def first_taken_by(solver, intercept=False):
 
 def test_every_solver_is_listed_by_its_name():
     """But for the published forms, which are there to compare with and not for "auto"."""
-    listed = {cls.name: cls for cls in METHODS if not cls.__module__.startswith("dperm.solvers.published.")}
+    listed = {cls.name: cls for cls in METHODS if not cls.__module__.startswith("dperm.paper.printed.")}
     assert listed == SOLVERS
     assert [cls.listed for cls in SOLVERS.values()] == sorted(cls.listed for cls in SOLVERS.values())
     for solver in METHODS:
@@ -219,7 +219,9 @@ def test_the_uniform_iterate_is_drawn_from_the_start_to_the_last_but_one():
 def test_the_paper_noise_is_never_for_release(solver):
     problem = first_taken_by(solver)
     if not has_published_noise(solver):  # no formula was ever given for it
-        with pytest.raises(UnsupportedProblem, match="noise='certified', or a method that has some: dp-gd, dp-svrg, "):
+        with pytest.raises(
+            UnsupportedProblemError, match="noise='certified', or a method that has some: dp-gd, dp-svrg, "
+        ):
             FitOptions(problem, guarantee=GUARANTEE, solver=solver, noise="paper").plan(100, P)
         return
     fit = FitOptions(problem, guarantee=GUARANTEE, solver=solver, noise="paper").plan(100, P)

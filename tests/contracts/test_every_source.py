@@ -39,33 +39,33 @@ from dperm import (
     DPObjective,
     Guarantee,
     Huber,
-    InvalidParameter,
+    InvalidParameterError,
     L1Ball,
     L2Ball,
     Logistic,
     Number,
+    PrivacyUnit,
     Problem,
     Schema,
     Softmax,
     Squared,
     TalwarFrankWolfe,
-    Unit,
 )
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.adding import add_up
+from dperm.kernel.exact.words import fresh_key
+from dperm.kernel.minimiser import minimiser
+from dperm.kernel.noise import Randomness
+from dperm.kernel.oracle import Oracle
+from dperm.kernel.sampling import Sample
+from dperm.kernel.sums import RowSums
 from dperm.mechanisms import StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting, summation_slack
-from dperm.planning.options import FitOptions
-from dperm.trusted.adding import add_up
-from dperm.trusted.exact.words import fresh_key
-from dperm.trusted.minimiser import minimiser
-from dperm.trusted.noise import Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sampling import Sample
-from dperm.trusted.sources import ArraySource, TableSource
-from dperm.trusted.sources.base import LocalSource
-from dperm.trusted.sources.counts import BeyondPart
-from dperm.trusted.sums import RowSums
+from dperm.plan.options import FitOptions
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import ArraySource, TableSource
+from dperm.rows.base import LocalSource
+from dperm.rows.counts import BeyondPart
 
 SETTING = Setting(PROBLEM.constants(P), N, Adjacency.REPLACE_ONE)
 # What the padding of a sensitivity allows two computed means of one table to differ by.
@@ -319,9 +319,9 @@ def test_class_weights_of_a_table_are_those_of_an_array():
 
 def test_rows_without_a_schema_have_no_ranges_to_find():
     source = ArraySource(*numbers())
-    with pytest.raises(InvalidParameter, match="no schema"):
+    with pytest.raises(InvalidParameterError, match="no schema"):
         source.with_schema(SCHEMA)
-    with pytest.raises(InvalidParameter, match="no schema"):
+    with pytest.raises(InvalidParameterError, match="no schema"):
         source._count(BeyondPart(("x",), (0.0, 1.0)))
 
 
@@ -331,7 +331,7 @@ def test_rows_without_a_schema_have_no_ranges_to_find():
     ids=["array", "table"],
 )
 def test_weights_must_be_one_per_row(make):
-    with pytest.raises(InvalidParameter, match="one number per row"):
+    with pytest.raises(InvalidParameterError, match="one number per row"):
         make(*numbers(), np.ones(N - 1))
 
 
@@ -343,7 +343,7 @@ def test_the_table_of_this_test_has_rows_that_are_ignored(pool):
 
 
 # Persons with many rows, which are spread over the blocks of a source.
-MEAN, LIMITED = Unit("who", contribution="average"), Unit("who", 3)
+MEAN, LIMITED = PrivacyUnit("who", contribution="average"), PrivacyUnit("who", 3)
 
 
 @pytest.mark.parametrize("cls", MAKE_BY_UNIT)

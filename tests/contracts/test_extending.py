@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from dperm import L2, Guarantee, InvalidParameter, Loss, Problem, minimize
+from dperm import L2, Guarantee, InvalidParameterError, Loss, Problem, minimize
 from dperm.unsafe import empirical_risk
 
 
@@ -67,5 +67,5 @@ def test_a_loss_of_ones_own_is_fitted_privately(problem, rows, optimum):
 
 @pytest.mark.parametrize(("liar", "which"), [(ShortSlope(), "slope"), (ShortCurvature(), "curvature")])
 def test_a_loss_that_lies_about_its_bounds_is_refused(rows, liar, which):
-    with pytest.raises(InvalidParameter, match=which):
+    with pytest.raises(InvalidParameterError, match=which):
         minimize(Problem(liar, L2(0.05)), *rows, guarantee=Guarantee(1.0, 1e-6))

@@ -5,14 +5,14 @@ import signal
 import sys
 
 from dperm import Budget, consequences, files
-from dperm.accounting.ledger import budget as ledger
-from dperm.accounting.ledger import tables as ledger_tables
-from dperm.accounting.ledger import witness
 from dperm.cli import entry, evaluate, fit, main, rows_per_unit, tune
-from dperm.estimators import base, search
 from dperm.evaluation import score
-from dperm.planning import fit_plan, sums
-from dperm.planning import rows_per_unit as counting
+from dperm.ledger import budget as ledger
+from dperm.ledger import tables as ledger_tables
+from dperm.ledger import witness
+from dperm.models import base, search
+from dperm.plan import fit_plan, sums
+from dperm.plan import rows_per_unit as counting
 from privacy.ledger_processes import tracer
 
 # From the first line of a command to its last, but not the arithmetic in between.

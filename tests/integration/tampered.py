@@ -4,12 +4,12 @@ import copy
 
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.events import event_from_list
-from dperm.accounting.guarantee import Adjacency
-from dperm.files import fingerprint
-from dperm.release.assumptions import assumptions
-from dperm.release.statement import PrivacyStatement
-from dperm.release.verify import verify
+from dperm.disk import fingerprint
+from dperm.privacy.assumptions import assumptions
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.statement import PrivacyStatement
 from dperm.schema import schema_from_dict
+from dperm.verify.model import verify
 
 
 def changed(content, *path, to):

@@ -12,12 +12,12 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from dperm import (
-    AboutYourRowsWarning,
     Amount,
     Classes,
+    DroppedRowsWarning,
     Guarantee,
-    InvalidParameter,
-    InvalidTable,
+    InvalidParameterError,
+    InvalidTableError,
     Number,
     PrivateHuberRegression,
     PrivateLinearRegression,
@@ -25,16 +25,16 @@ from dperm import (
     PrivateLogisticRegression,
     PrivateMLPRegressor,
     PrivatePoissonRegression,
-    PrivateSearchCV,
+    PrivateSearch,
     Schema,
     load_model,
-    private_score,
+    private_evaluate,
     save_model,
 )
-from dperm.accounting.ledger import Budget
 from dperm.cli.main import run_with
-from dperm.release.model_file import read_content
-from dperm.release.verify import verify
+from dperm.files.model_file import read_content
+from dperm.ledger import Budget
+from dperm.verify.model import verify
 
 RNG = np.random.default_rng(3)
 N = 3000
@@ -162,7 +162,7 @@ def test_bounds_are_the_schema_that_they_stand_for(name, tmp_path):
     assert model.privacy_ == by_hand.privacy_
     assert model.score(ROWS, y) == by_hand.score(ROWS, y)
     assert model.score(ROWS, y) > 0.5
-    private_score(model, ROWS, y, epsilon=1.0)
+    private_evaluate(model, ROWS, y, epsilon=1.0)
 
 
 def test_a_model_with_bounds_is_saved_verified_diagnosed_and_planned_like_any_other(tmp_path):
@@ -245,13 +245,15 @@ def test_the_range_of_the_target_beside_bounds_may_have_two_ends():
     ],
 )
 def test_bounds_that_make_no_sense_are_refused_in_a_sentence(parameters, words):
-    with pytest.raises(InvalidParameter, match=words):
+    with pytest.raises(InvalidParameterError, match=words):
         PrivateLinearRegression(1.0, 1e-6, **parameters).fit(ROWS, AMOUNTS)
 
 
 def test_pairs_per_column_are_not_taken_for_lower_and_upper_ends_of_two_columns():
     pairs, rows = [(0, 250), (5, 20_000)], ROWS[:, 1:]
-    with pytest.raises(InvalidParameter, match=r"one pair per column: write bounds=\(\(0, 5\), \(250, 20000\)\) if it"):
+    with pytest.raises(
+        InvalidParameterError, match=r"one pair per column: write bounds=\(\(0, 5\), \(250, 20000\)\) if it"
+    ):
         BOUNDED["linear"](bounds=pairs).fit(rows, AMOUNTS)
     model = BOUNDED["linear"](bounds=tuple(zip(*pairs, strict=True))).fit(rows, AMOUNTS)
     assert [column.range for column in model.schema_.columns.values()] == pairs
@@ -261,27 +263,27 @@ def test_pairs_per_column_are_not_taken_for_lower_and_upper_ends_of_two_columns(
 def test_private_bounds_of_too_few_rows_name_a_remedy_that_the_estimator_has():
     words = r"rows with this budget, and there are 300: give bounds=\(lower, upper\) instead, or a larger epsilon\.$"
     model = BOUNDED["linear"](bounds="private")
-    with pytest.raises(InvalidParameter, match=words):
+    with pytest.raises(InvalidParameterError, match=words):
         model.fit(ROWS[:300], AMOUNTS[:300])
-    with pytest.raises(InvalidParameter, match=words):
+    with pytest.raises(InvalidParameterError, match=words):
         model.plan(300, 3)
     declared = Schema({"x0": Number("private")}, Amount("y", (0, 1)))
-    with pytest.raises(InvalidParameter, match=r"there are 300: declare the range, or .* larger range_share\.$"):
+    with pytest.raises(InvalidParameterError, match=r"there are 300: declare the range, or .* larger range_share\.$"):
         PrivateLinearRegression(1.0, 1e-6, schema=declared).plan(300)
 
 
 def test_what_is_no_table_of_the_declared_columns_is_refused():
     model = BOUNDED["linear"](bounds=(LOWER, UPPER)).fit(ROWS, AMOUNTS)
-    with pytest.raises(InvalidTable, match="the array has 2 columns, and 3 are declared"):
+    with pytest.raises(InvalidTableError, match="the array has 2 columns, and 3 are declared"):
         model.predict(ROWS[:, :2])
-    with pytest.raises(InvalidTable, match="dense array"):
+    with pytest.raises(InvalidTableError, match="dense array"):
         model.predict(sparse.csr_matrix(ROWS))
-    with pytest.raises(InvalidTable, match="columns of an array are called x0"):
+    with pytest.raises(InvalidTableError, match="columns of an array are called x0"):
         PrivateLinearRegression(schema=Schema({"a": Number((0, 1))}, Amount("b", (0, 1)))).fit(ROWS[:, :1], AMOUNTS)
-    with pytest.raises(InvalidParameter, match="the classes are declared as well"):
+    with pytest.raises(InvalidParameterError, match="the classes are declared as well"):
         PrivateLogisticRegression(bounds=(LOWER, UPPER)).fit(ROWS, LABELS)
-    with pytest.raises(InvalidParameter, match=r"^PrivateSearchCV takes no bounds: give the model a schema"):
-        PrivateSearchCV(BOUNDED["linear"](bounds=(0, 1)), {"penalty": [0.1]}).fit(ROWS, AMOUNTS)
+    with pytest.raises(InvalidParameterError, match=r"^PrivateSearch takes no bounds: give the model a schema"):
+        PrivateSearch(BOUNDED["linear"](bounds=(0, 1)), {"penalty": [0.1]}).fit(ROWS, AMOUNTS)
 
 
 # --- No scale at all ---
@@ -290,7 +292,7 @@ def test_what_is_no_table_of_the_declared_columns_is_refused():
 @pytest.mark.parametrize("model", [PrivateLinearRegression, PrivateHuberRegression, PrivatePoissonRegression])
 def test_regression_on_an_array_of_no_declared_scale_is_refused_before_a_row_is_read(model, own_folders):
     budget = Budget.create("rows", Guarantee(1.0, 1e-5))
-    with pytest.raises(InvalidParameter, match=r"^say how large the columns are: bounds=\(lower, upper\)"):
+    with pytest.raises(InvalidParameterError, match=r"^say how large the columns are: bounds=\(lower, upper\)"):
         model(1.0, 1e-6, budget=budget).fit(ROWS, AMOUNTS)
     assert budget.account().releases == ()
 
@@ -306,12 +308,12 @@ def test_the_command_line_names_its_own_ways_to_give_a_scale(tmp_path, capsys):
 
 
 def test_the_notice_about_clipped_targets_says_which_range_is_taken_if_none_is_given():
-    with pytest.warns(AboutYourRowsWarning, match=r"target_bound or a schema declares, \[-1, 1\] if none does"):
+    with pytest.warns(DroppedRowsWarning, match=r"target_bound or a schema declares, \[-1, 1\] if none does"):
         PrivateLinearRegression(1.0, 1e-6, bounds=(LOWER, UPPER)).fit(ROWS, AMOUNTS)
 
 
 def test_the_notice_about_clipped_rows_names_the_remedy_in_its_first_sentence():
-    with pytest.warns(AboutYourRowsWarning) as caught:
+    with pytest.warns(DroppedRowsWarning) as caught:
         PrivateLogisticRegression(1.0, 1e-6, classes=[0, 1]).fit(ROWS, LABELS)
     first = str(caught[0].message).split(". ")[0]
     assert "100 % of the rows are more than 3 times as long as the row_norm that they are clipped to" in first

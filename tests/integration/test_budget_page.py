@@ -8,15 +8,15 @@ from uuid import UUID
 import pytest
 
 from contracts.discovered import concrete
-from dperm import Budget, Guarantee, PrivateLogisticRegression, PrivateSearchCV
+from dperm import Budget, Guarantee, PrivateLogisticRegression, PrivateSearch
 from dperm.accounting.events import Gaussian, PoissonSampledGaussian, Pure, Repeated, SingleEvent
 from dperm.accounting.filter import Filter
-from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.ledger.accounts import rounded_up
-from dperm.accounting.ledger.rule import Rule, event_text
-from dperm.release.report import page_named, render_budget
-from dperm.release.report.bar import NARROWEST, bar_of
-from dperm.release.report.mechanisms import in_words
+from dperm.ledger.accounts import rounded_up
+from dperm.ledger.rule import Rule, event_text
+from dperm.privacy.guarantee import Adjacency
+from dperm.report import page_named, render_budget
+from dperm.report.bar import NARROWEST, bar_of
+from dperm.report.mechanisms import in_words
 from integration.hostile import refused, run
 from integration.html_page import Page, properties
 from privacy.ledger_behaviour import rows, run_sql
@@ -193,9 +193,9 @@ def test_nothing_about_a_budget_tells_how_long_a_search_took_or_how_many_trials_
         def now(cls, tz=None):
             return moment
 
-    monkeypatch.setattr("dperm.accounting.ledger.tables.datetime", Clock)
-    monkeypatch.setattr("dperm.accounting.ledger.budget.uuid.uuid4", lambda: UUID(int=7))
-    search = PrivateSearchCV(
+    monkeypatch.setattr("dperm.ledger.tables.datetime", Clock)
+    monkeypatch.setattr("dperm.ledger.budget.uuid.uuid4", lambda: UUID(int=7))
+    search = PrivateSearch(
         PrivateLogisticRegression(classes=[0, 1]),
         {"penalty": [0.01, 0.1]},
         epsilon=1.0,

@@ -7,7 +7,7 @@ import pyarrow
 import pytest
 
 from dperm.cli.main import run_with
-from dperm.release.model_file import load_model
+from dperm.files.model_file import load_model
 from dperm.solvers import SOLVERS
 
 

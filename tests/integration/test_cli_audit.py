@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dperm import Classes, Number, PrivateLogisticRegression, PrivateSearchCV, Schema
+from dperm import Classes, Number, PrivateLogisticRegression, PrivateSearch, Schema
 from dperm.audit import Attack, AuditResult, audit_plan, draw_audit, read_audit
 from dperm.audit.result import name_of_plan
 from dperm.cli.main import run_with
-from dperm.errors import InvalidParameter
-from dperm.release.content import content_of
-from dperm.release.model_file import read_content, save_model
-from dperm.release.report import render_report
+from dperm.errors import InvalidParameterError
+from dperm.files.content import content_of
+from dperm.files.model_file import read_content, save_model
+from dperm.report import render_report
 from privacy.broken import BROKEN
 
 PUBLIC = ["--n", "200", "--p", "2", "--epsilon", "2", "--delta", "1e-5", "--solver", "dp-gd", "--fits", "20"]
@@ -117,10 +117,10 @@ def test_a_result_survives_a_file(result, tmp_path):
 def test_another_file_is_no_result(result, tmp_path, change):
     path = tmp_path / "audit.json"
     path.write_text(json.dumps(result.to_dict() | change))
-    with pytest.raises(InvalidParameter, match="not the result of an audit"):
+    with pytest.raises(InvalidParameterError, match="not the result of an audit"):
         read_audit(path)
     path.write_text("[")
-    with pytest.raises(InvalidParameter, match="not the result of an audit"):
+    with pytest.raises(InvalidParameterError, match="not the result of an audit"):
         read_audit(path)
 
 
@@ -141,7 +141,7 @@ def test_the_fit_of_a_model_file_is_audited_without_its_options_and_belongs_on_i
     columns = {"age": Number((0, 120), **bins), "pay": Number((0, 9), **bins)}
     table = {"age": rng.uniform(0, 120, 400), "pay": rng.uniform(0, 9, 400), "y": rng.choice([0, 1], 400)}
     model = PrivateLogisticRegression(schema=Schema(columns, Classes("y", [0, 1])))
-    search = PrivateSearchCV(model, {"penalty": [0.1, 0.01]}, epsilon=3.0, delta=1e-5, noisy_trials=True)
+    search = PrivateSearch(model, {"penalty": [0.1, 0.01]}, epsilon=3.0, delta=1e-5, noisy_trials=True)
     chosen = search.fit(pa.table(table)).best_estimator_
     path, written = tmp_path / "model.json", tmp_path / "audit.json"
     save_model(chosen, path)
@@ -153,7 +153,7 @@ def test_the_fit_of_a_model_file_is_audited_without_its_options_and_belongs_on_i
 
 def test_an_audit_of_another_plan_is_refused(content, tmp_path, capsys):
     other = audit_plan(MODEL.plan(201, 2), attacks=["replay"], random_state=0)
-    with pytest.raises(InvalidParameter, match="another plan"):
+    with pytest.raises(InvalidParameterError, match="another plan"):
         render_report(content, audit=other)
     rng = np.random.default_rng(0)
     fitted = dataclasses.replace(MODEL).fit(rng.normal(size=(200, 2)), rng.choice([0, 1], 200))
@@ -171,7 +171,7 @@ def test_an_audit_of_another_plan_is_refused(content, tmp_path, capsys):
 def test_the_picture_needs_a_curve(result):
     plan = MODEL.plan(200, 2)
     assert draw_audit(result, plan).startswith(b"\x89PNG")
-    with pytest.raises(InvalidParameter, match="a picture needs"):
+    with pytest.raises(InvalidParameterError, match="a picture needs"):
         draw_audit(dataclasses.replace(result, attacks=result.attacks[:1]), plan)
 
 
@@ -227,5 +227,5 @@ def test_the_page_of_a_model_says_that_units_were_attacked():
     result = audit_plan(model.plan(100, 2), attacks=["replay"], random_state=0)
     assert "in tables that differ in one person, with up to 3 rows." in render_report(fitted, None, "m.json", result)
     alone = audit_plan(MODEL.plan(100, 2), attacks=["replay"], random_state=0)
-    with pytest.raises(InvalidParameter, match="another plan"):
+    with pytest.raises(InvalidParameterError, match="another plan"):
         render_report(fitted, None, "m.json", alone)

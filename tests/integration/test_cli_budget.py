@@ -6,9 +6,9 @@ import pytest
 
 from dperm import Budget, Guarantee
 from dperm.accounting.events import Composed, ObjectivePerturbation, Pure
-from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.ledger.rule import one_release
 from dperm.cli.main import run_with
+from dperm.ledger.rule import one_release
+from dperm.privacy.guarantee import Adjacency
 from privacy.ledger_behaviour import GAUSSIAN, REPLACE_ONE
 
 pytestmark = pytest.mark.usefixtures("own_folders")

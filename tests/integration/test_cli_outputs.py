@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from dperm import Budget
-from dperm.accounting.ledger import default_ledger
+from dperm.ledger import default_ledger
 from integration.hostile import fit_arguments, make_budget, refused, run, write_table
 
 pytestmark = pytest.mark.usefixtures("own_folders")

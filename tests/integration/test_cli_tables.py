@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from dperm import InvalidTable, load_model, load_schema
+from dperm import InvalidTableError, load_model, load_schema
 from dperm.cli.main import run_with
+from dperm.rows.files import TableFile
+from dperm.rows.pieces import ParquetPiece
 from dperm.schema.plain import schema_to_toml
-from dperm.trusted.sources.files import TableFile
-from dperm.trusted.sources.pieces import ParquetPiece
 from dperm.unsafe import draft_schema
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -165,7 +165,7 @@ def test_packed_and_nameless_tables_are_read(pack, suffix, tmp_path):
     nameless.write_bytes(pack(table.read_bytes().split(b"\n", 1)[1]))
     assert TableFile(nameless, HEADER.split(",")).table.equals(TableFile(table).table)
     packed.write_bytes(b"not packed")
-    with pytest.raises(InvalidTable, match="cannot be unpacked"):
+    with pytest.raises(InvalidTableError, match="cannot be unpacked"):
         TableFile(packed)
 
 

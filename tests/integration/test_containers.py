@@ -103,7 +103,7 @@ def test_without_a_home_the_default_ledger_is_refused_in_a_sentence_that_names_t
 
 
 def test_encoded_rows_go_to_the_named_folder_and_otherwise_to_a_temporary_one(place, python):
-    code = "from dperm.trusted.sources.kept import cache_folder; print(cache_folder(True))"
+    code = "from dperm.rows.kept import cache_folder; print(cache_folder(True))"
     mine = place / "work" / "cache"
     assert python("-c", code).stdout == "/tmp\n"
     assert python("-c", code, DPERM_CACHE=str(mine)).stdout == f"{mine}\n"

@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 
 from dperm import (
     L2,
-    InvalidParameter,
+    InvalidParameterError,
     NoRegularizer,
     Number,
     PrivateHuberRegression,
@@ -157,7 +157,7 @@ def test_more_classes_other_adjacencies_and_no_usable_row_are_diagnosed():
 
 def test_another_table_is_refused_in_one_sentence():
     model = two_classes().fit(X, Y)
-    with pytest.raises(InvalidParameter, match="the model is for 3 columns, and the table has 2"):
+    with pytest.raises(InvalidParameterError, match="the model is for 3 columns, and the table has 2"):
         model.diagnose(X[:, :2], Y)
 
 

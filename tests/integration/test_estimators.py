@@ -22,7 +22,7 @@ from dperm import (
     DPGD,
     L1,
     L2,
-    InvalidParameter,
+    InvalidParameterError,
     L2Ball,
     NotForReleaseWarning,
     PrivateHuberRegression,
@@ -254,5 +254,5 @@ def test_prediction_refuses_what_it_was_not_fitted_on():
     model = PrivateLinearRegression(row_norm=1.0).fit(X, margin)
     with pytest.raises(ValueError, match="features"):
         model.predict(X[:, :2])
-    with pytest.raises(InvalidParameter, match="text"):
+    with pytest.raises(InvalidParameterError, match="text"):
         model.predict([["a"] * 4])

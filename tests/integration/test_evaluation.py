@@ -14,29 +14,29 @@ from sklearn.preprocessing import StandardScaler
 
 from dperm import (
     Guarantee,
-    InvalidParameter,
-    InvalidTable,
-    NotSettled,
+    InvalidParameterError,
+    InvalidTableError,
+    NotSettledError,
     PrivateEvaluation,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
-    PrivateSearchCV,
+    PrivateSearch,
     load_model,
-    private_score,
+    private_evaluate,
     save_model,
 )
-from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.ledger import Budget, Reservation
 from dperm.cli.main import run_with
+from dperm.disk import WholeFile
 from dperm.evaluation import intervals
 from dperm.evaluation.design import Design
 from dperm.evaluation.metrics import Metrics
 from dperm.evaluation.result import read_evaluation
 from dperm.evaluation.verify import verify_evaluation
-from dperm.files import WholeFile
-from dperm.release.content import content_of
-from dperm.release.report import render_report
+from dperm.files.content import content_of
+from dperm.ledger import Budget, Reservation
+from dperm.privacy.guarantee import Adjacency
+from dperm.report import render_report
 from dperm.schema import Amount, Category, Classes, Number, Schema
 
 pandas = pytest.importorskip("pandas")
@@ -77,7 +77,7 @@ def model_file(classifier, tmp_path):
 
 
 def test_a_large_epsilon_gives_the_metrics_of_scikit_learn(classifier, table):
-    found = private_score(classifier, table, epsilon=1000.0)
+    found = private_evaluate(classifier, table, epsilon=1000.0)
     shown = classifier.predict_proba(table)
     truth = (table["bought"] == "yes").to_numpy()
     assert found.accuracy.value == pytest.approx(classifier.score(table), abs=1e-3)
@@ -94,7 +94,7 @@ def test_a_large_epsilon_gives_the_metrics_of_scikit_learn(classifier, table):
 
 
 def test_a_large_epsilon_gives_the_errors_of_a_regression(regressor, table):
-    found = private_score(regressor, table, epsilon=1000.0)
+    found = private_evaluate(regressor, table, epsilon=1000.0)
     errors = np.clip(np.abs(table["spent"] - np.clip(regressor.predict(table), 0, 1000)), 0, 500)
     assert found.mae.value == pytest.approx(errors.mean(), rel=2e-3)
     assert found.rmse.value == pytest.approx(math.sqrt((errors**2).mean()), rel=5e-3)
@@ -106,25 +106,27 @@ def test_several_classes_scores_and_labels_have_what_they_can_have(table):
     X = rng.normal(size=(N, 3)) / 3
     y = np.digitize(X[:, 0] + X[:, 1] / 2, [-0.2, 0.2])
     three = PrivateLogisticRegression(epsilon=2.0, delta=1e-6, classes=[0, 1, 2]).fit(X, y)
-    found = private_score(three, X, y, epsilon=1000.0)
+    found = private_evaluate(three, X, y, epsilon=1000.0)
     assert found.accuracy.value == pytest.approx(three.score(X, y), abs=1e-3)
     assert found.auc is None
     assert len(found.confusion) == len(found.recalls) == 3
     assert sum(cell.value for line in found.confusion for cell in line) == pytest.approx(N, abs=10)
     two = (y > 0).astype(int)
     svc = PrivateLinearSVC(epsilon=2.0, delta=1e-6, classes=[0, 1]).fit(X, two)
-    found = private_score(svc, X, two, epsilon=1000.0)
+    found = private_evaluate(svc, X, two, epsilon=1000.0)
     assert found.log_loss is found.calibration is None
     assert found.auc.low <= roc_auc_score(two, svc.decision_function(X)) <= found.auc.high
     from sklearn.linear_model import LogisticRegression, Ridge
     from sklearn.svm import LinearSVC
 
     public = LogisticRegression().fit(X, two)
-    assert private_score(public, X, two, epsilon=1000.0).accuracy.value == pytest.approx(public.score(X, two), abs=1e-3)
+    assert private_evaluate(public, X, two, epsilon=1000.0).accuracy.value == pytest.approx(
+        public.score(X, two), abs=1e-3
+    )
     many = LinearSVC().fit(X, y)
-    assert private_score(many, X, y, epsilon=1000.0).accuracy.value == pytest.approx(many.score(X, y), abs=1e-3)
+    assert private_evaluate(many, X, y, epsilon=1000.0).accuracy.value == pytest.approx(many.score(X, y), abs=1e-3)
     line = Ridge().fit(X, X[:, 0])
-    found = private_score(line, X, X[:, 0], epsilon=1000.0, target_range=(-2.0, 2.0))
+    found = private_evaluate(line, X, X[:, 0], epsilon=1000.0, target_range=(-2.0, 2.0))
     assert found.r2.value > 0.95
     assert found.model_fingerprint is None
 
@@ -138,8 +140,8 @@ def test_files_give_what_the_table_gives(classifier, regressor, table, tmp_path,
         else:
             rows.to_parquet(tmp_path / f"{part}.parquet")
     for model in (classifier, regressor):
-        whole = private_score(model, table, epsilon=1.0, random_state=5)
-        streamed = private_score(model, str(tmp_path / f"*.{ending}"), epsilon=1.0, random_state=5)
+        whole = private_evaluate(model, table, epsilon=1.0, random_state=5)
+        streamed = private_evaluate(model, str(tmp_path / f"*.{ending}"), epsilon=1.0, random_state=5)
         for first, second in zip(whole.released, streamed.released, strict=True):
             np.testing.assert_allclose(first, second, atol=1e-6)
 
@@ -150,10 +152,10 @@ def test_a_model_without_a_schema_finds_its_columns_in_files(table, tmp_path):
     X.assign(bought=table["bought"]).to_csv(tmp_path / "test.csv", index=False)
     save_model(model, tmp_path / "model.json")
     loaded = load_model(tmp_path / "model.json")
-    found = private_score(loaded, tmp_path / "test.csv", epsilon=1000.0, target="bought")
+    found = private_evaluate(loaded, tmp_path / "test.csv", epsilon=1000.0, target="bought")
     assert found.accuracy.value == pytest.approx(model.score(X, table["bought"]), abs=1e-3)
-    with pytest.raises(InvalidParameter, match="name the column that holds the target"):
-        private_score(loaded, tmp_path / "test.csv", epsilon=1.0)
+    with pytest.raises(InvalidParameterError, match="name the column that holds the target"):
+        private_evaluate(loaded, tmp_path / "test.csv", epsilon=1.0)
 
 
 def test_ninety_five_in_a_hundred_intervals_hold_the_truth():
@@ -231,12 +233,12 @@ def test_an_evaluation_that_the_ledger_does_not_know_is_not_lost_and_settled_lat
     budget = Budget.create("people", Guarantee(2.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
 
     def unreachable(self, fingerprint):
-        raise NotSettled("the ledger does not know what was released")
+        raise NotSettledError("the ledger does not know what was released")
 
     with monkeypatch.context() as patched:
         patched.setattr(Reservation, "settle", unreachable)
-        with pytest.raises(NotSettled) as caught:
-            private_score(classifier, table[:500], epsilon=0.5, budget=budget)
+        with pytest.raises(NotSettledError) as caught:
+            private_evaluate(classifier, table[:500], epsilon=0.5, budget=budget)
     caught.value.release.save(tmp_path / "evaluation.json")
     settle = ["budget", "settle", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]
     assert run_with(settle) == 0
@@ -274,7 +276,7 @@ def test_an_evaluation_that_cannot_be_written_is_printed(model_file, table, tmp_
     ],
 )
 def test_a_file_that_was_changed_does_not_verify(classifier, table, change, words):
-    content = private_score(classifier, table[:500], epsilon=1.0).to_dict()
+    content = private_evaluate(classifier, table[:500], epsilon=1.0).to_dict()
     assert all(finding.holds for finding in verify_evaluation(content))
     content = json.loads(json.dumps(content))
     change(content)
@@ -284,17 +286,17 @@ def test_a_file_that_was_changed_does_not_verify(classifier, table, change, word
 
 
 def test_the_report_refuses_an_evaluation_of_another_model(classifier, regressor, table):
-    other = private_score(regressor, table, epsilon=1.0).to_dict()
-    with pytest.raises(InvalidParameter, match="of another model"):
+    other = private_evaluate(regressor, table, epsilon=1.0).to_dict()
+    with pytest.raises(InvalidParameterError, match="of another model"):
         render_report(content_of(classifier), evaluation=other)
     page = render_report(content_of(regressor), evaluation=other)
     assert "RMSE" in page
-    seeded = private_score(regressor, table, epsilon=1.0, random_state=1).to_dict()
+    seeded = private_evaluate(regressor, table, epsilon=1.0, random_state=1).to_dict()
     assert "NOT VERIFIED: not for release" in render_report(content_of(regressor), evaluation=seeded)
 
 
 def test_the_report_says_that_an_evaluation_was_changed(model_file, classifier, table, tmp_path, capsys):
-    content = private_score(classifier, table, epsilon=1.0).to_dict()
+    content = private_evaluate(classifier, table, epsilon=1.0).to_dict()
     for change in ({"model_fingerprint": "0"}, {"level": 0.5}, {"design": {}}):
         (tmp_path / "changed.json").write_text(json.dumps(content | change))
         assert run_with(["report", str(model_file), "--evaluation", str(tmp_path / "changed.json")]) == 2
@@ -304,13 +306,13 @@ def test_the_report_says_that_an_evaluation_was_changed(model_file, classifier, 
 def test_what_is_no_fitted_model_is_refused_before_anything_is_spent(table, tmp_path):
     budget = Budget.create("people", Guarantee(1.0, 0.0), ledger=str(tmp_path / "ledger.db"))
     rows, labels = table[["age"]].to_numpy(), table["bought"]
-    search = PrivateSearchCV(PrivateLogisticRegression(), {"penalty": [0.1, 1.0]}, epsilon=1.0, delta=1e-6)
+    search = PrivateSearch(PrivateLogisticRegression(), {"penalty": [0.1, 1.0]}, epsilon=1.0, delta=1e-6)
     for model in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()), search):
         with pytest.raises(NotFittedError, match="not fitted yet"):
-            private_score(model, rows, labels, epsilon=0.5, budget=budget)
+            private_evaluate(model, rows, labels, epsilon=0.5, budget=budget)
     for path in ("model.json", tmp_path / "model.json"):
-        with pytest.raises(InvalidParameter, match=r"load it with dperm\.load_model"):
-            private_score(path, rows, labels, epsilon=0.5, budget=budget)
+        with pytest.raises(InvalidParameterError, match=r"load it with dperm\.load_model"):
+            private_evaluate(path, rows, labels, epsilon=0.5, budget=budget)
     assert budget.account().releases == ()
 
 
@@ -325,8 +327,8 @@ def test_probabilities_of_another_shape_are_one_sentence_without_a_value(table, 
         def predict_proba(self, X):
             return shown
 
-    with pytest.raises(InvalidTable, match=r"^predict_proba must give one (line per row|column per class)\.$"):
-        private_score(Public(), table[["age"]].to_numpy(), table["bought"], epsilon=1.0)
+    with pytest.raises(InvalidTableError, match=r"^predict_proba must give one (line per row|column per class)\.$"):
+        private_evaluate(Public(), table[["age"]].to_numpy(), table["bought"], epsilon=1.0)
 
 
 @pytest.mark.parametrize("shown", [np.ones(7), np.ones((N, 2))])
@@ -335,8 +337,8 @@ def test_numbers_of_another_shape_are_one_sentence_without_a_value(table, shown)
         def predict(self, X):
             return shown
 
-    with pytest.raises(InvalidTable, match=r"^predict must give one (line|number) per row\.$"):
-        private_score(Public(), table[["age"]].to_numpy(), table["spent"], epsilon=1.0, target_range=(0, 1000))
+    with pytest.raises(InvalidTableError, match=r"^predict must give one (line|number) per row\.$"):
+        private_evaluate(Public(), table[["age"]].to_numpy(), table["spent"], epsilon=1.0, target_range=(0, 1000))
 
 
 @pytest.mark.parametrize(
@@ -372,13 +374,13 @@ def test_a_table_without_the_target_or_a_column_is_named_and_a_changed_model_ref
 
 
 def test_an_epsilon_that_says_nothing_is_named_from_public_numbers(classifier, table):
-    words = [private_score(classifier, table[:300], epsilon=0.01).verdict for _ in range(2)]
+    words = [private_evaluate(classifier, table[:300], epsilon=0.01).verdict for _ in range(2)]
     assert words[0] == words[1]
     assert "too few rows for this ε" in words[0]
-    assert "too few rows" not in private_score(classifier, table, epsilon=1.0).verdict
+    assert "too few rows" not in private_evaluate(classifier, table, epsilon=1.0).verdict
 
 
 def test_a_picture_has_a_panel_for_each_part(classifier, regressor, table):
     pytest.importorskip("matplotlib")
-    assert len(private_score(classifier, table, epsilon=1.0).plot().axes) == 3
-    assert len(private_score(regressor, table, epsilon=1.0).plot().axes) == 1
+    assert len(private_evaluate(classifier, table, epsilon=1.0).plot().axes) == 3
+    assert len(private_evaluate(regressor, table, epsilon=1.0).plot().axes) == 1

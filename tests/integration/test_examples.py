@@ -6,7 +6,7 @@ from dperm import load_model, load_schema
 from dperm.cli.main import run_with
 from dperm.datasets.adult import load_adult
 from dperm.datasets.examples import EXAMPLES
-from dperm.trusted.sources.files import TableFile
+from dperm.rows.files import TableFile
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from dperm import Budget, Guarantee, Logistic, Problem, load_model, minimize
-from dperm.accounting.ledger import budget as ledger_of_budgets
-from dperm.accounting.ledger import default_ledger
-from dperm.accounting.ledger.tables import Ledger
-from dperm.errors import DpermError, LedgerDamaged, NotSettled
-from dperm.planning.fit_plan import FitPlan
+from dperm.errors import DpermError, LedgerDamagedError, NotSettledError
+from dperm.ledger import budget as ledger_of_budgets
+from dperm.ledger import default_ledger
+from dperm.ledger.tables import Ledger
+from dperm.plan.fit_plan import FitPlan
 from dperm.problem.regularizers import L2
 from integration.hostile import fit_arguments, make_budget, refused, run, write_table
 
@@ -246,7 +246,7 @@ def test_whatever_ends_a_fit_in_python_says_what_counts_as_spent(folder, monkeyp
     assert error.value.__notes__ == ["reservation 1 of the budget 'people' counts as spent"]
     opened = Ledger.open
     after_the_reservation(monkeypatch, lambda: monkeypatch.setattr(Ledger, "open", _unusable))
-    with pytest.raises(NotSettled) as error:
+    with pytest.raises(NotSettledError) as error:
         minimize(problem, X, y, guarantee=guarantee, budget=budget)
     assert error.value.release.w.shape == (2,)
     assert error.value.__notes__ == ["reservation 2 of the budget 'people' counts as spent"]
@@ -261,7 +261,7 @@ def _unusable(*_):
 def test_a_ledger_that_was_set_back_is_not_tried_again(folder, monkeypatch):
     slept = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    damaged = LedgerDamaged("the ledger is not what it was.")
+    damaged = LedgerDamagedError("the ledger is not what it was.")
     monkeypatch.setattr(ledger_of_budgets.Reservation, "_settle", lambda *_: (_ for _ in ()).throw(damaged))
     assert "the ledger is not what it was; reservation 1" in refused(*fit(folder))
     assert slept == []

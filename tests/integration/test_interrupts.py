@@ -48,7 +48,7 @@ def test_an_interrupt_at_every_line_of_a_command_says_what_is_spent_and_written(
 TERMINATED = """
 import os, signal
 from dperm.cli.entry import run
-from dperm.planning.fit_plan import FitPlan
+from dperm.plan.fit_plan import FitPlan
 
 release = FitPlan._release
 
@@ -94,7 +94,7 @@ def test_an_interrupted_creation_of_a_budget_says_where_to_look(tmp_path, monkey
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dperm.accounting.ledger.tables.Ledger._remember", interrupt)
+    monkeypatch.setattr("dperm.ledger.tables.Ledger._remember", interrupt)
     code, _, err = run("budget", "create", "people", "--epsilon", "1", "--delta", "1e-6")
     assert code == 2
     look = "the budget 'people' may have been created: dperm budget show people"

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sql
 
 from dperm import Budget, DpermError
-from dperm.accounting.ledger.tables import Ledger
+from dperm.ledger.tables import Ledger
 from privacy.ledger_behaviour import GAUSSIAN, GUARANTEE, REPLACE_ONE, LedgerBehaviour, filled, multiplier_of, run_sql
 from privacy.ledger_processes import make_budgets, race
 
@@ -77,7 +77,7 @@ def test_many_processes_can_make_the_first_budget(ledger):
 
 def test_a_lock_that_is_not_given_back_is_one_sentence(ledger, monkeypatch):
     budget = filled(ledger)
-    monkeypatch.setattr("dperm.accounting.ledger.tables._SECONDS_TO_WAIT_FOR_A_LOCK", 1)
+    monkeypatch.setattr("dperm.ledger.tables._SECONDS_TO_WAIT_FOR_A_LOCK", 1)
     with Ledger(ledger).open("adult"):
         with pytest.raises(DpermError, match="is held by another process"):
             budget.reserve(GAUSSIAN, REPLACE_ONE)

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from dperm import PrivateMLPClassifier, PrivateSearchCV, save_model
+from dperm import PrivateMLPClassifier, PrivateSearch, save_model
 from dperm.cli.main import run_with
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -51,8 +51,8 @@ def test_a_missing_extra_is_named_before_anything_is_read_or_computed(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dperm.cli.audit.audit_plan", computed)
-    monkeypatch.setattr("dperm.studies.reproduce.lab.Lab.run", computed)
-    monkeypatch.setattr("dperm.studies.demo.load_covertype_table", computed)
+    monkeypatch.setattr("dperm.paper.studies.reproduce.lab.Lab.run", computed)
+    monkeypatch.setattr("dperm.paper.studies.demo.load_covertype_table", computed)
     (tmp_path / "schema.toml").write_text(SCHEMA)
     take_away(missing, monkeypatch)
     assert run_with(command) == 2
@@ -68,7 +68,7 @@ def test_a_network_is_not_verified_where_its_fit_cannot_be_planned_again(tuned, 
     rows, labels = rng.uniform(-0.5, 0.5, (200, 2)), rng.choice(["no", "yes"], 200)
     model = PrivateMLPClassifier(2.0, 1e-6, classes=["no", "yes"], hidden_layer_sizes=())
     if tuned:
-        model = PrivateSearchCV(model, {"clip": [0.5, 1.0]}, epsilon=2.0, delta=1e-6)
+        model = PrivateSearch(model, {"clip": [0.5, 1.0]}, epsilon=2.0, delta=1e-6)
     found = model.fit(rows, labels)
     save_model(found.best_estimator_ if tuned else found, tmp_path / "model.json")
     verify = ["verify", str(tmp_path / "model.json")]

@@ -11,14 +11,14 @@ from sklearn.exceptions import NotFittedError
 
 from dperm import PrivateLinearRegression, PrivateLogisticRegression, load_model, save_model
 from dperm.accounting.attack import true_positive_rates
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import DpermError, InvalidParameter, NotInstalled, UnsupportedProblem
+from dperm.errors import DpermError, InvalidParameterError, NotInstalledError, UnsupportedProblemError
+from dperm.files.content import content_of
 from dperm.pictures.attack import RATES
 from dperm.pictures.bars import DEVIATIONS
 from dperm.pictures.contributions import contribution, contributions
-from dperm.release.content import content_of
-from dperm.release.report import render_report
-from dperm.release.report.curves import BOTTOM, LEFT, RIGHT, TOP, effect_drawings
+from dperm.privacy.guarantee import Adjacency
+from dperm.report import render_report
+from dperm.report.curves import BOTTOM, LEFT, RIGHT, TOP, effect_drawings
 from dperm.schema import Amount, Bins, Category, Classes, Number, Schema
 
 pandas = pytest.importorskip("pandas")
@@ -116,7 +116,7 @@ def test_without_a_schema_the_largest_coefficients_come_first():
     order = np.argsort(-np.abs(model.coef_[0]))[:4]
     assert dots(axes) == [(f"x{place}", model.coef_[0, place]) for place in order]
     assert "no bars: for this way of fitting no bound on the noise of one coefficient is known" in words(axes)
-    with pytest.raises(InvalidParameter, match="needs a schema"):
+    with pytest.raises(InvalidParameterError, match="needs a schema"):
         model.plot_effects()
 
 
@@ -127,7 +127,7 @@ def test_every_class_has_a_panel_of_its_own(three):
         assert axes.collections[-1].get_offsets()[:, 0].tolist() == row.tolist()
     given = plt.subplots(1, 3)[1]
     assert three.plot_coefficients(ax=given).tolist() == given.tolist()
-    with pytest.raises(InvalidParameter, match="3 rows of coefficients, and ax has 1 axes"):
+    with pytest.raises(InvalidParameterError, match="3 rows of coefficients, and ax has 1 axes"):
         three.plot_coefficients(ax=given[0])
 
 
@@ -263,7 +263,7 @@ def test_a_fitted_model_is_drawn_for_its_own_numbers(two):
     assert (curve.epsilon, curve.delta, curve.n) == (1.0, 1e-5, N)
     assert curve.n_features == two.coef_.size
     assert curve == PrivateLogisticRegression(1.0, 1e-5, schema=TWO, solver=solver).risk_of_epsilon()
-    with pytest.raises(InvalidParameter, match="n = 2000 is declared already"):
+    with pytest.raises(InvalidParameterError, match="n = 2000 is declared already"):
         two.risk_of_epsilon(n=10)
 
 
@@ -298,9 +298,9 @@ def test_a_seeded_model_is_marked_and_one_without_noise_draws_no_promise():
     exact = PrivateLogisticRegression(1.0, 1e-5, schema=TWO, noise=None).fit(table())
     assert "no bars: no noise was added" in words(exact.plot_coefficients())
     assert "no band: no noise was added" in words(exact.plot_effect("age"))
-    with pytest.raises(InvalidParameter, match="without noise"):
+    with pytest.raises(InvalidParameterError, match="without noise"):
         exact.plot_attack()
-    with pytest.raises(InvalidParameter, match="not certified"):
+    with pytest.raises(InvalidParameterError, match="not certified"):
         exact.plot_risk_of_epsilon()
 
 
@@ -309,11 +309,11 @@ def test_a_network_refuses_what_makes_no_sense(two):
     from dperm import PrivateMLPClassifier
 
     network = PrivateMLPClassifier(1.0, 1e-5, schema=TWO, hidden_layer_sizes=(2,), solver="dp-gd")
-    with pytest.raises(UnsupportedProblem, match="a function's model is not known beforehand"):
+    with pytest.raises(UnsupportedProblemError, match="a function's model is not known beforehand"):
         network.plot_risk_of_epsilon()
     network.privacy_, network.event_ = two.privacy_, two.event_  # as if it were fitted: that takes long
     for draw in (network.plot_coefficients, network.plot_effects, lambda: network.plot_effect("age")):
-        with pytest.raises(InvalidParameter, match="a weight of a network means nothing by itself"):
+        with pytest.raises(InvalidParameterError, match="a weight of a network means nothing by itself"):
             draw()
     assert "At 1 % false alarms" in words(network.plot_attack())
 
@@ -337,7 +337,7 @@ def test_a_network_refuses_what_makes_no_sense(two):
     ],
 )
 def test_wrong_parameters_are_one_sentence(two, draw, message):
-    with pytest.raises(InvalidParameter, match=message):
+    with pytest.raises(InvalidParameterError, match=message):
         draw(two)
     assert not plt.get_fignums()
 
@@ -347,11 +347,11 @@ def test_an_unfitted_model_has_only_its_outlook_to_draw():
     for draw in (model.plot_coefficients, model.plot_effects, model.plot_attack):
         with pytest.raises(NotFittedError):
             draw()
-    with pytest.raises(InvalidParameter, match="n must be a whole number"):
+    with pytest.raises(InvalidParameterError, match="n must be a whole number"):
         model.plot_risk_of_epsilon()
-    with pytest.raises(UnsupportedProblem, match="without noise"):
+    with pytest.raises(UnsupportedProblemError, match="without noise"):
         PrivateLogisticRegression(noise=None).plot_risk_of_epsilon(100, 3)
-    with pytest.raises(UnsupportedProblem, match="certified noise by the accountant pld only"):
+    with pytest.raises(UnsupportedProblemError, match="certified noise by the accountant pld only"):
         PrivateLogisticRegression(noise="paper").plot_risk_of_epsilon(100, 3)
 
 
@@ -373,12 +373,12 @@ def test_without_matplotlib_a_sentence_says_what_to_install(two, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot")
     for draw in (two.plot_coefficients, two.plot_effects, two.plot_attack, two.plot_risk_of_epsilon):
-        with pytest.raises(NotInstalled, match=r"pip install 'dperm\[plot\]'"):
+        with pytest.raises(NotInstalledError, match=r"pip install 'dperm\[plot\]'"):
             draw()
 
 
 def test_every_model_has_the_methods_and_they_raise_nothing_but_sentences(regression):
-    from dperm.estimators.registry import models
+    from dperm.models.registry import models
 
     for kind in models().values():
         with pytest.raises((DpermError, NotFittedError)):

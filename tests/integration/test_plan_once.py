@@ -8,7 +8,7 @@ import pytest
 from dperm import (
     Classes,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     Logistic,
     Number,
     PrivateLinearRegression,
@@ -17,9 +17,9 @@ from dperm import (
     Schema,
     minimize,
 )
-from dperm.accounting.ledger import Budget
 from dperm.cli.main import run_with
-from dperm.planning import options as planning_options
+from dperm.ledger import Budget
+from dperm.plan import options as planning_options
 
 ROWS = np.random.default_rng(0).normal(size=(500, 2)) / 3.0
 LABELS = (ROWS[:, 0] > 0).astype(int)
@@ -88,17 +88,17 @@ def test_a_plan_that_was_made_before_is_not_made_again(calls):
 
 def test_a_plan_for_other_parameters_is_refused():
     plan = PrivateLogisticRegression(classes=[0, 1], epsilon=2.0).plan(*ROWS.shape)
-    with pytest.raises(InvalidParameter, match="other parameters"):
+    with pytest.raises(InvalidParameterError, match="other parameters"):
         PrivateLogisticRegression(classes=[0, 1], epsilon=1.0).fit(ROWS, LABELS, plan=plan)
 
 
 def test_a_plan_for_another_number_of_columns_is_refused():
     model = PrivateLogisticRegression(classes=[0, 1])
-    with pytest.raises(InvalidParameter, match="3 columns, and the table has 2"):
+    with pytest.raises(InvalidParameterError, match="3 columns, and the table has 2"):
         model.fit(ROWS, LABELS, plan=model.plan(500, 3))
 
 
 def test_a_plan_with_another_n_than_the_declared_one_is_refused():
     schema = Schema({"a": Number((-1, 1))}, Classes("goal", [0, 1]), n=500)
-    with pytest.raises(InvalidParameter, match="n = 500 is declared already"):
+    with pytest.raises(InvalidParameterError, match="n = 500 is declared already"):
         PrivateLogisticRegression(schema=schema).plan(400)

@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from dperm import (
     Budget,
-    BudgetExceeded,
+    BudgetExceededError,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     LargeDeltaWarning,
     PrivateMinMaxScaler,
     PrivatePCA,
@@ -25,7 +25,7 @@ from dperm import (
     PrivateStandardScaler,
 )
 from dperm.accounting.composition import epsilon_of
-from dperm.accounting.guarantee import Adjacency
+from dperm.privacy.guarantee import Adjacency
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -111,7 +111,7 @@ def test_a_transformer_is_cloned_named_and_pickled_as_any_other(transformer):
     if not isinstance(transformer, PrivatePCA):
         assert list(out.columns) == ["age", "income", "share"]
     pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(fitted)).transform(X), out)
-    with pytest.raises(InvalidParameter, match="feature names"):
+    with pytest.raises(InvalidParameterError, match="feature names"):
         fitted.transform(X[["share", "age", "income"]])
     with pytest.raises(NotFittedError):
         clone(transformer).transform(X)
@@ -162,7 +162,7 @@ def test_a_fit_is_reserved_before_a_row_is_read_and_settled_once(transformer, tm
     assert not hasattr(charged, "privacy_")
     monkeypatch.undo()
     assert [release.fingerprint is None for release in budget.account().releases] == [False, True]
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         charged.set_params(epsilon=2.4).fit(rows())
     assert budget.account().spent <= 2.5
 
@@ -235,13 +235,13 @@ def test_a_range_that_is_too_wide_costs_little_where_histograms_are_fine_towards
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(wrong, words):
-    with pytest.raises(InvalidParameter, match=words):
+    with pytest.raises(InvalidParameterError, match=words):
         wrong.fit(np.zeros((100, 3)))
 
 
 @each
 def test_sparse_rows_are_refused_and_a_large_delta_is_said(transformer):
-    with pytest.raises(InvalidParameter, match="toarray"):
+    with pytest.raises(InvalidParameterError, match="toarray"):
         transformer.fit(sparse.csr_matrix(rows(n=50)))
     with pytest.warns(LargeDeltaWarning):
         clone(transformer).set_params(delta=0.01).fit(rows(n=200))

@@ -19,10 +19,10 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, Polynomial
 
 from dperm import (
     Budget,
-    BudgetExceeded,
+    BudgetExceededError,
     Guarantee,
-    InvalidParameter,
-    NoiseTooLarge,
+    InvalidParameterError,
+    NoiseTooLargeError,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivatePCA,
@@ -31,11 +31,11 @@ from dperm import (
     make_private_pipeline,
 )
 from dperm.accounting.composition import epsilon_of
-from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.ledger.rule import event_text
+from dperm.kernel.public_step import through
+from dperm.ledger.rule import event_text
 from dperm.pipelines.public_steps import made_up, tried
-from dperm.release.joint_statement import JointStatement
-from dperm.trusted.public_step import through
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.joint_statement import JointStatement
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -104,7 +104,7 @@ def test_shares_follow_the_stated_rule_and_can_be_set():
     )
     assert sum(many._shares().values()) == pytest.approx(0.5)
     for wrong in ({"other": 0.1}, {}, [0.1], {"privatestandardscaler": 1.0}, {"privatestandardscaler": -0.1}):
-        with pytest.raises(InvalidParameter, match="share"):
+        with pytest.raises(InvalidParameterError, match="share"):
             pipeline(shares=wrong).plan(N, 2)
 
 
@@ -118,7 +118,7 @@ def test_a_pipeline_is_charged_once_and_settled_once(adjacency, tmp_path):
     assert release.fingerprint is not None
     assert pipe.ledger_entry_["number"] == release.number
     assert pipe[-1].budget is None
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         pipe.fit(X, y)
     assert len(budget.account().releases) == 1
 
@@ -164,7 +164,7 @@ def test_a_crash_between_the_steps_counts_as_spent(tmp_path, monkeypatch):
 )
 def test_steps_that_do_not_belong_into_a_private_pipeline_are_refused_before_anything_is_spent(steps, words, tmp_path):
     budget = Budget.create("people", Guarantee(3.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
-    with pytest.raises(InvalidParameter, match=words):
+    with pytest.raises(InvalidParameterError, match=words):
         make_private_pipeline(*steps, epsilon=1.0, delta=1e-6, budget=budget).fit(*rows())
     assert not budget.account().releases
 
@@ -172,12 +172,12 @@ def test_steps_that_do_not_belong_into_a_private_pipeline_are_refused_before_any
 @pytest.mark.parametrize(
     ("parameters", "error"),
     [
-        ({"epsilon": 0.0}, InvalidParameter),
-        ({"epsilon": 1e-5}, NoiseTooLarge),
-        ({"n": N + 1}, InvalidParameter),
-        ({"adjacency": "both"}, InvalidParameter),
-        ({"budget": "people"}, InvalidParameter),
-        ({"random_state": "seed"}, InvalidParameter),
+        ({"epsilon": 0.0}, InvalidParameterError),
+        ({"epsilon": 1e-5}, NoiseTooLargeError),
+        ({"n": N + 1}, InvalidParameterError),
+        ({"adjacency": "both"}, InvalidParameterError),
+        ({"budget": "people"}, InvalidParameterError),
+        ({"random_state": "seed"}, InvalidParameterError),
     ],
 )
 def test_wrong_numbers_are_refused(parameters, error):
@@ -190,9 +190,9 @@ def test_wrong_tables_are_refused_before_anything_is_spent(tmp_path):
     budget = Budget.create("people", Guarantee(3.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
     pipe = pipeline(budget=budget)
     for table, target in ((X, None), (X, y[:-1]), (X[:, :1], y), (X[:, 0], y), (X[:, 0].tolist(), y), ("rows", y)):
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameterError):
             pipe.fit(table, target)
-    with pytest.raises(InvalidParameter, match="passes no parameters"):
+    with pytest.raises(InvalidParameterError, match="passes no parameters"):
         pipe.fit(X, y, sample_weight=np.ones(N))
     assert not budget.account().releases
 
@@ -242,7 +242,7 @@ def test_a_step_that_fails_on_made_up_rows_shows_no_value_of_the_table(values):
     def fails(rows):
         raise ValueError(f"cannot take {rows.iloc[0, 0]!r}")
 
-    with pytest.raises(InvalidParameter, match=r"fails on made-up rows.*ValueError") as caught:
+    with pytest.raises(InvalidParameterError, match=r"fails on made-up rows.*ValueError") as caught:
         make_private_pipeline(FunctionTransformer(fails), model(), epsilon=1.0, delta=1e-6).fit(frame, rows()[1])
     assert caught.value.__context__ is None
     assert not any(str(value) in str(caught.value) for value in values)

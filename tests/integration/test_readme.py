@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dperm.accounting.attack import true_positive_rates
-from dperm.accounting.guarantee import Adjacency
 from dperm.cli.main import run_with
-from dperm.release.promised import promised_of
-from dperm.release.report.words import percent_up
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.promised import promised_of
+from dperm.report.words import percent_up
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

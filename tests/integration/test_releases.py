@@ -21,12 +21,12 @@ from dperm import (
     L2,
     Amount,
     Budget,
-    BudgetExceeded,
+    BudgetExceededError,
     Category,
     Classes,
     Guarantee,
-    InvalidParameter,
-    InvalidTable,
+    InvalidParameterError,
+    InvalidTableError,
     Logistic,
     Number,
     PrivateLinearRegression,
@@ -40,11 +40,11 @@ from dperm import (
     save_model,
 )
 from dperm.accounting.composition import epsilon_of
-from dperm.accounting.guarantee import Adjacency
-from dperm.files import fingerprint
-from dperm.release.assumptions import assumptions
-from dperm.release.model_file import read_content
-from dperm.release.verify import verify
+from dperm.disk import fingerprint
+from dperm.files.model_file import read_content
+from dperm.privacy.assumptions import assumptions
+from dperm.privacy.guarantee import Adjacency
+from dperm.verify.model import verify
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -203,7 +203,7 @@ def test_a_statement_that_is_not_true_is_found_out(path, to, complaint, fitted, 
     # NaN and half of a pair are no JSON in the first place.
     is_json = not any(odd in json.dumps(content) for odd in ("NaN", "\\ud800"))
     with pytest.raises(
-        InvalidParameter, match="was changed after it was written" if is_json else "is not a dperm model"
+        InvalidParameterError, match="was changed after it was written" if is_json else "is not a dperm model"
     ):
         load_model(tmp_path / "model.json")
 
@@ -211,15 +211,15 @@ def test_a_statement_that_is_not_true_is_found_out(path, to, complaint, fitted, 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "nonsense", '{"format": "dperm-model", "version": 1}', "[" * 100_000])
 def test_what_is_not_a_model_file_is_refused_in_one_sentence(text, tmp_path):
     (tmp_path / "model.json").write_text(text)
-    with pytest.raises(InvalidParameter, match="is not a dperm model file of version 2"):
+    with pytest.raises(InvalidParameterError, match="is not a dperm model file of version 2"):
         load_model(tmp_path / "model.json")
-    with pytest.raises(InvalidParameter, match="cannot be read"):
+    with pytest.raises(InvalidParameterError, match="cannot be read"):
         load_model(tmp_path / "none.json")
 
 
 def test_a_fit_that_fails_leaves_no_half_of_a_model():
     model = PrivateLogisticRegression(classes=[0, 1])
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         model.fit(np.zeros((5, 2)), np.zeros(4))
     with pytest.raises(NotFittedError):
         model.predict(np.zeros((5, 2)))
@@ -229,9 +229,9 @@ def test_a_fit_that_fails_leaves_no_half_of_a_model():
 
 def test_a_score_needs_a_target_of_the_table_s_length(fitted):
     for name in ("logistic", "linear"):
-        with pytest.raises(InvalidParameter, match="rows and the target"):
+        with pytest.raises(InvalidParameterError, match="rows and the target"):
             fitted[name].score(TABLE, TABLE["pay"][:-1])
-        with pytest.raises(InvalidParameter, match="nothing to score"):
+        with pytest.raises(InvalidParameterError, match="nothing to score"):
             fitted[name].score(TABLE, [None] * N)
 
 
@@ -355,12 +355,12 @@ def test_a_run_without_noise_has_no_noise_in_its_ranges_and_says_so():
 def test_what_does_not_go_with_a_schema_is_refused_in_one_sentence(change, message, tmp_path):
     budget = Budget.create("people", Guarantee(10.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
     parameters = {"schema": RICH, "budget": budget} | change
-    with pytest.raises(InvalidParameter, match=message):
+    with pytest.raises(InvalidParameterError, match=message):
         PrivateLogisticRegression(1.0, 1e-6, **parameters).fit(TABLE)
     assert budget.account().releases == ()
-    with pytest.raises(InvalidTable, match="no column 'job'"):
+    with pytest.raises(InvalidTableError, match="no column 'job'"):
         PrivateLogisticRegression(1.0, 1e-6, schema=RICH, budget=budget).fit(TABLE.drop(columns="job"))
-    with pytest.raises(InvalidParameter, match="leave target_bound out"):
+    with pytest.raises(InvalidParameterError, match="leave target_bound out"):
         PrivateLinearRegression(1.0, 1e-6, schema=PAY, target_bound=3.0).fit(TABLE)
     assert budget.account().releases == ()
 
@@ -379,7 +379,7 @@ def test_what_does_not_go_with_a_schema_is_refused_in_one_sentence(change, messa
 )
 def test_a_target_of_another_shape_is_refused_and_nothing_is_spent(y, tmp_path):
     budget = Budget.create("people", Guarantee(10.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
-    with pytest.raises(InvalidParameter, match="the target"):
+    with pytest.raises(InvalidParameterError, match="the target"):
         PrivateLinearRegression(1.0, 1e-6, schema=PAY, budget=budget).fit(TABLE, y)
     assert budget.account().releases == ()
 
@@ -399,7 +399,7 @@ class Unreadable:
 def test_a_fit_that_exceeds_the_budget_is_refused_before_a_row_is_read(tmp_path):
     budget = Budget.create("people", Guarantee(1.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
     problem = Problem(Logistic(), L2(0.1))
-    with pytest.raises(BudgetExceeded, match="people"):
+    with pytest.raises(BudgetExceededError, match="people"):
         minimize(problem, Unreadable(), np.zeros(N), guarantee=Guarantee(2.0, 1e-6), budget=budget)
     for model in (
         PrivateLogisticRegression(2.0, 1e-6, classes=[0, 1], class_weight={1: 2.0}, budget=budget),
@@ -407,7 +407,7 @@ def test_a_fit_that_exceeds_the_budget_is_refused_before_a_row_is_read(tmp_path)
         PrivateLinearRegression(2.0, 1e-6, budget=budget, row_norm=1.0),
         PrivateLogisticRegression(2.0, 1e-6, schema=RICH, class_weight={"yes": 2.0}, budget=budget),
     ):
-        with pytest.raises(BudgetExceeded, match="people"):
+        with pytest.raises(BudgetExceededError, match="people"):
             model.fit(Unreadable(), Unreadable())
     assert budget.account().spent == 0.0
     release = minimize(problem, np.zeros((N, 2)), np.ones(N), guarantee=Guarantee(0.5, 1e-6), budget=budget)
@@ -428,7 +428,7 @@ def test_a_fit_at_the_whole_budget_fits_and_leaves_nothing(tmp_path):
     assert account.releases[0].fingerprint == content["fingerprint"]
     assert all(finding.holds for finding in verify(content, budget.ledger))
     assert str(tmp_path) not in (tmp_path / "model.json").read_text()  # where the ledger is stays at home
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         PrivateLogisticRegression(0.5, 1e-6, schema=RICH, budget=budget).fit(TABLE)
     other = Budget.create("others", Guarantee(1.0, 1e-6), ledger=str(tmp_path / "other.db"))
     assert not all(finding.holds for finding in verify(content, other.ledger))
@@ -481,7 +481,7 @@ def test_ten_fits_cost_less_than_ten_times_one(tmp_path):
 @pytest.mark.parametrize("place", [0, 17])
 def test_a_neighbour_s_strange_row_changes_no_other_row_and_no_step(place):
     # Record and replay: without noise, what one row can change is bounded by what is accounted for.
-    from dperm.trusted.sources.encoding import encode_rows, encode_target
+    from dperm.rows.encoding import encode_rows, encode_target
 
     strange = TABLE.astype(object)
     strange.loc[place] = [float("inf"), b"\xff", None, "SENTINEL", None, "=1+1"]

@@ -10,18 +10,18 @@ import pytest
 
 from dperm import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression, PrivatePoissonRegression
 from dperm.accounting.attack import true_positive_rates
-from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.accounting.ledger import Budget
 from dperm.cli.main import run_with
-from dperm.errors import InvalidParameter
-from dperm.estimators.registry import models
-from dperm.release.content import content_of
-from dperm.release.model_file import save_model
-from dperm.release.report import render_report
-from dperm.release.report.coefficients import MOST_ROWS
-from dperm.release.report.page import FALSE_POSITIVE_RATES
-from dperm.release.report.titles import title_of
-from dperm.release.report.words import percent_up
+from dperm.errors import InvalidParameterError
+from dperm.files.content import content_of
+from dperm.files.model_file import save_model
+from dperm.ledger import Budget
+from dperm.models.registry import models
+from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.report import render_report
+from dperm.report.coefficients import MOST_ROWS
+from dperm.report.page import FALSE_POSITIVE_RATES
+from dperm.report.titles import title_of
+from dperm.report.words import percent_up
 from dperm.schema import Amount, Bins, Category, Classes, Number, Schema
 from integration.html_page import Page
 
@@ -239,7 +239,7 @@ def test_a_model_without_noise_promises_nothing():
 def test_contents_that_do_not_fit_together_are_refused(model):
     content = content_of(model)
     content["columns"] = content["columns"][1:]
-    with pytest.raises(InvalidParameter, match="do not fit together"):
+    with pytest.raises(InvalidParameterError, match="do not fit together"):
         render_report(content)
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from dperm import Budget, Guarantee, PrivateLogisticRegression
 from dperm.accounting.events import Gaussian
-from dperm.accounting.guarantee import Adjacency
-from dperm.release.model_file import save_model
-from dperm.release.report import write_budget, write_report
+from dperm.files.model_file import save_model
+from dperm.privacy.guarantee import Adjacency
+from dperm.report import write_budget, write_report
 from dperm.schema import Category, Classes, Number, Schema
 from integration.headless import chromium, needs_a_browser
 

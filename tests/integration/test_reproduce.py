@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from dperm.cli.main import run_with
-from dperm.studies.reproduce import STUDIES
-from dperm.studies.reproduce.lab import Lab
-from dperm.studies.reproduce.nonconvex import NonConvex
-from dperm.studies.reproduce.page import write_page
-from dperm.studies.reproduce.verdicts import Outcome
+from dperm.paper.studies.reproduce import STUDIES
+from dperm.paper.studies.reproduce.lab import Lab
+from dperm.paper.studies.reproduce.nonconvex import NonConvex
+from dperm.paper.studies.reproduce.page import write_page
+from dperm.paper.studies.reproduce.verdicts import Outcome
 
 image = pytest.importorskip("matplotlib.image")
 
@@ -57,7 +57,7 @@ SOME = {
 def studies(request):
     """The studies that `dperm reproduce all` runs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dperm.studies.reproduce.STUDIES", request.param)
+        patch.setattr("dperm.paper.studies.reproduce.STUDIES", request.param)
         yield request.param
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from dperm.studies.reproduce.page import write_page
-from dperm.studies.reproduce.pictures import draw_scatter
-from dperm.studies.reproduce.section import Section, Sheet
-from dperm.studies.reproduce.verdicts import Finding, Outcome, Verdict, undecided
+from dperm.paper.studies.reproduce.page import write_page
+from dperm.paper.studies.reproduce.pictures import draw_scatter
+from dperm.paper.studies.reproduce.section import Section, Sheet
+from dperm.paper.studies.reproduce.verdicts import Finding, Outcome, Verdict, undecided
 from integration.headless import chromium, needs_a_browser
 
 pytest.importorskip("matplotlib")

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from dperm import Amount, Bins, Budget, Category, Classes, Guarantee, Number, Schema, Unit
+from dperm import Amount, Bins, Budget, Category, Classes, Guarantee, Number, PrivacyUnit, Schema
 from dperm.cli.main import run_with
 from dperm.datasets.adult import load_adult
 from dperm.datasets.hospital import load_hospital
-from dperm.errors import InvalidTable
+from dperm.errors import InvalidTableError
+from dperm.privacy.unit import named_like_an_id
+from dperm.rows import column_facts
 from dperm.schema.plain import schema_to_toml
-from dperm.trusted import column_facts
-from dperm.unit import named_like_an_id
 from dperm.unsafe import check_schema
 
 N = 2000
@@ -178,7 +178,7 @@ def test_other_names_are_none_of_ids(name):
 
 
 def test_a_unit_that_is_no_more_than_a_row_is_said():
-    unit = Unit("who", 2)
+    unit = PrivacyUnit("who", 2)
     assert kinds(people(who=np.arange(N)), schema(unit=unit)) == {("who", "id")}
     assert kinds(people(who=np.arange(N) // 2), schema(unit=unit)) == set()
 
@@ -237,7 +237,7 @@ def test_files_folders_and_frames_are_checked_alike_piece_by_piece(tmp_path, mon
     whole = check_schema(table, declared)
     assert {one.kind for one in whole} == {"outside", "id"}
     monkeypatch.setattr("dperm.unsafe.ROWS_AT_ONCE", 300)
-    monkeypatch.setattr("dperm.trusted.sources.csv_file.ROWS_AT_ONCE", 300)
+    monkeypatch.setattr("dperm.rows.csv_file.ROWS_AT_ONCE", 300)
     table.to_csv(tmp_path / "t.csv", index=False)
     for part in range(2):
         (tmp_path / "folder").mkdir(exist_ok=True)
@@ -246,7 +246,7 @@ def test_files_folders_and_frames_are_checked_alike_piece_by_piece(tmp_path, mon
     for same in (table, pa.Table.from_pandas(table), tmp_path / "t.csv", tmp_path / "folder"):
         assert check_schema(same, declared) == whole
     assert [one.kind for one in check_schema(table, declared, rows=100)] == ["outside", "id"]
-    with pytest.raises(InvalidTable, match="no column 'mass'"):
+    with pytest.raises(InvalidTableError, match="no column 'mass'"):
         check_schema(tmp_path / "t.csv", schema(mass=Number((0, 1))))
 
 

@@ -16,18 +16,18 @@ from dperm import (
     DPGD,
     Amount,
     Budget,
-    BudgetExceeded,
+    BudgetExceededError,
     Classes,
-    Diverged,
+    DivergedError,
     DpermError,
     Guarantee,
-    InvalidParameter,
-    NoiseTooLarge,
+    InvalidParameterError,
+    NoiseTooLargeError,
     Number,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
-    PrivateSearchCV,
+    PrivateSearch,
     Schema,
     load_model,
     save_model,
@@ -35,12 +35,12 @@ from dperm import (
 from dperm.accounting.attack import true_positive_rates
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.events import event_to_list
-from dperm.accounting.guarantee import Adjacency
 from dperm.cli.main import run_with
-from dperm.estimators import trials as searching
-from dperm.planning.fit_plan import FitPlan
-from dperm.release.model_file import read_content
-from dperm.release.verify import verify
+from dperm.files.model_file import read_content
+from dperm.models import trials as searching
+from dperm.plan.fit_plan import FitPlan
+from dperm.privacy.guarantee import Adjacency
+from dperm.verify.model import verify
 from integration.html_page import Page
 
 N = 600
@@ -62,7 +62,7 @@ def search(**more):
     given = {"epsilon": 4.0, "delta": 1e-5, "noisy_trials": True, **more}
     if "candidates" not in given:
         given = {"estimator": model(), "param_grid": {"penalty": [0.01, 5.0]}} | given
-    return PrivateSearchCV(**given)
+    return PrivateSearch(**given)
 
 
 def frame():
@@ -107,7 +107,7 @@ def test_a_plan_says_what_it_takes_before_a_row_is_read():
     assert "NOT FOR RELEASE: this is a plan" in text
     assert "about 2 fits to 450 rows, and one to 600" in text
     assert planned.event == search().plan(N, 2).event
-    with pytest.raises(InvalidParameter, match="declared already"):
+    with pytest.raises(InvalidParameterError, match="declared already"):
         search(n=N).plan(N + 1, 2)
 
 
@@ -118,7 +118,7 @@ def test_a_search_that_would_choose_by_the_noise_is_refused(tmp_path):
     base = PrivateLogisticRegression(classes=[0, 1])
     vain = search(estimator=base, param_grid=grid, budget=budget, noisy_trials=False, epsilon=0.5)
     assert "doubtful: in the trials of" in str(vain.plan(N, 2))
-    with pytest.raises(NoiseTooLarge, match=r"candidate \d .* in its trial"):
+    with pytest.raises(NoiseTooLargeError, match=r"candidate \d .* in its trial"):
         vain.fit(X, y)
     assert budget.account().releases == ()
 
@@ -146,9 +146,9 @@ def test_a_search_is_charged_once_and_confirmed_by_the_ledger(method, tmp_path):
 def test_a_search_that_dies_counts_as_spent_and_one_that_is_refused_does_not(tmp_path, monkeypatch):
     X, y = table()
     budget = Budget.create("people", Guarantee(9.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         search(budget=budget, scoring="auc").fit(X, y)
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         search(budget=budget, epsilon=12.0).fit(X, y)
     assert budget.account().releases == ()
     monkeypatch.setattr(FitPlan, "_release", lambda *_: (_ for _ in ()).throw(MemoryError()))
@@ -184,7 +184,7 @@ def test_a_trial_without_a_model_scores_worst_and_nobody_is_told(monkeypatch, ca
     def failing(self, *arguments, **more):
         if self.penalty == 0.01 and self.n == 450:
             failed.append(self)
-            raise Diverged("an iterate left the range of numbers.")
+            raise DivergedError("an iterate left the range of numbers.")
         return fit(self, *arguments, **more)
 
     monkeypatch.setattr(PrivateLogisticRegression, "fit", failing)
@@ -239,7 +239,7 @@ def test_a_regression_is_scored_by_its_squared_error():
         epsilon=20.0,
     )
     assert bounded.fit(X, X[:, 0]).predict(X).shape == (N,)
-    with pytest.raises(InvalidParameter, match="scoring"):
+    with pytest.raises(InvalidParameterError, match="scoring"):
         search(estimator=base, param_grid={"penalty": [0.1]}, scoring="accuracy").fit(data)
 
 
@@ -310,24 +310,24 @@ def test_what_is_wrong_is_one_sentence_before_anything_is_read_or_spent(paramete
 def test_tables_that_cannot_be_searched_are_refused(monkeypatch):
     X, y = table()
     monkeypatch.setattr(searching, "rows_apart", lambda *_: pytest.fail("rows were read"))
-    with pytest.raises(InvalidParameter, match="declared classes"):
+    with pytest.raises(InvalidParameterError, match="declared classes"):
         search(estimator=PrivateLogisticRegression(solver=SOLVER)).fit(X, y)
-    with pytest.raises(InvalidParameter, match="table in memory"):
+    with pytest.raises(InvalidParameterError, match="table in memory"):
         search().fit("people.csv")
-    with pytest.raises(InvalidParameter, match="rows"):
+    with pytest.raises(InvalidParameterError, match="rows"):
         search().fit(X, y[:-1])
-    with pytest.raises(InvalidParameter, match="replace_one"):
+    with pytest.raises(InvalidParameterError, match="replace_one"):
         search(n=N + 5).fit(X, y)
-    with pytest.raises((InvalidParameter, NoiseTooLarge)):
+    with pytest.raises((InvalidParameterError, NoiseTooLargeError)):
         search().fit(X[:1], y[:1])
-    with pytest.raises(InvalidParameter, match="real numbers"):
+    with pytest.raises(InvalidParameterError, match="real numbers"):
         search().fit(np.full(X.shape, "a"), y)
     other = replace(SCHEMA, columns={"c": Number((-2, 2))})
     with pytest.raises(DpermError, match=r"candidate 1 .*'c'"):
         search(candidates=[PrivateLogisticRegression(schema=one, solver=SOLVER) for one in (SCHEMA, other)]).fit(
             frame()
         )
-    with pytest.raises(InvalidParameter, match="too small for this table"):
+    with pytest.raises(InvalidParameterError, match="too small for this table"):
         search(adjacency="add_remove", n=500).fit(X, y)
 
 
@@ -344,7 +344,7 @@ def written(tmp_path_factory):
 def broken(content, change):
     changed = json.loads(json.dumps(content))
     change(changed)
-    from dperm.release.model_file import fingerprint_of
+    from dperm.files.model_file import fingerprint_of
 
     changed["fingerprint"] = fingerprint_of(changed)
     return [finding.text for finding in verify(changed) if not finding.holds]
@@ -395,7 +395,7 @@ def test_a_file_whose_search_was_taken_out_does_not_fit_the_ledger(tmp_path):
     save_model(search(budget=budget).fit(*table()).best_estimator_, tmp_path / "model.json")
     content = read_content(tmp_path / "model.json")
     del content["search"]
-    from dperm.release.model_file import fingerprint_of
+    from dperm.files.model_file import fingerprint_of
 
     content["fingerprint"] = fingerprint_of(content)
     assert not verify(content, ledger)[-1].holds
@@ -423,11 +423,11 @@ def test_pictures_summary_and_notebooks_state_what_is_promised_of_search_and_fit
 
 def test_what_has_no_model_file_is_told_in_one_sentence(tmp_path):
     fitted = search().fit(*table())
-    with pytest.raises(InvalidParameter, match=r"save search\.best_estimator_"):
+    with pytest.raises(InvalidParameterError, match=r"save search\.best_estimator_"):
         save_model(fitted, tmp_path / "model.json")
-    with pytest.raises(InvalidParameter, match="a pipeline has no model file: pickle it"):
+    with pytest.raises(InvalidParameterError, match="a pipeline has no model file: pickle it"):
         save_model(make_pipeline(model()), tmp_path / "model.json")
-    with pytest.raises(InvalidParameter, match="got dict"):
+    with pytest.raises(InvalidParameterError, match="got dict"):
         save_model({}, tmp_path / "model.json")
     assert not (tmp_path / "model.json").exists()
 
@@ -513,6 +513,6 @@ def test_tune_says_what_is_wrong_in_one_line(files, capsys, more, said):
 
 def test_a_plan_says_when_noise_hides_even_the_last_fit():
     model = PrivateLogisticRegression(classes=[0, 1])
-    plan = PrivateSearchCV(model, {"penalty": [0.1, 1.0]}, epsilon=0.3, delta=1e-6).plan(n=20, n_features=20)
+    plan = PrivateSearch(model, {"penalty": [0.1, 1.0]}, epsilon=0.3, delta=1e-6).plan(n=20, n_features=20)
     assert plan.verdict.startswith("doubtful: even in the last fit")
     assert plan.verdict in str(plan)

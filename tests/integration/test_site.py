@@ -193,8 +193,13 @@ def test_a_formula_in_a_line_may_be_broken_and_one_by_itself_scrolls():
 
 def test_a_link_to_a_file_that_is_not_on_the_site_becomes_its_path():
     linked = hook("links").on_page_markdown
-    assert linked("[the code](../src/dperm/unit.py)", page_at("x.md")) == "the code (`src/dperm/unit.py`)"
-    assert linked("[`src/dperm/unit.py`](../src/dperm/unit.py)", page_at("x.md")) == "`src/dperm/unit.py`"
+    assert (
+        linked("[the code](../src/dperm/privacy/unit.py)", page_at("x.md")) == "the code (`src/dperm/privacy/unit.py`)"
+    )
+    assert (
+        linked("[`src/dperm/privacy/unit.py`](../src/dperm/privacy/unit.py)", page_at("x.md"))
+        == "`src/dperm/privacy/unit.py`"
+    )
     assert linked("[c](../CHANGELOG.md#unreleased)", page_at("x.md")) == "[c](CHANGELOG.md#unreleased)"
     assert linked("[g](../guarantee.md)", page_at("proofs/exact.md")) == "[g](../guarantee.md)"
     assert linked("```\n[a](../src/dperm)\n```", page_at("x.md")) == "```\n[a](../src/dperm)\n```"

@@ -7,7 +7,7 @@ from sklearn.metrics import r2_score
 
 from dperm import (
     Amount,
-    InvalidParameter,
+    InvalidParameterError,
     Number,
     PrivateHuberRegression,
     PrivateLinearRegression,
@@ -16,15 +16,15 @@ from dperm import (
     Schema,
     load_model,
     load_schema,
-    private_score,
+    private_evaluate,
     save_model,
 )
+from dperm.files.model_file import read_content
 from dperm.pictures.contributions import contribution
-from dperm.release.model_file import read_content
-from dperm.release.report import write_report
-from dperm.release.verify import verify
+from dperm.report import write_report
+from dperm.rows.encoding import encode_rows, encode_target
 from dperm.schema.plain import schema_to_toml
-from dperm.trusted.sources.encoding import encode_rows, encode_target
+from dperm.verify.model import verify
 
 HIGH = 50_000.0
 
@@ -80,7 +80,7 @@ def test_a_logarithm_of_the_target_is_kept_in_files_pages_scores_and_plain_model
     assert "Intercept (the logarithm of the prediction for a row of zeros)" in page
     np.testing.assert_allclose(fitted.to_sklearn().predict(fitted.encode(TABLE)), fitted.predict(TABLE), rtol=1e-9)
     assert fitted.score(TABLE) == pytest.approx(r2_score(np.maximum(Y, 100.0), fitted.predict(TABLE)))
-    scored = private_score(fitted, TABLE, epsilon=5.0)
+    scored = private_evaluate(fitted, TABLE, epsilon=5.0)
     assert scored.metrics.table["MAE"].value == pytest.approx(np.abs(fitted.predict(TABLE) - Y).mean(), rel=0.05)
     assert fitted.diagnose(TABLE).score == fitted.score(TABLE)
     far = loaded.predict(TABLE.assign(a=1e9, b=1e9, c=-1e9))
@@ -133,14 +133,14 @@ def load_schema_text(schema, folder):
 
 
 def test_a_logarithm_of_what_has_none_is_refused_in_a_sentence():
-    with pytest.raises(InvalidParameter, match='needs a range above 0; for one that begins at 0 take "log1p"'):
+    with pytest.raises(InvalidParameterError, match='needs a range above 0; for one that begins at 0 take "log1p"'):
         Number((0, 10), transform="log")
-    with pytest.raises(InvalidParameter, match='"log1p" needs a range above -1'):
+    with pytest.raises(InvalidParameterError, match='"log1p" needs a range above -1'):
         Amount("y", (-1, 10), transform="log1p")
-    with pytest.raises(InvalidParameter, match='transform = "log" needs a range above 0'):
+    with pytest.raises(InvalidParameterError, match='transform = "log" needs a range above 0'):
         Number("private", within=(-1, 10), transform="log")
-    with pytest.raises(InvalidParameter, match="transform must be"):
+    with pytest.raises(InvalidParameterError, match="transform must be"):
         Number((1, 10), transform="root")
     counts = Schema(COLUMNS, Amount("pay", (0, 10), transform="log1p"))
-    with pytest.raises(InvalidParameter, match="leave transform out"):
+    with pytest.raises(InvalidParameterError, match="leave transform out"):
         PrivatePoissonRegression(schema=counts).fit(TABLE)

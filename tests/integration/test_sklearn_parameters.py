@@ -18,28 +18,28 @@ from dperm import (
     Amount,
     Classes,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     L2Ball,
     Number,
     PrivateHuberRegression,
+    PrivateJaxRegressor,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
     PrivateMLPClassifier,
     PrivateMLPRegressor,
     PrivatePoissonRegression,
-    PrivateRegressor,
     Schema,
-    UnsupportedProblem,
+    UnsupportedProblemError,
     balanced_weights,
     save_model,
 )
 from dperm.accounting.events import Gaussian
-from dperm.accounting.guarantee import Adjacency
-from dperm.release.joint_statement import JointStatement
-from dperm.release.model_file import read_content
-from dperm.release.verify import verify
+from dperm.files.model_file import read_content
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.joint_statement import JointStatement
 from dperm.solvers import SOLVERS
+from dperm.verify.model import verify
 
 
 def rows(n=400, p=3, seed=0):
@@ -88,7 +88,7 @@ def test_class_weights_from_public_frequencies_are_those_of_balanced_and_balance
     np.testing.assert_allclose(list(ours.values()), theirs)
     X, labels = rows()
     assert clone(MODEL).set_params(class_weight=ours).fit(X, labels).privacy_.epsilon == 1.0
-    with pytest.raises(InvalidParameter, match="balanced_weights"):
+    with pytest.raises(InvalidParameterError, match="balanced_weights"):
         clone(MODEL).set_params(class_weight="balanced").fit(X, labels)
 
 
@@ -96,7 +96,7 @@ def test_class_weights_from_public_frequencies_are_those_of_balanced_and_balance
     "priors", [{}, {0: 1.0}, {0: 0.0, 1: 1.0}, {0: -1.0, 1: 2.0}, {0: 0.5, 1: 0.9}, {0: "many", 1: 0.1}, [0.2, 0.8]]
 )
 def test_frequencies_that_are_none_are_refused(priors):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         balanced_weights(priors)
 
 
@@ -111,7 +111,7 @@ def test_a_solver_begins_at_the_start_or_refuses_it(solver):
     if kind.refusal(model._problem()) is not None:
         pytest.skip("it does not take logistic regression on a ball")
     if not kind.takes_start:
-        with pytest.raises(UnsupportedProblem, match="leave start out"):
+        with pytest.raises(UnsupportedProblemError, match="leave start out"):
             model.set_params(start=([[1.0, 0.0, 0.0]], [0.0])).fit(X, y)
         return
     one, two = (model.set_params(start=([[at, 1.0, -1.0]], [0.0])).fit(X, y).coef_ for at in (-2.0, 2.0))
@@ -171,12 +171,12 @@ def test_the_statement_the_assumptions_and_the_file_know_of_the_start(tmp_path):
         (MODEL, {"n_jobs": True}, "whole number of threads"),
         (MODEL, {"verbose": 3}, "0, 1 or 2"),
         (PrivateMLPRegressor(), {"start": {"layer0/kernel": [[1.0]]}}, "weights_"),
-        (PrivateRegressor(model=len, params={}), {"start": {}}, "starts at params"),
+        (PrivateJaxRegressor(model=len, params={}), {"start": {}}, "starts at params"),
     ],
 )  # fmt: skip
 def test_wrong_parameters_are_refused_in_a_sentence(model, parameters, words):
     X, y = rows()
-    with pytest.raises(InvalidParameter, match=words) as raised:
+    with pytest.raises(InvalidParameterError, match=words) as raised:
         clone(model).set_params(**parameters).fit(X, y)
     assert "secret" not in str(raised.value)
 
@@ -266,7 +266,7 @@ def test_weights_are_routed_through_pipelines_and_searches():
         np.testing.assert_array_equal(pipeline[-1].coef_, alone.coef_)
         search = GridSearchCV(model, {"epsilon": [1.0, 2.0]}, cv=2).fit(X, y, sample_weight=weights)
         assert search.best_estimator_.privacy_.weights == "public"
-        with pytest.raises(InvalidParameter, match="route sample_weight"):
+        with pytest.raises(InvalidParameterError, match="route sample_weight"):
             clone(model).set_fit_request(sample_weight=False).fit(X, y)
 
 
@@ -313,7 +313,7 @@ def test_diagnose_takes_the_weights_of_the_fit():
     found = model.diagnose(X, flipped, weights)
     assert found.exact_risk < found.constant_risk
     assert found.exact_score > 0.9
-    with pytest.raises(InvalidParameter, match="route sample_weight"):
+    with pytest.raises(InvalidParameterError, match="route sample_weight"):
         model.diagnose(X, flipped)
 
 

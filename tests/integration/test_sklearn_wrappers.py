@@ -26,7 +26,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from dperm import (
     Budget,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivateStandardScaler,
@@ -34,7 +34,7 @@ from dperm import (
     check_pipeline,
     make_private_pipeline,
 )
-from dperm.estimators.wrappers import CLASS_LIST
+from dperm.models.wrappers import CLASS_LIST
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -112,7 +112,7 @@ def test_a_search_says_once_and_beforehand_what_it_will_cost(budget, n_jobs):
         "'people'",
         "of 100 is left",
         "scores on validation rows",
-        "PrivateSearchCV",
+        "PrivateSearch",
     ):
         assert words in text
     with pytest.warns(SearchCostWarning):  # a second search is another one
@@ -154,7 +154,7 @@ def test_a_search_around_a_pipeline_of_two_private_steps_tells_once_of_both(budg
 
 
 def test_bagging_seeds_its_members_so_a_budget_refuses_them(budget):
-    with pytest.raises(InvalidParameter, match="noise from a seed"):
+    with pytest.raises(InvalidParameterError, match="noise from a seed"):
         BaggingClassifier(model(budget), 2).fit(X, Y)
     assert not budget.account().releases
 
@@ -237,5 +237,5 @@ def test_fits_that_nobody_adds_up_are_not_private():
 
 @pytest.mark.parametrize("wrong", [None, "pipe", StandardScaler, 3])
 def test_what_is_no_estimator_is_refused(wrong):
-    with pytest.raises(InvalidParameter, match="check_pipeline takes an estimator"):
+    with pytest.raises(InvalidParameterError, match="check_pipeline takes an estimator"):
         check_pipeline(wrong)

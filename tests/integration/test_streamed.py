@@ -17,14 +17,14 @@ from contracts.sources import two_workers
 from dperm import (
     DPGD,
     Budget,
+    CacheFullWarning,
     Category,
     Classes,
     FileSource,
     Guarantee,
-    InvalidParameter,
-    InvalidTable,
+    InvalidParameterError,
+    InvalidTableError,
     Logistic,
-    NoRoomWarning,
     Number,
     PrivateLinearRegression,
     PrivateLogisticRegression,
@@ -33,18 +33,18 @@ from dperm import (
     Schema,
     load_model,
 )
-from dperm.accounting.guarantee import Adjacency
 from dperm.cli.main import run_with
+from dperm.kernel.adding import add_up
+from dperm.kernel.block import Block
+from dperm.kernel.objectives import objective_of
+from dperm.kernel.parts import GradientPart
 from dperm.mechanisms.setting import PublicTable, Setting, summation_slack
-from dperm.planning.auto import choose_solver, expected_passes, predictions
-from dperm.trusted.adding import add_up
-from dperm.trusted.block import Block
-from dperm.trusted.objectives import objective_of
-from dperm.trusted.parts import GradientPart
-from dperm.trusted.sources import TableSource
-from dperm.trusted.sources.csv_file import CsvPiece
-from dperm.trusted.sources.memory import bytes_of
-from dperm.trusted.sources.pieces import ParquetPiece
+from dperm.plan.auto import choose_solver, expected_passes, predictions
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import TableSource
+from dperm.rows.csv_file import CsvPiece
+from dperm.rows.memory import bytes_of
+from dperm.rows.pieces import ParquetPiece
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -197,8 +197,8 @@ def test_a_full_disk_costs_time_and_nothing_else(tmp_path, monkeypatch):
         kept._file.seek(offset)
         kept._file.write(array.tobytes())
 
-    monkeypatch.setattr("dperm.trusted.sources.kept.KeptBlocks._write", write_a_few)
-    with pytest.warns(NoRoomWarning, match="has no room for all encoded rows"):
+    monkeypatch.setattr("dperm.rows.kept.KeptBlocks._write", write_a_few)
+    with pytest.warns(CacheFullWarning, match="has no room for all encoded rows"):
         found = sums(FileSource(files, SCHEMA, memory="1 MB"), 3)
     (whole,) = sums(TableSource(people(20_000), None, SCHEMA), 1)
     for one in found:
@@ -273,7 +273,7 @@ def bad_files(kind, folder):
     ],
 )
 def test_files_that_do_not_belong_together_are_refused_in_one_sentence(kind, said, tmp_path):
-    with pytest.raises(InvalidTable, match=said) as error:
+    with pytest.raises(InvalidTableError, match=said) as error:
         model().fit(bad_files(kind, tmp_path))
     assert "SECRET" not in str(error.value)
     assert error.value.__cause__ is error.value.__context__ is None
@@ -288,7 +288,7 @@ def test_a_file_without_rows_among_others_changes_nothing(tmp_path, expected):
 
 def test_a_declared_n_that_disagrees_is_refused_before_anything_is_spent(tmp_path):
     budget = Budget.create("people", Guarantee(3.0, 1e-5))
-    with pytest.raises(InvalidParameter, match="6000 rows, n = 5999"):
+    with pytest.raises(InvalidParameterError, match="6000 rows, n = 5999"):
         PrivateLogisticRegression(1.0, 1e-6, schema=SCHEMA, n=5999, budget=budget).fit(
             in_files(tmp_path / "people", people())
         )
@@ -323,7 +323,7 @@ def test_a_file_that_changes_between_passes_ends_the_fit_and_counts_as_spent(cha
             pass
 
     Bar.reading = staticmethod(reading)
-    with pytest.raises(InvalidTable, match=said) as error:
+    with pytest.raises(InvalidTableError, match=said) as error:
         plan.run(source.with_schema(SCHEMA), budget=budget, progress=Bar(), row_warnings=False)
     assert max(n_passes) == 3  # the pass in which it was noticed, and none behind it
     assert "counts as spent" in " ".join(error.value.__notes__)
@@ -345,7 +345,7 @@ def test_a_file_that_changes_between_passes_ends_the_fit_and_counts_as_spent(cha
 )
 def test_what_files_cannot_be_asked_for_is_said_in_one_sentence(make, said, tmp_path):
     files = in_files(tmp_path / "people", people())
-    with pytest.raises(InvalidParameter, match=said):
+    with pytest.raises(InvalidParameterError, match=said):
         make(files)
 
 
@@ -370,9 +370,9 @@ def test_a_csv_file_is_cut_into_blocks_anywhere_and_read_the_same(tmp_path, monk
         {"a": b"4", "b": "\ufffd".encode()}, {"a": b"5", "b": b"6"},
     ]  # fmt: skip
     for size in (1, 2, 3, 5, 7, 16, 33):
-        monkeypatch.setattr("dperm.trusted.sources.csv_file._BLOCK", size)
+        monkeypatch.setattr("dperm.rows.csv_file._BLOCK", size)
         assert pa.concat_tables(CsvPiece.open(str(path)).tables(["a", "b"])).to_pylist() == whole
-    monkeypatch.setattr("dperm.trusted.sources.csv_file._LONGEST_LINE", 10)  # 7…7 is then no line of its own
+    monkeypatch.setattr("dperm.rows.csv_file._LONGEST_LINE", 10)  # 7…7 is then no line of its own
     cut = pa.concat_tables(CsvPiece.open(str(path)).tables(["a", "b"])).to_pylist()
     assert len(cut) == 48
     assert cut[-1] == whole[-1]

@@ -11,19 +11,19 @@ import pandas as pd
 import pytest
 
 from dperm import (
-    AboutYourRowsWarning,
     Classes,
-    InvalidParameter,
+    DroppedRowsWarning,
+    InvalidParameterError,
     Number,
+    PrivacyUnit,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Schema,
-    Unit,
     load_model,
     load_schema,
 )
 from dperm.cli.main import run_with
-from dperm.planning.rows_per_unit import RowsPerUnit
+from dperm.plan.rows_per_unit import RowsPerUnit
 from dperm.schema import schema_from_dict, schema_to_dict
 from dperm.schema.plain import schema_to_toml
 
@@ -93,7 +93,7 @@ def test_a_fit_names_the_unit_and_counts_units(kind, request, tmp_path, capsys):
     said = shown(capsys, *fit(table, tmp_path / "m.json", *UNIT))
     assert "unit: one patient, with up to 2 rows" in said
     assert f"n = {N} patients" in said
-    assert load_model(tmp_path / "m.json").privacy_.unit == Unit("patient_id", 2)
+    assert load_model(tmp_path / "m.json").privacy_.unit == PrivacyUnit("patient_id", 2)
     assert list(load_model(tmp_path / "m.json").feature_names_in_) == ["age", "dose"]
     verified = shown(capsys, "verify", tmp_path / "m.json")
     assert "adjacency replace_one, unit: one patient, with up to 2 rows" in verified
@@ -184,7 +184,7 @@ def test_a_draft_leaves_the_ids_out_and_declares_the_unit_with_the_usual_number_
     assert draft.derived_from_data
     assert draft.n == N
     assert set(draft.columns) == {"age", "dose"}
-    assert draft.unit == Unit("patient_id", int(visits()["patient_id"].value_counts().median()))
+    assert draft.unit == PrivacyUnit("patient_id", int(visits()["patient_id"].value_counts().median()))
     assert "and so would max_rows" in (tmp_path / "draft.toml").read_text()
     said = refused(capsys, "fit", csv, "--schema", tmp_path / "draft.toml", *GUARANTEE, "-o", tmp_path / "m.json")
     assert "derived from the data" in said
@@ -203,7 +203,11 @@ def test_a_draft_by_a_column_that_cannot_say_whose_a_row_is_is_refused(wrong, cs
 
 @pytest.mark.parametrize(
     "unit",
-    [Unit("patient_id", 5), Unit("patient_id", contribution="average"), Unit("a b", 7, "average", "ignore")],
+    [
+        PrivacyUnit("patient_id", 5),
+        PrivacyUnit("patient_id", contribution="average"),
+        PrivacyUnit("a b", 7, "average", "ignore"),
+    ],
 )
 def test_a_unit_goes_through_toml_and_plain_data_unchanged(unit, tmp_path):
     schema = Schema({"age": Number((0, 1))}, Classes("ill", ["no", "yes"]), unit=unit)
@@ -286,7 +290,7 @@ def test_a_private_count_says_how_many_rows_a_choice_keeps():
 
 def test_max_rows_is_compared_for_units_only():
     plan = PrivateLogisticRegression(1.0, 1e-6, solver="dp-gd").plan(4000, 3)
-    with pytest.raises(InvalidParameter, match="name its column with unit"):
+    with pytest.raises(InvalidParameterError, match="name its column with unit"):
         plan.risk_of_max_rows()
 
 
@@ -326,7 +330,7 @@ def test_counts_that_are_all_noise_say_nothing(csv, capsys):
     assert said.startswith("nothing stands out of the noise: no count is above ")
     assert "%" not in said
     found = RowsPerUnit((3.0, -1.0), 1.0, privacy_=None, event_=None)
-    with pytest.raises(InvalidParameter, match="nothing stands out of the noise"):
+    with pytest.raises(InvalidParameterError, match="nothing stands out of the noise"):
         found.rows_used()
 
 
@@ -345,7 +349,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "units.md").read_text(encoding="utf
 
 def test_the_example_of_the_page_prints_the_statement_that_is_shown(capsys):
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-    with pytest.warns(AboutYourRowsWarning):
+    with pytest.warns(DroppedRowsWarning):
         exec(code, {})
     printed = capsys.readouterr().out
     shown_lines = re.search(r"```\n\n((?:    .+\n)+)", PAGE)[1]

@@ -16,7 +16,7 @@ from dperm import (
     Category,
     Classes,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     Number,
     PrivateLinearRegression,
     PrivateLogisticRegression,
@@ -26,11 +26,11 @@ from dperm import (
 )
 from dperm.accounting.composition import curve_of
 from dperm.accounting.events import Gaussian, event_from_list, event_to_list
-from dperm.accounting.guarantee import Adjacency
 from dperm.cli.main import run_with
-from dperm.release.model_file import read_content
-from dperm.release.statement import PrivacyStatement
-from dperm.release.verify import verify
+from dperm.files.model_file import read_content
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.statement import PrivacyStatement
+from dperm.verify.model import verify
 from integration.tampered import changed, complaints, resealed, retold
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -255,7 +255,7 @@ def test_a_file_that_would_take_hours_to_account_for_is_refused_before_anything_
         raise AssertionError("nothing is accounted for")
 
     monkeypatch.setitem(verify.__globals__, "_bound", accounting)
-    monkeypatch.setattr("dperm.planning.options.statement_of", accounting)
+    monkeypatch.setattr("dperm.plan.options.statement_of", accounting)
     assert path[-1] in contents["linear"]["events"][0] or path[0] != "events"
     bomb = changed(contents["linear"], *path, to=to)
     bomb["statement"] = str(PrivacyStatement.from_dict(bomb["privacy"])).splitlines()
@@ -382,5 +382,5 @@ def test_contents_that_do_not_fit_together_are_no_model_whatever_their_fingerpri
     content = resealed(changed(contents[name], *path, to=to))
     assert complaints(content) == ["the contents do not fit together"]
     (tmp_path / "model.json").write_text(json.dumps(content))
-    with pytest.raises(InvalidParameter, match="is not a dperm model file"):
+    with pytest.raises(InvalidParameterError, match="is not a dperm model file"):
         load_model(tmp_path / "model.json")

@@ -18,21 +18,21 @@ from dperm import (
     Category,
     Classes,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     Number,
+    PrivacyUnit,
     PrivateLinearRegression,
     PrivateLogisticRegression,
-    PrivateSearchCV,
+    PrivateSearch,
     Schema,
-    Unit,
-    private_score,
+    private_evaluate,
 )
 from dperm.evaluation.result import PrivateEvaluation, is_evaluation, read_evaluation
 from dperm.evaluation.verify import verify_evaluation
-from dperm.release.content import content_of
-from dperm.release.joint_statement import JointStatement
-from dperm.release.model_file import read_content
-from dperm.release.verify import verify
+from dperm.files.content import content_of
+from dperm.files.model_file import read_content
+from dperm.privacy.joint_statement import JointStatement
+from dperm.verify.model import verify
 from integration.tampered import resealed, retold
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -77,12 +77,12 @@ CANNOT_BE_PROVED = {
 
 def tuned():
     base = PrivateLogisticRegression(classes=["no", "yes"], row_norm=3.0, solver="dp-gd")
-    search = PrivateSearchCV(base, {"penalty": [L2(0.05), L2(0.1)]}, epsilon=2.0, delta=1e-6, noisy_trials=True)
+    search = PrivateSearch(base, {"penalty": [L2(0.05), L2(0.1)]}, epsilon=2.0, delta=1e-6, noisy_trials=True)
     return content_of(search.fit(ROWS, TABLE["rich"]).best_estimator_)
 
 
 def with_a_unit():
-    schema = Schema(COLUMNS, Classes("rich", ["no", "yes"]), unit=Unit("who", 2))
+    schema = Schema(COLUMNS, Classes("rich", ["no", "yes"]), unit=PrivacyUnit("who", 2))
     return content_of(PrivateLogisticRegression(2.0, 1e-6, schema=schema, penalty=L2(0.1), solver="dp-gd").fit(TABLE))
 
 
@@ -97,7 +97,7 @@ FILES = {
     "schema": with_a_unit,
     "number": of_a_number,
     "tuned": tuned,
-    "evaluation": lambda: private_score(ARRAY.fit(ROWS, TABLE["rich"]), ROWS, TABLE["rich"], epsilon=1.0).to_dict(),
+    "evaluation": lambda: private_evaluate(ARRAY.fit(ROWS, TABLE["rich"]), ROWS, TABLE["rich"], epsilon=1.0).to_dict(),
 }
 
 
@@ -166,7 +166,7 @@ def is_refused(content, path, ledger=None):
         if is_evaluation(path):
             return not all(finding.holds for finding in verify_evaluation(read_evaluation(path), ledger))
         return not all(finding.holds for finding in verify(read_content(path), ledger))
-    except InvalidParameter:
+    except InvalidParameterError:
         return True
 
 
@@ -210,7 +210,7 @@ def test_a_ledger_that_was_told_of_a_file_refuses_every_change_of_what_the_file_
         honest = content_of(model.fit(ROWS, TABLE["rich"]))
     else:
         model = ARRAY.fit(ROWS, TABLE["rich"])
-        honest = private_score(model, ROWS, TABLE["rich"], epsilon=1.0, budget=budget).to_dict()
+        honest = private_evaluate(model, ROWS, TABLE["rich"], epsilon=1.0, budget=budget).to_dict()
     honest = json.loads(json.dumps(honest))
     assert not is_refused(honest, path, ledger)
     unproved = [(leaf, told_again(changed)) for leaf, _, changed in mutants(honest) if in_the_list(name, leaf)]

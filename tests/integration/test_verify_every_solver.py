@@ -14,16 +14,16 @@ from dperm import (
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Schema,
-    UnsupportedProblem,
+    UnsupportedProblemError,
     save_model,
 )
 from dperm.accounting.events import event_from_list
-from dperm.accounting.guarantee import Adjacency
-from dperm.release.model_file import read_content
-from dperm.release.statement import PrivacyStatement
-from dperm.release.verify import verify
+from dperm.files.model_file import read_content
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.statement import PrivacyStatement
 from dperm.schema import Classes
 from dperm.solvers import SOLVERS
+from dperm.verify.model import verify
 from integration.tampered import changed, complaints, resealed
 
 N = 500
@@ -59,7 +59,7 @@ def fitted(name, adjacency, delta):
         for penalty, domain in ((L2(0.01), None), (None, L1Ball(2.0)), (None, L2Ball(2.0)), (L2(0.01), L2Ball(2.0))):
             try:
                 return model(**common, **own, penalty=penalty, domain=domain).fit(X, y)
-            except UnsupportedProblem:
+            except UnsupportedProblemError:
                 continue
     raise AssertionError(f"{name} takes none of these problems")
 

@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from dperm import Budget, InvalidParameter, Unit, load_model, load_schema
-from dperm.accounting.ledger import default_ledger
-from dperm.files import read_json
+from dperm import Budget, InvalidParameterError, PrivacyUnit, load_model, load_schema
+from dperm.disk import read_json
+from dperm.ledger import default_ledger
 from integration.hostile import fit_arguments, make_budget, refused, run, write_table
 from integration.tampered import changed, resealed, retold
 
@@ -234,7 +234,7 @@ def test_a_number_of_the_wrong_type_is_found_out_whatever_the_fingerprint(model)
         (("privacy", "caveats"), list),
         (("privacy", "generator"), None),
         (("privacy", "classes"), lambda text: [text, "yes"]),
-        (("privacy", "unit"), lambda text: Unit(text, 2).to_dict()),
+        (("privacy", "unit"), lambda text: PrivacyUnit(text, 2).to_dict()),
         (("library",), None),
         (("extra",), None),
         (("extra\nverified: yes",), None),
@@ -344,7 +344,7 @@ def test_a_schema_of_the_wrong_kind_is_one_sentence(name, tmp_path):
 @pytest.mark.parametrize("path", [None, 3, b"model.json", "", "\0", ["model.json"], 1.5])
 def test_what_is_no_path_is_one_sentence_in_python(path):
     for read in (load_model, load_schema):
-        with pytest.raises(InvalidParameter, match=r"path of a file|no name of a file"):
+        with pytest.raises(InvalidParameterError, match=r"path of a file|no name of a file"):
             read(path)
 
 

@@ -24,9 +24,9 @@ from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_item import MutationSpec, WorkerOutcome
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("trusted", "accounting", "mechanisms")
+PACKAGES = ("kernel", "rows", "accounting", "mechanisms")
 # Databases, whose tests start processes and take minutes, and where compiled code is kept, which is about speed.
-LEFT_OUT = ("src/dperm/accounting/ledger/", "src/dperm/trusted/compiling.py")
+LEFT_OUT = ("src/dperm/ledger/", "src/dperm/kernel/compiling.py")
 SECONDS = 300
 
 # One other operator for each, the neighbour of each comparison and its mirror image, every condition negated, every
@@ -65,14 +65,14 @@ TESTS = {
     "mechanisms/last_iterate": "privacy/joints_accounting privacy/last_iterate",
     "mechanisms/range": f"privacy/ranges {ANSWERS}",
     "mechanisms/": f"{ANSWERS} privacy/joints_accounting privacy/coefficient_noise",
-    "trusted/answers/range": f"privacy/ranges {ANSWERS}",
-    "trusted/block": f"privacy/joints_rows privacy/sensitivity {ANSWERS}",
-    "trusted/objectives/margin_hessians": "privacy/joints_minimiser privacy/hessian",
-    "trusted/objectives/": KERNELS,
-    "trusted/row_norms": "privacy/joints_rows privacy/sensitivity",
-    "trusted/sources/files": "privacy/chunked_tables contracts/every_source privacy/encoding integration/cli_tables",
-    "trusted/sources/": "privacy/encoding privacy/joints_rows privacy/chunked_tables contracts/every_source",
-    "trusted/": f"{ANSWERS} privacy/noise privacy/trusted_boundary",
+    "kernel/answers/range": f"privacy/ranges {ANSWERS}",
+    "kernel/block": f"privacy/joints_rows privacy/sensitivity {ANSWERS}",
+    "kernel/objectives/margin_hessians": "privacy/joints_minimiser privacy/hessian",
+    "kernel/objectives/": KERNELS,
+    "kernel/row_norms": "privacy/joints_rows privacy/sensitivity",
+    "rows/files": "privacy/chunked_tables contracts/every_source privacy/encoding integration/cli_tables",
+    "rows/": "privacy/encoding privacy/joints_rows privacy/chunked_tables contracts/every_source",
+    "kernel/": f"{ANSWERS} privacy/noise privacy/trusted_boundary",
 }
 
 

@@ -19,7 +19,7 @@ from distributed.config import initialize_logging
 
 from contracts.sources import PROBLEM, SCHEMA
 from dperm import DPGD, Budget, ClusterSource, Guarantee, minimize
-from dperm.trusted.sources.dask_client import open_cluster
+from dperm.rows.dask_client import open_cluster
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 STEPS = DPGD(n_steps=15, accounting="composition")
@@ -170,16 +170,16 @@ def is_dead(process):
 # Workers that die.
 
 _WORK = {
-    "encoding": ("dperm.trusted.sources.encoder", "Encoder", "_block"),
-    "a gradient": ("dperm.trusted.parts", "GradientPart", "of"),
-    "a difference": ("dperm.trusted.parts", "DifferencePart", "of"),
-    "a Hessian": ("dperm.trusted.parts", "HessianPart", "of"),
-    "a sample": ("dperm.trusted.sampling", "Sample", "batches"),
-    "counts of a range": ("dperm.trusted.sources.counts", "BeyondPart", "of"),
-    "counts of bins": ("dperm.trusted.sources.counts", "CellsPart", "of"),
-    "a sample of units": ("dperm.trusted.sampling", "Sample", "batches_by_unit"),
-    "reading ids": ("dperm.trusted.sources.digests", "IdColumn", "read"),
-    "adding up": ("dperm.trusted.sources.cluster_tasks", None, "add"),
+    "encoding": ("dperm.rows.encoder", "Encoder", "_block"),
+    "a gradient": ("dperm.kernel.parts", "GradientPart", "of"),
+    "a difference": ("dperm.kernel.parts", "DifferencePart", "of"),
+    "a Hessian": ("dperm.kernel.parts", "HessianPart", "of"),
+    "a sample": ("dperm.kernel.sampling", "Sample", "batches"),
+    "counts of a range": ("dperm.rows.counts", "BeyondPart", "of"),
+    "counts of bins": ("dperm.rows.counts", "CellsPart", "of"),
+    "a sample of units": ("dperm.kernel.sampling", "Sample", "batches_by_unit"),
+    "reading ids": ("dperm.rows.digests", "IdColumn", "read"),
+    "adding up": ("dperm.rows.cluster_tasks", None, "add"),
 }
 
 
@@ -267,7 +267,7 @@ def _worker_notes(dask_worker):
 
 def spoil_encoding(packed):
     """Runs on a worker: what reads categories fails from here on, with this text."""
-    from dperm.trusted.sources import encoding
+    from dperm.rows import encoding
 
     def fail(*_):
         raise ValueError(bytes.fromhex(packed).decode())

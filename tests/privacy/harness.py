@@ -8,16 +8,16 @@ import numpy as np
 
 from dperm import Guarantee, Loss, Problem
 from dperm.accounting.calibration import calibrate
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.exact.radial import add_radial
+from dperm.kernel.exact.rounding import add_gaussian, add_laplace
+from dperm.kernel.exact.selection import exponential_choice, laplace_choice
+from dperm.kernel.noise import Noise, Randomness
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import DifferenceQuery, GradientQuery, PrintedEpochQuery, StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
-from dperm.trusted.exact.radial import add_radial
-from dperm.trusted.exact.rounding import add_gaussian, add_laplace
-from dperm.trusted.exact.selection import exponential_choice, laplace_choice
-from dperm.trusted.noise import Noise, Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources import ArraySource
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import ArraySource
 
 N, P = 200, 5
 

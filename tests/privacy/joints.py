@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm import L2, L2Ball, Logistic, Loss, Problem
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import (
     DescentOutputQuery,
     DifferenceQuery,
@@ -18,7 +18,7 @@ from dperm.mechanisms import (
     PrintedEpochQuery,
     StochasticStepsQuery,
 )
-from dperm.trusted.oracle import Oracle
+from dperm.privacy.guarantee import Adjacency
 from privacy.harness import P, Table, replay, setting_of
 
 STORAGE = {"float64": None, "float32": lambda X: X.astype(np.float32), "sparse": sparse.csr_array}

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from dperm import DPGD, Budget, Classes, Number, PrivateLogisticRegression, Schema, files
-from dperm.accounting.ledger import budget as ledger
-from dperm.accounting.ledger import tables as ledger_tables
-from dperm.estimators import base, classifier
-from dperm.planning import fit_plan, options, statement
-from dperm.release import content, model_file
-from dperm.trusted import noise, oracle
-from dperm.trusted.answers import range as ranges
-from dperm.trusted.sources import encoding, tables
+from dperm.files import content, model_file
+from dperm.kernel import noise, oracle
+from dperm.kernel.answers import range as ranges
+from dperm.ledger import budget as ledger
+from dperm.ledger import tables as ledger_tables
+from dperm.models import base, classifier
+from dperm.plan import fit_plan, options, statement
+from dperm.rows import encoding, tables
 from privacy.ledger_processes import tracer
 
 # The steps of a fit from the first check to the file, but not the arithmetic in between.

@@ -11,14 +11,14 @@ import sqlalchemy as sql
 from dp_accounting import NoOpDpEvent
 from sklearn.base import clone
 
-from dperm import Budget, BudgetExceeded, Guarantee, InvalidParameter, LedgerDamaged, Unit
+from dperm import Budget, BudgetExceededError, Guarantee, InvalidParameterError, LedgerDamagedError, PrivacyUnit
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Composed, Gaussian, NotPrivate, PoissonSampledGaussian, Pure, Repeated
 from dperm.accounting.filter import Filter
-from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.ledger import budgets
-from dperm.accounting.ledger.tables import Entry, Ledger, canonical
+from dperm.ledger import budgets
+from dperm.ledger.tables import Entry, Ledger, canonical
+from dperm.privacy.guarantee import Adjacency
 
 REPLACE_ONE, ADD_REMOVE = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 GUARANTEE = Guarantee(3.0, 1e-5)
@@ -78,9 +78,9 @@ def filled(ledger):
 class LedgerBehaviour:
     def test_a_budget_for_a_unit_takes_no_release_that_protects_single_rows(self, ledger):
         budget = Budget.create("visits", GUARANTEE, ledger=ledger, unit="patient_id")
-        with pytest.raises(InvalidParameter, match="protects unit 'patient_id' and this release single rows"):
+        with pytest.raises(InvalidParameterError, match="protects unit 'patient_id' and this release single rows"):
             budget.reserve(GAUSSIAN, REPLACE_ONE)
-        budget.reserve(GAUSSIAN, REPLACE_ONE, Unit("patient_id", 5))
+        budget.reserve(GAUSSIAN, REPLACE_ONE, PrivacyUnit("patient_id", 5))
         assert (budget.account().unit, len(budget.account().releases)) == ("patient_id", 1)
 
     def test_ten_equal_releases_cost_less_than_ten_times_one(self, ledger):
@@ -112,7 +112,7 @@ class LedgerBehaviour:
         for budget in (looks, fixed):
             assert budget.reserve(first, REPLACE_ONE).fixed_in_advance == (budget is fixed)
         fixed.reserve(second, REPLACE_ONE)
-        with pytest.raises(BudgetExceeded, match="would make it"):
+        with pytest.raises(BudgetExceededError, match="would make it"):
             looks.reserve(second, REPLACE_ONE)
         for budget in (looks, fixed):
             account = budget.account()
@@ -143,7 +143,7 @@ class LedgerBehaviour:
         budget.reserve(whole, REPLACE_ONE)
         before = rows(ledger)
         for refused in (budget.check, budget.reserve):
-            with pytest.raises(BudgetExceeded, match=r"no further Gaussian release fits"):
+            with pytest.raises(BudgetExceededError, match=r"no further Gaussian release fits"):
                 refused(Gaussian(1e4), REPLACE_ONE)
         assert rows(ledger) == before
         assert budget.account().largest(1e-5) == 0.0
@@ -151,7 +151,7 @@ class LedgerBehaviour:
     def test_a_refusal_says_what_the_budget_is_and_what_still_fits(self, ledger):
         budget = filled(ledger)
         before = rows(ledger)
-        with pytest.raises(BudgetExceeded) as refused:
+        with pytest.raises(BudgetExceededError) as refused:
             budget.reserve(Gaussian(2.0), REPLACE_ONE)
         words = r"the budget 'adult' is ε = 3 at δ = 1e-05 under replace_one, of which ε = (\S+) is spent, and this "
         words += r"release would make it ε = (\S+); one further Gaussian release of at most ε = (\S+) at this δ fits\."
@@ -168,7 +168,7 @@ class LedgerBehaviour:
         for delta in (1e-5, 1e-7, 1e-3):
             largest = budget.account().largest(delta)
             budget.check(Gaussian(multiplier_of(Guarantee(largest, delta))), REPLACE_ONE)
-            with pytest.raises(BudgetExceeded):
+            with pytest.raises(BudgetExceededError):
                 budget.check(Gaussian(multiplier_of(Guarantee(1.001 * largest, delta))), REPLACE_ONE)
 
     def test_a_check_writes_nothing(self, ledger):
@@ -181,10 +181,10 @@ class LedgerBehaviour:
         budget = filled(ledger)
         before = rows(ledger)
         for event in (NotPrivate(), Composed([GAUSSIAN, NotPrivate()])):
-            with pytest.raises(BudgetExceeded, match="infinite, as it is not private"):
+            with pytest.raises(BudgetExceededError, match="infinite, as it is not private"):
                 budget.reserve(event, REPLACE_ONE)
         for event in (NoOpDpEvent(), Composed([]), "gaussian", Gaussian(0.0)):
-            with pytest.raises(InvalidParameter):
+            with pytest.raises(InvalidParameterError):
                 budget.reserve(event, REPLACE_ONE)
         assert rows(ledger) == before
 
@@ -194,23 +194,25 @@ class LedgerBehaviour:
         budget.reserve(Pure(0.25), ADD_REMOVE)
         assert budget.account().spent == pytest.approx(0.5)
         assert budget.account().largest(0.0) == pytest.approx(0.5, rel=1e-3)
-        with pytest.raises(BudgetExceeded, match="pure release of at most"):
+        with pytest.raises(BudgetExceededError, match="pure release of at most"):
             budget.reserve(GAUSSIAN, ADD_REMOVE)
         budget.reserve(Pure(0.25), ADD_REMOVE)
         budget.reserve(Pure(0.25), ADD_REMOVE)
-        with pytest.raises(BudgetExceeded, match="no further pure release fits"):
+        with pytest.raises(BudgetExceededError, match="no further pure release fits"):
             budget.reserve(Pure(0.01), ADD_REMOVE)
 
     def test_a_fit_about_other_tables_is_refused(self, ledger):
         budget = filled(ledger)
         for refused in (budget.check, budget.reserve):
-            with pytest.raises(InvalidParameter, match=r"for adjacency replace_one and this release for add_remove"):
+            with pytest.raises(
+                InvalidParameterError, match=r"for adjacency replace_one and this release for add_remove"
+            ):
                 refused(GAUSSIAN, ADD_REMOVE)
 
     def test_a_name_that_has_a_budget_is_refused_and_nothing_changes(self, ledger):
         filled(ledger)
         before = rows(ledger)
-        with pytest.raises(InvalidParameter, match="there is a budget 'adult'"):
+        with pytest.raises(InvalidParameterError, match="there is a budget 'adult'"):
             Budget.create("adult", Guarantee(100.0, 1e-5), ledger=ledger)
         assert rows(ledger) == before
 
@@ -226,10 +228,10 @@ class LedgerBehaviour:
             if others:
                 filled(ledger)
             with pytest.raises(
-                InvalidParameter, match=r"there is no budget 'my rows' in .*create 'my rows' --epsilon 3"
+                InvalidParameterError, match=r"there is no budget 'my rows' in .*create 'my rows' --epsilon 3"
             ):
                 Budget("my rows", ledger).account()
-            with pytest.raises(InvalidParameter, match="there is no budget"):
+            with pytest.raises(InvalidParameterError, match="there is no budget"):
                 Budget("my rows", ledger).reserve(GAUSSIAN, REPLACE_ONE)
 
     def test_states_are_kept_and_a_reservation_without_settlement_counts(self, ledger):
@@ -245,14 +247,14 @@ class LedgerBehaviour:
         budget = filled(ledger)
         reservation = budget.reserve(GAUSSIAN, REPLACE_ONE)
         number, digest = reservation.number, reservation.digest
-        with pytest.raises(LedgerDamaged, match="was never settled"):
+        with pytest.raises(LedgerDamagedError, match="was never settled"):
             budget.confirm(number, digest, "mine")
         reservation.settle("mine")
         budget.confirm(number, digest, "mine")
-        with pytest.raises(InvalidParameter, match="is settled already"):
+        with pytest.raises(InvalidParameterError, match="is settled already"):
             reservation.settle("other")
         for wrong in ((number, digest, "other"), (number, "0" * 64, "mine"), (99, digest, "mine"), (0, digest, "mine")):
-            with pytest.raises(LedgerDamaged):
+            with pytest.raises(LedgerDamagedError):
                 budget.confirm(*wrong)
 
     def test_a_budget_survives_copies_and_pickles(self, ledger):
@@ -301,7 +303,7 @@ class LedgerBehaviour:
         budget = filled(ledger)
         run_sql(ledger, ("DELETE FROM dperm_budgets",))
         self.is_damaged(budget)
-        with pytest.raises(InvalidParameter, match="there is a budget 'adult'"):
+        with pytest.raises(InvalidParameterError, match="there is a budget 'adult'"):
             Budget.create("adult", GUARANTEE, ledger=ledger)
         run_sql(ledger, ("DROP TABLE dperm_budgets",))
         self.is_damaged(budget)
@@ -336,7 +338,7 @@ class LedgerBehaviour:
             elsewhere.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
             for _ in range(3):
                 budget.reserve(SAMPLED, REPLACE_ONE)
-            with pytest.raises(LedgerDamaged):
+            with pytest.raises(LedgerDamagedError):
                 budget.confirm(last.number, last.digest, "mine")
         self.is_damaged(budget, "older copy was restored")
 
@@ -377,7 +379,7 @@ class LedgerBehaviour:
         event = (GAUSSIAN, REPLACE_ONE)
         uses = (budget.account, lambda: budget.check(*event), lambda: budget.reserve(*event))
         for use in uses:
-            with pytest.raises(LedgerDamaged) as damaged:
+            with pytest.raises(LedgerDamagedError) as damaged:
                 use()
             message = str(damaged.value)
             assert message.startswith("the budget 'adult' in ")

@@ -6,11 +6,11 @@ import signal
 import sys
 
 from dperm.accounting.events import Gaussian
-from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.ledger import budget as ledger
-from dperm.accounting.ledger import tables as ledger_tables
-from dperm.accounting.ledger import witness
-from dperm.errors import BudgetExceeded, DpermError, InvalidParameter
+from dperm.errors import BudgetExceededError, DpermError, InvalidParameterError
+from dperm.ledger import budget as ledger
+from dperm.ledger import tables as ledger_tables
+from dperm.ledger import witness
+from dperm.privacy.guarantee import Adjacency
 
 SMALL = Gaussian(1000.0)
 
@@ -20,9 +20,7 @@ _TRACED = {module.__file__ for module in (ledger, ledger_tables, witness)}
 def processes():
     """A context whose processes have dperm imported already and no threads."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["pytest", "dperm.accounting.ledger.tables", "sqlalchemy.dialects.sqlite", "psycopg"]
-    )
+    context.set_forkserver_preload(["pytest", "dperm.ledger.tables", "sqlalchemy.dialects.sqlite", "psycopg"])
     return context
 
 
@@ -55,7 +53,7 @@ def _make(place, guarantee, start, outcomes):
     try:
         ledger.Budget.create("adult", guarantee, ledger=place)
         outcomes.put("made")
-    except InvalidParameter:
+    except InvalidParameterError:
         outcomes.put("refused")
     except DpermError as error:
         outcomes.put(str(error))
@@ -67,7 +65,7 @@ def _reserve(budget, multiplier, start, outcomes):
         reservation = budget.reserve(Gaussian(multiplier), Adjacency.REPLACE_ONE)
         reservation.settle(f"of process {os.getpid()}")
         outcomes.put("reserved")
-    except BudgetExceeded:
+    except BudgetExceededError:
         outcomes.put("refused")
     except DpermError as error:
         outcomes.put(str(error))

@@ -25,11 +25,11 @@ from dperm import (
 from dperm.accounting.composition import delta_of
 from dperm.accounting.events import Pure
 from dperm.accounting.events.objective_perturbation import TangentCurve
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.noise import Randomness
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
-from dperm.trusted.noise import Randomness
-from dperm.trusted.sources import ArraySource
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import ArraySource
 from privacy.harness import RecordingOracle, setting_of
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE

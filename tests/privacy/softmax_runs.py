@@ -15,9 +15,9 @@ import pytest
 
 from dperm import L2, Problem, Softmax
 from dperm.accounting.composition import delta_of
-from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Adjacency
 from privacy.objective_runs import calibrated_plan, moved_by
 
 K = 3

@@ -5,9 +5,9 @@ import pytest
 
 from dperm import Box, DPAccMD, GroupBall, Guarantee, L1Ball, L2Ball, Logistic, Problem, Simplex
 from dperm.accounting.calibration import calibrate
-from dperm.accounting.guarantee import Adjacency
-from dperm.trusted.noise import Randomness
-from dperm.trusted.sources import ArraySource
+from dperm.kernel.noise import Randomness
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import ArraySource
 from privacy.harness import (
     BlindOracle,
     BoundaryBreach,

@@ -6,16 +6,16 @@ import re
 import numpy as np
 import pytest
 
-from dperm import Guarantee, InvalidParameter
-from dperm.accounting.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
+from dperm import Guarantee, InvalidParameterError
 from dperm.accounting.calibration import ACCOUNTANTS, calibrate
 from dperm.accounting.composition import curve_of, epsilon_of
 from dperm.accounting.curve import gaussian_delta
 from dperm.accounting.events import Composed, Gaussian, NotPrivate, PoissonSampledGaussian, Pure, Repeated
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
+from dperm.paper.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
+from dperm.privacy.guarantee import Adjacency
 from privacy.harness import logistic_problem, setting_of
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
@@ -94,7 +94,9 @@ def test_lemma_b1_holds_up_to_its_condition_and_not_far_beyond():
 def test_at_epsilon_prime_of_one_it_answers_and_just_beyond_it_refuses(adjacency):
     noise = adjacency.records_moved * math.sqrt(2 * math.log(1.25 / (0.5e-5 / (100 * 0.01))))
     assert advanced_composition_epsilon(sampled(0.01, noise * 1.0001, 100), 1e-5, adjacency) < 3
-    with pytest.raises(UnsupportedProblem, match=r"needs ε' ≤ 1 .* ε' = 1 at sampling rate 0.01; .*accountant='pld'"):
+    with pytest.raises(
+        UnsupportedProblemError, match=r"needs ε' ≤ 1 .* ε' = 1 at sampling rate 0.01; .*accountant='pld'"
+    ):
         advanced_composition_epsilon(sampled(0.01, noise * 0.9999, 100), 1e-5, adjacency)
 
 
@@ -109,10 +111,10 @@ def test_at_the_papers_own_setting_the_condition_fails(adjacency, epsilon, at_eq
     sigma = math.sqrt(steps * math.log(1 / delta)) / (n * epsilon)
     event = sampled(1 / n, sigma / 2, steps)
     assert curve_of(event, adjacency).draw_probability > 0.3
-    with pytest.raises(UnsupportedProblem, match=f"ε' = {at_equation_3:.4g} at sampling rate 5e-06"):
+    with pytest.raises(UnsupportedProblemError, match=f"ε' = {at_equation_3:.4g} at sampling rate 5e-06"):
         advanced_composition_epsilon(event, delta, adjacency)
     with pytest.raises(
-        UnsupportedProblem, match=f"cannot give ε = {epsilon:g} here.* ε' = {at_recipe:.4g} at sampling"
+        UnsupportedProblemError, match=f"cannot give ε = {epsilon:g} here.* ε' = {at_recipe:.4g} at sampling"
     ):
         calibrate(plan_of(adjacency, (1 / n, steps)), Guarantee(epsilon, delta), "advanced-composition")
 
@@ -130,19 +132,19 @@ def test_calibrated_noise_keeps_the_promise_and_the_recipe_wastes_nothing(items,
 
 def test_the_error_names_the_smallest_sampling_rate_at_which_the_recipe_holds():
     guarantee, count = Guarantee(1.0, 1e-6), 320
-    with pytest.raises(UnsupportedProblem, match="or use accountant='pld'") as caught:
+    with pytest.raises(UnsupportedProblemError, match="or use accountant='pld'") as caught:
         advanced_composition_noise(plan_of(ADD, (0.001, count)), guarantee)
     rate, rows = re.search(r"a rate of about (\S+) or more \((\d+) of 200000 rows", str(caught.value)).groups()
     assert int(rows) == pytest.approx(float(rate) * 200_000, rel=0.01)
     assert advanced_composition_noise(plan_of(ADD, (float(rate) * 1.01, count)), guarantee) > 0
-    with pytest.raises(UnsupportedProblem, match="sample at a rate"):
+    with pytest.raises(UnsupportedProblemError, match="sample at a rate"):
         advanced_composition_noise(plan_of(ADD, (float(rate) * 0.99, count)), guarantee)
 
 
 @pytest.mark.parametrize("epsilon", [20.0, 1e4, 1e6])
 @pytest.mark.parametrize("rate", [1e-3, 0.7, 1.0])
 def test_where_no_sampling_rate_helps_the_error_says_so(rate, epsilon):
-    with pytest.raises(UnsupportedProblem, match="ask for a smaller epsilon, or use accountant='pld'"):
+    with pytest.raises(UnsupportedProblemError, match="ask for a smaller epsilon, or use accountant='pld'"):
         calibrate(plan_of(REPLACE, (rate, 1)), Guarantee(epsilon, 1e-6), "advanced-composition")
 
 
@@ -153,7 +155,7 @@ def test_extreme_guarantees_are_calibrated():
 
 
 def test_what_is_not_gaussian_is_refused_and_what_is_not_private_costs_everything():
-    with pytest.raises(UnsupportedProblem, match="Gaussian"):
+    with pytest.raises(UnsupportedProblemError, match="Gaussian"):
         advanced_composition_epsilon(Pure(1.0), 1e-5, ADD)
     assert advanced_composition_epsilon(NotPrivate(), 1e-5, ADD) == math.inf
 
@@ -162,7 +164,7 @@ def test_the_default_accountant_is_the_tight_one():
     plan, guarantee = plan_of(ADD, (1.0, 3)), Guarantee(1.0, 1e-6)
     assert ACCOUNTANTS == ("pld", "advanced-composition")
     assert calibrate(plan, guarantee) == calibrate(plan, guarantee, "pld")
-    with pytest.raises(InvalidParameter, match="accountant"):
+    with pytest.raises(InvalidParameterError, match="accountant"):
         calibrate(plan, guarantee, "moments")
 
 

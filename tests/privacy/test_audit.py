@@ -24,7 +24,6 @@ from dperm import (
     minimize,
 )
 from dperm.accounting.events import Gaussian
-from dperm.accounting.guarantee import Adjacency
 from dperm.audit import audit_plan, audit_table
 from dperm.audit.bounds import (
     Counts,
@@ -40,8 +39,9 @@ from dperm.audit.proved import p_value
 from dperm.audit.replay import replay
 from dperm.audit.subject import Subject
 from dperm.audit.tables import Surroundings, hostile_rows, neighbour_pairs
-from dperm.errors import InvalidParameter, UnsupportedProblem
+from dperm.errors import InvalidParameterError, UnsupportedProblemError
 from dperm.mechanisms import HistogramQuery, RangeQuery
+from dperm.privacy.guarantee import Adjacency
 from privacy.broken import BROKEN
 
 PLAN = FitOptions(
@@ -255,9 +255,9 @@ def test_one_run_catches_a_fit_with_hardly_any_noise(adjacency, monkeypatch):
 
 def test_one_run_needs_declared_classes_and_no_more_guesses_than_canaries():
     X, y = np.ones((20, 2)), np.tile([0, 1], 10)
-    with pytest.raises(InvalidParameter, match="declare the classes"), pytest.warns(match="classes were read"):
+    with pytest.raises(InvalidParameterError, match="declare the classes"), pytest.warns(match="classes were read"):
         audit_table(PrivateLogisticRegression(), X, y)
-    with pytest.raises(InvalidParameter, match="10 canaries"):
+    with pytest.raises(InvalidParameterError, match="10 canaries"):
         audit_table(PrivateLogisticRegression(classes=[0, 1]), X, y, canaries=10, guesses=(6, 5))
 
 
@@ -279,10 +279,10 @@ def test_one_run_is_charged_like_a_fit(tmp_path):
 
 def test_what_cannot_be_audited_is_refused_in_a_sentence():
     for bad in ({"attacks": ["guessing"]}, {"attacks": []}, {"fits": 5}, {"confidence": 1.0}, {"confidence": 0.3}):
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameterError):
             audit_plan(PLAN, **bad)
     bare = FitOptions(PLAN.problem, guarantee=None, noise=None).plan(60, 3)
-    with pytest.raises(UnsupportedProblem, match="nothing to audit"):
+    with pytest.raises(UnsupportedProblemError, match="nothing to audit"):
         audit_plan(bare)
 
 

@@ -10,7 +10,7 @@ from dperm import (
     Box,
     FitOptions,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     L2Ball,
     Logistic,
     PrivateLinearRegression,
@@ -18,7 +18,7 @@ from dperm import (
     Problem,
     minimize,
 )
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
 from privacy.harness import N, P, base_table, hostile_rows, logistic_problem
 
 
@@ -73,7 +73,7 @@ GOOD = {"problem": logistic_problem(), "X": TABLE, "y": TARGET, "guarantee": Gua
 )
 def test_a_wrong_call_is_refused_before_a_row_is_read(change, message):
     arguments = {**GOOD, **change}
-    with pytest.raises((InvalidParameter, UnsupportedProblem), match=message):
+    with pytest.raises((InvalidParameterError, UnsupportedProblemError), match=message):
         minimize(arguments.pop("problem"), arguments.pop("X"), arguments.pop("y"), **arguments)
 
 
@@ -83,9 +83,9 @@ def test_estimators_refuse_wrong_numbers_before_a_row_is_read(parameter, bad):
     if (parameter, bad) in (("delta", 0), ("row_norm", None)):
         return  # pure ε, which is a promise; and the default
     for estimator in (PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression(row_norm=1.0)):
-        with pytest.raises(InvalidParameter, match=parameter):
+        with pytest.raises(InvalidParameterError, match=parameter):
             estimator.set_params(**{parameter: bad}).plan(N, P)
-        with pytest.raises(InvalidParameter, match=parameter):
+        with pytest.raises(InvalidParameterError, match=parameter):
             estimator.fit(TABLE, TARGET)
 
 
@@ -105,19 +105,19 @@ def test_estimators_refuse_wrong_numbers_before_a_row_is_read(parameter, bad):
 )
 def test_estimators_refuse_wrong_words_before_a_row_is_read(wrong):
     for estimator in (PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression(row_norm=1.0)):
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameterError):
             estimator.set_params(**wrong).fit(TABLE, TARGET)
 
 
 @pytest.mark.parametrize("bad", [0.1, 0.5, 1.0, 2.0])
 def test_a_large_delta_is_refused_by_estimators(bad):
-    with pytest.raises(InvalidParameter, match="delta"):
+    with pytest.raises(InvalidParameterError, match="delta"):
         PrivateLogisticRegression(delta=bad).fit(TABLE, TARGET)
 
 
 @pytest.mark.parametrize("classes", [[], ["only"], ["twice", "twice"], "ab"])
 def test_a_wrong_list_of_classes_is_refused_before_a_row_is_read(classes):
-    with pytest.raises(InvalidParameter, match="classes"):
+    with pytest.raises(InvalidParameterError, match="classes"):
         PrivateLogisticRegression(classes=classes).fit(TABLE, TARGET)
 
 
@@ -131,20 +131,20 @@ def test_narrow_numpy_numbers_are_refused_as_parameters():
             lambda k=kind: L2Ball(k(1.0)),
             lambda k=kind: DPGD(step_size=k(0.1)),
         ):
-            with pytest.raises(InvalidParameter, match="plain number"):
+            with pytest.raises(InvalidParameterError, match="plain number"):
                 refused()
     assert Guarantee(np.float64(1.0), 1e-6) == Guarantee(1, 1e-6)
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e-101, 1e101, 1e200])
 def test_row_norms_whose_squares_leave_the_floats_are_refused(size):
-    with pytest.raises(InvalidParameter, match="between"):
+    with pytest.raises(InvalidParameterError, match="between"):
         Problem(Logistic(), row_norm=size)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-6), (1e-18, 1e-18), (1.0, 1e-61), (1.0, 1e-320)])
 def test_promises_beyond_the_accountants_precision_are_refused(epsilon, delta):
-    with pytest.raises(InvalidParameter, match="at least"):
+    with pytest.raises(InvalidParameterError, match="at least"):
         Guarantee(epsilon, delta)
 
 

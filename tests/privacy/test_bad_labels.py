@@ -11,14 +11,14 @@ import pytest
 from dperm import (
     L2,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     Logistic,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Problem,
     minimize,
 )
-from dperm.trusted.sources.files import TableFile
+from dperm.rows.files import TableFile
 from integration.hostile import LINES, fit_arguments, run, write_table
 
 N = 40
@@ -126,7 +126,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("model", [PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression(row_norm=1.0)])
 def test_a_target_of_another_form_is_one_sentence_without_a_value(name, model):
-    with pytest.raises(InvalidParameter) as error:
+    with pytest.raises(InvalidParameterError) as error:
         model.fit(X, REFUSED[name])
     told = "".join(traceback.format_exception(error.value))
     assert "SECRET" not in told

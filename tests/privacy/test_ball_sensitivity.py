@@ -6,14 +6,25 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dperm import DPGD, Box, FitOptions, Guarantee, InvalidParameter, L2Ball, Logistic, Problem, SmoothedHinge, minimize
+from dperm import (
+    DPGD,
+    Box,
+    FitOptions,
+    Guarantee,
+    InvalidParameterError,
+    L2Ball,
+    Logistic,
+    Problem,
+    SmoothedHinge,
+    minimize,
+)
 from dperm.accounting.calibration import calibrate
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.noise import Noise
 from dperm.mechanisms import GradientQuery, LastIterateQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.mechanisms.sigmoid_width import sigmoid_width
-from dperm.trusted.noise import Noise
+from dperm.privacy.guarantee import Adjacency
 from privacy.harness import P, base_table, ignored_table, only_row, record, replay, setting_of
 
 GUARANTEE = Guarantee(1.0, 1e-6)
@@ -148,7 +159,7 @@ def test_a_hidden_path_has_the_noise_of_the_longest_point_and_must_start_in_the_
     assert query.sensitivity == pytest.approx(sigmoid_width(longest) / setting.n, rel=1e-6)
     inside, outside = longest * np.eye(P)[0], 1.01 * longest * np.eye(P)[0]
     replay(problem, base_table(), Adjacency.REPLACE_ONE, query, [(inside,)])
-    with pytest.raises(InvalidParameter, match="start in the domain"):
+    with pytest.raises(InvalidParameterError, match="start in the domain"):
         replay(problem, base_table(), Adjacency.REPLACE_ONE, query, [(outside,)])
 
 

@@ -10,7 +10,7 @@ from dperm.accounting.composition import atoms_of, delta_of, epsilon_of
 from dperm.accounting.curve import gaussian_delta, zcdp_delta
 from dperm.accounting.events import ZCDP, BoundedRange, Composed, Gaussian, Pure, Repeated
 from dperm.accounting.events.bounded_range import SelectionCurve
-from dperm.accounting.guarantee import Adjacency
+from dperm.privacy.guarantee import Adjacency
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 

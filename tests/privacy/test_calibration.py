@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from dperm import DPGD, FitOptions, Guarantee, InvalidParameter, LargeDeltaWarning, minimize
+from dperm import DPGD, FitOptions, Guarantee, InvalidParameterError, LargeDeltaWarning, minimize
 from dperm.accounting.calibration import calibrate, find_noise_multiplier
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import NoiseTooLarge, UnsupportedProblem
+from dperm.errors import NoiseTooLargeError, UnsupportedProblemError
 from dperm.mechanisms import GradientQuery, LastIterateQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.privacy.guarantee import Adjacency
 from privacy.harness import logistic_problem, setting_of
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
@@ -83,7 +83,7 @@ def test_a_delta_that_no_grid_can_certify_is_refused_in_a_sentence(adjacency):
     """The search adds noise until it gives up, and never ends in an overflow."""
     plan, guarantee = sampled_plan(adjacency, 0.01, 50), Guarantee(0.5, 1e-14)
     assert find_noise_multiplier(plan, guarantee) is None
-    with pytest.raises(NoiseTooLarge, match=r"no noise was found that is certified.*use a larger delta"):
+    with pytest.raises(NoiseTooLargeError, match=r"no noise was found that is certified.*use a larger delta"):
         calibrate(plan, guarantee)
 
 
@@ -94,18 +94,18 @@ def test_the_noise_that_is_found_is_the_noise_that_a_calibrated_plan_has():
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, None, "1", True])
 def test_an_epsilon_that_promises_nothing_is_refused(bad):
-    with pytest.raises(InvalidParameter, match="epsilon"):
+    with pytest.raises(InvalidParameterError, match="epsilon"):
         Guarantee(bad, 1e-6)
 
 
 @pytest.mark.parametrize("bad", [1e-70, -1e-6, 0.1, 0.5, 1.0, math.nan, math.inf, None])
 def test_a_delta_outside_its_range_is_refused(bad):
-    with pytest.raises(InvalidParameter, match="delta"):
+    with pytest.raises(InvalidParameterError, match="delta"):
         Guarantee(1.0, bad)
 
 
 def test_a_delta_of_zero_is_refused_by_a_solver_with_gaussian_noise():
-    with pytest.raises(UnsupportedProblem, match="pure ε"):
+    with pytest.raises(UnsupportedProblemError, match="pure ε"):
         FitOptions(logistic_problem(), guarantee=Guarantee(1.0, 0.0), solver="dp-gd").plan(1000, 3)
 
 
@@ -127,16 +127,16 @@ def test_degenerate_noise_never_means_no_noise(bad):
         lambda: GradientQuery(query.setting, bad),
         lambda: LastIterateQuery(query.setting, 5, bad),
     ):
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameterError):
             refused()
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, None])
 def test_degenerate_counts_are_refused(bad):
     query = GradientQuery(setting_of(logistic_problem(), ADD))
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         PlannedQuery(query, bad)
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         LastIterateQuery(query.setting, bad, 0.1)
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from dperm import Category, Classes, Number, PrivateLogisticRegression, Schema
-from dperm.trusted.sources.columns import Columns, as_numbers, as_words
-from dperm.trusted.sources.encoding import encode_rows, encode_target
+from dperm.rows.columns import Columns, as_numbers, as_words
+from dperm.rows.encoding import encode_rows, encode_target
 
 TEXTS = ["a", "b", None, "b", "c"]
 KINDS = {

@@ -27,35 +27,35 @@ from dperm import (
     DPSVRG,
     L2,
     Budget,
-    BudgetExceeded,
+    BudgetExceededError,
     Category,
     Classes,
-    ClusterFailed,
+    ClusterError,
     ClusterSource,
     DpermError,
     DPNewton,
     FileSource,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     Logistic,
     Number,
+    PrivacyUnit,
     Problem,
     Schema,
-    Unit,
 )
-from dperm.planning import fit_plan
-from dperm.planning.options import FitOptions
-from dperm.trusted.exact.words import fresh_key
-from dperm.trusted.noise import Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sampling import Sample, Sampling
-from dperm.trusted.sources import cluster, cluster_tasks, dask_client
-from dperm.trusted.sources.base import place_of
-from dperm.trusted.sources.dask_client import open_cluster
-from dperm.trusted.sources.encoder import Encoder
-from dperm.trusted.sources.encoding import encode_rows
-from dperm.trusted.sources.pieces import ParquetPiece
-from dperm.trusted.sums import RowSums
+from dperm.kernel.exact.words import fresh_key
+from dperm.kernel.noise import Randomness
+from dperm.kernel.oracle import Oracle
+from dperm.kernel.sampling import Sample, Sampling
+from dperm.kernel.sums import RowSums
+from dperm.plan import fit_plan
+from dperm.plan.options import FitOptions
+from dperm.rows import cluster, cluster_tasks, dask_client
+from dperm.rows.base import place_of
+from dperm.rows.dask_client import open_cluster
+from dperm.rows.encoder import Encoder
+from dperm.rows.encoding import encode_rows
+from dperm.rows.pieces import ParquetPiece
 from privacy import cluster_runs
 from privacy.cluster_runs import (
     GUARANTEE,
@@ -276,7 +276,7 @@ def test_a_worker_that_is_killed_while_it_reads_a_frame_changes_no_result(client
     [("reading ids", "files", STEPS), ("encoding", "frame", STEPS), ("a sample of units", "files", SAMPLED)],
 )
 def test_a_worker_that_is_killed_changes_no_row_of_a_unit_and_no_weight(work, kind, solver, client, doomed):
-    unit = Unit("who", 3)
+    unit = PrivacyUnit("who", 3)
     rows = files(*numbers(), persons())
     undisturbed = fitted(FileSource(rows, schema_of(unit)), solver, unit=unit)
     doomed += arm(client, work)
@@ -305,7 +305,7 @@ def test_workers_on_this_machine_that_are_killed_are_replaced_and_change_no_resu
 def fails(source, budget, **options):
     """The one sentence of a fit that ends because of its cluster, and the seconds that it took."""
     since = time.monotonic()
-    with pytest.raises(ClusterFailed) as caught:
+    with pytest.raises(ClusterError) as caught:
         within(20, lambda: fitted(source, random_state=None, budget=budget, **options))
     error = caught.value
     assert re.fullmatch(r"the cluster failed: [^.\n]+\.", str(error))
@@ -313,7 +313,7 @@ def fails(source, budget, **options):
     assert "counts as spent" in " ".join(error.__notes__)
     (entry,) = budget.account().releases
     assert not entry.is_settled
-    with pytest.raises(BudgetExceeded):  # all of it
+    with pytest.raises(BudgetExceededError):  # all of it
         fitted(FileSource(files(*numbers()), SCHEMA), random_state=None, budget=budget)
     return str(error), time.monotonic() - since
 
@@ -390,7 +390,7 @@ def test_a_driver_that_is_killed_leaves_a_reservation_and_nothing_on_the_cluster
         driver.kill()
     (entry,) = budget.account().releases
     assert not entry.is_settled
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         fitted(FileSource(rows, SCHEMA), random_state=None, budget=budget)
     assert soon(lambda: not tasks(client))
     assert soon(lambda: not held(client))
@@ -476,7 +476,7 @@ def test_nothing_of_ids_is_in_logs_names_or_notes_of_a_cluster(kind, marked, lou
         ids = [f"{SENTINEL_TEXT}-{place}-{k if k % 100 > 2 else 0}" for k in range(len(table))]
         table.assign(who=ids).to_parquet(path)
     n = sum(len({k if k % 100 > 2 else 0 for k in range(count)}) for count in COUNTS)
-    schema, shown = dataclasses.replace(MARKED, unit=Unit("who", 2), n=n), []
+    schema, shown = dataclasses.replace(MARKED, unit=PrivacyUnit("who", 2), n=n), []
     source = ClusterSource(marked if kind == "files" else dask_frame.read_parquet(marked), client)
     result = fit_marked(source, lambda *_: shown.append(sizes(client)), schema)
     assert len(set(shown[-1])) == 1
@@ -521,7 +521,7 @@ def test_nothing_of_the_rows_is_outside_when_a_column_cannot_be_encoded(marked, 
     source = ClusterSource(marked, client, MARKED)
     client.run(cluster_runs.spoil_encoding, SENTINEL_TEXT.encode().hex())  # what is run is logged
     try:
-        with pytest.raises(ClusterFailed, match=r"a worker could not compute its part \(ValueError\)\.") as caught:
+        with pytest.raises(ClusterError, match=r"a worker could not compute its part \(ValueError\)\.") as caught:
             fit_marked(source)
         noted = cluster_runs.notes(client)
     finally:
@@ -539,7 +539,7 @@ def _fail_with(part, kind, text):
 def test_a_frame_that_cannot_be_computed_is_told_from_a_cluster_that_is_gone(kind, client):
     table = dask_frame.from_pandas(frame(*numbers()), npartitions=2)
     broken = table.map_partitions(_fail_with, kind, SENTINEL_TEXT, meta=table._meta)
-    with pytest.raises(ClusterFailed, match=rf"of the frame cannot be computed \({kind.__name__}\)\.") as caught:
+    with pytest.raises(ClusterError, match=rf"of the frame cannot be computed \({kind.__name__}\)\.") as caught:
         within(10, lambda: ClusterSource(broken, client, SCHEMA)._n_rows)
     assert_clean(every_text_of(caught.value))
 
@@ -638,7 +638,7 @@ def test_rows_of_two_partitions_are_in_a_gradient_at_the_accounted_rate_and_inde
     ["", "local", "local[0]", "local[-1]", "local[two]", "local[²]", "local[2", "scheduler:8786", "locals[2]"],
 )
 def test_what_is_no_cluster_is_refused_in_one_sentence(address):
-    with pytest.raises(InvalidParameter, match=r"^a cluster [^\n]+\.$"), open_cluster(address):
+    with pytest.raises(InvalidParameterError, match=r"^a cluster [^\n]+\.$"), open_cluster(address):
         pass
 
 
@@ -646,7 +646,7 @@ def test_what_is_no_cluster_is_refused_in_one_sentence(address):
 @pytest.mark.usefixtures("hasty")
 def test_where_nobody_answers_there_is_no_cluster(address):
     since = time.monotonic()
-    with pytest.raises(ClusterFailed) as caught:
+    with pytest.raises(ClusterError) as caught:
         within(10, open_cluster(address).__enter__)
     assert str(caught.value) == f"no scheduler answers at {address}."
     assert caught.value.__cause__ is caught.value.__context__ is None

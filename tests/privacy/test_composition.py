@@ -29,9 +29,9 @@ from dperm.accounting.events import (
     Repeated,
 )
 from dperm.accounting.events.objective_perturbation import TailCurve
-from dperm.accounting.guarantee import Adjacency, Guarantee
 from dperm.accounting.privacy_loss import loss_of_curve, mass_rounding, relation
-from dperm.errors import InvalidParameter, NoiseTooLarge, UnsupportedProblem
+from dperm.errors import InvalidParameterError, NoiseTooLargeError, UnsupportedProblemError
+from dperm.privacy.guarantee import Adjacency, Guarantee
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 BOTH = pytest.mark.parametrize("adjacency", [REPLACE, ADD])
@@ -367,13 +367,13 @@ def test_without_leaves_out_what_is_named_and_nothing_else():
 
 def test_an_event_that_has_no_bound_is_refused():
     for use in (epsilon_of, delta_of):
-        with pytest.raises(UnsupportedProblem, match="no privacy bound for LaplaceDpEvent"):
+        with pytest.raises(UnsupportedProblemError, match="no privacy bound for LaplaceDpEvent"):
             use(LaplaceDpEvent(1.0), 1e-5, ADD)
-    with pytest.raises(UnsupportedProblem, match="no privacy bound for LaplaceDpEvent"):
+    with pytest.raises(UnsupportedProblemError, match="no privacy bound for LaplaceDpEvent"):
         together(LaplaceDpEvent(1.0), Pure(1.0))
-    with pytest.raises(UnsupportedProblem, match="no privacy bound for LaplaceDpEvent"):
+    with pytest.raises(UnsupportedProblemError, match="no privacy bound for LaplaceDpEvent"):
         repeated(LaplaceDpEvent(1.0), 2)
-    with pytest.raises(InvalidParameter, match="count"):
+    with pytest.raises(InvalidParameterError, match="count"):
         repeated(Pure(1.0), 0)
 
 
@@ -449,7 +449,7 @@ def test_pure_plans_with_ranges_keep_delta_zero():
 @pytest.mark.parametrize("kind", ["gaussian", "sampled", "objective"])
 def test_no_noise_helps_where_the_ranges_alone_cost_too_much(kind):
     plan, guarantee = RangesFirst(kind, ADD, (0.6, 0.6)), Guarantee(1.0, 1e-6)
-    with pytest.raises(NoiseTooLarge, match="whatever the noise"):
+    with pytest.raises(NoiseTooLargeError, match="whatever the noise"):
         calibrate(plan, guarantee)
     assert find_noise_multiplier(plan, guarantee) is None
 
@@ -484,5 +484,5 @@ def test_an_attacker_gains_with_every_release_and_never_beyond_one(adjacency):
 
 @pytest.mark.parametrize("bad", [-0.1, 1.5, math.nan, "1"])
 def test_a_rate_is_a_probability(bad):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         true_positive_rates(gaussian(1.0), ADD, [bad])

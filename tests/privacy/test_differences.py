@@ -17,7 +17,7 @@ from dperm import (
     DPSVRGPlusPlus,
     FitOptions,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     L1Ball,
     L2Ball,
     Logistic,
@@ -31,17 +31,17 @@ from dperm import (
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.curve import gaussian_delta, gaussian_epsilon, gaussian_mu
 from dperm.accounting.events import Gaussian, PoissonSampledGaussian
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
+from dperm.kernel import sampling
+from dperm.kernel.noise import Randomness
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import DifferenceQuery, GradientQuery, PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
-from dperm.solvers.published import published_plan
-from dperm.solvers.published.printed import calibrate_as_printed, least_noise_share
+from dperm.paper.printed import published_plan
+from dperm.paper.printed.printed import calibrate_as_printed, least_noise_share
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import ArraySource
 from dperm.solvers.variance_reduced.dp_svrg import barzilai_borwein_step
-from dperm.trusted import sampling
-from dperm.trusted.noise import Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources import ArraySource
 from privacy.harness import (
     BlindOracle,
     Liar,
@@ -629,29 +629,29 @@ def test_a_barzilai_borwein_step_is_the_inverse_curvature_and_stays_within_publi
 def test_degenerate_settings_are_refused(solver, bad):
     (name,) = bad
     if name in solver.__dataclass_fields__:
-        with pytest.raises(InvalidParameter, match=name):
+        with pytest.raises(InvalidParameterError, match=name):
             solver(**bad)
 
 
 @pytest.mark.parametrize("rate", [0.0, -0.5, 1.5, math.nan, math.inf])
 def test_queries_refuse_degenerate_sampling(rate):
     setting = setting_of(logistic_problem(), Adjacency.REPLACE_ONE)
-    with pytest.raises(InvalidParameter, match="sampling_rate"):
+    with pytest.raises(InvalidParameterError, match="sampling_rate"):
         DifferenceQuery(setting, rate)
-    with pytest.raises(InvalidParameter, match="sampling_rate"):
+    with pytest.raises(InvalidParameterError, match="sampling_rate"):
         PrintedEpochQuery(setting, rate, 5, 0.3)
 
 
 def test_printed_epochs_refuse_degenerate_numbers():
     setting = setting_of(logistic_problem(), Adjacency.REPLACE_ONE)
     for share in (0.0, 1.0, -0.1, math.nan):
-        with pytest.raises(InvalidParameter, match="anchor_share"):
+        with pytest.raises(InvalidParameterError, match="anchor_share"):
             PrintedEpochQuery(setting, 0.1, 5, share)
-    with pytest.raises(InvalidParameter, match="n_steps"):
+    with pytest.raises(InvalidParameterError, match="n_steps"):
         PrintedEpochQuery(setting, 0.1, 0, 0.3)
     for multiplier in (0.0, -1.0, math.nan):
         for query in (PrintedEpochQuery(setting, 0.1, 5, 0.3), DifferenceQuery(setting, 0.1)):
-            with pytest.raises(InvalidParameter, match="multiplier"):
+            with pytest.raises(InvalidParameterError, match="multiplier"):
                 query.event(multiplier)
 
 
@@ -663,7 +663,7 @@ def test_a_printed_epoch_without_a_step_size_is_refused_and_charged(step_size):
     calibrated = CalibratedPlan(Plan("test", (item,), {}), 1.0)
     rows = ArraySource(table.X, table.y)
     with Oracle(rows, problem, item.query.setting, calibrated, Randomness.from_random_state(0)) as oracle:
-        with pytest.raises(InvalidParameter, match="step_size"):
+        with pytest.raises(InvalidParameterError, match="step_size"):
             oracle.ask(item, np.zeros(P), np.zeros(P), step_size=step_size)
         assert oracle._left[item] == 0
 
@@ -679,20 +679,20 @@ def test_a_difference_is_asked_at_two_points(kind, points):
     calibrated = CalibratedPlan(Plan("test", (item,), {}), 1.0)
     with (
         Oracle(rows, problem, setting, calibrated, Randomness.from_random_state(0)) as oracle,
-        pytest.raises(InvalidParameter, match=f"asked at 2 .* got {len(points)}"),
+        pytest.raises(InvalidParameterError, match=f"asked at 2 .* got {len(points)}"),
     ):
         oracle.ask(item, *points)
 
 
 @pytest.mark.parametrize("solver", [DPSVRG(), DPKatyusha()], ids=repr)
 def test_problems_without_strong_convexity_are_refused(solver):
-    with pytest.raises(UnsupportedProblem, match="strongly convex regularizer"):
+    with pytest.raises(UnsupportedProblemError, match="strongly convex regularizer"):
         FitOptions(Problem(Logistic()), guarantee=GUARANTEE, solver=solver).plan(1000, P)
 
 
 @pytest.mark.parametrize("solver", [PrintedSVRG(), DPKatyusha(), DPSVRGPlusPlus()], ids=repr)
 def test_problems_that_are_not_convex_are_refused(solver):
-    with pytest.raises(UnsupportedProblem, match="convex loss, which sigmoid is not"):
+    with pytest.raises(UnsupportedProblemError, match="convex loss, which sigmoid is not"):
         FitOptions(Problem(Sigmoid(), L2(0.1)), guarantee=GUARANTEE, solver=solver).plan(1000, P)
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.model_selection import cross_val_score
 
-from dperm import L2, Amount, Bins, Category, Classes, InvalidTable, Number, PrivateLogisticRegression, Schema
-from dperm.trusted.sources.encoding import check_table, count_rows, encode_rows, encode_target
+from dperm import L2, Amount, Bins, Category, Classes, InvalidTableError, Number, PrivateLogisticRegression, Schema
+from dperm.rows.encoding import check_table, count_rows, encode_rows, encode_target
 
 MIXED = Schema(
     {
@@ -221,7 +221,7 @@ def test_wide_rows_are_sparse_and_equal_to_dense_ones(monkeypatch):
     wide = encode_rows(table, schema, fitting=True)
     assert sparse.issparse(wide)
     assert wide.nnz == 4 * 50
-    monkeypatch.setattr("dperm.trusted.sources.encoding.WIDEST_DENSE", 1000)
+    monkeypatch.setattr("dperm.rows.encoding.WIDEST_DENSE", 1000)
     np.testing.assert_array_equal(wide.toarray(), encode_rows(table, schema, fitting=True))
 
 
@@ -261,7 +261,7 @@ def test_regression_targets_are_scaled_and_clipped():
 )
 def test_a_table_of_another_form_is_refused_in_one_sentence(table, message):
     schema = Schema({"x": Number((0, 1))}, Classes("y", [0, 1]))
-    with pytest.raises(InvalidTable, match=message):
+    with pytest.raises(InvalidTableError, match=message):
         check_table(table, None, schema)
 
 

@@ -12,26 +12,26 @@ from sklearn.linear_model import LogisticRegression
 
 from dperm import (
     Budget,
-    BudgetExceeded,
+    BudgetExceededError,
     Guarantee,
-    InvalidParameter,
-    InvalidTable,
+    InvalidParameterError,
+    InvalidTableError,
     LargeDeltaWarning,
     PrivateEvaluation,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
-    private_score,
+    private_evaluate,
 )
 from dperm.accounting.composition import epsilon_of
-from dperm.accounting.guarantee import Adjacency
 from dperm.evaluation.design import Design, score_edges
+from dperm.kernel import scores
+from dperm.kernel.held_out import held_out
+from dperm.kernel.noise import Noise
+from dperm.kernel.scores import parts_of
+from dperm.kernel.tally import _EXACT
 from dperm.mechanisms.cell_counts import CellCounts
-from dperm.trusted import scores
-from dperm.trusted.held_out import held_out
-from dperm.trusted.noise import Noise
-from dperm.trusted.scores import parts_of
-from dperm.trusted.tally import _EXACT
+from dperm.privacy.guarantee import Adjacency
 
 N, SENTINEL, SENTINEL_TEXT = 400, 0.7182736455, "SENTINELvalue"
 DESIGNS = {
@@ -195,7 +195,7 @@ def test_what_leaves_went_through_the_gate(monkeypatch):
     for design in DESIGNS.values():
         X, y = a_table(design)
         target_range = design.target_range
-        found = private_score(Public(design), X, y, epsilon=1.0, target_range=target_range)
+        found = private_evaluate(Public(design), X, y, epsilon=1.0, target_range=target_range)
         assert not any(numbers.any() for numbers in found.released)
 
 
@@ -221,7 +221,7 @@ def test_no_text_or_byte_of_a_result_holds_a_value_of_the_rows():
         (PrivateLinearSVC(classes=[0, 1]).fit(X, y), y),
         (PrivateLinearRegression(row_norm=1.0).fit(X, X[:, 1]), X[:, 1]),
     ):
-        found = private_score(model, X, target, epsilon=1.0)
+        found = private_evaluate(model, X, target, epsilon=1.0)
         for text in (str(found), repr(found), found.text, found._repr_html_(), repr(found.design), str(found.verdict)):
             assert "718273" not in text
         assert np.float64(SENTINEL).tobytes() not in pickle.dumps(found)
@@ -237,8 +237,8 @@ class Talkative(Public):
 def test_an_error_of_the_model_shows_no_value_and_counts_as_spent(tmp_path):
     X, y = marked()
     budget = Budget.create("tests", Guarantee(1.0, 1e-6), ledger=str(tmp_path / "ledger.db"))
-    with pytest.raises(InvalidTable) as caught:
-        private_score(Talkative(DESIGNS["two classes"]), X, y, epsilon=0.5, budget=budget)
+    with pytest.raises(InvalidTableError) as caught:
+        private_evaluate(Talkative(DESIGNS["two classes"]), X, y, epsilon=0.5, budget=budget)
     text = every_text_of(caught.value)
     assert "718273" not in text
     assert SENTINEL_TEXT not in text
@@ -255,9 +255,9 @@ def test_no_exception_tells_that_one_row_is_bad():
         for evaluated in (model, LogisticRegression().fit(X, y)):
             changed = X.copy()
             changed[3] = bad
-            private_score(evaluated, changed, y, epsilon=1.0)
+            private_evaluate(evaluated, changed, y, epsilon=1.0)
         labels = np.array([*y[:-1].tolist(), SENTINEL_TEXT], dtype=object)
-        private_score(model, X, labels, epsilon=1.0)
+        private_evaluate(model, X, labels, epsilon=1.0)
 
 
 def test_a_file_without_a_row_among_others_is_read_like_them(tmp_path):
@@ -268,7 +268,7 @@ def test_a_file_without_a_row_among_others_is_read_like_them(tmp_path):
     own = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, classes=[0, 1]).fit(named, y)
     for model in (own, LogisticRegression().fit(named, y)):
         one, both = (
-            private_score(model, files, epsilon=1.0, target="y", random_state=0)
+            private_evaluate(model, files, epsilon=1.0, target="y", random_state=0)
             for files in (tmp_path / "all.csv", str(tmp_path / "*.csv"))
         )
         for first, second in zip(one.released, both.released, strict=True):
@@ -285,35 +285,35 @@ def test_the_budget_is_charged_before_a_row_is_read_and_settled_with_the_file(tm
             seen.append(budget.account().releases[-1].fingerprint)
             return super().predict_proba(X)
 
-    private_score(Watching(DESIGNS["two classes"]), X, y, epsilon=0.25, budget=budget)
+    private_evaluate(Watching(DESIGNS["two classes"]), X, y, epsilon=0.25, budget=budget)
     assert seen == [None]
-    found = private_score(
+    found = private_evaluate(
         model, X, y, epsilon=0.25, budget=budget,
         save=lambda evaluation: seen.append(budget.account().releases[-1].fingerprint),
     )  # fmt: skip
     assert seen == [None, None]
     entry = found.ledger_entry_
     budget.confirm(entry["number"], entry["digest"], found.to_dict()["fingerprint"])
-    with pytest.raises(BudgetExceeded):
-        private_score(model, X, y, epsilon=0.75, budget=budget)
+    with pytest.raises(BudgetExceededError):
+        private_evaluate(model, X, y, epsilon=0.75, budget=budget)
     assert len(budget.account().releases) == 2
 
 
 def test_a_seed_or_a_model_that_is_not_for_release_marks_the_result():
     X, y = marked()
     model = PrivateLogisticRegression(classes=[0, 1]).fit(X, y)
-    assert private_score(model, X, y, epsilon=1.0).privacy_.for_release
-    seeded = [private_score(model, X, y, epsilon=1.0, random_state=3) for _ in range(2)]
+    assert private_evaluate(model, X, y, epsilon=1.0).privacy_.for_release
+    seeded = [private_evaluate(model, X, y, epsilon=1.0, random_state=3) for _ in range(2)]
     assert not seeded[0].privacy_.for_release
     np.testing.assert_array_equal(seeded[0].released[0], seeded[1].released[0])
     open_model = PrivateLogisticRegression(classes=[0, 1], random_state=0).fit(X, y)
-    assert "the model itself is not for release" in str(private_score(open_model, X, y, epsilon=1.0))
+    assert "the model itself is not for release" in str(private_evaluate(open_model, X, y, epsilon=1.0))
 
 
 def test_released_noise_has_the_planned_deviation():
     design = Design("label", tuple(range(60)))
     X, y = np.zeros((10, 60)), np.full(10, 0)
-    found = private_score(Public(design), X, y, epsilon=1.0)
+    found = private_evaluate(Public(design), X, y, epsilon=1.0)
     noise = found.released[0][1:]  # all rows are in the first cell
     # Of 3599 Laplace numbers; kurtosis 6 makes the variance's deviation √5/√n. Five of them: one false alarm in 10⁶.
     assert abs(noise.var() / found.deviations[0] ** 2 - 1.0) < 5 * math.sqrt(5.0 / noise.size)
@@ -323,7 +323,7 @@ def test_a_large_delta_warns_and_intervals_do_not_depend_on_the_rows_once_number
     X, y = marked()
     model = PrivateLogisticRegression(classes=[0, 1]).fit(X, y)
     with pytest.warns(LargeDeltaWarning):
-        found = private_score(model, X, y, epsilon=1.0, delta=0.01)
+        found = private_evaluate(model, X, y, epsilon=1.0, delta=0.01)
     again = PrivateEvaluation.from_dict(json.loads(found.text))
     assert str(again) == str(found)
     assert again.to_dict() == found.to_dict()
@@ -333,22 +333,22 @@ def wrong_calls(X, y):
     model = PrivateLogisticRegression(classes=[0, 1]).fit(X, y)
     line = PrivateLinearRegression(row_norm=1.0).fit(X, X[:, 1])
     return [
-        lambda **more: private_score(model, X, y, epsilon=0.0, **more),
-        lambda **more: private_score(model, X, y, epsilon=1.0, adjacency="add_remove", **more),
-        lambda **more: private_score(model, X, y, epsilon=1.0, n=N + 1, **more),
-        lambda **more: private_score(model, X, y, epsilon=1.0, level=1.0, **more),
-        lambda **more: private_score(model, X, y, epsilon=1.0, target_range=(0, 1), **more),
-        lambda **more: private_score(model, X[:, :2], y, epsilon=1.0, **more),
-        lambda **more: private_score(model, X, y[:-1], epsilon=1.0, **more),
-        lambda **more: private_score(model, X, epsilon=1.0, **more),
-        lambda **more: private_score(model, X, y.astype(str), epsilon=1.0, **more),
-        lambda **more: private_score(model, np.full(X.shape, "718273 a"), y, epsilon=1.0, **more),
-        lambda **more: private_score(object(), X, y, epsilon=1.0, **more),
-        lambda **more: private_score(line, X, X[:, 1], epsilon=1.0, target_range=(-1, 1), **more),
-        lambda **more: private_score(line, X, X[:, 1], epsilon=1.0, error_bound=5.0, **more),
-        lambda **more: private_score(Public(DESIGNS["numbers"]), X, y, epsilon=1.0, **more),
-        lambda **more: private_score(Public(DESIGNS["numbers"]), X, y, epsilon=1.0, target_range=(1, 0), **more),
-        lambda **more: private_score(model, X, y, epsilon=1.0, target="y", **more),
+        lambda **more: private_evaluate(model, X, y, epsilon=0.0, **more),
+        lambda **more: private_evaluate(model, X, y, epsilon=1.0, adjacency="add_remove", **more),
+        lambda **more: private_evaluate(model, X, y, epsilon=1.0, n=N + 1, **more),
+        lambda **more: private_evaluate(model, X, y, epsilon=1.0, level=1.0, **more),
+        lambda **more: private_evaluate(model, X, y, epsilon=1.0, target_range=(0, 1), **more),
+        lambda **more: private_evaluate(model, X[:, :2], y, epsilon=1.0, **more),
+        lambda **more: private_evaluate(model, X, y[:-1], epsilon=1.0, **more),
+        lambda **more: private_evaluate(model, X, epsilon=1.0, **more),
+        lambda **more: private_evaluate(model, X, y.astype(str), epsilon=1.0, **more),
+        lambda **more: private_evaluate(model, np.full(X.shape, "718273 a"), y, epsilon=1.0, **more),
+        lambda **more: private_evaluate(object(), X, y, epsilon=1.0, **more),
+        lambda **more: private_evaluate(line, X, X[:, 1], epsilon=1.0, target_range=(-1, 1), **more),
+        lambda **more: private_evaluate(line, X, X[:, 1], epsilon=1.0, error_bound=5.0, **more),
+        lambda **more: private_evaluate(Public(DESIGNS["numbers"]), X, y, epsilon=1.0, **more),
+        lambda **more: private_evaluate(Public(DESIGNS["numbers"]), X, y, epsilon=1.0, target_range=(1, 0), **more),
+        lambda **more: private_evaluate(model, X, y, epsilon=1.0, target="y", **more),
     ]
 
 
@@ -356,7 +356,7 @@ def test_wrong_public_parameters_are_refused_before_anything_is_spent(tmp_path):
     X, y = marked()
     budget = Budget.create("tests", Guarantee(9.0, 1e-6), ledger=str(tmp_path / "ledger.db"))
     for call in wrong_calls(X, y):
-        with pytest.raises(InvalidParameter) as caught:
+        with pytest.raises(InvalidParameterError) as caught:
             call(budget=budget)
         assert "718273" not in every_text_of(caught.value)
     assert not budget.account().releases

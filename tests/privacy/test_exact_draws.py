@@ -9,10 +9,10 @@ import pytest
 from mpmath import mp, mpf
 from scipy import stats
 
-from dperm.trusted.compiling import compile_kernel
-from dperm.trusted.exact import compiled_draws, draws, radial, rounding, selection, skips
-from dperm.trusted.exact.digits import Uniform
-from dperm.trusted.exact.words import next_word, place, stream_of
+from dperm.kernel.compiling import compile_kernel
+from dperm.kernel.exact import compiled_draws, draws, radial, rounding, selection, skips
+from dperm.kernel.exact.digits import Uniform
+from dperm.kernel.exact.words import next_word, place, stream_of
 
 KEY = np.arange(8, dtype=np.uint32)
 ADDERS = {"gaussian": rounding.add_gaussian, "laplace": rounding.add_laplace}

@@ -8,61 +8,61 @@ import numpy as np
 
 import dperm
 from dperm import unsafe
-from dperm.estimators import diagnosis
-from dperm.estimators.registry import models
+from dperm.models import diagnosis
+from dperm.models.registry import models
 
 PACKAGE = Path(dperm.__file__).parent
 
-# Everything outside `trusted/` that imports from it, and what. Names that read rows or sum over them without noise are
+# Everything outside `kernel/` that imports from it, and what. Names that read rows or sum over them without noise are
 # the sources, the blocks, the objectives and the encoding; a module that is not here must not see a row.
 IMPORTS = {
     # Run a plan: rows go in as a source, and come out through the oracle alone.
-    "planning.fit_plan": {
+    "plan.fit_plan": {
         "noise": {"Randomness", "check_random_state"},
         "oracle": {"Oracle"},
-        "sources.base": {"Source", "check_count"},
+        "rows.base": {"Source", "check_count"},
     },
-    "planning.minimize": {"sources": {"source_of"}},
-    "planning.statement": {"noise": {"GENERATOR"}},
+    "plan.minimize": {"rows": {"source_of"}},
+    "plan.statement": {"noise": {"GENERATOR"}},
     # Release sums: what rows add goes in, and noisy sums come out of the tally.
     # Counts units by their rows, with noise.
-    "planning.rows_per_unit": {
+    "plan.rows_per_unit": {
         "noise": {"Randomness"},
         "rows_per_unit": {"FEWEST_ROWS", "cells_of_units"},
-        "sources.base": {"check_count"},
-        "sources.ids": {"codes_of_array"},
+        "rows.base": {"check_count"},
+        "rows.ids": {"codes_of_array"},
         "tally": {"Tally"},
         "units": {"Membership"},
     },
-    "cli.rows_per_unit": {"sources.files": {"TableFile"}},
-    "planning.sums": {
+    "cli.rows_per_unit": {"rows.files": {"TableFile"}},
+    "plan.sums": {
         "noise": {"GENERATOR", "Randomness"},
-        "sources.base": {"check_count"},
+        "rows.base": {"check_count"},
         "tally": {"Tally"},
         "units": {"Membership"},
     },
     # Check what is fitted, and encode what is predicted or scored on the caller's own rows.
-    "estimators.base": {
+    "models.base": {
         "block": {"bounded_rows"},
-        "sources": {"Source", "is_streamed", "source_of"},
-        "sources.columns": {"array_names"},
-        "sources.labels": {"read_table"},
+        "rows": {"Source", "is_streamed", "source_of"},
+        "rows.columns": {"array_names"},
+        "rows.labels": {"read_table"},
         "threads": {"threads_for"},
     },
     # Names of columns, ids beside a table put into it, and rows to predict treated as in the fit.
-    "estimators.bounds": {
+    "models.bounds": {
         "block": {"bounded_rows"},
-        "sources.columns": {"Columns", "array_names", "as_arrow"},
-        "sources.encoding": {"encode_rows"},
+        "rows.columns": {"Columns", "array_names", "as_arrow"},
+        "rows.encoding": {"encode_rows"},
     },
     # Weights of rows: checked where they are public, bounded where they are not.
-    "estimators.weights": {
-        "sources": {"Source"},
-        "sources.encoding": {"count_rows"},
-        "sources.weights": {"bounded_weights", "weight_column"},
+    "models.weights": {
+        "rows": {"Source"},
+        "rows.encoding": {"count_rows"},
+        "rows.weights": {"bounded_weights", "weight_column"},
     },
     # Put rows apart and hand losses on them to the tally, which releases who won.
-    "estimators.candidates": {
+    "models.candidates": {
         "apart": {
             "log_losses",
             "plain_labels",
@@ -73,23 +73,23 @@ IMPORTS = {
             "true_places",
             "wrong",
         },
-        "sources.ids": {"membership_of_array"},
-        "sources.tables": {"membership_of"},
+        "rows.ids": {"membership_of_array"},
+        "rows.tables": {"membership_of"},
         "units": {"Membership"},
     },
-    "estimators.search": {
-        "cells": {"as_rows", "number_table"},
+    "models.search": {
+        "rows.cells": {"as_rows", "number_table"},
         "noise": {"seed_from"},
-        "sources": {"is_streamed"},
-        "sources.base": {"check_count"},
+        "rows": {"is_streamed"},
+        "rows.base": {"check_count"},
     },
-    "estimators.trials": {
+    "models.trials": {
         "apart": {"RowsApart", "one_place", "rows_apart", "stops"},
         "noise": {"Randomness"},
         "tally": {"Tally"},
         "units": {"Membership", "UnitRows"},
     },
-    "planning.search": {"noise": {"GENERATOR"}},
+    "plan.search": {"noise": {"GENERATOR"}},
     # Say what every row adds to noisy counts and sums.
     "evaluation.design": {
         "scores": {
@@ -105,93 +105,93 @@ IMPORTS = {
     "evaluation.score": {
         "held_out": {"held_out"},
         "scores": {"parts_of"},
-        "sources.base": {"check_count"},
-        "sources.files": {"is_files"},
+        "rows.base": {"check_count"},
+        "rows.files": {"is_files"},
     },
-    "preprocessing.base": {
-        "sources.ids": {"membership_of_array"},
-        "sources.labels": {"read_table"},
+    "transformers.base": {
+        "rows.ids": {"membership_of_array"},
+        "rows.labels": {"read_table"},
         "units": {"Membership"},
     },
-    "preprocessing.min_max_scaler": {"column_parts": {"cells_of"}},
-    "preprocessing.quantile_transformer": {"column_parts": {"cells_of"}},
-    "preprocessing.standard_scaler": {"column_parts": {"moments_of"}},
-    "preprocessing.pca": {
+    "transformers.min_max_scaler": {"rows.column_parts": {"cells_of"}},
+    "transformers.quantile_transformer": {"rows.column_parts": {"cells_of"}},
+    "transformers.standard_scaler": {"rows.column_parts": {"moments_of"}},
+    "transformers.pca": {
         "answers.hessian": {"to_matrix"},
-        "column_parts": {"rows_of"},
+        "rows.column_parts": {"rows_of"},
         "row_by_row": {"products", "sums"},
         "second_moment": {"multiplied"},
     },
     # Pass rows from step to step.
     "pipelines.pipeline": {
-        "cells": {"as_rows", "number_table"},
+        "rows.cells": {"as_rows", "number_table"},
         "noise": {"seed_from"},
         "public_step": {"through"},
-        "sources.base": {"check_count"},
-        "sources.ids": {"membership_of_array"},
+        "rows.base": {"check_count"},
+        "rows.ids": {"membership_of_array"},
         "units": {"Membership"},
-        "sources.labels": {"class_numbers", "numeric_target", "read_table", "read_target"},
+        "rows.labels": {"class_numbers", "numeric_target", "read_table", "read_target"},
     },
     "pipelines.plan": {"noise": {"GENERATOR"}},
     "pipelines.public_steps": {"public_step": {"dense", "quietly", "rows_in", "through"}},
-    "estimators.linear": {"block": {"bounded_rows"}, "row_by_row": {"products"}},
-    "estimators.classifier": {
+    "models.linear": {"block": {"bounded_rows"}, "row_by_row": {"products"}},
+    "models.classifier": {
         "row_by_row": {"softmax"},
-        "sources": {"ArraySource", "source_of"},
-        "sources.dask_client": {"is_frame"},
-        "sources.encoding": {"check_table", "label_numbers"},
-        "sources.labels": {"class_numbers", "distinct_labels", "read_table", "read_target", "weights_by_class"},
+        "rows": {"ArraySource", "source_of"},
+        "rows.dask_client": {"is_frame"},
+        "rows.encoding": {"check_table", "label_numbers"},
+        "rows.labels": {"class_numbers", "distinct_labels", "read_table", "read_target", "weights_by_class"},
     },
-    "estimators.regressor": {
-        "sources": {"ArraySource", "source_of"},
-        "sources.dask_client": {"is_frame"},
-        "sources.encoding": {"check_table", "target_numbers"},
-        "sources.labels": {"numeric_target", "read_table", "read_target"},
+    "models.regressor": {
+        "rows": {"ArraySource", "source_of"},
+        "rows.dask_client": {"is_frame"},
+        "rows.encoding": {"check_table", "target_numbers"},
+        "rows.labels": {"numeric_target", "read_table", "read_target"},
     },
     # Attacks: exact answers about tables that were made up, and one private fit on the owner's rows.
     "audit.black_box": {"watched": {"ExactOracle", "Question"}},
     "audit.exact_answers": {"watched": {"ExactOracle"}},
     "audit.low_bits": {"watched": {"ExactOracle", "Question"}},
-    "audit.one_run": {"sources.base": {"Source"}, "sources.canaries": {"WithCanaries"}},
+    "audit.one_run": {"rows.base": {"Source"}, "rows.canaries": {"WithCanaries"}},
     "audit.replay": {"watched": {"ExactOracle", "Passed", "Question"}},
     "audit.subject": {"watched": {"ExactOracle", "PlaybackOracle", "Question", "WatchedOracle"}},
     # Exact on purpose, and named so.
     "unsafe": {
-        "column_facts": {"Finding", "NOTHING", "findings"},
+        "rows.column_facts": {"Finding", "NOTHING", "findings"},
         "objectives": {"objective_of"},
         "parts": {"GradientPart", "RiskPart"},
-        "sources": {"ArraySource", "Source"},
-        "sources.columns": {"Columns", "as_numbers", "as_words", "as_written"},
-        "sources.encoder": {"ROWS_AT_ONCE", "rows_of"},
-        "sources.files": {"check_columns", "is_files", "open_pieces"},
-        "sources.ids": {"codes_of_column"},
+        "rows": {"ArraySource", "Source"},
+        "rows.columns": {"Columns", "as_numbers", "as_words", "as_written"},
+        "rows.encoder": {"ROWS_AT_ONCE", "rows_of"},
+        "rows.files": {"check_columns", "is_files", "open_pieces"},
+        "rows.ids": {"codes_of_column"},
         "units": {"Membership"},
     },
-    "estimators.diagnosis": {
+    "models.diagnosis": {
         "block": {"Block", "as_table"},
-        "sources": {"Source", "is_streamed"},
-        "sources.base": {"InMemorySource"},
-        "sources.columns": {"Columns", "as_numbers", "as_words"},
-        "sources.encoding": {"target_numbers"},
-        "sources.ids": {"membership_of_array"},
-        "sources.labels": {"numeric_target", "one_by_one", "read_table", "read_target"},
-        "sources.tables": {"membership_of"},
+        "rows": {"Source", "is_streamed"},
+        "rows.base": {"InMemorySource"},
+        "rows.columns": {"Columns", "as_numbers", "as_words"},
+        "rows.encoding": {"target_numbers"},
+        "rows.ids": {"membership_of_array"},
+        "rows.labels": {"numeric_target", "one_by_one", "read_table", "read_target"},
+        "rows.tables": {"membership_of"},
     },
     # Files are read for `fit` and `predict`, of which nothing is printed, and for `diagnose`, which prints exact facts.
-    "cli.audit": {"sources.files": {"TableFile"}},
-    "cli.diagnose": {"sources.files": {"TableFile"}},
+    "cli.audit": {"rows.files": {"TableFile"}},
+    "cli.diagnose": {"rows.files": {"TableFile"}},
     "cli.fit": {
-        "sources": {"ClusterSource", "FileSource", "Source"},
-        "sources.dask_client": {"open_cluster"},
-        "sources.files": {"TableFile"},
+        "rows": {"ClusterSource", "FileSource", "Source"},
+        "rows.dask_client": {"open_cluster"},
+        "rows.files": {"TableFile"},
     },
-    "cli.options": {"sources.files": {"OtherSeparator"}},  # an error, to name another remedy
-    "cli.plan": {"sources.memory": {"bytes_of", "is_on_disk"}},  # how much fits into memory
-    "cli.predict": {"sources.files": {"check_columns", "number_columns", "open_pieces"}},
-    "cli.schema": {"column_facts": {"Finding"}, "sources.files": {"columns_on_disk", "open_pieces"}},
-    "cli.tune": {"sources.files": {"TableFile"}},
+    "cli.options": {"rows.files": {"OtherSeparatorError"}},  # an error, to name another remedy
+    "cli.plan": {"rows.memory": {"bytes_of", "is_on_disk"}},  # how much fits into memory
+    "cli.predict": {"rows.files": {"check_columns", "number_columns", "open_pieces"}},
+    "cli.schema": {"rows.column_facts": {"Finding"}, "rows.files": {"columns_on_disk", "open_pieces"}},
+    "cli.tune": {"rows.files": {"TableFile"}},
     # Studies on public data.
-    "studies.reference": {"block": {"Block"}},
+    "paper.studies.reference": {"block": {"Block"}},
 }
 
 # Public functions and methods whose result is computed from rows without noise.
@@ -202,7 +202,7 @@ EXACT = {
     "dperm.unsafe.draft_schema",
     "dperm.unsafe.check_schema",
     # All that a fit does to rows, and what its noise did: marked as not for release.
-    "dperm.estimators.diagnosis.diagnose",
+    "dperm.models.diagnosis.diagnose",
     "PrivateGLM.diagnose",
     # On rows that the caller hands over: predictions and scores of them are facts about them.
     "Classifier.decision_function",
@@ -216,8 +216,8 @@ EXACT = {
     "PrivatePoissonRegression.score",
     "Probabilities.predict_log_proba",
     "Probabilities.predict_proba",
-    "PrivateSearchCV.predict",
-    "PrivateSearchCV.score",
+    "PrivateSearch.predict",
+    "PrivateSearch.score",
     # The same for rows that are transformed, by a map that was released; `read` checks their shape.
     "PrivateMinMaxScaler.inverse_transform",
     "PrivateMinMaxScaler.transform",
@@ -234,12 +234,12 @@ EXACT = {
 PRIVATE = {
     "dperm.audit.one_run.audit_table",
     "dperm.audit.one_run.one_run",
-    "dperm.evaluation.score.private_score",
-    "dperm.planning.minimize.minimize",
+    "dperm.evaluation.score.private_evaluate",
+    "dperm.plan.minimize.minimize",
     "FitPlan.run",
     "PrivateEstimator.fit",
     "PrivatePipeline.fit",
-    "PrivateSearchCV.fit",
+    "PrivateSearch.fit",
     "PrivateTransformer.fit",
     "PrivateTransformer.run",
     # It refuses.
@@ -251,12 +251,12 @@ ROWS = {"X", "y", "table", "source"}
 def modules():
     for path in sorted(PACKAGE.rglob("*.py")):
         name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
-        if not name.startswith("trusted"):
+        if name.split(".")[0] not in ("kernel", "rows"):
             yield name, ast.parse(path.read_text())
 
 
 def imported(tree):
-    """What a module imports from `trusted/`, wherever in it."""
+    """What a module imports from `kernel/` and `rows/`, wherever in it."""
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -266,10 +266,10 @@ def imported(tree):
         else:
             continue
         for module, name in names:
-            if module == "dperm" and name == "trusted":
+            if module == "dperm" and name in ("kernel", "rows"):
                 found.setdefault("", set()).add(name)
-            elif module.startswith("dperm.trusted"):
-                found.setdefault(module.removeprefix("dperm.trusted").lstrip("."), set()).add(name)
+            elif module.split(".")[:2] in (["dperm", "kernel"], ["dperm", "rows"]):
+                found.setdefault(module.removeprefix("dperm.").removeprefix("kernel."), set()).add(name)
     return found
 
 
@@ -287,11 +287,11 @@ def test_the_functions_that_let_something_exact_out_are_these():
     found = set()
     for name in (
         "audit.one_run",
-        "planning.minimize",
-        "planning.options",
-        "planning.fit_plan",
-        "planning.auto",
-        "estimators.diagnosis",
+        "plan.minimize",
+        "plan.options",
+        "plan.fit_plan",
+        "plan.auto",
+        "models.diagnosis",
         "evaluation.score",
         "unsafe",
     ):
@@ -336,8 +336,8 @@ def test_the_exact_risk_is_a_mean_over_rows():
 
 
 def test_the_trusted_side_imports_scikit_learn_only_where_an_estimator_calls_it():
-    """`import dperm` need not import scikit-learn through `trusted/`: no module there does so at its top."""
-    for path in (PACKAGE / "trusted").rglob("*.py"):
+    """`import dperm` need not import scikit-learn through `kernel/`: no module there does so at its top."""
+    for path in [*(PACKAGE / "kernel").rglob("*.py"), *(PACKAGE / "rows").rglob("*.py")]:
         top = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
         names = [getattr(node, "module", None) or alias.name for node in top for alias in node.names]
         assert not [name for name in names if name.startswith("sklearn")], path

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dperm.trusted.exact.words import COUNTER, LANES, fresh_key, next_word, place, put_back, rewind, stream_of
+from dperm.kernel.exact.words import COUNTER, LANES, fresh_key, next_word, place, put_back, rewind, stream_of
 
 KEY = np.frombuffer(bytes(range(32)), "<u4")
 

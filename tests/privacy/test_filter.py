@@ -23,9 +23,9 @@ from dperm.accounting.events import (
     SoftmaxPerturbation,
 )
 from dperm.accounting.filter import Charge, Filter, with_pure
-from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.accounting.ledger.rule import Rule
 from dperm.accounting.renyi import divergence_of_curve
+from dperm.ledger.rule import Rule
+from dperm.privacy.guarantee import Adjacency, Guarantee
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 DELTA = 1e-5

@@ -20,19 +20,19 @@ from dperm import (
     FitOptions,
     FunctionLoss,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     Problem,
     minimize,
 )
-from dperm.accounting.guarantee import Adjacency
 from dperm.audit.replay import largest_shift, replay
 from dperm.audit.subject import Subject
 from dperm.audit.tables import Surroundings, hostile_rows
+from dperm.kernel.block import Block
+from dperm.kernel.objectives import function as sums
+from dperm.kernel.objectives import objective_of
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Adjacency
 from dperm.solvers import SOLVERS
-from dperm.trusted.block import Block
-from dperm.trusted.objectives import function as sums
-from dperm.trusted.objectives import objective_of
 from privacy.harness import N, P, base_table, neighbours, record, record_differences
 from privacy.test_trusted_boundary import check_solver
 
@@ -374,7 +374,7 @@ def test_no_other_method_takes_functions():
     assert {name for name, method in SOLVERS.items() if method().refusal(problem) is None} == {
         solver.name for solver in TAKING_FUNCTIONS
     }
-    with pytest.raises(InvalidParameter, match="needs a convex loss"):
+    with pytest.raises(InvalidParameterError, match="needs a convex loss"):
         FitOptions(problem, guarantee=GUARANTEE, solver=DPGD(accounting="last-iterate")).plan(N, P)
 
 

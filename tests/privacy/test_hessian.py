@@ -15,10 +15,10 @@ from dperm import (
     FitOptions,
     Guarantee,
     Huber,
-    InvalidParameter,
+    InvalidParameterError,
     L2Ball,
     Logistic,
-    PlanExceeded,
+    PlanExceededError,
     Problem,
     SmoothedHinge,
     Softmax,
@@ -27,16 +27,16 @@ from dperm import (
 from dperm.accounting.composition import curve_of
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.events.sampled_curve import SampledCurve
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.answers.hessian import to_matrix, to_vector
+from dperm.kernel.block import Block
+from dperm.kernel.noise import Randomness
+from dperm.kernel.objectives import objective_of
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import HessianQuery, LocalGradientQuery, SmallestEigenvalueQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
-from dperm.solvers.published import published_plan
-from dperm.trusted.answers.hessian import to_matrix, to_vector
-from dperm.trusted.block import Block
-from dperm.trusted.noise import Randomness
-from dperm.trusted.objectives import objective_of
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources import ArraySource
+from dperm.paper.printed import published_plan
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import ArraySource
 from privacy.harness import Liar, N, P, Table, base_table, ignored_table, neighbours, only_row, replay, setting_of
 from privacy.test_trusted_boundary import check_solver
 
@@ -234,9 +234,9 @@ def test_the_published_noise_of_adassp_is_that_of_its_algorithm():
 
 
 def test_a_hessian_of_several_margins_or_of_too_many_columns_is_refused():
-    with pytest.raises(InvalidParameter, match="one margin"):
+    with pytest.raises(InvalidParameterError, match="one margin"):
         HessianQuery(setting_of(Problem(Softmax(3)), Adjacency.ADD_REMOVE))
-    with pytest.raises(InvalidParameter, match="5000²"):
+    with pytest.raises(InvalidParameterError, match="5000²"):
         HessianQuery(setting_of(Problem(Logistic()), Adjacency.ADD_REMOVE, n_features=5000))
 
 
@@ -266,7 +266,7 @@ def test_an_eigenvalue_is_not_answered_in_place_of_a_hessian():
     calibrated = CalibratedPlan(Plan("test", (PlannedQuery(HessianQuery(setting)),), {}), 1.0)
     rows = ArraySource(table.X, table.y)
     oracle = Oracle(rows, problem, setting, calibrated, Randomness.from_random_state(0))
-    with oracle, pytest.raises(PlanExceeded, match="does not contain this query"):
+    with oracle, pytest.raises(PlanExceededError, match="does not contain this query"):
         oracle.ask(PlannedQuery(SmallestEigenvalueQuery(setting)), np.zeros(P))
 
 

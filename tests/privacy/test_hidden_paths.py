@@ -5,16 +5,16 @@ import pytest
 
 from contracts.discovered import examples
 from dperm import Logistic, Problem
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
+from dperm.kernel.noise import Randomness
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import DescentOutputQuery, LastIterateQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import HiddenPath
+from dperm.privacy.guarantee import Adjacency
 from dperm.problem.domains import Domain, GroupBall
 from dperm.problem.regularizers import L2, Regularizer
-from dperm.trusted.noise import Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources import ArraySource
+from dperm.rows import ArraySource
 from privacy.harness import base_table, setting_of
 
 N, P = 60, 6
@@ -92,5 +92,5 @@ def test_a_hidden_path_does_not_begin_further_away_than_it_can_get(kind):
     source = ArraySource(table.X, table.y)
     with Oracle(source, problem, setting, calibrated, Randomness.from_random_state(0)) as oracle:
         assert np.isfinite(oracle.ask(item, np.zeros(5))).all()
-        with pytest.raises(InvalidParameter, match="near 0"):
+        with pytest.raises(InvalidParameterError, match="near 0"):
             oracle.ask(item, np.full(5, 1e30))

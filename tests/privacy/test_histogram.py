@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dperm import L2, Category, Classes, Guarantee, InvalidParameter, Number, PrivateLogisticRegression, Schema
+from dperm import L2, Category, Classes, Guarantee, InvalidParameterError, Number, PrivateLogisticRegression, Schema
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.events import Composed
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.answers.histogram import exact_histogram
+from dperm.kernel.noise import Noise, Randomness
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery, HistogramQuery
 from dperm.mechanisms.histogram import HISTOGRAM_SHARE, count_deviation, histogram_query
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import TableSource
 from dperm.schema.binning import cell_counts, cell_edges, quantile_cuts
-from dperm.trusted.answers.histogram import exact_histogram
-from dperm.trusted.noise import Noise, Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources import TableSource
 from privacy.harness import logistic_problem, setting_of
 
 RANGES = {"a": (0.0, 100.0), "b": (-3.0, 1e6), "c": (17.0, 90.0)}
@@ -204,5 +204,5 @@ def test_two_fits_find_different_bins():
 def test_a_histogram_without_columns_or_noise_is_refused():
     good = {"setting": setting(1000), "columns": ("x",), "scale": 1.0}
     for bad in ({"scale": 0.0}, {"scale": math.nan}, {"distribution": "Gumbel"}, {"columns": ()}):
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameterError):
             HistogramQuery(**(good | bad))

@@ -21,13 +21,13 @@ from dperm import (
 )
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.events import Composed
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.noise import Noise, Randomness
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery, HessianQuery, MomentsQuery
 from dperm.mechanisms.plan import PlannedQuery
-from dperm.planning.intervals import moments_query
-from dperm.trusted.noise import Noise, Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources import ArraySource
+from dperm.plan.intervals import moments_query
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import ArraySource
 from privacy.harness import BlindNoise, N, P, Table, base_table, neighbours, only_row, replay, setting_of
 
 PROBLEMS = [

@@ -10,9 +10,9 @@ from scipy.special import ndtr
 from dperm import L2, DPNewton, DPObjective, Guarantee, L2Ball, Logistic, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import delta_of
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.last_iterate import last_iterate_amplification
 from dperm.mechanisms import HessianQuery, LastIterateQuery, ObjectivePerturbationQuery
+from dperm.privacy.guarantee import Adjacency
 from privacy.harness import N, P, setting_of
 
 ADJACENCIES = list(Adjacency)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dperm import L1Ball, Problem
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import VertexQuery
-from dperm.trusted.oracle import Oracle
+from dperm.privacy.guarantee import Adjacency
 from privacy.harness import N, P, Table, replay, setting_of
 from privacy.joints import LIARS, QUESTIONS, STORAGE, Steep, SteepInEveryOutput, pair_of_answers
 

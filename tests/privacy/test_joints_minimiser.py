@@ -8,14 +8,14 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 
 from dperm import L2, Logistic, PrivateLogisticRegression, Problem, Squared
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import (
     HessianQuery,
     ObjectivePerturbationQuery,
     OutputPerturbationQuery,
     SmallestEigenvalueQuery,
 )
-from dperm.trusted.oracle import Oracle
+from dperm.privacy.guarantee import Adjacency
 from privacy.harness import P, Table, replay, setting_of
 from privacy.joints import DECLARED, ROWS, STORAGE
 

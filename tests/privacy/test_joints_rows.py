@@ -22,10 +22,10 @@ from dperm import (
     Squared,
     minimize,
 )
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery, HessianQuery
+from dperm.privacy.guarantee import Adjacency
 from dperm.problem.domains import L2Ball
-from dperm.trusted.oracle import Oracle
 from privacy.harness import N, P, Table, base_table, replay, setting_of
 
 SINGLE = {"dense": lambda X: X.astype(np.float32), "sparse": lambda X: sparse.csr_array(X.astype(np.float32))}

@@ -11,7 +11,7 @@ from dperm import (
     L2,
     Guarantee,
     Huber,
-    InvalidParameter,
+    InvalidParameterError,
     L2Ball,
     Logistic,
     Problem,
@@ -19,13 +19,13 @@ from dperm import (
     minimize,
 )
 from dperm.accounting.calibration import calibrate
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.last_iterate import last_iterate_amplification
+from dperm.kernel.noise import Randomness
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import LastIterateQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
-from dperm.trusted.noise import Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources import ArraySource
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import ArraySource
 from privacy.harness import N, P, RecordingOracle, base_table, logistic_problem, setting_of
 
 
@@ -155,13 +155,13 @@ class UnheardOf(L1):
 
 def test_the_conditions_of_the_theorem_are_enforced():
     adjacency = Adjacency.REPLACE_ONE
-    with pytest.raises(InvalidParameter, match="convex"):
+    with pytest.raises(InvalidParameterError, match="convex"):
         LastIterateQuery(setting_of(Problem(Sigmoid()), adjacency), 5, 0.1)
-    with pytest.raises(InvalidParameter, match="step_size"):
+    with pytest.raises(InvalidParameterError, match="step_size"):
         LastIterateQuery(setting_of(Problem(Logistic()), adjacency), 5, 8.1)
-    with pytest.raises(InvalidParameter, match="exact proximal"):
+    with pytest.raises(InvalidParameterError, match="exact proximal"):
         LastIterateQuery(setting_of(Problem(Logistic(), UnheardOf()), adjacency), 5, 0.1)
-    with pytest.raises(InvalidParameter, match="last"):
+    with pytest.raises(InvalidParameterError, match="last"):
         DPGD(accounting="last-iterate", release="uniform")
 
 
@@ -170,7 +170,7 @@ def test_under_add_remove_the_step_allows_for_the_rows_that_may_be_added():
     add, replace = (setting_of(problem, adjacency) for adjacency in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE))
     assert add.smoothness == pytest.approx(1.05 * replace.smoothness)
     X = np.ones((106, 2))
-    with pytest.raises(InvalidParameter, match="declared n"):
+    with pytest.raises(InvalidParameterError, match="declared n"):
         minimize(
             problem, np.vstack([X, X]), np.ones(212), guarantee=Guarantee(1.0, 1e-6), adjacency="add_remove", n=100
         )

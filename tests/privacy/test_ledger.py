@@ -15,14 +15,14 @@ from dperm import (
     Budget,
     DpermError,
     Guarantee,
-    InvalidParameter,
-    LedgerDamaged,
+    InvalidParameterError,
+    LedgerDamagedError,
     NoWitnessWarning,
     PrivateLogisticRegression,
 )
-from dperm.accounting.ledger import Reservation, budgets, default_ledger, places, witness
-from dperm.accounting.ledger.tables import Ledger, _reason
 from dperm.cli.main import run_with
+from dperm.ledger import Reservation, budgets, default_ledger, places, witness
+from dperm.ledger.tables import Ledger, _reason
 from privacy.ledger_behaviour import GAUSSIAN, GUARANTEE, REPLACE_ONE, LedgerBehaviour, filled
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -59,7 +59,7 @@ def test_an_older_copy_of_the_file_is_noticed(ledger):
     shutil.copy(ledger, ledger + ".old")
     budget.reserve(GAUSSIAN, REPLACE_ONE)
     shutil.copy(ledger + ".old", ledger)
-    with pytest.raises(LedgerDamaged, match=r"entry 6: .* older copy was restored"):
+    with pytest.raises(LedgerDamagedError, match=r"entry 6: .* older copy was restored"):
         budget.account()
 
 
@@ -67,7 +67,7 @@ def test_bytes_in_place_of_text_are_noticed(ledger):
     budget = filled(ledger)
     with closing(sqlite3.connect(ledger, isolation_level=None)) as connection:
         connection.execute("UPDATE dperm_entries SET content = CAST(content AS BLOB) WHERE number = 2")
-    with pytest.raises(LedgerDamaged, match="entry 2"):
+    with pytest.raises(LedgerDamagedError, match="entry 2"):
         budget.account()
 
 
@@ -106,7 +106,7 @@ def test_without_a_place_for_witnesses_one_warning_is_given(tmp_path, ledger, mo
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "a\0b", "\ud800", "x" * 201, None, 7, b"adult"])
 def test_a_name_is_short_plain_text(name, ledger):
     for use in (Budget, lambda name: Budget.create(name, GUARANTEE, ledger=ledger)):
-        with pytest.raises(InvalidParameter, match="dataset must be"):
+        with pytest.raises(InvalidParameterError, match="dataset must be"):
             use(name)
 
 
@@ -163,23 +163,23 @@ def shown(thing):
 
 @pytest.mark.parametrize("ledger", ["", 7, b"x", "a\0b"])
 def test_a_ledger_is_text(ledger):
-    with pytest.raises(InvalidParameter, match="ledger must be"):
+    with pytest.raises(InvalidParameterError, match="ledger must be"):
         Budget("adult", ledger)
 
 
 def test_a_wrong_guarantee_adjacency_or_fingerprint_is_refused(ledger):
-    with pytest.raises(InvalidParameter, match="guarantee must be"):
+    with pytest.raises(InvalidParameterError, match="guarantee must be"):
         Budget.create("adult", 3.0, ledger=ledger)
-    with pytest.raises(InvalidParameter, match="adjacency must be"):
+    with pytest.raises(InvalidParameterError, match="adjacency must be"):
         Budget.create("adult", GUARANTEE, "neighbours", ledger)
     reservation = filled(ledger).reserve(GAUSSIAN, REPLACE_ONE)
     for fingerprint in ("", None, "x" * 201):
-        with pytest.raises(InvalidParameter, match="fingerprint must be"):
+        with pytest.raises(InvalidParameterError, match="fingerprint must be"):
             reservation.settle(fingerprint)
 
 
 def test_a_look_at_a_missing_file_does_not_make_one(tmp_path):
-    with pytest.raises(InvalidParameter, match="there is no budget"):
+    with pytest.raises(InvalidParameterError, match="there is no budget"):
         Budget("adult", str(tmp_path / "none.db")).account()
     assert not (tmp_path / "none.db").exists()
 
@@ -189,7 +189,7 @@ def test_an_empty_file_and_another_database_hold_no_budget(tmp_path):
     with closing(sqlite3.connect(tmp_path / "other", isolation_level=None)) as connection:
         connection.execute("CREATE TABLE people (name TEXT)")
     for name in ("empty", "other"):
-        with pytest.raises(InvalidParameter, match="there is no budget"):
+        with pytest.raises(InvalidParameterError, match="there is no budget"):
             Budget("adult", str(tmp_path / name)).account()
     with closing(sqlite3.connect(tmp_path / "other", isolation_level=None)) as connection:
         connection.execute("CREATE TABLE dperm_budgets (dataset TEXT)")
@@ -199,7 +199,7 @@ def test_an_empty_file_and_another_database_hold_no_budget(tmp_path):
 
 def test_a_lock_that_is_not_given_back_is_one_sentence(ledger, monkeypatch):
     budget = filled(ledger)
-    monkeypatch.setattr("dperm.accounting.ledger.tables._SECONDS_TO_WAIT_FOR_A_LOCK", 0.2)
+    monkeypatch.setattr("dperm.ledger.tables._SECONDS_TO_WAIT_FOR_A_LOCK", 0.2)
     with Ledger(ledger).open("adult"), pytest.raises(DpermError, match="is held by another process"):
         budget.reserve(GAUSSIAN, REPLACE_ONE)
     assert len(budget.account().releases) == 3
@@ -254,7 +254,7 @@ LOOK_ALIKES = {
 
 @pytest.mark.parametrize("name", LOOK_ALIKES)
 def test_a_name_that_looks_like_another_is_refused(name, ledger):
-    with pytest.raises(InvalidParameter, match="dataset must be a name") as error:
+    with pytest.raises(InvalidParameterError, match="dataset must be a name") as error:
         Budget.create(LOOK_ALIKES[name], GUARANTEE, ledger=ledger)
     assert str(error.value).isascii()
     assert not os.path.exists(ledger)
@@ -263,7 +263,7 @@ def test_a_name_that_looks_like_another_is_refused(name, ledger):
 @pytest.mark.parametrize("name", ["Adult", "ADULT", "ad ult"])
 def test_a_name_that_differs_by_case_or_spaces_only_is_refused_beside_the_other(name, ledger):
     Budget.create("adult", GUARANTEE, ledger=ledger)
-    with pytest.raises(InvalidParameter, match="there is a budget 'adult' already, which looks like"):
+    with pytest.raises(InvalidParameterError, match="there is a budget 'adult' already, which looks like"):
         Budget.create(name, GUARANTEE, ledger=ledger)
     assert [budget.dataset for budget in budgets(ledger)] == ["adult"]
 
@@ -277,7 +277,7 @@ def test_names_of_every_language_are_taken_in_either_form(name, ledger):
         if form == "NFC":
             budget = Budget.create(spelled, GUARANTEE, ledger=ledger)
         else:
-            with pytest.raises(InvalidParameter, match="already"):
+            with pytest.raises(InvalidParameterError, match="already"):
                 Budget.create(spelled, GUARANTEE, ledger=ledger)
         reservation = Budget(spelled, ledger).reserve(GAUSSIAN, REPLACE_ONE)
         assert reservation.budget == budget
@@ -314,5 +314,5 @@ def test_a_list_of_a_mistyped_path_says_that_there_is_no_such_file(tmp_path, mon
         assert run_with(["budget", "show", "adult", *arguments]) == 2
         assert "and no such file" in capsys.readouterr().err
         assert not os.path.exists(wrong)
-    with pytest.raises(InvalidParameter, match="there is no file"):
+    with pytest.raises(InvalidParameterError, match="there is no file"):
         budgets(wrong)

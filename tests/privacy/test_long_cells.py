@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from dperm.trusted.sources import csv_file
-from dperm.trusted.sources.csv_file import CsvPiece
+from dperm.rows import csv_file
+from dperm.rows.csv_file import CsvPiece
 from integration.hostile import LINES, fit_arguments, run, write_table
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -35,7 +35,7 @@ def with_cell(folder, cell):
 # Reads a table, then another, and prints by how much that raised the peak of its memory, in kB.
 READ = """
 import resource, sys
-from dperm.trusted.sources.csv_file import CsvPiece
+from dperm.rows.csv_file import CsvPiece
 
 small, large = sys.argv[1:]
 list(CsvPiece.open(small).tables(("age", "job", "rich")))

@@ -7,14 +7,14 @@ import pytest
 from sklearn.base import clone
 
 from dperm import (
-    InvalidParameter,
+    InvalidParameterError,
     NotForReleaseWarning,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
 )
-from dperm.estimators.base import PrivateEstimator
-from dperm.estimators.linear import PrivateGLM
+from dperm.models.base import PrivateEstimator
+from dperm.models.linear import PrivateGLM
 
 N, P = 400, 4
 ESTIMATORS = [
@@ -146,7 +146,7 @@ def test_a_missing_label_makes_its_row_count_as_nothing():
 def test_labels_and_classes_of_different_kinds_are_refused():
     X, labels, _ = rows()
     for classes, y in ((["0", "1"], np.zeros(N)), ([0, 1], labels), (["a", 1], labels)):
-        with pytest.raises(InvalidParameter, match="text"):
+        with pytest.raises(InvalidParameterError, match="text"):
             PrivateLogisticRegression(classes=classes).fit(X, y)
 
 
@@ -163,7 +163,7 @@ def test_a_plan_is_not_a_release():
 def test_a_failed_fit_leaves_no_mixture_of_two():
     X, labels, _ = rows()
     model = PrivateLogisticRegression(classes=["a", "b"]).fit(X, labels)
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         model.fit(X[:, :2], labels[:-1])
     assert not hasattr(model, "coef_")
 
@@ -172,7 +172,7 @@ def test_a_failed_fit_leaves_no_mixture_of_two():
 def test_class_weights_must_be_public(estimator):
     X, labels, numbers = rows()
     for bad in ("balanced", [1, 2], {"nobody": 2.0}, {"a": -1.0}, {"a": math.nan}):
-        with pytest.raises(InvalidParameter, match="class_weight"):
+        with pytest.raises(InvalidParameterError, match="class_weight"):
             fit(estimator, X, labels, numbers, class_weight=bad)
     plain, heavy, light = (
         fit(estimator, X, labels, numbers, class_weight=weights, solver="dp-gd")

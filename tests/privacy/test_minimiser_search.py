@@ -7,14 +7,14 @@ import pytest
 from scipy import sparse
 
 from dperm import L2, Logistic, NoRegularizer, PrivateLogisticRegression, Problem
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel import minimiser as minimiser_module
+from dperm.kernel.minimiser import minimiser
+from dperm.kernel.noise import Randomness
+from dperm.kernel.sums import RowSums
+from dperm.privacy.guarantee import Adjacency
 from dperm.problem.losses import OneVsRestHinge, Softmax
+from dperm.rows import ArraySource
 from dperm.solvers.perturbation.tolerance import tolerance_for
-from dperm.trusted import minimiser as minimiser_module
-from dperm.trusted.minimiser import minimiser
-from dperm.trusted.noise import Randomness
-from dperm.trusted.sources import ArraySource
-from dperm.trusted.sums import RowSums
 from privacy.harness import setting_of
 
 RNG = np.random.default_rng(5)

@@ -8,15 +8,15 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from dperm import DPGD, Guarantee, InvalidParameter, PrivateLogisticRegression, minimize
-from dperm.accounting.guarantee import Adjacency
+from dperm import DPGD, Guarantee, InvalidParameterError, PrivateLogisticRegression, minimize
+from dperm.kernel.exact.rounding import add_gaussian
+from dperm.kernel.exact.words import next_word, stream_of
+from dperm.kernel.noise import Randomness
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
-from dperm.trusted.exact.rounding import add_gaussian
-from dperm.trusted.exact.words import next_word, stream_of
-from dperm.trusted.noise import Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources import ArraySource
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import ArraySource
 from privacy.harness import N, P, Table, base_table, logistic_problem, record, setting_of
 
 ONE_STEP = DPGD(n_steps=1, accounting="composition")
@@ -88,7 +88,7 @@ def test_seeds_are_read_as_scikit_learn_does():
     for state in (np.random.RandomState(1), np.random.default_rng(1), np.int64(3)):
         assert released_noise(state).shape == (P,)
     for bad in (-1, 1.5, "seed", True):
-        with pytest.raises(InvalidParameter, match="random_state"):
+        with pytest.raises(InvalidParameterError, match="random_state"):
             released_noise(bad)
 
 

@@ -14,7 +14,7 @@ from scipy.special import log_softmax, softmax
 from dperm import (
     FitOptions,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     L1Ball,
     L2Ball,
     Logistic,
@@ -27,12 +27,12 @@ from dperm import (
 )
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import epsilon_of
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.renyi import rdp_epsilon
+from dperm.kernel.block import Block
 from dperm.mechanisms import VertexQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
+from dperm.privacy.guarantee import Adjacency
 from dperm.problem.domains.mirror import EntropicDomain
-from dperm.trusted.block import Block
 from dperm.unsafe import empirical_risk
 from privacy.harness import (
     BoundaryBreach,
@@ -179,7 +179,7 @@ def test_the_constant_column_is_an_entry_like_others():
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, "1", 1e-200, 1e200])
 def test_a_degenerate_bound_on_entries_is_refused(bad):
-    with pytest.raises(InvalidParameter, match="entry_bound"):
+    with pytest.raises(InvalidParameterError, match="entry_bound"):
         Problem(Logistic(), entry_bound=bad)
 
 
@@ -330,14 +330,14 @@ def test_renyi_accounting_by_other_code_agrees(adjacency):
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_a_degenerate_multiplier_is_refused(bad):
     for noise in ("gumbel", "laplace"):
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameterError):
             VertexQuery(setting_of(problem_with(), Adjacency.REPLACE_ONE), noise=noise).event(bad)
 
 
 def test_a_vertex_cannot_be_asked_for_where_there_are_none():
-    with pytest.raises(InvalidParameter, match="lists its vertices"):
+    with pytest.raises(InvalidParameterError, match="lists its vertices"):
         VertexQuery(setting_of(problem_with(L2Ball(2.0)), Adjacency.REPLACE_ONE))
-    with pytest.raises(InvalidParameter, match="noise must be one of"):
+    with pytest.raises(InvalidParameterError, match="noise must be one of"):
         VertexQuery(setting_of(problem_with(), Adjacency.REPLACE_ONE), noise="gaussian")
 
 

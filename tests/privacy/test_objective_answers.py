@@ -20,7 +20,7 @@ from dperm import (
     L2Ball,
     Logistic,
     NoRegularizer,
-    NotSolved,
+    NotSolvedError,
     Problem,
     SmoothedHinge,
     Softmax,
@@ -29,12 +29,12 @@ from dperm import (
     minimize,
 )
 from dperm.accounting.composition import epsilon_of
+from dperm.kernel import minimiser as minimiser_module
+from dperm.kernel.noise import Randomness
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.rows import ArraySource
 from dperm.solvers.expected import moved_risk, noise_risk
-from dperm.trusted import minimiser as minimiser_module
-from dperm.trusted.noise import Randomness
-from dperm.trusted.sources import ArraySource
 from privacy.harness import N, P, RecordingOracle, Table, base_table, hostile_rows, neighbours, setting_of
 from privacy.objective_runs import (
     ADD,
@@ -226,7 +226,7 @@ def test_a_search_that_does_not_end_releases_nothing_and_says_nothing(monkeypatc
     regularizer, domain = GEOMETRIES[geometry]
     table = base_table()
     progress = []
-    with pytest.raises(NotSolved) as caught:
+    with pytest.raises(NotSolvedError) as caught:
         minimize(
             Problem(Logistic(), regularizer, domain), table.X, table.y,
             guarantee=Guarantee(20.0, 1e-6 if isinstance(solver, KiferObjective) else 0.0), solver=solver,
@@ -246,7 +246,7 @@ def test_a_search_that_does_not_end_is_spent(monkeypatch):
     table = base_table()
     rows = ArraySource(table.X, table.y)
     with RecordingOracle(rows, problem, query.setting, calibrated, Randomness.from_random_state(0)) as oracle:
-        with pytest.raises(NotSolved):
+        with pytest.raises(NotSolvedError):
             oracle.ask(calibrated.plan.planned[0], np.zeros(P))
         assert oracle._left[calibrated.plan.planned[0]] == 0
         assert len(oracle.left_the_gate) == 1  # b was drawn, and stays on the trusted side

@@ -15,7 +15,7 @@ from dperm import (
     FitOptions,
     Guarantee,
     Huber,
-    InvalidParameter,
+    InvalidParameterError,
     KiferObjective,
     Logistic,
     NoRegularizer,
@@ -25,7 +25,7 @@ from dperm import (
     minimize,
 )
 from dperm.accounting.calibration import calibrate
-from dperm.errors import NoiseTooLarge
+from dperm.errors import NoiseTooLargeError
 from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from privacy.harness import setting_of
@@ -118,26 +118,26 @@ def test_a_ridge_that_cannot_do_is_refused_in_one_sentence():
     free, little = Problem(Logistic()), Problem(Logistic(), L2(1e-4))
     for solver in (KiferObjective(ridge=0.0), ChaudhuriObjective(ridge=0.0)):
         guarantee = Guarantee(1.0, 0.0 if isinstance(solver, ChaudhuriObjective) else 1e-6)
-        with pytest.raises(InvalidParameter, match=r"^ridge must be above 0, got 0\.0\.$"):
+        with pytest.raises(InvalidParameterError, match=r"^ridge must be above 0, got 0\.0\.$"):
             FitOptions(free, guarantee=guarantee, solver=solver).plan(1000, 3)
-        with pytest.raises(NoiseTooLarge, match=r"^no amount of noise gives epsilon = 0\.1[^.]*\.$"):
+        with pytest.raises(NoiseTooLargeError, match=r"^no amount of noise gives epsilon = 0\.1[^.]*\.$"):
             FitOptions(little, guarantee=replace(guarantee, epsilon=0.1), solver=solver).plan(1000, 3)
-    with pytest.raises(InvalidParameter, match="ridge must be 0 or above"):
+    with pytest.raises(InvalidParameterError, match="ridge must be 0 or above"):
         KiferObjective(ridge=-1.0)
 
 
 def test_what_the_proof_does_not_cover_is_refused():
     setting = setting_of(Problem(OneVsRestHinge(3), L2(0.1)), ADD)
-    with pytest.raises(InvalidParameter, match="one margin"):
+    with pytest.raises(InvalidParameterError, match="one margin"):
         ObjectivePerturbationQuery(setting, 0.0, 1e-6, 0.1, "Gaussian")
     good = setting_of(Problem(Logistic(), L2(0.1)), ADD)
     for arguments in [(-1.0, 1e-6, 0.1), (0.0, 0.0, 0.1), (0.0, 1e-6, 0.0), (0.0, math.nan, 0.1)]:
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameterError):
             ObjectivePerturbationQuery(good, *arguments, "Gaussian")
-    with pytest.raises(InvalidParameter, match="distribution"):
+    with pytest.raises(InvalidParameterError, match="distribution"):
         ObjectivePerturbationQuery(good, 0.0, 1e-6, 0.1, "Laplace")
     for share in (0.0, 1.1, math.nan):
-        with pytest.raises(InvalidParameter, match="slope_share"):
+        with pytest.raises(InvalidParameterError, match="slope_share"):
             ObjectivePerturbationQuery(good, 0.0, 1e-6, 0.1, "Gaussian", share)
 
 
@@ -160,7 +160,7 @@ def test_a_strong_ridge_around_a_point_is_solved_for_and_a_stronger_one_refused(
         solver = KiferObjective(ridge=ridge)
         w = minimize(problem, X, y, guarantee=guarantee, solver=solver, random_state=seed).w
         np.testing.assert_allclose(w, 1.0, atol=100.0 / ridge)
-    with pytest.raises(InvalidParameter, match="rounds the loss away"):
+    with pytest.raises(InvalidParameterError, match="rounds the loss away"):
         FitOptions(problem, guarantee=guarantee, solver=KiferObjective(ridge=1e9)).plan(10, 2)
 
 

@@ -13,7 +13,7 @@ from dperm import (
     L2,
     Guarantee,
     Huber,
-    InvalidParameter,
+    InvalidParameterError,
     Logistic,
     Problem,
 )
@@ -22,7 +22,7 @@ from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_delta, gaussian_epsilon, pure_delta, two_sided_delta, zcdp_delta
 from dperm.accounting.events import Composed, ObjectivePerturbation, Pure, Repeated
 from dperm.accounting.events.objective_perturbation import TailCurve, TangentCurve
-from dperm.errors import NoiseTooLarge
+from dperm.errors import NoiseTooLargeError
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from privacy.harness import setting_of
@@ -177,7 +177,7 @@ def test_degenerate_noise_never_looks_private():
     problem = Problem(Logistic(), L2(0.1))
     query = ObjectivePerturbationQuery(setting_of(problem, ADD), 0.0, 1e-6, 0.1, "Gaussian")
     for multiplier in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameterError):
             query.event(multiplier)
 
 
@@ -190,7 +190,7 @@ def test_gaussian_noise_is_never_pure(monotone):
         assert epsilon_of(event, 1e-60, adjacency) < math.inf
         problem = Problem(Logistic() if monotone else Huber(), L2(1.0))
         query = ObjectivePerturbationQuery(setting_of(problem, adjacency), 0.0, 1e-6, 0.01, "Gaussian")
-        with pytest.raises(NoiseTooLarge, match="no noise was found that is certified"):
+        with pytest.raises(NoiseTooLargeError, match="no noise was found that is certified"):
             calibrate(Plan("test", (PlannedQuery(query),), {}), Guarantee(1.0, 0.0))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dperm import (
     L2,
-    InvalidParameter,
+    InvalidParameterError,
     L2Ball,
     Logistic,
     Problem,
@@ -98,7 +98,7 @@ def test_the_curvature_of_a_sigmoid_is_checked():
         def slope_bound(self, margin_bound):
             return 0.7
 
-    with pytest.raises(InvalidParameter, match="sigmoid"):
+    with pytest.raises(InvalidParameterError, match="sigmoid"):
         Problem(Kinked(), L2(0.1)).constants(3)
 
 
@@ -141,7 +141,7 @@ class Shifted(Logistic):
 
 
 def test_losses_of_any_scale_are_checked_for_their_form():
-    with pytest.raises(InvalidParameter, match="sigmoid"):
+    with pytest.raises(InvalidParameterError, match="sigmoid"):
         Problem(Scaled(), L2(0.1)).constants(3)
 
 

@@ -18,21 +18,21 @@ from dperm import (
     Category,
     Classes,
     Guarantee,
-    InvalidParameter,
-    InvalidTable,
+    InvalidParameterError,
+    InvalidTableError,
     Logistic,
     Number,
+    PrivacyUnit,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivateMinMaxScaler,
-    PrivateSearchCV,
+    PrivateSearch,
     PrivateStandardScaler,
     Problem,
     Schema,
-    Unit,
     make_private_pipeline,
     minimize,
-    private_score,
+    private_evaluate,
     rows_per_unit,
 )
 from dperm.cli.main import run_with
@@ -97,7 +97,7 @@ FITTED = LOGISTIC.fit(X, Y)
 
 def searched(table):
     candidates = [PrivateLogisticRegression(classes=[0, 1], penalty=strength) for strength in (0.1, 0.2)]
-    search = PrivateSearchCV(
+    search = PrivateSearch(
         epsilon=1.0, delta=1e-3, candidates=candidates, noisy_trials=True, random_state=0, row_warnings=False
     )
     return search.fit(table, Y).best_estimator_.coef_
@@ -131,7 +131,7 @@ USES = {
     ),
     "pipeline": piped(PrivateStandardScaler(bounds=(-1.0, 1.0))),
     "search": searched,
-    "evaluation": lambda table: private_score(FITTED, table, Y, epsilon=1.0, random_state=0).accuracy.value,
+    "evaluation": lambda table: private_evaluate(FITTED, table, Y, epsilon=1.0, random_state=0).accuracy.value,
 }
 
 
@@ -202,7 +202,7 @@ def test_a_cell_of_any_kind_is_a_missing_value_to_a_schema(kind):
 
 
 def test_categories_ids_and_targets_of_any_kind_end_no_fit_with_a_schema():
-    schema = Schema({"b": Category([["x"], ["y"]])}, Classes("y", ["no", "yes"]), n=N // 2, unit=Unit("who", 2))
+    schema = Schema({"b": Category([["x"], ["y"]])}, Classes("y", ["no", "yes"]), n=N // 2, unit=PrivacyUnit("who", 2))
     for cell in ODD.values():
         words, ids, labels = ["x", "y"] * (N // 2), [f"p{row // 2}" for row in range(N)], ["no", "yes"] * (N // 2)
         words[ROW] = labels[ROW] = cell
@@ -227,7 +227,7 @@ def test_targets_weights_and_ids_of_any_kind_end_no_fit(first):
         assert told(lambda model=model, given=given: model.fit(X, **given)) == ""
         assert told(lambda ids=ids: rows_per_unit(ids, "who", epsilon=1.0, n=N)) == ""
         score = {"epsilon": 1.0, "unit": "who", "max_rows_per_unit": 1, "groups": ids}
-        assert told(lambda labels=labels, score=score: private_score(FITTED, X, labels, **score)) == ""
+        assert told(lambda labels=labels, score=score: private_evaluate(FITTED, X, labels, **score)) == ""
 
 
 @pytest.mark.filterwarnings("ignore::dperm.errors.NotForReleaseWarning")
@@ -249,9 +249,9 @@ def test_a_cell_that_another_model_raises_at_ends_no_evaluation():
     model = make_pipeline(FunctionTransformer(read), LogisticRegression()).fit(pd.DataFrame(X, columns=list("abc")), Y)
     for cell in ODD.values():
         table = CONTAINERS["pandas"](cell)
-        assert told(lambda table=table: private_score(model, table, Y, epsilon=1.0)) == ""
-    with pytest.raises(InvalidTable, match="the model cannot predict these rows"):
-        private_score(model, CONTAINERS["pandas"](0.0).assign(b="SECRET"), Y, epsilon=1.0)
+        assert told(lambda table=table: private_evaluate(model, table, Y, epsilon=1.0)) == ""
+    with pytest.raises(InvalidTableError, match="the model cannot predict these rows"):
+        private_evaluate(model, CONTAINERS["pandas"](0.0).assign(b="SECRET"), Y, epsilon=1.0)
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -274,21 +274,21 @@ def test_a_column_of_texts_is_refused_without_a_value(container):
 def test_a_prediction_of_rows_that_hold_no_numbers_is_refused_without_a_value():
     for table in ([["SECRET"] * 3], [[Hostile()] * 3], pd.DataFrame({name: ["SECRET"] for name in "abc"})):
         words = told(lambda table=table: FITTED.predict(table))
-        assert InvalidParameter.__name__ in words
+        assert InvalidParameterError.__name__ in words
         assert "SECRET" not in words
 
 
 def test_where_a_unit_is_protected_listed_rows_are_refused_whatever_they_hold():
     """One unit may have most rows, and would decide how long rows are."""
     for row in ([1.0, 2.0], [1.0, 2.0, 3.0, 4.0], None):
-        with pytest.raises(InvalidParameter, match="got a list"):
+        with pytest.raises(InvalidParameterError, match="got a list"):
             USES["by unit"]([*X.tolist()[:-1], row])
 
 
 @pytest.mark.parametrize("odd", [[0], None, 0, [0, 1], [], float("nan"), "SECRET"])
 def test_no_entry_of_a_list_of_lists_decides_whether_it_is_a_target(odd):
     for model in (PrivateLogisticRegression(classes=[0, 1]), PrivateLinearRegression(row_norm=1.0)):
-        with pytest.raises(InvalidParameter, match="got a list of lists"):
+        with pytest.raises(InvalidParameterError, match="got a list of lists"):
             model.fit(X, [odd, *([int(label)] for label in Y[1:])])
 
 

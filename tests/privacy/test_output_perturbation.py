@@ -20,7 +20,7 @@ from dperm import (
     GroupL2,
     Guarantee,
     Huber,
-    InvalidParameter,
+    InvalidParameterError,
     L1Ball,
     L2Ball,
     Logistic,
@@ -37,10 +37,10 @@ from dperm import (
 )
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.exact.radial import add_radial
+from dperm.kernel.noise import Randomness
 from dperm.mechanisms import DescentOutputQuery, OutputPerturbationQuery
-from dperm.trusted.exact.radial import add_radial
-from dperm.trusted.noise import Randomness
+from dperm.privacy.guarantee import Adjacency
 from privacy.harness import N, P, Table, base_table, ignored_table, neighbours, replay, setting_of
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
@@ -244,17 +244,17 @@ def test_a_domain_caps_the_descents_sensitivity():
 
 
 def test_the_conditions_of_both_proofs_are_enforced():
-    with pytest.raises(InvalidParameter, match="strong convexity"):
+    with pytest.raises(InvalidParameterError, match="strong convexity"):
         OutputPerturbationQuery(setting_of(Problem(Logistic()), ADD), 1e-6)
     for query in (lambda setting: OutputPerturbationQuery(setting, 1e-6), lambda s: DescentOutputQuery(s, 5, 0.1)):
-        with pytest.raises(InvalidParameter, match="convex loss"):
+        with pytest.raises(InvalidParameterError, match="convex loss"):
             query(setting_of(Problem(Sigmoid(), L2(0.1)), ADD))
     good = setting_of(Problem(Logistic(), L2(0.1)), ADD)
     for tolerance in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameterError):
             OutputPerturbationQuery(good, tolerance)
     for steps, step_size in ((0, 0.1), (5, 0.0), (5, math.nan), (5, 2.0 / good.smoothness * (1 + 1e-9))):
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameterError):
             DescentOutputQuery(good, steps, step_size)
     assert DescentOutputQuery(good, 5, 2.0 / good.smoothness).step_size == pytest.approx(2.0 / (1.05 * 0.25))
 

@@ -11,18 +11,18 @@ from sklearn.preprocessing import OneHotEncoder
 from dperm import (
     Budget,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     PrivateLinearRegression,
     PrivateLogisticRegression,
-    PrivateSearchCV,
+    PrivateSearch,
     PrivateStandardScaler,
     make_private_pipeline,
 )
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.events import Composed
-from dperm.accounting.guarantee import Adjacency
-from dperm.trusted.apart import plain_labels, plain_numbers, rows_apart
-from dperm.trusted.exact.words import fresh_key, stream_of
+from dperm.kernel.apart import plain_labels, plain_numbers, rows_apart
+from dperm.kernel.exact.words import fresh_key, stream_of
+from dperm.privacy.guarantee import Adjacency
 
 
 def table(n=600, p=2, seed=0):
@@ -32,7 +32,7 @@ def table(n=600, p=2, seed=0):
 
 def search(**more):
     settings = {"epsilon": 4.0, "delta": 1e-6, "noisy_trials": True} | more
-    return PrivateSearchCV(PrivateLogisticRegression(), {"penalty": [1.0, 1e-2]}, **settings)
+    return PrivateSearch(PrivateLogisticRegression(), {"penalty": [1.0, 1e-2]}, **settings)
 
 
 def pipeline(model=None, **more):
@@ -91,7 +91,7 @@ def test_what_a_majority_decides_is_decided_by_the_whole_table(missing):
     X, _ = table(400)
     y = (X[:, 0] > 0).astype(object)
     y[:missing] = None
-    found = PrivateSearchCV(
+    found = PrivateSearch(
         PrivateLogisticRegression(classes=[0, 1]), {"penalty": [1.0, 1e-2]}, epsilon=4.0, noisy_trials=True
     ).fit(X, y.tolist())
     assert found.best_index_ in (0, 1)
@@ -124,7 +124,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_a_pipeline_refuses_a_table_before_anything_is_spent(name, tmp_path):
     budget = Budget.create("people", Guarantee(3.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
-    with pytest.raises((InvalidParameter, TypeError)):
+    with pytest.raises((InvalidParameterError, TypeError)):
         pipeline(budget=budget).fit(*BAD[name])
     assert budget.account().releases == ()
 
@@ -135,7 +135,7 @@ def test_a_sparse_step_before_a_private_one_is_refused_before_anything_is_spent(
     pipe = make_private_pipeline(
         encoder, PrivateStandardScaler(bounds=(0, 1)), PrivateLinearRegression(row_norm=1.0), epsilon=1.0, budget=budget
     )
-    with pytest.raises(InvalidParameter, match="takes no sparse rows"):
+    with pytest.raises(InvalidParameterError, match="takes no sparse rows"):
         pipe.fit(np.full((50, 1), "a", dtype=object), np.zeros(50))
     assert budget.account().releases == ()
 

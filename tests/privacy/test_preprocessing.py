@@ -18,7 +18,7 @@ from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, On
 from dperm import (
     DPGD,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     PrivateLogisticRegression,
     PrivateMinMaxScaler,
     PrivatePCA,
@@ -27,15 +27,15 @@ from dperm import (
     make_private_pipeline,
 )
 from dperm.accounting.composition import epsilon_of
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.noise import Noise
+from dperm.kernel.public_step import through
+from dperm.kernel.second_moment import multiplied
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
 from dperm.pipelines.public_steps import made_up, tried
-from dperm.planning.sums import plan_sums
-from dperm.trusted.column_parts import cells_of, moments_of
-from dperm.trusted.noise import Noise
-from dperm.trusted.public_step import through
-from dperm.trusted.second_moment import multiplied
+from dperm.plan.sums import plan_sums
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows.column_parts import cells_of, moments_of
 
 ADJACENCIES = list(Adjacency)
 entries = st.floats(allow_nan=True, allow_infinity=True)
@@ -309,7 +309,7 @@ def warns_of_what_is_negative(X):
 def test_a_function_that_looks_across_the_table_is_refused_before_a_row_is_read():
     centred = FunctionTransformer(lambda X: X - X.mean(axis=0))
     pipe = make_private_pipeline(centred, PrivateLogisticRegression(classes=[0, 1]), epsilon=1.0, delta=1e-6)
-    with pytest.raises(InvalidParameter, match="across the table"):
+    with pytest.raises(InvalidParameterError, match="across the table"):
         pipe.plan(100, 3)
 
 
@@ -326,7 +326,7 @@ def test_a_function_that_looks_across_the_table_is_refused_before_a_row_is_read(
 def test_a_function_that_looks_across_the_table_only_when_values_are_missing_or_repeated_is_refused(across):
     step = FunctionTransformer(across)
     pipe = make_private_pipeline(step, PrivateLogisticRegression(classes=[0, 1]), epsilon=1.0, delta=1e-6)
-    with pytest.raises(InvalidParameter, match="across the table"):
+    with pytest.raises(InvalidParameterError, match="across the table"):
         pipe.plan(100, 3)
 
 
@@ -342,7 +342,7 @@ def test_a_function_that_looks_across_the_table_only_when_values_are_missing_or_
 )
 def test_functions_of_frames_are_tried_with_missing_values_and_other_texts(across):
     frame = pd.DataFrame({"age": [1.0] * 100, "job": ["b"] * 100})
-    with pytest.raises(InvalidParameter, match="across the table"):
+    with pytest.raises(InvalidParameterError, match="across the table"):
         tried("step", FunctionTransformer(across), made_up(frame))
 
 
@@ -397,5 +397,5 @@ def test_a_row_that_a_step_drops_is_missing_and_how_many_there_are_is_not_said()
     ],
 )
 def test_a_second_moment_that_makes_no_sense_is_refused(wrong):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         wrong()

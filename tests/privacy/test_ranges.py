@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dperm import Amount, Classes, Guarantee, InvalidParameter, Number, Schema
+from dperm import Amount, Classes, Guarantee, InvalidParameterError, Number, Schema
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon
 from dperm.accounting.events import Composed
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.answers.range import first_place
+from dperm.kernel.noise import Noise, Randomness
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.range import RangeQuery, range_queries
-from dperm.trusted.answers.range import first_place
-from dperm.trusted.noise import Noise, Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources import TableSource
-from dperm.trusted.sources.counts import BeyondPart
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import TableSource
+from dperm.rows.counts import BeyondPart
 from privacy.harness import logistic_problem, setting_of
 
 CANDIDATES = Number("private").candidates
@@ -171,9 +171,9 @@ def test_a_column_without_a_range_still_gives_two_rising_numbers(column):
 
 
 def test_too_few_rows_for_a_range_are_refused_with_how_many_it_takes():
-    with pytest.raises(InvalidParameter, match="the private range of 'x' needs about 20000 rows"):
+    with pytest.raises(InvalidParameterError, match="the private range of 'x' needs about 20000 rows"):
         RangeQuery(setting(1000), "x", CANDIDATES, 1000.0)
     good = {"setting": setting(1000), "column": "x", "candidates": CANDIDATES, "scale": 1.0}
     for bad in ({"scale": 0.0}, {"scale": math.nan}, {"distribution": "Gumbel"}):
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameterError):
             RangeQuery(**(good | bad))

@@ -26,11 +26,11 @@ from dperm.accounting.events import (
     event_to_list,
 )
 from dperm.accounting.events.base import SingleEvent
-from dperm.accounting.guarantee import Adjacency
-from dperm.release.rigorous.bound import rigorous_bound
-from dperm.release.rigorous.convolution import composed_bound, shape_of
-from dperm.release.rigorous.gaussian import GaussianPair
-from dperm.release.rigorous.sampled import AddedRecord, RemovedRecord, ReplacedRecord
+from dperm.privacy.guarantee import Adjacency
+from dperm.verify.rigorous.bound import rigorous_bound
+from dperm.verify.rigorous.convolution import composed_bound, shape_of
+from dperm.verify.rigorous.gaussian import GaussianPair
+from dperm.verify.rigorous.sampled import AddedRecord, RemovedRecord, ReplacedRecord
 
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=lambda adjacency: adjacency.value)
 

@@ -11,10 +11,10 @@ import pytest
 from scipy import sparse
 
 from dperm import (
-    AboutYourRowsWarning,
     Budget,
     Category,
     Classes,
+    DroppedRowsWarning,
     Guarantee,
     Logistic,
     Number,
@@ -26,13 +26,13 @@ from dperm import (
     minimize,
 )
 from dperm.cli.main import run_with
+from dperm.files.content import content_of
+from dperm.files.model_file import save_model
+from dperm.kernel.row_facts import Usual, facts_of
+from dperm.kernel.units import Membership
+from dperm.privacy.unit import PrivacyUnit
 from dperm.problem.domains import L2Ball
-from dperm.release.content import content_of
-from dperm.release.model_file import save_model
 from dperm.schema import Amount
-from dperm.trusted.row_facts import Usual, facts_of
-from dperm.trusted.units import Membership
-from dperm.unit import Unit
 
 N = 1000
 RNG = np.random.default_rng(0)
@@ -94,7 +94,7 @@ NONSENSE = {
 @pytest.mark.parametrize("case", NONSENSE)
 def test_nonsense_is_said_where_the_fit_was_called_without_a_value(case):
     fit, words = NONSENSE[case]
-    with pytest.warns(AboutYourRowsWarning, match=words) as caught:
+    with pytest.warns(DroppedRowsWarning, match=words) as caught:
         model = fit()
     (warning,) = caught
     text = str(warning.message)
@@ -116,7 +116,7 @@ def test_the_notice_is_in_nothing_that_leaves(case, tmp_path):
     ledger = tmp_path / "ledger.db"
     budget = Budget.create("people", Guarantee(5.0, 1e-3), ledger=str(ledger))
     fit, words = NONSENSE[case]
-    with pytest.warns(AboutYourRowsWarning):
+    with pytest.warns(DroppedRowsWarning):
         model = fit(budget=budget)
     save_model(model, tmp_path / "model.json")
     texts = [
@@ -132,7 +132,7 @@ def test_the_notice_is_in_nothing_that_leaves(case, tmp_path):
 @pytest.mark.parametrize("case", NONSENSE)
 def test_the_notice_changes_nothing_about_the_result(case):
     fit, _ = NONSENSE[case]
-    with pytest.warns(AboutYourRowsWarning):
+    with pytest.warns(DroppedRowsWarning):
         shown = content_of(fit(random_state=1))
     assert content_of(fit(random_state=1, row_warnings=False)) == shown
 
@@ -146,7 +146,7 @@ def test_the_notice_is_never_an_error_and_can_be_turned_off(case, capsys):
         assert words in capsys.readouterr().err
         fit(row_warnings=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AboutYourRowsWarning)
+        warnings.simplefilter("ignore", DroppedRowsWarning)
         fit()
     assert capsys.readouterr().err == ""
 
@@ -199,7 +199,7 @@ def test_ordinary_rows_are_not_worth_a_word(fit):
 
 def test_the_lower_level_api_says_it_too():
     problem = Problem(Squared(), domain=L2Ball(1.0))
-    with pytest.warns(AboutYourRowsWarning, match="100 % of the targets"):
+    with pytest.warns(DroppedRowsWarning, match="100 % of the targets"):
         minimize(problem, X, Y + 2.0, guarantee=Guarantee(1.0, 1e-6))
     minimize(problem, X, Y + 2.0, guarantee=Guarantee(1.0, 1e-6), row_warnings=False)
 
@@ -260,7 +260,7 @@ def notices(fit):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit()
-    return [str(one.message) for one in caught if one.category is AboutYourRowsWarning]
+    return [str(one.message) for one in caught if one.category is DroppedRowsWarning]
 
 
 @pytest.mark.parametrize("case", PLAIN)
@@ -283,7 +283,7 @@ def test_a_few_units_change_no_notice_however_many_rows_they_have(case):
     counts, odd, words = UNITS[case]
     said = []
     for k in ODD:
-        found = Membership.of(Unit("person_id", 3), np.repeat(np.arange(N), few(k, odd, counts)))
+        found = Membership.of(PrivacyUnit("person_id", 3), np.repeat(np.arange(N), few(k, odd, counts)))
         said.append(found.remarks())
     assert said[0] == said[1] == said[2]
     assert words in said[0][0] if words else not said[0]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from dperm.accounting.events import Gaussian, PoissonSampledGaussian
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.noise import Randomness
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery, PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
-from dperm.trusted.noise import Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources import ArraySource
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import ArraySource
 from privacy.harness import (
     N,
     P,

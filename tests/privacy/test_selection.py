@@ -31,16 +31,16 @@ from dperm.accounting.events import (
     event_to_list,
 )
 from dperm.accounting.events.random_trials import TrialsCurve, _least_shift
-from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.estimators.candidates import Candidates
+from dperm.kernel import apart
+from dperm.kernel.exact.words import stream_of
+from dperm.kernel.tally import added, added_losses
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.held_out import HeldOutChoice
 from dperm.mechanisms.setting import PublicTable
-from dperm.planning.search import SearchOptions, cheapest
-from dperm.release.rigorous.bound import rigorous_bound
-from dperm.trusted import apart
-from dperm.trusted.exact.words import stream_of
-from dperm.trusted.tally import added, added_losses
+from dperm.models.candidates import Candidates
+from dperm.plan.search import SearchOptions, cheapest
+from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.verify.rigorous.bound import rigorous_bound
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 

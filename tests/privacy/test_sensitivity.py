@@ -11,19 +11,19 @@ from contracts.discovered import LOSSES
 from dperm import (
     Box,
     Huber,
-    InvalidParameter,
+    InvalidParameterError,
     L2Ball,
     Logistic,
     Problem,
     Softmax,
     Squared,
 )
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.block import Block
+from dperm.kernel.objectives import objective_of
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.setting import PublicTable, summation_slack
-from dperm.trusted.block import Block
-from dperm.trusted.cells import number_table
-from dperm.trusted.objectives import objective_of
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows.cells import number_table
 from privacy.harness import N, P, Table, base_table, logistic_problem, neighbours, record, setting_of
 
 ADJACENCIES = list(Adjacency)
@@ -223,7 +223,7 @@ def test_a_malformed_sparse_table_is_refused():
     short = sparse.csr_array(np.eye(3))
     short.indptr = short.indptr[:2]
     for broken in (wild, short):
-        with pytest.raises(InvalidParameter, match="malformed"):
+        with pytest.raises(InvalidParameterError, match="malformed"):
             Block.from_table(broken, np.ones(broken.shape[0]), Problem(Logistic()))
 
 
@@ -231,7 +231,7 @@ def test_a_malformed_sparse_table_is_refused():
 def test_rows_that_share_entries_or_leave_the_stored_ones_are_refused(ends):
     broken = sparse.csr_array(np.eye(3))
     broken.indptr = np.array(ends, dtype=broken.indptr.dtype)
-    with pytest.raises(InvalidParameter, match="malformed"):
+    with pytest.raises(InvalidParameterError, match="malformed"):
         Block.from_table(broken, np.ones(3), Problem(Logistic()))
 
 
@@ -279,7 +279,7 @@ def test_the_rounding_of_a_long_sum_is_covered_by_the_padding():
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, None, "1"])
 def test_a_missing_or_degenerate_bound_is_refused(bad):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         Problem(Logistic(), row_norm=bad)
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         Problem(Logistic(), weight_bound=bad)

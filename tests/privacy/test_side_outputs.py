@@ -13,7 +13,7 @@ import pytest
 
 from dperm import Guarantee, Logistic, PrivateLinearRegression, PrivateLogisticRegression, Problem, Squared, minimize
 from dperm.cli.main import run_with
-from dperm.release.model_file import save_model
+from dperm.files.model_file import save_model
 
 SENTINEL = 0.7182736455
 SENTINEL_TEXT = "SENTINELvalue"

@@ -14,7 +14,7 @@ from dperm import (
     FitOptions,
     Guarantee,
     Huber,
-    InvalidParameter,
+    InvalidParameterError,
     L2Ball,
     Logistic,
     Problem,
@@ -24,8 +24,8 @@ from dperm import (
 )
 from dperm.accounting.composition import delta_of
 from dperm.accounting.events import Composed, Gaussian, ObjectivePerturbation
-from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import AdaptedObjectiveQuery, SlopeSizeQuery
+from dperm.privacy.guarantee import Adjacency
 from privacy.harness import (
     Liar,
     N,
@@ -109,14 +109,14 @@ def test_the_noise_is_in_proportion_to_the_share():
 
 
 def test_what_it_cannot_be_asked_for_is_refused():
-    with pytest.raises(InvalidParameter, match="one margin"):
+    with pytest.raises(InvalidParameterError, match="one margin"):
         SlopeSizeQuery(setting_of(Problem(Softmax(3)), REPLACE))
-    with pytest.raises(InvalidParameter, match="single-output"):
+    with pytest.raises(InvalidParameterError, match="single-output"):
         AdaptedObjectiveQuery(setting_of(Problem(Softmax(3), L2(0.1)), REPLACE), 0.1, 1e-6, 0.01, "Gaussian")
     setting = setting_of(Problem(Squared(), L2(0.1)), REPLACE)
-    with pytest.raises(InvalidParameter, match="Gaussian"):
+    with pytest.raises(InvalidParameterError, match="Gaussian"):
         AdaptedObjectiveQuery(setting, 0.1, 1e-6, 0.01, "Gamma")
-    with pytest.raises(InvalidParameter, match="share"):
+    with pytest.raises(InvalidParameterError, match="share"):
         AdaptedObjectiveQuery(setting, 0.1, 1e-6, 0.01, "Gaussian", 0.5)
 
 

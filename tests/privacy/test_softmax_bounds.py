@@ -16,18 +16,18 @@ from dperm import (
     DPSoftmax,
     FitOptions,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     OneVsRestHinge,
     Problem,
     Softmax,
-    UnsupportedProblem,
+    UnsupportedProblemError,
     minimize,
 )
 from dperm.accounting.composition import delta_of
 from dperm.accounting.events import SoftmaxPerturbation
-from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.objective_perturbation import softmax_trace
+from dperm.privacy.guarantee import Adjacency
 from privacy.harness import setting_of
 from privacy.objective_runs import ADD, ADJACENCIES, REPLACE, moved_by
 from privacy.softmax_runs import EVEN, PLANE, K, audited, audited_near, mechanism
@@ -232,9 +232,9 @@ class Doubled(Softmax):
 )
 def test_a_loss_that_is_not_the_softmax_is_refused(loss):
     problem = Problem(loss, L2(0.1))
-    with pytest.raises(UnsupportedProblem, match="needs the softmax loss"):
+    with pytest.raises(UnsupportedProblemError, match="needs the softmax loss"):
         FitOptions(problem, guarantee=Guarantee(1.0, 1e-5), solver=DPSoftmax()).plan(1000, 3)
-    with pytest.raises(InvalidParameter, match="one margin or the softmax"):
+    with pytest.raises(InvalidParameterError, match="one margin or the softmax"):
         ObjectivePerturbationQuery(setting_of(problem, ADD, 100, 3), 0.1, 1e-6, 0.01, "Gaussian")
 
 
@@ -242,5 +242,5 @@ def test_a_loss_that_is_not_the_softmax_is_refused(loss):
     "options", [{"cut": 0.0}, {"cut": 1.5}, {"cut": math.nan}, {"ridge": -1.0}, {"nominal_distance": 0.0}]
 )
 def test_settings_that_mean_nothing_are_refused(options):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         DPSoftmax(**options)

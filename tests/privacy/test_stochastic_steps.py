@@ -14,27 +14,27 @@ from dperm import (
     FitOptions,
     Guarantee,
     Huber,
-    InvalidParameter,
+    InvalidParameterError,
     L1Ball,
     Logistic,
-    PlanExceeded,
+    PlanExceededError,
     Poisson,
     Problem,
     Sigmoid,
     Softmax,
 )
 from dperm.accounting.events import Gaussian, PoissonSampledGaussian
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
+from dperm.kernel import sampling
+from dperm.kernel.noise import Randomness
+from dperm.kernel.oracle import Oracle
+from dperm.kernel.sampling import Batches
+from dperm.kernel.sums import RowSums
 from dperm.mechanisms import GradientQuery, StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
-from dperm.solvers.published import published_plan
-from dperm.trusted import sampling
-from dperm.trusted.noise import Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sampling import Batches
-from dperm.trusted.sources import ArraySource
-from dperm.trusted.sums import RowSums
+from dperm.paper.printed import published_plan
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import ArraySource
 from privacy.harness import (
     Liar,
     N,
@@ -217,7 +217,7 @@ def test_fewer_steps_than_paid_are_allowed_and_cost_the_same():
     with oracle:
         assert oracle.ask(item, np.zeros(P), step_size=np.ones(3)).shape == (2, P)
         oracle.ask(item, np.zeros(P), step_size=np.ones(1))
-        with pytest.raises(PlanExceeded):
+        with pytest.raises(PlanExceededError):
             oracle.ask(item, np.zeros(P), step_size=np.ones(1))
 
 
@@ -225,9 +225,9 @@ def test_more_steps_than_paid_are_never_run():
     done = []
     oracle, item = open_steps(n_steps=5, progress=lambda *pair: done.append(pair))
     with oracle:
-        with pytest.raises(PlanExceeded, match="5 stochastic steps, not 6"):
+        with pytest.raises(PlanExceededError, match="5 stochastic steps, not 6"):
             oracle.ask(item, np.zeros(P), step_size=np.ones(6))
-        with pytest.raises(PlanExceeded):  # it was charged all the same
+        with pytest.raises(PlanExceededError):  # it was charged all the same
             oracle.ask(item, np.zeros(P), step_size=np.ones(5))
     assert done == []
 
@@ -238,7 +238,7 @@ def test_more_steps_than_paid_are_never_run():
 def test_step_sizes_that_are_none_are_refused_and_charged(schedule):
     oracle, item = open_steps()
     with oracle:
-        with pytest.raises(InvalidParameter, match="step_size"):
+        with pytest.raises(InvalidParameterError, match="step_size"):
             oracle.ask(item, np.zeros(P), step_size=schedule)
         assert oracle._left[item] == 0
 
@@ -288,13 +288,13 @@ def test_the_price_does_not_depend_on_how_many_steps_turn_out_to_be_run():
 @pytest.mark.parametrize("rate", [0.0, -0.5, 1.5, math.nan, math.inf])
 def test_degenerate_sampling_is_refused(rate):
     setting = setting_of(logistic_problem(), Adjacency.REPLACE_ONE)
-    with pytest.raises(InvalidParameter, match="sampling_rate"):
+    with pytest.raises(InvalidParameterError, match="sampling_rate"):
         StochasticStepsQuery(setting, rate, 5)
     for n_steps in (0, -1, 1.5):
-        with pytest.raises(InvalidParameter, match="n_steps"):
+        with pytest.raises(InvalidParameterError, match="n_steps"):
             StochasticStepsQuery(setting, 0.1, n_steps)
     for multiplier in (0.0, -1.0, math.nan):
-        with pytest.raises(InvalidParameter, match="multiplier"):
+        with pytest.raises(InvalidParameterError, match="multiplier"):
             StochasticStepsQuery(setting, 0.1, 5).event(multiplier)
 
 
@@ -352,5 +352,5 @@ def test_cut_to_fewer_steps_the_published_noise_breaks_its_promise(adjacency):
 
 
 def test_there_is_no_published_noise_for_dp_sgd():
-    with pytest.raises(UnsupportedProblem, match="noise='certified'"):
+    with pytest.raises(UnsupportedProblemError, match="noise='certified'"):
         FitOptions(logistic_problem(), guarantee=Guarantee(1.0, 1e-6), solver=DPSGD(), noise="paper").plan(1000, P)

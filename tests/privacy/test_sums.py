@@ -7,23 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dperm import Budget, Guarantee, InvalidParameter, NoiseTooLarge, PlanExceeded
+from dperm import Budget, Guarantee, InvalidParameterError, NoiseTooLargeError, PlanExceededError
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Composed, Gaussian
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel import second_moment  # noqa: F401 - registers how the matrix is added up
+from dperm.kernel.noise import Noise, Randomness
+from dperm.kernel.tally import Tally, added, clipped, counted
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.plan import Planned
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
 from dperm.mechanisms.sums_plan import SumsPlan
-from dperm.planning.beside import plan_beside, share_of
-from dperm.planning.sums import plan_sums
-from dperm.release.joint_statement import JointStatement
-from dperm.trusted import second_moment  # noqa: F401 - registers how the matrix is added up
-from dperm.trusted.noise import Noise, Randomness
-from dperm.trusted.tally import Tally, added, clipped, counted
+from dperm.plan.beside import plan_beside, share_of
+from dperm.plan.sums import plan_sums
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.joint_statement import JointStatement
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 entries = st.floats(allow_nan=True, allow_infinity=True)
@@ -140,9 +140,9 @@ def test_a_sum_is_released_once_and_no_other_is():
     tally = Tally(calibrated, Randomness.from_random_state(0))
     item = calibrated.plan.planned[0]
     tally.release(item, [np.zeros((10, 3))])
-    with pytest.raises(PlanExceeded):
+    with pytest.raises(PlanExceededError):
         tally.release(item, [np.zeros((10, 3))])
-    with pytest.raises(PlanExceeded):
+    with pytest.raises(PlanExceededError):
         tally.release(Planned(a_sum(bound=0.1)), [np.zeros((10, 3))])
 
 
@@ -193,7 +193,7 @@ def test_a_part_beside_others_keeps_the_whole_guarantee_and_wastes_little():
         others, GUARANTEE, Adjacency.REPLACE_ONE, lambda left: plan_sums([a_sum()], left), share=0.9
     )  # fmt: skip
     assert 0.9 < epsilon_of(Composed((others, plan.event)), 1e-6, Adjacency.REPLACE_ONE) <= 1.0
-    with pytest.raises(NoiseTooLarge):
+    with pytest.raises(NoiseTooLargeError):
         plan_beside(Gaussian(1.0), GUARANTEE, Adjacency.REPLACE_ONE, lambda left: plan_sums([a_sum()], left))
     assert share_of(Guarantee(2.0, 0.0), 0.25) == Guarantee(0.5, 0.0)
 
@@ -224,5 +224,5 @@ def test_a_statement_of_several_parts_reads_back_and_says_what_is_not_for_releas
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         wrong()

@@ -9,16 +9,26 @@ import numpy as np
 import pytest
 
 from contracts.solvers import SOLVER_EXAMPLES
-from dperm import DPGD, Diverged, Guarantee, InvalidParameter, L1Ball, Logistic, PlanExceeded, Problem, Sigmoid
+from dperm import (
+    DPGD,
+    DivergedError,
+    Guarantee,
+    InvalidParameterError,
+    L1Ball,
+    Logistic,
+    PlanExceededError,
+    Problem,
+    Sigmoid,
+)
 from dperm.accounting.calibration import calibrate
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel.noise import Randomness
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import DifferenceQuery, GradientQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Adjacency
 from dperm.problem import Constants
-from dperm.trusted.noise import Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sources import ArraySource
+from dperm.rows import ArraySource
 from privacy.harness import (
     BlindOracle,
     BoundaryBreach,
@@ -163,13 +173,13 @@ def test_the_query_that_would_exceed_the_plan_is_never_answered():
     with oracle:
         for _ in range(3):
             oracle.ask(item, np.zeros(P))
-        with pytest.raises(PlanExceeded):
+        with pytest.raises(PlanExceededError):
             oracle.ask(item, np.zeros(P))
 
 
 def test_a_query_that_was_not_planned_is_refused():
     oracle, item = open_oracle(3)
-    with oracle, pytest.raises(PlanExceeded):
+    with oracle, pytest.raises(PlanExceededError):
         oracle.ask(PlannedQuery(GradientQuery(item.query.setting, 0.5), 3), np.zeros(P))
 
 
@@ -182,17 +192,17 @@ def test_a_query_on_understated_bounds_is_refused():
     calibrated = CalibratedPlan(Plan("test", (PlannedQuery(GradientQuery(lying)),), {}), 5.0)
     table = base_table()
     source = ArraySource(table.X, table.y)
-    with pytest.raises(PlanExceeded, match="bounds"):
+    with pytest.raises(PlanExceededError, match="bounds"):
         Oracle(source, problem, honest, calibrated, Randomness.from_random_state(0))
 
 
 def test_a_question_that_fails_is_charged_all_the_same():
     oracle, item = open_oracle(2)
     with oracle:
-        with pytest.raises(Diverged, match="diverged"):
+        with pytest.raises(DivergedError, match="diverged"):
             oracle.ask(item, np.full(P, np.nan))
         oracle.ask(item, np.zeros(P))
-        with pytest.raises(PlanExceeded):
+        with pytest.raises(PlanExceededError):
             oracle.ask(item, np.zeros(P))
 
 
@@ -212,7 +222,7 @@ def test_a_question_that_fails_is_charged_all_the_same():
 )
 def test_a_question_that_does_not_fit_the_query_is_refused_in_one_sentence(points, more, words):
     oracle, item = open_oracle(1)
-    with oracle, pytest.raises(InvalidParameter, match=words):
+    with oracle, pytest.raises(InvalidParameterError, match=words):
         oracle.ask(item, *points, **more)
 
 
@@ -253,10 +263,10 @@ def test_the_import_contract_would_notice_a_breach(tmp_path):
     shutil.copytree(root / "src" / "dperm", tmp_path / "dperm", ignore=shutil.ignore_patterns("*.npz", "__pycache__"))
     shutil.copy(root / "pyproject.toml", tmp_path)
     solver = tmp_path / "dperm" / "solvers" / "descent" / "dp_gd.py"
-    solver.write_text("from dperm.trusted.block import Block\n" + solver.read_text())
+    solver.write_text("from dperm.kernel.block import Block\n" + solver.read_text())
     result = subprocess.run(
         [Path(sys.executable).parent / "lint-imports", "--no-cache", "--no-logo"],
         cwd=tmp_path, env={"PYTHONPATH": str(tmp_path), "PATH": ""}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.returncode == 1
-    assert "dperm.solvers.descent.dp_gd -> dperm.trusted.block" in result.stdout
+    assert "dperm.solvers.descent.dp_gd -> dperm.kernel.block" in result.stdout

@@ -17,17 +17,16 @@ from dperm import (
     FitOptions,
     Guarantee,
     Huber,
-    InvalidParameter,
+    InvalidParameterError,
     Logistic,
     Number,
-    PlanExceeded,
+    PlanExceededError,
+    PrivacyUnit,
     PrivateLogisticRegression,
     Problem,
     Schema,
-    Unit,
 )
 from dperm.accounting.composition import delta_of
-from dperm.accounting.guarantee import Adjacency
 from dperm.audit import AuditResult, audit_plan, audit_table, draw_audit
 from dperm.audit.one_run import draw_canaries
 from dperm.audit.replay import replay
@@ -35,22 +34,23 @@ from dperm.audit.result import name_of_plan
 from dperm.audit.subject import Subject
 from dperm.audit.tables import neighbour_pairs
 from dperm.errors import DpermError
+from dperm.kernel.exact.words import fresh_key
+from dperm.kernel.noise import Randomness
+from dperm.kernel.oracle import Oracle
+from dperm.kernel.parts import GradientPart
+from dperm.kernel.sampling import Sample
+from dperm.kernel.units import Membership
+from dperm.kernel.watched import ExactOracle
 from dperm.mechanisms import DifferenceQuery, GradientQuery, HessianQuery, OutputPerturbationQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
-from dperm.trusted.exact.words import fresh_key
-from dperm.trusted.noise import Randomness
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.parts import GradientPart
-from dperm.trusted.sampling import Sample
-from dperm.trusted.sources import ArraySource
-from dperm.trusted.sources.canaries import WithCanaries
-from dperm.trusted.units import Membership
-from dperm.trusted.watched import ExactOracle
+from dperm.privacy.guarantee import Adjacency
+from dperm.rows import ArraySource
+from dperm.rows.canaries import WithCanaries
 from privacy.broken import BROKEN_UNITS
 from privacy.joints import LIARS, QUESTIONS, ROWS, STORAGE, adjacent_tables, ball_problem
 
-THREE, MEAN = Unit("person_id", 3), Unit("person_id", contribution="average")
+THREE, MEAN = PrivacyUnit("person_id", 3), PrivacyUnit("person_id", contribution="average")
 BOTH = pytest.mark.parametrize("adjacency", list(Adjacency), ids=lambda adjacency: adjacency.value)
 # Of a replay: the chance that a correct library is accused. All but the size of noise and of samples is exact.
 ALPHA = 1e-6
@@ -67,7 +67,7 @@ def plan_for(solver, adjacency=Adjacency.REPLACE_ONE, unit=THREE, problem=None, 
 
 
 @BOTH
-@pytest.mark.parametrize("unit", [THREE, MEAN, Unit("person_id", 2, missing="ignore")], ids=str)
+@pytest.mark.parametrize("unit", [THREE, MEAN, PrivacyUnit("person_id", 2, missing="ignore")], ids=str)
 def test_neighbours_differ_in_all_rows_of_one_unit(unit, adjacency):
     subject = Subject(plan_for(DPGD(n_steps=2), adjacency, unit, n=20))
     shared = subject.surroundings(ignored=False, crowded=True)
@@ -135,12 +135,12 @@ def test_rows_that_are_not_grouped_are_refused_under_a_promise_about_units():
     X, y, groups = np.zeros((6, 3)), np.tile([1.0, -1.0], 3), np.repeat(np.arange(3), 2)
     problem = Problem(Logistic(), L2(0.1))
     grouped, alone = ArraySource(X, y, None, groups, THREE), ArraySource(X, y)
-    other = ArraySource(X, y, None, groups, Unit("person_id", 4))
+    other = ArraySource(X, y, None, groups, PrivacyUnit("person_id", 4))
     for unit, sources in ((THREE, (alone, other)), (None, (grouped,))):
         setting = Setting(problem.constants(3), 3, Adjacency.REPLACE_ONE, unit)
         plan = CalibratedPlan(Plan("test", (PlannedQuery(GradientQuery(setting)),), {}), 1.0)
         for source in sources:
-            with pytest.raises(PlanExceeded, match="another unit"):
+            with pytest.raises(PlanExceededError, match="another unit"):
                 Oracle(source, problem, setting, plan, Randomness.from_random_state(0))
 
 
@@ -156,7 +156,7 @@ def test_a_unit_of_rows_whose_loss_lies_moves_no_further_than_is_declared(ask, s
     loss, k = LIARS[0], 4
     problem = ball_problem(loss)
     one, two, n = adjacent_tables(adjacency)
-    setting = Setting(problem.constants(one.X.shape[1]), n, adjacency, Unit("person_id", k))
+    setting = Setting(problem.constants(one.X.shape[1]), n, adjacency, PrivacyUnit("person_id", k))
     try:
         question = ask(problem, setting)
     except DpermError:
@@ -221,7 +221,7 @@ def mixture_delta(one, two, sigma, epsilon):
 
 
 @BOTH
-@pytest.mark.parametrize("unit", [THREE, MEAN, Unit("person_id", 7)], ids=str)
+@pytest.mark.parametrize("unit", [THREE, MEAN, PrivacyUnit("person_id", 7)], ids=str)
 @pytest.mark.parametrize("kind", ["gradient", "difference", "hessian"])
 def test_the_exact_privacy_curve_of_a_unit_is_the_one_that_is_charged(kind, unit, adjacency):
     query, points, one, two = worst_case(kind, adjacency, unit)
@@ -258,7 +258,7 @@ def test_the_exact_privacy_curve_of_sampled_units_is_the_one_that_is_charged(rat
 def test_sampling_rows_would_break_what_is_charged_for_sampling_units(adjacency):
     """Any of seven rows is in a batch more often than one unit would be, if with a seventh of the weight."""
     rate, k, multiplier = 0.05, 7, 0.4
-    query, moves = sampled(adjacency, Unit("person_id", k), rate)
+    query, moves = sampled(adjacency, PrivacyUnit("person_id", k), rate)
     laws = [
         {move * j / k: float(binom.pmf(j, k, rate)) for j in range(k + 1)} if move else {0.0: 1.0} for move in moves
     ]  # fmt: skip
@@ -296,7 +296,7 @@ def test_no_solver_s_answers_move_further_than_claimed_for_units(solver, unit, a
     try:
         plan = plan_for(solver, adjacency, unit, problem, n=300, p=6)
     except DpermError:  # its proof is not for so many rows together, and is for one
-        plan = plan_for(solver, adjacency, Unit("person_id", 1), problem, n=300, p=6)
+        plan = plan_for(solver, adjacency, PrivacyUnit("person_id", 1), problem, n=300, p=6)
     assert replay(Subject(plan, 1), ALPHA).broken == ()
 
 
@@ -425,13 +425,13 @@ def test_canary_units_are_drawn_whole_at_the_rate_and_apart_from_the_others():
 def test_what_cannot_be_audited_for_units_is_refused_in_a_sentence():
     X, y, groups = people(p=4)
     model = model_for(Adjacency.REPLACE_ONE)
-    with pytest.raises(InvalidParameter, match="one id per row"):
+    with pytest.raises(InvalidParameterError, match="one id per row"):
         audit_table(model, X, y, groups[:-1], canaries=10)
-    with pytest.raises(InvalidParameter, match="no column 'person_id'"):
+    with pytest.raises(InvalidParameterError, match="no column 'person_id'"):
         audit_table(model, X, y, canaries=10)
-    with pytest.raises(InvalidParameter, match="say what they stand for"):
+    with pytest.raises(InvalidParameterError, match="say what they stand for"):
         audit_table(PrivateLogisticRegression(classes=[-1, 1]), X, y, groups, canaries=10)
-    with pytest.raises(InvalidParameter, match="10 canaries"):
+    with pytest.raises(InvalidParameterError, match="10 canaries"):
         audit_table(model, X, y, groups, canaries=10, guesses=(6, 5))
-    with pytest.raises(InvalidParameter, match="attacks must name"):
+    with pytest.raises(InvalidParameterError, match="attacks must name"):
         audit_plan(plan_for(DPGD(n_steps=2)), attacks=["persons"])

@@ -14,26 +14,26 @@ import pytest
 from dperm import (
     Budget,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
+    PrivacyUnit,
     PrivateLogisticRegression,
-    Unit,
     load_model,
     rows_per_unit,
     save_model,
 )
 from dperm.accounting.events import Gaussian, event_to_list
-from dperm.accounting.guarantee import Adjacency
+from dperm.files.model_file import read_content
+from dperm.kernel.rows_per_unit import FEWEST_ROWS, cells_of_units
+from dperm.kernel.tally import counted
+from dperm.kernel.units import Membership
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.setting import PublicTable
-from dperm.release.model_file import read_content
-from dperm.release.verify import verify
-from dperm.trusted.rows_per_unit import FEWEST_ROWS, cells_of_units
-from dperm.trusted.tally import counted
-from dperm.trusted.units import Membership
+from dperm.privacy.guarantee import Adjacency
+from dperm.verify.model import verify
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
-PATIENT, EVENT, SIDE = Unit("patient_id", 5), Gaussian(10.0), Adjacency.REPLACE_ONE
+PATIENT, EVENT, SIDE = PrivacyUnit("patient_id", 5), Gaussian(10.0), Adjacency.REPLACE_ONE
 
 
 @pytest.fixture
@@ -52,31 +52,35 @@ def test_a_budget_says_whom_it_protects(ledger):
     assert Budget.create("rows", Guarantee(3.0, 1e-5), ledger=ledger).account().unit is None
 
 
-@pytest.mark.parametrize("unit", [None, Unit("visit_id", 5), Unit("Patient_id", 5)])
+@pytest.mark.parametrize("unit", [None, PrivacyUnit("visit_id", 5), PrivacyUnit("Patient_id", 5)])
 def test_a_release_that_protects_somebody_else_is_refused_and_nothing_is_spent(unit, ledger):
     budget = by_patient(ledger)
     for charge in (budget.check, budget.reserve):
-        with pytest.raises(InvalidParameter, match=r"protects unit 'patient_id' and this release .*do not add up"):
+        with pytest.raises(InvalidParameterError, match=r"protects unit 'patient_id' and this release .*do not add up"):
             charge(EVENT, SIDE, unit)
     assert budget.account().releases == ()
 
 
 def test_a_release_that_protects_a_unit_is_refused_by_a_budget_for_rows(ledger):
     budget = Budget.create("rows", Guarantee(3.0, 1e-5), ledger=ledger)
-    with pytest.raises(InvalidParameter, match="protects single rows and this release unit 'patient_id'"):
+    with pytest.raises(InvalidParameterError, match="protects single rows and this release unit 'patient_id'"):
         budget.reserve(EVENT, SIDE, PATIENT)
 
 
 def test_max_rows_may_differ_from_release_to_release(ledger):
     budget = by_patient(ledger)
-    for unit in (PATIENT, Unit("patient_id", 50), Unit("patient_id", contribution="average", missing="ignore")):
+    for unit in (
+        PATIENT,
+        PrivacyUnit("patient_id", 50),
+        PrivacyUnit("patient_id", contribution="average", missing="ignore"),
+    ):
         budget.reserve(EVENT, SIDE, unit)
     assert len(budget.account().releases) == 3
 
 
 @pytest.mark.parametrize("name", ["", " ", 3, "a\nb", "x" * 300])
 def test_what_cannot_be_the_name_of_a_unit_is_refused(name, ledger):
-    with pytest.raises(InvalidParameter, match="unit must be"):
+    with pytest.raises(InvalidParameterError, match="unit must be"):
         Budget.create("visits", Guarantee(3.0, 1e-5), ledger=ledger, unit=name)
 
 
@@ -90,7 +94,7 @@ def test_a_version_without_units_cannot_read_a_budget_for_units_and_take_it_for_
 
 def test_a_fit_by_rows_is_refused_before_a_row_is_read(ledger):
     X, y = np.zeros((50, 2)), np.arange(50) % 2
-    with pytest.raises(InvalidParameter, match="protects unit 'patient_id' and this release single rows"):
+    with pytest.raises(InvalidParameterError, match="protects unit 'patient_id' and this release single rows"):
         PrivateLogisticRegression(1.0, 1e-6, classes=[0, 1], budget=by_patient(ledger)).fit(X, y)
 
 
@@ -101,7 +105,7 @@ def test_a_release_is_confirmed_by_a_budget_that_protects_the_same(ledger, tmp_p
     save_model(model.fit(np.zeros((60, 2)), np.arange(60) % 2, groups=ids), tmp_path / "model.json")
     found = verify(read_content(tmp_path / "model.json"), ledger)
     assert found[-1].holds, found[-1].text
-    assert load_model(tmp_path / "model.json").privacy_.unit == Unit("patient_id", 2)
+    assert load_model(tmp_path / "model.json").privacy_.unit == PrivacyUnit("patient_id", 2)
 
 
 # --- a private count of rows ---
@@ -121,7 +125,9 @@ def test_one_unit_moves_the_counts_by_all_that_is_declared_and_no_more(adjacency
     others, sizes = [1, 1, 2, 9, 40, 200], (*FEWEST_ROWS, 4, 9, 1000)
 
     def counts(*mine):
-        whose = Membership(Unit("u", contribution="average"), numbers_of([*others, *mine]), len(others) + len(mine))
+        whose = Membership(
+            PrivacyUnit("u", contribution="average"), numbers_of([*others, *mine]), len(others) + len(mine)
+        )
         return counted(query, cells_of_units(whose))
 
     if adjacency is Adjacency.REPLACE_ONE:
@@ -133,7 +139,7 @@ def test_one_unit_moves_the_counts_by_all_that_is_declared_and_no_more(adjacency
 
 def test_every_unit_is_in_the_cell_of_its_number_of_rows():
     sizes = [1, 2, 3, 4, 5, 9, 10, 19, 20, 49, 50, 99, 100, 5000]
-    whose = Membership(Unit("u", contribution="average"), numbers_of(sizes), len(sizes))
+    whose = Membership(PrivacyUnit("u", contribution="average"), numbers_of(sizes), len(sizes))
     assert cells_of_units(whose)[:, 0].tolist() == [0, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7]
 
 
@@ -150,7 +156,7 @@ def test_a_private_count_of_rows_is_charged_with_its_unit_and_settled(ledger):
     # A Gaussian beyond seven deviations: one time in 10¹¹.
     assert abs(found.counts[2] - 2000) < 7 * found.deviation
     assert found.rows_used(2) == pytest.approx(2.0, abs=0.2)
-    with pytest.raises(InvalidParameter, match="protects unit 'patient_id'"):
+    with pytest.raises(InvalidParameterError, match="protects unit 'patient_id'"):
         rows_per_unit(frame.rename(columns={"patient_id": "u"}), "u", epsilon=0.5, budget=budget)
 
 
@@ -172,7 +178,7 @@ def test_its_noise_is_that_of_the_guarantee_for_one_unit_replaced():
 
 @pytest.mark.parametrize("more", [{"adjacency": "add_remove"}, {"missing_units": "ignore"}])
 def test_a_number_of_units_that_is_private_is_to_be_declared(more):
-    with pytest.raises(InvalidParameter, match="declare n"):
+    with pytest.raises(InvalidParameterError, match="declare n"):
         rows_per_unit(np.arange(50), "u", epsilon=1.0, **more)
     assert rows_per_unit(np.arange(50), "u", epsilon=1.0, n=51, random_state=0, **more).privacy_.n == 51
 
@@ -196,5 +202,5 @@ def test_rows_without_an_id_are_units_of_their_own_or_ignored():
     ],
 )
 def test_what_has_no_ids_is_refused(ids, unit, words):
-    with pytest.raises(InvalidParameter, match=words):
+    with pytest.raises(InvalidParameterError, match=words):
         rows_per_unit(ids, unit, epsilon=1.0)

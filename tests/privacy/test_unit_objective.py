@@ -33,7 +33,7 @@ from dperm.accounting.curve import gaussian_delta
 from dperm.accounting.events import Composed, ObjectivePerturbation, UnitPerturbation, event_from_list, event_to_list
 from dperm.mechanisms import AdaptedObjectiveQuery, ObjectivePerturbationQuery
 from dperm.mechanisms.setting import Setting
-from dperm.unit import Unit
+from dperm.privacy.unit import PrivacyUnit
 from privacy.objective_runs import (
     ADD,
     ADJACENCIES,
@@ -83,7 +83,7 @@ class Run(Mechanism):
 
 
 def unit_of(k):
-    return Unit("person", k, "limit" if k else "average")
+    return PrivacyUnit("person", k, "limit" if k else "average")
 
 
 def unit_run(known, adjacency, k, mu=1.0, curvature=0.1, *, share=1.0, columns=1, distribution="Gaussian"):

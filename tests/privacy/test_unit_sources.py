@@ -9,20 +9,20 @@ import pytest
 from pyarrow import dataset as arrow_dataset
 
 from contracts.sources import PROBLEM, SCHEMA, N, files, frame, numbers, persons, schema_of
-from dperm import Classes, FileSource, InvalidTable, Number, PrivateLogisticRegression, Schema, Unit
-from dperm.trusted.block import Block
-from dperm.trusted.exact.words import fresh_key
-from dperm.trusted.noise import Randomness
-from dperm.trusted.sources import TableSource, digests
-from dperm.trusted.sources.counts import BeyondPart, CellsPart
-from dperm.trusted.sources.digests import IdColumn, Numbering
-from dperm.trusted.sources.ids import codes_of_column
-from dperm.trusted.sources.kept import KeptBlocks, Room
-from dperm.trusted.sources.pieces import ParquetPiece
-from dperm.trusted.sums import RowSums
-from dperm.trusted.units import Membership
+from dperm import Classes, FileSource, InvalidTableError, Number, PrivacyUnit, PrivateLogisticRegression, Schema
+from dperm.kernel.block import Block
+from dperm.kernel.exact.words import fresh_key
+from dperm.kernel.noise import Randomness
+from dperm.kernel.sums import RowSums
+from dperm.kernel.units import Membership
+from dperm.rows import TableSource, digests
+from dperm.rows.counts import BeyondPart, CellsPart
+from dperm.rows.digests import IdColumn, Numbering
+from dperm.rows.ids import codes_of_column
+from dperm.rows.kept import KeptBlocks, Room
+from dperm.rows.pieces import ParquetPiece
 
-MEAN, LIMITED = Unit("who", contribution="average"), Unit("who", 3)
+MEAN, LIMITED = PrivacyUnit("who", contribution="average"), PrivacyUnit("who", 3)
 W = np.random.default_rng(3).normal(size=PROBLEM.dimension(4))
 
 
@@ -53,7 +53,9 @@ def gradient(source):
         return sums.gradient(W)
 
 
-@pytest.mark.parametrize("unit", [MEAN, LIMITED, Unit("who", 3, missing="ignore"), Unit("who", 2, "average")], ids=str)
+@pytest.mark.parametrize(
+    "unit", [MEAN, LIMITED, PrivacyUnit("who", 3, missing="ignore"), PrivacyUnit("who", 2, "average")], ids=str
+)
 @pytest.mark.parametrize("written", FORMATS)
 def test_rows_weigh_the_same_in_every_format_as_in_memory(written, unit, tmp_path):
     table, key = frame(*numbers(), persons()), fresh_key()
@@ -105,7 +107,7 @@ def test_units_are_numbered_by_their_first_row_however_many_are_looked_at_togeth
     numbering, column = Numbering(), IdColumn("who", ("5", "6"), b"k" * 32)
     for rows in column.read(pa.table({"who": ids.slice(first, 13)}) for first in range(0, 500, 13)):
         numbering.add(rows)
-    numbers = numbering.membership(Unit("who", 2, missing="ignore")).numbers
+    numbers = numbering.membership(PrivacyUnit("who", 2, missing="ignore")).numbers
     assert numbers.tolist() == codes_of_column(ids, "who", ("5", "6")).tolist()
     first = [numbers.tolist().index(number) for number in range(numbers.max() + 1)]
     assert first == sorted(first)
@@ -127,10 +129,10 @@ def test_ids_of_any_kind_raise_nothing_and_one_that_fills_the_table_changes_no_o
 def test_a_column_that_is_not_there_or_holds_no_ids_is_refused_in_a_sentence(tmp_path):
     table = frame(*numbers())
     table.to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(InvalidTable, match=r"rows\.parquet has no column 'who'"):
+    with pytest.raises(InvalidTableError, match=r"rows\.parquet has no column 'who'"):
         FileSource(tmp_path, schema_of(MEAN))
     table.assign(who=[[1, 2]] * N).to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(InvalidTable, match="column 'who' should hold ids and holds list"):
+    with pytest.raises(InvalidTableError, match="column 'who' should hold ids and holds list"):
         FileSource(tmp_path, schema_of(MEAN))._n_units  # noqa: B018
 
 
@@ -155,7 +157,7 @@ def test_ids_are_read_alone_and_once_whatever_key_and_schema_follow(monkeypatch)
     gradient(source)
     assert len(asked) == 2 * n_passes
     assert all("who" not in columns for columns in asked[n_passes:])
-    assert source.with_schema(schema_of(Unit("who", 4)))._n_units == source._n_units
+    assert source.with_schema(schema_of(PrivacyUnit("who", 4)))._n_units == source._n_units
     assert len(asked) == 3 * n_passes
 
 

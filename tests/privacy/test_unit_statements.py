@@ -14,33 +14,33 @@ from dperm import (
     Budget,
     Classes,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     LargeDeltaWarning,
     Number,
+    PrivacyUnit,
     PrivateLogisticRegression,
     Schema,
-    Unit,
     load_model,
-    private_score,
+    private_evaluate,
     save_model,
 )
 from dperm.accounting.events import Gaussian
-from dperm.accounting.guarantee import Adjacency
-from dperm.planning.fit_plan import warn_of_large_delta
-from dperm.planning.search import SearchOptions
-from dperm.release.assumptions import assumptions
-from dperm.release.content import content_of
-from dperm.release.joint_statement import JointStatement
-from dperm.release.model_file import read_content
-from dperm.release.report import render_report
-from dperm.release.statement import PrivacyStatement
-from dperm.release.verify import verify
+from dperm.files.content import content_of
+from dperm.files.model_file import read_content
+from dperm.plan.fit_plan import warn_of_large_delta
+from dperm.plan.search import SearchOptions
+from dperm.privacy.assumptions import assumptions
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
+from dperm.report import render_report
 from dperm.schema import schema_to_dict
+from dperm.verify.model import verify
 from integration.tampered import changed, complaints, resealed, retold
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
-PATIENT = Unit("patient_id", 3)
+PATIENT = PrivacyUnit("patient_id", 3)
 N = 400
 RNG = np.random.default_rng(0)
 IDS = np.repeat(np.arange(N), RNG.integers(1, 6, N))
@@ -84,10 +84,13 @@ def test_a_statement_says_who_is_protected_how_many_there_are_and_how_their_rows
 @pytest.mark.parametrize(
     ("unit", "words"),
     [
-        (Unit("patient_id", 1), "at most one row of one patient is used, chosen at random"),
-        (Unit("day", contribution="average"), "all rows of one day are used, each weighs one over their number"),
-        (Unit("device", 5, "average"), "at most 5 rows of one device are used, chosen at random, each weighs one over"),
-        (Unit("patient_id", 2, missing="ignore"), "one without a usable patient_id is ignored"),
+        (PrivacyUnit("patient_id", 1), "at most one row of one patient is used, chosen at random"),
+        (PrivacyUnit("day", contribution="average"), "all rows of one day are used, each weighs one over their number"),
+        (
+            PrivacyUnit("device", 5, "average"),
+            "at most 5 rows of one device are used, chosen at random, each weighs one over",
+        ),
+        (PrivacyUnit("patient_id", 2, missing="ignore"), "one without a usable patient_id is ignored"),
     ],
 )
 def test_every_policy_has_its_words(unit, words, contents):
@@ -114,7 +117,7 @@ def test_every_policy_has_its_words(unit, words, contents):
     ],
 )  # fmt: skip
 def test_a_unit_is_named_as_english_spells_it_without_what_says_that_it_is_an_id(name, one, several):
-    assert (Unit(name, 1).word, Unit(name, 1).plural) == (one, several)
+    assert (PrivacyUnit(name, 1).word, PrivacyUnit(name, 1).plural) == (one, several)
 
 
 def test_one_unit_is_not_several(contents):
@@ -161,7 +164,7 @@ def test_what_is_signed_of_other_policies(contents):
     signed = " ".join(assumptions(ignoring, None, None))
     assert f"n = {N} patients was declared without counting them" in signed
     assert "row by row" not in signed
-    joining = replace(statement, adjacency="add_remove", unit=Unit("patient_id", contribution="average"))
+    joining = replace(statement, adjacency="add_remove", unit=PrivacyUnit("patient_id", contribution="average"))
     signed = " ".join(assumptions(joining, None, None))
     assert f"differ by one patient more or less, with all of its rows. n = {N} patients was declared" in signed
     assert "contribution = 'average' was chosen without looking" in signed
@@ -179,7 +182,7 @@ def test_a_report_protects_a_patient_and_nowhere_a_row(name, contents):
 
 def test_a_report_of_an_evaluation_speaks_of_patients():
     model = with_schema()
-    evaluation = private_score(model, TABLE, epsilon=1.0).to_dict()
+    evaluation = private_evaluate(model, TABLE, epsilon=1.0).to_dict()
     page = " ".join(re.sub(r"<[^>]+>", " ", render_report(content_of(model), evaluation=evaluation)).split())
     assert f"Measured on {N} patients with noise" in page
     assert "holds the value for patients of the same kind" in page
@@ -230,7 +233,7 @@ def test_a_large_delta_would_allow_publishing_all_rows_of_one():
 def test_weights_of_rows_are_not_public_where_the_number_of_rows_is_not():
     X, y, weights = TABLE[["age", "dose", "patient_id"]] / [90.0, 5.0, 1.0], TABLE["ill"], np.full(len(TABLE), 0.5)
     asked = ASKED | {"classes": ["no", "yes"], "unit": "patient_id", "max_rows_per_unit": 3}
-    with pytest.raises(InvalidParameter, match="private_weights = True"):
+    with pytest.raises(InvalidParameterError, match="private_weights = True"):
         PrivateLogisticRegression(**asked).fit(X, y, sample_weight=weights)
     model = PrivateLogisticRegression(**asked, private_weights=True).fit(X, y, sample_weight=weights)
     assert model.privacy_.weights == "private"

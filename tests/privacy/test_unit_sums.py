@@ -12,26 +12,34 @@ from sklearn.preprocessing import PolynomialFeatures
 from dperm import (
     Classes,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     Number,
-    PlanExceeded,
+    PlanExceededError,
+    PrivacyUnit,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivateMinMaxScaler,
     PrivatePCA,
     PrivateQuantileTransformer,
-    PrivateSearchCV,
+    PrivateSearch,
     PrivateStandardScaler,
     Schema,
-    Unit,
     make_private_pipeline,
-    private_score,
+    private_evaluate,
 )
-from dperm.accounting.guarantee import Adjacency
 from dperm.cli.main import run_with
 from dperm.errors import DpermError
-from dperm.estimators import trials as trials_module
 from dperm.evaluation.verify import verify_evaluation
+from dperm.files.content import content_of
+from dperm.files.model_file import save_model
+from dperm.kernel import (
+    second_moment,  # noqa: F401 - registers how the matrix is added up
+    tally,
+)
+from dperm.kernel.apart import rows_apart
+from dperm.kernel.exact.words import fresh_key, stream_of
+from dperm.kernel.noise import Randomness
+from dperm.kernel.units import Membership, UnitRows
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.held_out import HeldOutChoice
@@ -39,22 +47,19 @@ from dperm.mechanisms.plan import Planned
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
 from dperm.mechanisms.sums_plan import SumsPlan
-from dperm.planning.sums import plan_sums
-from dperm.release.content import content_of
-from dperm.release.joint_statement import JointStatement
-from dperm.release.model_file import save_model
-from dperm.release.searched import searched
-from dperm.trusted import (
-    second_moment,  # noqa: F401 - registers how the matrix is added up
-    tally,
-)
-from dperm.trusted.apart import rows_apart
-from dperm.trusted.exact.words import fresh_key, stream_of
-from dperm.trusted.noise import Randomness
-from dperm.trusted.sources.ids import codes_of_array
-from dperm.trusted.units import Membership, UnitRows
+from dperm.models import trials as trials_module
+from dperm.plan.sums import plan_sums
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.joint_statement import JointStatement
+from dperm.rows.ids import codes_of_array
+from dperm.verify.searched import searched
 
-UNITS = [Unit("person", 3), Unit("person", 1), Unit("person", contribution="average"), Unit("person", 4, "average")]
+UNITS = [
+    PrivacyUnit("person", 3),
+    PrivacyUnit("person", 1),
+    PrivacyUnit("person", contribution="average"),
+    PrivacyUnit("person", 4, "average"),
+]
 # How many rows the canary has: fewer, as many and more than a limit allows.
 SIZES = (1, 3, 60)
 OTHERS = np.repeat(np.arange(6), [1, 2, 1, 3, 1, 1])
@@ -149,14 +154,14 @@ def test_rows_that_are_not_weighted_by_unit_would_be_caught(adjacency, unit, pla
 
 
 def test_weighting_before_clipping_would_be_caught():
-    query = BoundedSum(PublicTable(7, Adjacency.REPLACE_ONE, Unit("person", 3)), "sum", 2, BOUND)
+    query = BoundedSum(PublicTable(7, Adjacency.REPLACE_ONE, PrivacyUnit("person", 3)), "sum", 2, BOUND)
     rows, weights = np.tile([HUGE, 0.0], (3, 1)), np.full((3, 1), 1.0 / 3.0)
     assert np.linalg.norm(tally.added(query, rows * weights)) > 2.9 * BOUND
     assert np.linalg.norm(tally.added(query, rows, UnitRows(np.zeros(3, np.int64), weights[:, 0], 1))) <= BOUND
 
 
 def test_rows_without_an_id_add_nothing_where_they_are_ignored():
-    query = BoundedSum(PublicTable(7, Adjacency.REPLACE_ONE, Unit("person", 3, missing="ignore")), "sum", 1, 1.0)
+    query = BoundedSum(PublicTable(7, Adjacency.REPLACE_ONE, PrivacyUnit("person", 3, missing="ignore")), "sum", 1, 1.0)
     rows, ids = np.array([[1.0], [1.0], [HUGE]]), [1, 2, None]
     assert exact(query, rows, ids)[0] == pytest.approx(2.0 / 3.0)
 
@@ -167,11 +172,11 @@ def test_the_tally_refuses_rows_whose_units_do_not_fit_the_plan():
     units = Membership.of(UNITS[0], np.arange(3)).drawn(fresh_key())
     for item, cells, whose in ((by_unit, 3, None), (by_row, 3, units), (by_unit, 2, units), (by_unit, 4, units)):
         released = tally.Tally(SumsPlan((item,)).with_noise(1.0), Randomness.from_random_state(0))
-        with pytest.raises((PlanExceeded, IndexError, ValueError)):
+        with pytest.raises((PlanExceededError, IndexError, ValueError)):
             released.release(item, [np.zeros((cells, 1), dtype=int)], whose)
     plan = plan_sums([by_unit.query], Guarantee(1.0, 1e-6))
     for membership in (None, Membership.of(UNITS[1], np.arange(3))):
-        with pytest.raises(InvalidParameter, match="another unit"):
+        with pytest.raises(InvalidParameterError, match="another unit"):
             plan.run([lambda: [np.zeros((3, 1), dtype=int)]], 3, membership=membership)
 
 
@@ -217,7 +222,7 @@ def person_means(values):
 def test_a_metric_is_that_of_people_or_of_rows_as_declared(contribution):
     """At this ε the noise on a count has a deviation of 0.005: an accuracy is off by 1e-4 never."""
     limit = None if contribution == "average" else 6
-    found = private_score(
+    found = private_evaluate(
         Known(), X, Y, epsilon=ALMOST_NO_NOISE, unit="person", contribution=contribution, max_rows_per_unit=limit,
         groups=IDS,
     )  # fmt: skip
@@ -240,7 +245,7 @@ def test_a_regression_is_evaluated_by_unit():
         def predict(self, X):
             return np.asarray(X)[:, 0]
 
-    found = private_score(
+    found = private_evaluate(
         Half(), X, numbers, epsilon=ALMOST_NO_NOISE, target_range=(-1.0, 1.0), unit="person", contribution="average",
         groups=IDS,
     )  # fmt: skip
@@ -255,7 +260,7 @@ def test_files_are_evaluated_by_unit_wherever_an_id_stands(tmp_path):
     model = Known()
     model.feature_names_in_, model.classes_ = np.array(["a", "b"]), np.array([0, 1])
     model.predict_proba = lambda rows: Known.predict_proba(model, rows)
-    found = private_score(
+    found = private_evaluate(
         model, str(tmp_path / "*.csv"), target="y", epsilon=ALMOST_NO_NOISE, unit="person", contribution="average"
     )
     right = (X[:, 0] > 0) == Y
@@ -298,18 +303,18 @@ def fitted(**declared):
 
 def test_the_unit_of_a_model_or_of_its_schema_is_that_of_its_evaluation():
     model = fitted().fit(X, Y, groups=IDS)
-    assert private_score(model, X, Y, epsilon=1.0, groups=IDS).privacy_.unit == Unit("person", 6)
-    with pytest.raises(InvalidParameter, match="no column 'person'"):
-        private_score(model, X, Y, epsilon=1.0)
-    schema = Schema({"a": Number((-2, 2))}, Classes("y", ("False", "True")), unit=Unit("person", 2))
+    assert private_evaluate(model, X, Y, epsilon=1.0, groups=IDS).privacy_.unit == PrivacyUnit("person", 6)
+    with pytest.raises(InvalidParameterError, match="no column 'person'"):
+        private_evaluate(model, X, Y, epsilon=1.0)
+    schema = Schema({"a": Number((-2, 2))}, Classes("y", ("False", "True")), unit=PrivacyUnit("person", 2))
     frame = pd.DataFrame({"a": X[:, 0], "y": Y.astype(str), "person": IDS})
     model = PrivateLogisticRegression(1.0, 1e-6, solver="dp-gd", schema=schema).fit(frame)
-    found = private_score(model, frame, epsilon=1.0)
-    assert (found.privacy_.unit, found.privacy_.n) == (Unit("person", 2), PEOPLE)
+    found = private_evaluate(model, frame, epsilon=1.0)
+    assert (found.privacy_.unit, found.privacy_.n) == (PrivacyUnit("person", 2), PEOPLE)
     with pytest.raises(DpermError, match="person"):
-        private_score(model, frame.drop(columns="person"), epsilon=1.0)
-    other = private_score(model, frame, epsilon=1.0, unit="person", max_rows_per_unit=3)
-    assert other.privacy_.unit == Unit("person", 3)
+        private_evaluate(model, frame.drop(columns="person"), epsilon=1.0)
+    other = private_evaluate(model, frame, epsilon=1.0, unit="person", max_rows_per_unit=3)
+    assert other.privacy_.unit == PrivacyUnit("person", 3)
 
 
 @pytest.mark.parametrize(
@@ -327,8 +332,8 @@ def test_the_unit_of_a_model_or_of_its_schema_is_that_of_its_evaluation():
     ],
 )
 def test_an_evaluation_refuses_what_bounds_nobody(wrong, words):
-    with pytest.raises(InvalidParameter, match=words):
-        private_score(Known(), X, Y, epsilon=1.0, **wrong)
+    with pytest.raises(InvalidParameterError, match=words):
+        private_evaluate(Known(), X, Y, epsilon=1.0, **wrong)
 
 
 def crowd():
@@ -339,7 +344,7 @@ def crowd():
 
 @pytest.mark.parametrize("missing", ["separate", "ignore"])
 def test_all_rows_of_a_unit_are_fitted_on_or_all_are_scored_on(missing):
-    membership = Membership.of(Unit("person", 2, missing=missing), crowd())
+    membership = Membership.of(PrivacyUnit("person", 2, missing=missing), crowd())
     rows = np.arange(len(crowd()), dtype=float)[:, None]
     apart = rows_apart(rows, rows[:, 0], membership.n, 12, stream_of(fresh_key()), membership)
     train, held = (part[0][:, 0].astype(int) for part in (apart.train, apart.held_out))
@@ -352,7 +357,7 @@ def test_all_rows_of_a_unit_are_fitted_on_or_all_are_scored_on(missing):
 
 def test_every_unit_is_as_likely_as_another_to_be_fitted_on():
     """25 units of any size, 2000 draws at 10/25: a frequency is off by 0.06 with a probability below 1e-6."""
-    membership = Membership.of(Unit("person", 2), crowd())
+    membership = Membership.of(PrivacyUnit("person", 2), crowd())
     rows, stream, often = np.zeros((len(crowd()), 1)), stream_of(fresh_key()), np.zeros(membership.n)
     for _ in range(2000):
         often[np.unique(rows_apart(rows, None, membership.n, 10, stream, membership).train_units)] += 1
@@ -363,7 +368,7 @@ def test_where_a_unit_goes_does_not_depend_on_how_many_rows_another_has():
     codes, key = np.repeat(np.arange(10), 2), fresh_key()
     sides = []
     for many in (1, 100):
-        table = Membership.of(Unit("person", 2), np.concatenate([codes, np.full(many, 10)]))
+        table = Membership.of(PrivacyUnit("person", 2), np.concatenate([codes, np.full(many, 10)]))
         apart = rows_apart(np.zeros((20 + many, 1)), None, 11, 5, stream_of(key.copy()), table)
         sides.append(set(apart.train_units.tolist()) - {10})
     assert sides[0] == sides[1]
@@ -384,7 +389,7 @@ def test_a_search_is_by_unit_from_its_parts_to_its_file(monkeypatch, adjacency, 
         tally.Tally, "_exact", lambda self, item, rows, units: weights.append(units) or whole(self, item, rows, units)
     )
     declared = None if adjacency is Adjacency.REPLACE_ONE else PEOPLE
-    found = PrivateSearchCV(
+    found = PrivateSearch(
         PrivateLogisticRegression(solver="dp-gd", unit="person", max_rows_per_unit=6), {"penalty": [1.0, 1e-3]},
         epsilon=4.0, delta=1e-6, method=method, adjacency=adjacency.value, n=declared,
     ).fit(X, Y, groups=IDS)  # fmt: skip
@@ -395,23 +400,23 @@ def test_a_search_is_by_unit_from_its_parts_to_its_file(monkeypatch, adjacency, 
         assert max(np.bincount(units.numbers, units.weights)) <= 1.0
         assert units.weights.size == apart.held_out_units.numbers.size
     assert found.privacy_.n == found.best_estimator_.privacy_.n == PEOPLE
-    assert found.privacy_.unit == found.best_estimator_.privacy_.unit == Unit("person", 6)
+    assert found.privacy_.unit == found.best_estimator_.privacy_.unit == PrivacyUnit("person", 6)
     content = json.loads(json.dumps(content_of(found.best_estimator_)))
     assert all(finding.holds for finding in searched(content, found.best_estimator_))
 
 
 def test_a_search_refuses_candidates_of_different_units_and_ids_of_nothing():
     model = PrivateLogisticRegression(solver="dp-gd")
-    units = [Unit("person", 2), Unit("person", 3)]
+    units = [PrivacyUnit("person", 2), PrivacyUnit("person", 3)]
     several = [PrivateLogisticRegression(unit=unit.name, max_rows_per_unit=unit.max_rows) for unit in units]
-    with pytest.raises(InvalidParameter, match="same unit"):
-        PrivateSearchCV(candidates=several).fit(X, Y, groups=IDS)
-    with pytest.raises(InvalidParameter, match="same unit"):
-        PrivateSearchCV(candidates=[several[0], model]).fit(X, Y, groups=IDS)
-    with pytest.raises(InvalidParameter, match="say what they stand for"):
-        PrivateSearchCV(model, {"penalty": [1.0, 0.1]}).fit(X, Y, groups=IDS)
-    with pytest.raises(InvalidParameter, match="no column 'person'"):
-        PrivateSearchCV(several[0], {"penalty": [1.0, 0.1]}).fit(X, Y)
+    with pytest.raises(InvalidParameterError, match="same unit"):
+        PrivateSearch(candidates=several).fit(X, Y, groups=IDS)
+    with pytest.raises(InvalidParameterError, match="same unit"):
+        PrivateSearch(candidates=[several[0], model]).fit(X, Y, groups=IDS)
+    with pytest.raises(InvalidParameterError, match="say what they stand for"):
+        PrivateSearch(model, {"penalty": [1.0, 0.1]}).fit(X, Y, groups=IDS)
+    with pytest.raises(InvalidParameterError, match="no column 'person'"):
+        PrivateSearch(several[0], {"penalty": [1.0, 0.1]}).fit(X, Y)
 
 
 BOUNDS = [(-2.0, 2.0), (-1.0, 3.0)]
@@ -452,16 +457,16 @@ def test_a_scaler_learns_the_mean_over_people_also_of_a_frame_with_their_ids():
 @pytest.mark.parametrize("transformer", [PrivateStandardScaler(bounds=BOUNDS), PrivatePCA(row_norm=1.0)])
 def test_means_are_refused_where_rows_weigh_less_than_n(transformer):
     transformer.set_params(unit="person", max_rows_per_unit=2)
-    with pytest.raises(InvalidParameter, match="take contribution = 'average'"):
+    with pytest.raises(InvalidParameterError, match="take contribution = 'average'"):
         transformer.fit(X, groups=IDS)
 
 
 def test_a_transformer_refuses_ids_of_nothing_and_units_without_ids():
-    with pytest.raises(InvalidParameter, match="say what they stand for"):
+    with pytest.raises(InvalidParameterError, match="say what they stand for"):
         PrivateMinMaxScaler(bounds=BOUNDS).fit(X, groups=IDS)
-    with pytest.raises(InvalidParameter, match="no column 'person'"):
+    with pytest.raises(InvalidParameterError, match="no column 'person'"):
         PrivateMinMaxScaler(bounds=BOUNDS, **AVERAGE).fit(X)
-    with pytest.raises(InvalidParameter, match="number of units"):
+    with pytest.raises(InvalidParameterError, match="number of units"):
         PrivateMinMaxScaler(bounds=BOUNDS, n=len(IDS), **AVERAGE).fit(X, groups=IDS)
 
 
@@ -475,14 +480,14 @@ def a_pipeline(**declared):
 def test_a_pipeline_protects_one_unit_in_all_of_its_steps():
     pipe = a_pipeline(**AVERAGE).fit(X, X[:, 0], groups=IDS)
     units = [part.privacy_.unit for part in (pipe, pipe[0], pipe[-1])]
-    assert units == [Unit("person", contribution="average")] * 3
+    assert units == [PrivacyUnit("person", contribution="average")] * 3
     assert pipe.privacy_.n == pipe[0].privacy_.n == pipe[-1].privacy_.n == PEOPLE
     assert pipe[-1].unit is None  # its own parameters are as they were
     assert pipe.predict(X[:3]).shape == (3,)
     asked = {"epsilon": 1.0, "target_range": (-1.0, 1.0)}
-    assert private_score(pipe, X, X[:, 0], groups=IDS, **asked).privacy_.n == PEOPLE
-    with pytest.raises(InvalidParameter, match="no column 'person'"):
-        private_score(pipe, X, X[:, 0], **asked)
+    assert private_evaluate(pipe, X, X[:, 0], groups=IDS, **asked).privacy_.n == PEOPLE
+    with pytest.raises(InvalidParameterError, match="no column 'person'"):
+        private_evaluate(pipe, X, X[:, 0], **asked)
 
 
 @pytest.mark.parametrize(
@@ -495,14 +500,14 @@ def test_a_pipeline_protects_one_unit_in_all_of_its_steps():
     ],
 )
 def test_a_pipeline_refuses_what_its_steps_could_not_protect(declared, given, words):
-    with pytest.raises(InvalidParameter, match=words):
+    with pytest.raises(InvalidParameterError, match=words):
         a_pipeline(**declared).fit(X, X[:, 0], **given)
 
 
 def test_a_pipeline_refuses_a_step_with_a_unit_of_its_own_and_ids_among_the_columns():
     pipe = a_pipeline(**AVERAGE)
-    with pytest.raises(InvalidParameter, match="leave 'person' out of X"):
+    with pytest.raises(InvalidParameterError, match="leave 'person' out of X"):
         pipe.fit(pd.DataFrame({"a": X[:, 0], "person": IDS}), X[:, 0], groups=IDS)
     pipe.set_params(privatestandardscaler__unit="household")
-    with pytest.raises(InvalidParameter, match="of its own"):
+    with pytest.raises(InvalidParameterError, match="of its own"):
         pipe.fit(X, X[:, 0], groups=IDS)

@@ -8,27 +8,27 @@ import pytest
 from dperm import (
     Category,
     Classes,
-    InvalidParameter,
+    InvalidParameterError,
     Number,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Schema,
 )
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import AboutYourRowsWarning, InvalidTable
-from dperm.trusted.exact.words import fresh_key
-from dperm.trusted.sampling import Sample
-from dperm.trusted.sources.base import check_count
-from dperm.trusted.sources.ids import codes_of_array, codes_of_column
-from dperm.trusted.units import Members, Membership
-from dperm.unit import Unit
+from dperm.errors import DroppedRowsWarning, InvalidTableError
+from dperm.kernel.exact.words import fresh_key
+from dperm.kernel.sampling import Sample
+from dperm.kernel.units import Members, Membership
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.unit import PrivacyUnit
+from dperm.rows.base import check_count
+from dperm.rows.ids import codes_of_array, codes_of_column
 
 UNITS = [
-    Unit("person", 3),
-    Unit("person", 1),
-    Unit("person", 7, missing="ignore"),
-    Unit("person", contribution="average"),
-    Unit("person", 4, "average"),
+    PrivacyUnit("person", 3),
+    PrivacyUnit("person", 1),
+    PrivacyUnit("person", 7, missing="ignore"),
+    PrivacyUnit("person", contribution="average"),
+    PrivacyUnit("person", 4, "average"),
 ]
 SIZES = (1, 2, 3, 4, 6, 7, 49, 1000)
 
@@ -56,7 +56,7 @@ def test_the_weights_of_a_unit_add_up_to_at_most_one_in_exact_arithmetic(unit):
 
 
 def test_under_a_limit_all_rows_that_are_used_weigh_the_same():
-    rows = Membership.of(Unit("person", 5), crowd()).drawn(fresh_key())
+    rows = Membership.of(PrivacyUnit("person", 5), crowd()).drawn(fresh_key())
     used = rows.weights[rows.weights > 0]
     assert len(set(used.tolist())) == 1
     assert used[0] == pytest.approx(0.2)
@@ -66,18 +66,18 @@ def test_under_a_limit_all_rows_that_are_used_weigh_the_same():
 
 def test_a_row_without_an_id_is_a_unit_of_its_own_or_ignored():
     codes = crowd()
-    separate = Membership.of(Unit("person", 2), codes).drawn(fresh_key())
+    separate = Membership.of(PrivacyUnit("person", 2), codes).drawn(fresh_key())
     assert separate.n == len(SIZES) + 2
     assert (separate.weights[codes < 0] > 0).all()
     assert len(set(separate.numbers[codes < 0].tolist())) == 2
-    ignored = Membership.of(Unit("person", 2, missing="ignore"), codes).drawn(fresh_key())
+    ignored = Membership.of(PrivacyUnit("person", 2, missing="ignore"), codes).drawn(fresh_key())
     assert ignored.n == len(SIZES)
     assert not ignored.weights[codes < 0].any()
 
 
 def test_every_choice_of_rows_is_as_likely_as_any_other():
     """Two of four rows: six choices. A χ² of 5 degrees exceeds 30 with a probability of 1.5e-5."""
-    membership = Membership.of(Unit("person", 2), np.zeros(4, dtype=np.int64))
+    membership = Membership.of(PrivacyUnit("person", 2), np.zeros(4, dtype=np.int64))
     counts: dict[tuple[bool, ...], int] = {}
     for _ in range(3000):
         chosen = tuple((membership.drawn(fresh_key()).weights > 0).tolist())
@@ -97,7 +97,7 @@ def test_an_id_that_fills_the_table_changes_nothing_for_the_others():
 
 
 def test_a_batch_holds_all_rows_of_a_unit_or_none():
-    numbers = Membership.of(Unit("person", 2), crowd()).numbers
+    numbers = Membership.of(PrivacyUnit("person", 2), crowd()).numbers
     members = Members.of(numbers, int(numbers.max()) + 1)
     for step in range(50):
         batches = Sample(fresh_key(), step, 0.4).batches_by_unit(members, n_steps=3)
@@ -214,14 +214,14 @@ def test_missing_ids_of_every_kind_are_none_and_a_masked_one_leaves_no_number_be
     ):
         codes = codes_of_array(values, 4)
         assert codes.tolist() == [-1, 0, -1, 0]
-        assert Membership.of(Unit("person", 2), codes).n == 3
-    nobody = Membership.of(Unit("person", 2, missing="ignore"), np.array([-1, -1])).drawn(fresh_key())
+        assert Membership.of(PrivacyUnit("person", 2), codes).n == 3
+    nobody = Membership.of(PrivacyUnit("person", 2, missing="ignore"), np.array([-1, -1])).drawn(fresh_key())
     assert (nobody.n, nobody.weights.tolist()) == (0, [0.0, 0.0])
     # How many entries of a list are lists is a fact about rows, and one unit may have most of them.
     for table in ([[1], [2]], [[1], None]):
         assert codes_of_array(table, 2).tolist() == [-1, -1]
     assert codes_of_array([(1,), (2, 3)], 2).tolist() == [0, 1]
-    with pytest.raises(InvalidParameter, match="one id per row"):
+    with pytest.raises(InvalidParameterError, match="one id per row"):
         codes_of_array(np.ones((2, 1)), 2)
 
 
@@ -233,7 +233,7 @@ def test_a_unit_that_has_most_rows_does_not_decide_of_what_kind_a_target_is(mode
     y = np.array([*["text"] * 300, *[0, 1] * 49, 0], dtype=object)
     more = {"classes": [0, 1]} if model is PrivateLogisticRegression else {"row_norm": 1.0}
     fit = model(1.0, 1e-5, solver="dp-gd", row_warnings=False, **more)
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         fit.fit(X, y)
     by_unit = fit.set_params(unit="who", max_rows_per_unit=2).fit(X, y, groups=groups)
     assert by_unit.privacy_.n == 100
@@ -271,7 +271,7 @@ def test_ids_of_every_kind_of_column_are_read():
         assert codes[1] not in (-1, codes[0])
         assert codes[3] == -1
     assert codes_of_column(pa.array(["?", "a"]), "id", ["?"]).tolist() == [-1, 0]
-    with pytest.raises(InvalidTable, match="should hold ids"):
+    with pytest.raises(InvalidTableError, match="should hold ids"):
         codes_of_column(pa.array([[1], [2]]), "id")
 
 
@@ -285,14 +285,14 @@ def table(n_units=300, seed=0):
     return frame
 
 
-SCHEMA = Schema({"a": Number((0, 1)), "b": Category(["u", "v"])}, Classes("y", [0, 1]), unit=Unit("who", 3))
+SCHEMA = Schema({"a": Number((0, 1)), "b": Category(["u", "v"])}, Classes("y", [0, 1]), unit=PrivacyUnit("who", 3))
 
 
 def test_n_is_the_number_of_units_and_the_statement_names_the_unit():
     frame = table()
     model = PrivateLogisticRegression(2.0, 1e-4, schema=SCHEMA, solver="dp-gd", row_warnings=False).fit(frame)
     assert model.privacy_.n == 300
-    assert model.privacy_.unit == Unit("who", 3)
+    assert model.privacy_.unit == PrivacyUnit("who", 3)
     assert "who" not in model.feature_names_in_
 
 
@@ -327,32 +327,32 @@ def test_the_same_fit_without_a_schema_takes_the_ids_apart():
 def test_wrong_declarations_are_refused_in_a_sentence(parameters, groups, words):
     frame = table()
     model = PrivateLogisticRegression(1.0, 1e-5, classes=[0, 1], solver="dp-gd", **parameters)
-    with pytest.raises(InvalidParameter, match=words):
+    with pytest.raises(InvalidParameterError, match=words):
         model.fit(frame[["a", "who"]], frame["y"], groups=groups)
 
 
 def test_a_schema_whose_unit_is_a_feature_or_not_there_is_refused():
-    with pytest.raises(InvalidParameter, match="cannot be a feature"):
-        Schema({"a": Number((0, 1))}, Classes("y", [0, 1]), unit=Unit("a", 2))
-    with pytest.raises(InvalidTable, match="no column 'who'"):
+    with pytest.raises(InvalidParameterError, match="cannot be a feature"):
+        Schema({"a": Number((0, 1))}, Classes("y", [0, 1]), unit=PrivacyUnit("a", 2))
+    with pytest.raises(InvalidTableError, match="no column 'who'"):
         PrivateLogisticRegression(1.0, 1e-5, schema=SCHEMA).fit(table().drop(columns="who"))
 
 
 def test_ids_that_are_all_different_are_said_to_be_rows():
     frame = table().drop_duplicates("who")
     model = PrivateLogisticRegression(2.0, 1e-4, schema=SCHEMA, solver="dp-gd")
-    with pytest.warns(AboutYourRowsWarning, match="hardly any who has more than one row"):
+    with pytest.warns(DroppedRowsWarning, match="hardly any who has more than one row"):
         model.fit(frame)
 
 
 def test_more_units_than_declared_are_refused_and_ignored_ids_make_the_count_private():
-    unit = Unit("who", 2)
+    unit = PrivacyUnit("who", 2)
     check_count(105, 100, Adjacency.ADD_REMOVE, unit)
-    with pytest.raises(InvalidParameter, match=r"declare about its number of units \(who\)"):
+    with pytest.raises(InvalidParameterError, match=r"declare about its number of units \(who\)"):
         check_count(107, 100, Adjacency.ADD_REMOVE, unit)
-    ignoring = Unit("who", 2, missing="ignore")
+    ignoring = PrivacyUnit("who", 2, missing="ignore")
     check_count(99, 100, Adjacency.REPLACE_ONE, ignoring)
-    with pytest.raises(InvalidParameter, match="declare all of them"):
+    with pytest.raises(InvalidParameterError, match="declare all of them"):
         check_count(101, 100, Adjacency.REPLACE_ONE, ignoring)
     frame = table()
     frame.loc[0, "who"] = np.nan

@@ -17,8 +17,8 @@ from dperm import (
     Classes,
     Guarantee,
     Huber,
-    InvalidParameter,
-    InvalidTable,
+    InvalidParameterError,
+    InvalidTableError,
     L1Ball,
     L2Ball,
     Logistic,
@@ -33,14 +33,14 @@ from dperm import (
     minimize,
     save_model,
 )
-from dperm.accounting.guarantee import Adjacency
+from dperm.files.model_file import fingerprint_of, read_content
+from dperm.kernel.block import Block
 from dperm.mechanisms import DifferenceQuery, GradientQuery, HessianQuery, LocalGradientQuery, VertexQuery
 from dperm.mechanisms.setting import Setting
-from dperm.release.assumptions import assumptions
-from dperm.release.model_file import fingerprint_of, read_content
-from dperm.release.statement import PrivacyStatement
-from dperm.release.verify import verify
-from dperm.trusted.block import Block
+from dperm.privacy.assumptions import assumptions
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.statement import PrivacyStatement
+from dperm.verify.model import verify
 from privacy.harness import Liar, N, P, Table, replay, setting_of
 
 ADJACENCIES = list(Adjacency)
@@ -165,7 +165,7 @@ def test_weights_that_are_no_numbers_ignore_their_rows_and_raise_for_their_type_
     np.testing.assert_array_equal(fit([[1.0, 2.0], 1.0, [1.0], 1.0]).w, fit([0.0, 1.0, 0.0, 1.0]).w)
     np.testing.assert_array_equal(fit(pl.Series([1.0, None, 1.0, 1.0])).w, fit([1.0, 0.0, 1.0, 1.0]).w)
     np.testing.assert_array_equal(fit(pa.chunked_array([[1.0, None], [1.0, 1.0]])).w, fit([1.0, 0.0, 1.0, 1.0]).w)
-    with pytest.raises(InvalidParameter, match="real numbers"):
+    with pytest.raises(InvalidParameterError, match="real numbers"):
         fit(np.ones(4, dtype=complex))
     np.testing.assert_array_equal(fit([[1.0], [1.0], [1.0], 1.0]).w, fit([0.0, 0.0, 0.0, 1.0]).w)
 
@@ -221,7 +221,7 @@ def test_a_public_weight_that_cannot_be_one_raises_and_nothing_is_spent(bad, tmp
     model = PrivateLogisticRegression(1.0, 1e-5, classes=[0, 1], weight_bound=2.0, budget=budget)
     given = weights.tolist()
     given[3] = bad
-    with pytest.raises(InvalidParameter, match="between 0 and weight_bound = 2") as raised:
+    with pytest.raises(InvalidParameterError, match="between 0 and weight_bound = 2") as raised:
         model.fit(X, y, given)
     assert "secret" not in str(raised.value)
     assert ("larger bound" in str(raised.value)) == (bad in (2.1, np.inf))
@@ -316,7 +316,7 @@ def test_wrong_weights_are_refused_in_a_sentence(parameters, X, weights, words):
     table, y, _ = rows()
     given = np.full(600, weights) if isinstance(weights, float) else weights
     model = PrivateLogisticRegression(classes=[0, 1], **parameters)
-    with pytest.raises(InvalidParameter, match=words):
+    with pytest.raises(InvalidParameterError, match=words):
         model.fit(table if X is None else X, y if X is None else None, given)
 
 
@@ -326,7 +326,7 @@ def test_rows_in_files_and_columns_that_are_not_there_are_refused(tmp_path):
     frame.to_csv(tmp_path / "rows.csv", index=False)
     schema = Schema({name: Number((-1, 1)) for name in "abc"}, Classes("y", [0, 1]))
     model = PrivateLogisticRegression(schema=schema)
-    with pytest.raises(InvalidParameter, match="table in memory"):
+    with pytest.raises(InvalidParameterError, match="table in memory"):
         model.fit(tmp_path / "rows.csv", sample_weight=weights)
-    with pytest.raises(InvalidTable, match="no column 'w'"):
+    with pytest.raises(InvalidTableError, match="no column 'w'"):
         model.fit(frame, sample_weight="w")

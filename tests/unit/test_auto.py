@@ -14,7 +14,7 @@ from dperm import (
     FitOptions,
     Guarantee,
     Huber,
-    InvalidParameter,
+    InvalidParameterError,
     L1Ball,
     L2Ball,
     Logistic,
@@ -27,10 +27,10 @@ from dperm import (
     Squared,
     minimize,
 )
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
 from dperm.mechanisms.setting import Setting
-from dperm.planning.auto import predictions
+from dperm.plan.auto import predictions
+from dperm.privacy.guarantee import Adjacency
 from dperm.unsafe import empirical_risk
 
 GUARANTEE = Guarantee(1.0, 1e-6)
@@ -83,7 +83,7 @@ def test_without_noise_auto_finds_the_exact_minimiser_where_it_can():
 def test_pure_guarantees_get_solvers_that_keep_them():
     names = {solver.name for solver, _ in predictions(PROBLEMS[0], setting_for(PROBLEMS[0]), Guarantee(1.0, 0.0))}
     assert names == {"dp-objective", "kifer-objective", "chaudhuri-objective", "chaudhuri-output"}
-    with pytest.raises(UnsupportedProblem, match="no solver"):
+    with pytest.raises(UnsupportedProblemError, match="no solver"):
         FitOptions(PROBLEMS[7], guarantee=Guarantee(1.0, 0.0)).plan(1000, 5)
 
 
@@ -139,7 +139,7 @@ def test_a_solver_that_cannot_keep_the_guarantee_is_passed_by_and_refused_by_nam
     ]:
         setting = setting_for(problem, 1000, p)
         assert name not in {solver.name for solver, _ in predictions(problem, setting, guarantee)}
-        with pytest.raises(UnsupportedProblem, match=f"^{name} cannot keep this guarantee here: "):
+        with pytest.raises(UnsupportedProblemError, match=f"^{name} cannot keep this guarantee here: "):
             FitOptions(problem, guarantee=guarantee, solver=name).plan(1000, p)
 
 
@@ -212,7 +212,7 @@ NONSENSE = [
 
 @pytest.mark.parametrize("options", NONSENSE, ids=str)
 def test_settings_that_mean_nothing_are_refused(options):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         DPObjective(**options)
 
 

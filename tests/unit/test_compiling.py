@@ -15,10 +15,10 @@ from numba.core.caching import InTreeCacheLocator, UserWideCacheLocator
 from numba.core.registry import CPUDispatcher
 
 import dperm
-import dperm.trusted.objectives
-from dperm.errors import InvalidParameter
-from dperm.trusted.compiling import _COMPILED_SOURCES, compile_exact
-from dperm.trusted.sources.kept import cache_folder
+import dperm.kernel.objectives
+from dperm.errors import InvalidParameterError
+from dperm.kernel.compiling import _COMPILED_SOURCES, compile_exact
+from dperm.rows.kept import cache_folder
 
 FIT = """
 import sys
@@ -286,13 +286,13 @@ def test_a_relative_named_folder_is_refused_in_one_sentence(tmp_path, monkeypatc
     monkeypatch.setenv("DPERM_CACHE", "cache")
     monkeypatch.chdir(tmp_path)
     for use in (lambda: compile_exact(doubled), lambda: cache_folder(True)):
-        with pytest.raises(InvalidParameter) as raised:
+        with pytest.raises(InvalidParameterError) as raised:
             use()
         assert str(raised.value) == sentence
     fit = "fit table.csv --schema table.toml --epsilon 1 --delta 1e-5 -o model.json"
     ended = subprocess.run([sys.executable, "-m", "dperm", *fit.split()], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (2, f"dperm: {sentence}\n")
-    corrected = "except dperm.InvalidParameter: del os.environ['DPERM_CACHE']"
+    corrected = "except dperm.InvalidParameterError: del os.environ['DPERM_CACHE']"
     code = f"import os, dperm\ntry: dperm.minimize\n{corrected}\nelse: raise AssertionError\ndperm.minimize"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert list(tmp_path.iterdir()) == []

@@ -9,18 +9,18 @@ from scipy import sparse
 
 from contracts.discovered import examples
 from dperm import L1, L2, Box, ElasticNet, L2Ball, Logistic, Loss, NoRegularizer, Problem, Softmax, WholeSpace
-from dperm.accounting.guarantee import Adjacency
+from dperm.kernel import sampling
+from dperm.kernel.block import Block
+from dperm.kernel.noise import Randomness
+from dperm.kernel.objectives import Steps, objective_of
+from dperm.kernel.oracle import Oracle
+from dperm.kernel.sampling import Batches
 from dperm.mechanisms import PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Adjacency
 from dperm.problem.prox import coordinate_prox
-from dperm.trusted import sampling
-from dperm.trusted.block import Block
-from dperm.trusted.noise import Randomness
-from dperm.trusted.objectives import Steps, objective_of
-from dperm.trusted.oracle import Oracle
-from dperm.trusted.sampling import Batches
-from dperm.trusted.sources import ArraySource
+from dperm.rows import ArraySource
 from privacy.harness import VectorLiar, gate_with
 
 P = 4

@@ -12,7 +12,7 @@ from dperm import (
     FitOptions,
     GroupBall,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     L1Ball,
     L2Ball,
     Logistic,
@@ -21,9 +21,9 @@ from dperm import (
     Simplex,
     minimize,
 )
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Adjacency
 from dperm.problem.domains import Domain
 
 P = 40
@@ -162,7 +162,7 @@ class Unshaped(Domain):
     ids=["non-convex", "regularized", "unbounded"],
 )
 def test_what_it_cannot_take_is_refused_and_dp_gd_takes_it(problem, word):
-    with pytest.raises(UnsupportedProblem, match=word):
+    with pytest.raises(UnsupportedProblemError, match=word):
         FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver="dp-accmd").plan(1000, P)
     FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver="dp-gd").plan(1000, P)
 
@@ -222,5 +222,5 @@ def test_a_domain_of_one_point_is_left_alone():
     "wrong", [{"n_steps": 0}, {"y_step": "exact"}, {"max_steps": 2.5}, {"paper_constant": -1.0}], ids=str
 )
 def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(InvalidParameter, match=next(iter(wrong))):
+    with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
         DPAccMD(**wrong)

@@ -13,7 +13,7 @@ from dperm import (
     FitOptions,
     FunctionLoss,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     L2Ball,
     Logistic,
     Problem,
@@ -251,10 +251,10 @@ def test_without_noise_it_minimises_the_risk_and_the_regularizer_together(proble
 )  # fmt: skip
 def test_wrong_settings_are_refused(wrong):
     (name,) = wrong
-    with pytest.raises(InvalidParameter, match=name):
+    with pytest.raises(InvalidParameterError, match=name):
         DPAdam(**wrong)
 
 
 def test_without_squares_the_reach_must_be_finite():
-    with pytest.raises(InvalidParameter, match="reach must be finite"):
+    with pytest.raises(InvalidParameterError, match="reach must be finite"):
         DPAdam(second_momentum=None, reach=math.inf)

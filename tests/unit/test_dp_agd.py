@@ -10,7 +10,7 @@ from dperm import (
     L2,
     FitOptions,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     L2Ball,
     Logistic,
     NoRegularizer,
@@ -20,7 +20,7 @@ from dperm import (
 )
 from dperm.accounting.composition import curve_of
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Adjacency
+from dperm.privacy.guarantee import Adjacency
 from dperm.solvers.descent.dp_agd import accelerated_path, risk_on_quadratics
 
 GUARANTEE = Guarantee(1.0, 1e-6)
@@ -180,5 +180,5 @@ def test_the_expected_risk_is_the_worst_quadratics_and_falls_with_the_budget(reg
 
 @pytest.mark.parametrize("bad", [{"n_steps": 0}, {"step_size": -1.0}, {"nominal_distance": 0.0}, {"max_steps": 0}])
 def test_settings_without_meaning_are_refused(bad):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         DPAGD(**bad)

@@ -12,7 +12,7 @@ from dperm import (
     DPSpider,
     FitOptions,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     Logistic,
     Problem,
     Sigmoid,
@@ -172,7 +172,7 @@ def test_the_bound_of_gradient_descent_is_that_of_the_theorem():
 
 
 def test_a_budget_that_does_not_suffice_is_refused_in_a_sentence():
-    with pytest.raises(InvalidParameter, match="fewer steps"):
+    with pytest.raises(InvalidParameterError, match="fewer steps"):
         FitOptions(PROBLEM, guarantee=GUARANTEE, solver=DPSpider(n_steps=1000, period=1000, step_size=5.0)).plan(200, P)
 
 
@@ -182,5 +182,5 @@ def test_a_budget_that_does_not_suffice_is_refused_in_a_sentence():
     ids=str,
 )
 def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         DPSpider(**wrong)

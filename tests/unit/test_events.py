@@ -19,7 +19,7 @@ from dperm.accounting.events import (
     event_from_list,
     event_to_list,
 )
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
 
 EVERY = Composed(
     [
@@ -51,7 +51,7 @@ def test_every_event_survives_json():
     ],
 )
 def test_what_could_not_be_read_back_as_it_is_is_not_written(event):
-    with pytest.raises(UnsupportedProblem, match="no privacy bound for"):
+    with pytest.raises(UnsupportedProblemError, match="no privacy bound for"):
         event_to_list(event)
 
 

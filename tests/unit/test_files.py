@@ -5,8 +5,8 @@ import stat
 
 import pytest
 
-from dperm import InvalidParameter
-from dperm.files import write_whole
+from dperm import InvalidParameterError
+from dperm.disk import write_whole
 
 
 @pytest.fixture(params=[0o022, 0o027, 0o077])
@@ -58,5 +58,5 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path):
-    with pytest.raises(InvalidParameter, match="cannot be written"):
+    with pytest.raises(InvalidParameterError, match="cannot be written"):
         write_whole(tmp_path / "absent" / "m.json", "x")

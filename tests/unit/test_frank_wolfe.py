@@ -11,7 +11,7 @@ from dperm import (
     L2,
     FitOptions,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     L1Ball,
     L2Ball,
     Logistic,
@@ -23,7 +23,7 @@ from dperm import (
     TalwarFrankWolfe,
     minimize,
 )
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
 from dperm.unsafe import empirical_risk
 
 N, P = 2000, 30
@@ -173,16 +173,16 @@ def test_the_published_number_of_steps():
     ],
 )
 def test_it_says_why_it_cannot_take_a_problem_and_who_can(problem, reason):
-    with pytest.raises(UnsupportedProblem, match=f"{reason}.*dp-gd.* can"):
+    with pytest.raises(UnsupportedProblemError, match=f"{reason}.*dp-gd.* can"):
         FitOptions(problem, guarantee=GUARANTEE, solver="talwar-frank-wolfe").plan(N, P)
 
 
 def test_pure_guarantees_are_refused():
-    with pytest.raises(UnsupportedProblem, match="pure"):
+    with pytest.raises(UnsupportedProblemError, match="pure"):
         FitOptions(PROBLEMS[0], guarantee=Guarantee(1.0, 0.0), solver="talwar-frank-wolfe").plan(N, P)
 
 
 @pytest.mark.parametrize("wrong", [{"n_steps": 0}, {"max_steps": 0}, {"paper_constant": 0.0}, {"n_steps": 1.5}])
 def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         TalwarFrankWolfe(**wrong)

@@ -19,14 +19,14 @@ from dperm import (
     FitOptions,
     FunctionLoss,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     L2Ball,
     Problem,
     unsafe,
 )
-from dperm.release.statement import PrivacyStatement
-from dperm.trusted.block import Block
-from dperm.trusted.objectives import objective_of
+from dperm.kernel.block import Block
+from dperm.kernel.objectives import objective_of
+from dperm.privacy.statement import PrivacyStatement
 
 WIDTH, HIDDEN = 3, 4
 
@@ -310,7 +310,9 @@ def test_regularizers_and_domains_are_laid_on_arrays_by_name():
     np.testing.assert_array_equal(projected[4:16], w[4:16])
     assert np.linalg.norm(projected[16:]) == pytest.approx(1.0, rel=1e-12)
     for lay in (loss.regularizer, loss.domain):
-        with pytest.raises(InvalidParameter, match="no array 'kernel'; they have hidden__bias, hidden__kernel, out"):
+        with pytest.raises(
+            InvalidParameterError, match="no array 'kernel'; they have hidden__bias, hidden__kernel, out"
+        ):
             lay(kernel=L2(1.0))
 
 
@@ -424,13 +426,15 @@ def test_the_statement_says_what_gradients_were_clipped_to():
     ids=str,
 )
 def test_wrong_settings_are_refused(more, words):
-    with pytest.raises(InvalidParameter, match=words):
+    with pytest.raises(InvalidParameterError, match=words):
         FunctionLoss(**{"function": network, "params": PARAMS, **more})
 
 
 @pytest.mark.parametrize("more", [{"row_norm": 2.0}, {"intercept": True}, {"entry_bound": 0.5}], ids=str)
 def test_bounds_on_rows_have_no_place_beside_a_function(more):
-    with pytest.raises(InvalidParameter, match="takes rows as they are: leave row_norm, entry_bound and intercept out"):
+    with pytest.raises(
+        InvalidParameterError, match="takes rows as they are: leave row_norm, entry_bound and intercept out"
+    ):
         Problem(loss_of(), **more)
 
 
@@ -513,7 +517,7 @@ REFUSED = {
 def test_what_is_not_the_loss_of_one_row_is_refused_in_a_sentence(name):
     function, words = REFUSED[name]
     problem = Problem(FunctionLoss(function, np.ones(2)))
-    with pytest.raises(InvalidParameter, match=words) as refused:
+    with pytest.raises(InvalidParameterError, match=words) as refused:
         FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver="dp-adam").plan(300, WIDTH)
     assert "\n" not in str(refused.value)
     assert str(refused.value).endswith((".", "?"))
@@ -532,7 +536,7 @@ def test_a_refused_function_reads_no_row_and_spends_nothing(name, own_folders, m
 
     monkeypatch.setattr(Block, "from_table", read)
     problem = Problem(FunctionLoss(REFUSED[name][0], np.ones(2)))
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         dperm.minimize(problem, *table(300), guarantee=guarantee, budget=budget)
     assert budget.account() == before
 

@@ -11,7 +11,7 @@ from dperm import (
     Amount,
     Category,
     Classes,
-    InvalidParameter,
+    InvalidParameterError,
     Number,
     PrivateHuberRegression,
     PrivateLinearRegression,
@@ -24,11 +24,11 @@ from dperm import (
     save_model,
 )
 from dperm.cli.main import run_with
-from dperm.release.content import content_of
-from dperm.release.model_file import fingerprint_of, model_from
-from dperm.release.report.page import render_report
-from dperm.release.uncertainty import Uncertainty
-from dperm.release.verify import verify
+from dperm.files.content import content_of
+from dperm.files.model_file import fingerprint_of, model_from
+from dperm.plan.uncertainty import Uncertainty
+from dperm.report.page import render_report
+from dperm.verify.model import verify
 
 
 def unit_rows(rng, n, p):
@@ -282,7 +282,7 @@ def test_a_fit_without_intervals_says_how_to_get_them():
     X = unit_rows(rng, 3000, 2)
     model = PrivateLogisticRegression(2.0, 1e-5, solver="dp-objective", classes=(0, 1)).fit(X, logistic_target(rng, X))
     assert "refit with intervals=True" in str(model.summary())
-    with pytest.raises(InvalidParameter, match="intervals=True"):
+    with pytest.raises(InvalidParameterError, match="intervals=True"):
         model.confidence_intervals()
     several = PrivateLogisticRegression(2.0, 1e-5, classes=(0, 1, 2)).fit(X, rng.integers(0, 3, 3000))
     assert several.summary().names[:3] == ("0: x0", "0: x1", "0: intercept")
@@ -293,7 +293,7 @@ def test_a_fit_without_intervals_says_how_to_get_them():
 
 @pytest.mark.parametrize("share", [1, 1.0, 0.0, -0.1, 2, float("nan"), "half", None])
 def test_a_share_that_is_none_is_refused(share):
-    with pytest.raises(InvalidParameter, match="intervals must be"):
+    with pytest.raises(InvalidParameterError, match="intervals must be"):
         PrivateLinearRegression(1.0, 1e-6, intervals=share, row_norm=1.0).plan(1000, 3)
 
 
@@ -314,33 +314,33 @@ def test_a_share_that_is_none_is_refused(share):
     ],
 )
 def test_what_has_no_intervals_is_refused_in_one_sentence(model, why):
-    with pytest.raises(InvalidParameter, match=why) as caught:
+    with pytest.raises(InvalidParameterError, match=why) as caught:
         model.plan(1000, 3)
     assert str(caught.value).count(".") == 1
 
 
 def test_weights_of_rows_are_refused_with_intervals_before_anything_is_read():
     model = PrivateLinearRegression(1.0, 1e-6, intervals=True, row_norm=1.0)
-    with pytest.raises(InvalidParameter, match="no intervals with weights of rows"):
+    with pytest.raises(InvalidParameterError, match="no intervals with weights of rows"):
         model.fit(np.zeros((1000, 3)), np.zeros(1000), sample_weight=np.ones(1000))
-    with pytest.raises(InvalidParameter, match="no intervals with weights"):
+    with pytest.raises(InvalidParameterError, match="no intervals with weights"):
         model.set_params(weight_bound=2.0).plan(1000, 3)
     assert not hasattr(model, "privacy_")
 
 
 def test_more_coefficients_than_a_file_can_hold_are_refused():
-    with pytest.raises(InvalidParameter, match="at most 1000 coefficients"):
+    with pytest.raises(InvalidParameterError, match="at most 1000 coefficients"):
         PrivateLinearRegression(1.0, 1e-6, intervals=True, row_norm=1.0).plan(10_000, 1000)
 
 
 def test_networks_have_no_summary():
-    with pytest.raises(InvalidParameter, match="no summary"):
+    with pytest.raises(InvalidParameterError, match="no summary"):
         PrivateMLPClassifier(1.0, 1e-6).summary()
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0, float("nan"), "0.95"])
 def test_a_level_that_is_none_is_refused(fitted, level):
-    with pytest.raises(InvalidParameter, match="level"):
+    with pytest.raises(InvalidParameterError, match="level"):
         fitted.confidence_intervals(level)
 
 

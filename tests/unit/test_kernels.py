@@ -8,10 +8,10 @@ from scipy import sparse
 
 from contracts.discovered import LOSSES
 from dperm import L2Ball, Logistic, Problem, Softmax
-from dperm.trusted.block import Block
-from dperm.trusted.objectives import objective_of
-from dperm.trusted.objectives.margin_gradients import clip_vector, gradient_sum
-from dperm.trusted.row_norms import row_norms
+from dperm.kernel.block import Block
+from dperm.kernel.objectives import objective_of
+from dperm.kernel.objectives.margin_gradients import clip_vector, gradient_sum
+from dperm.kernel.row_norms import row_norms
 
 
 def plain_gradient(problem, X, y, w):

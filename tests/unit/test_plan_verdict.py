@@ -20,7 +20,7 @@ from dperm import (
     Schema,
 )
 from dperm.datasets.adult import load_adult
-from dperm.planning.verdict import Verdict
+from dperm.plan.verdict import Verdict
 from dperm.schema import Classes
 
 MODELS = (PrivateLogisticRegression, PrivateLinearRegression, PrivateHuberRegression)

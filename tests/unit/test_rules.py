@@ -13,7 +13,7 @@ from dperm import (
     ElasticNet,
     FitOptions,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     Logistic,
     NoRegularizer,
     PrivateLinearSVC,
@@ -72,12 +72,12 @@ def test_words_numbers_and_objects_say_which_penalty():
 
 @pytest.mark.parametrize("penalty", ["lasso", "", True, -0.1, float("nan"), [0.1], L2])
 def test_any_other_penalty_is_one_sentence(penalty):
-    with pytest.raises(InvalidParameter, match="penalty must be"):
+    with pytest.raises(InvalidParameterError, match="penalty must be"):
         PrivateLogisticRegression(penalty=penalty).plan(100, 2)
 
 
 def test_there_is_no_rule_for_other_penalties():
-    with pytest.raises(InvalidParameter, match="no rule gives the strength of elastic"):
+    with pytest.raises(InvalidParameterError, match="no rule gives the strength of elastic"):
         FitOptions(Problem(Logistic(), ElasticNet(0.1)), guarantee=Guarantee(1.0, 1e-6), strength_by_rule=True)
 
 
@@ -88,7 +88,7 @@ def test_parameters_reach_the_strength():
     assert clone(model).set_params(penalty__strength=0.2).penalty == ElasticNet(0.2, 0.5)
     assert clone(model).set_params(penalty=L2(1.0), penalty__strength=3.0).penalty == L2(3.0)
     for penalty in ("auto", L2(1.0)):
-        with pytest.raises(InvalidParameter, match="no parameter of the penalty"):
+        with pytest.raises(InvalidParameterError, match="no parameter of the penalty"):
             PrivateLogisticRegression(penalty=penalty).set_params(penalty__ratio=1.0)
     assert model.penalty == ElasticNet(0.1, 0.5)
 
@@ -114,7 +114,7 @@ def test_the_constant_column_is_short_where_there_are_many_columns():
 def test_a_problem_may_name_the_constant_columns_value():
     assert Problem(Logistic(), intercept=0.3).full_row_norm == pytest.approx(math.hypot(1.0, 0.3))
     for value in (-1.0, 2.0, float("nan"), "yes"):
-        with pytest.raises(InvalidParameter, match="intercept must be"):
+        with pytest.raises(InvalidParameterError, match="intercept must be"):
             Problem(Logistic(), intercept=value)
     plan = FitOptions(Problem(Logistic(), intercept=True), guarantee=Guarantee(1.0, 1e-6)).plan(1000, 16)
     assert plan.problem.intercept_value == 1.0  # what is stated is not changed

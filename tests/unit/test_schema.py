@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dperm import Amount, Bins, Category, Classes, InvalidParameter, Number, Schema, load_schema
+from dperm import Amount, Bins, Category, Classes, InvalidParameterError, Number, Schema, load_schema
 from dperm.schema import schema_from_dict, schema_to_dict
 from dperm.schema.plain import schema_to_toml
 
@@ -152,7 +152,7 @@ GOOD = {"target": {"column": "y", "classes": [0, 1]}, "columns": {"age": {"range
     ],
 )
 def test_a_mistake_in_a_schema_is_one_sentence_that_says_where(change, message):
-    with pytest.raises(InvalidParameter, match=message) as error:
+    with pytest.raises(InvalidParameterError, match=message) as error:
         schema_from_dict(GOOD | change)
     assert "\n" not in str(error.value)
 
@@ -161,13 +161,13 @@ def test_what_is_not_a_schema_is_refused_in_one_sentence(tmp_path):
     for content, message in ((b"\xff", "not UTF-8"), (b"a = ", "not TOML"), (b"[target]\n", "needs a")):
         path = tmp_path / "schema.toml"
         path.write_bytes(content)
-        with pytest.raises(InvalidParameter, match=message):
+        with pytest.raises(InvalidParameterError, match=message):
             load_schema(path)
-    with pytest.raises(InvalidParameter, match="cannot be read"):
+    with pytest.raises(InvalidParameterError, match="cannot be read"):
         load_schema(tmp_path / "none.toml")
-    with pytest.raises(InvalidParameter, match="Number, Bins or Category"):
+    with pytest.raises(InvalidParameterError, match="Number, Bins or Category"):
         Schema({"age": (0, 1)}, Classes("y", [0, 1]))
-    with pytest.raises(InvalidParameter, match="Classes or an Amount"):
+    with pytest.raises(InvalidParameterError, match="Classes or an Amount"):
         Schema({"age": Number((0, 1))}, "y")
 
 
@@ -194,7 +194,7 @@ def test_a_schema_cannot_be_changed_behind_a_fit():
     ],
 )
 def test_bins_that_cannot_be_are_refused(settings, message):
-    with pytest.raises(InvalidParameter, match=message):
+    with pytest.raises(InvalidParameterError, match=message):
         Number((0, 90), **settings)
 
 
@@ -214,7 +214,7 @@ def test_a_schema_says_where_bins_are_cut_or_leaves_it_to_the_fit():
     assert schema_from_dict(text).columns["a"] == Bins((1, 2))
     for wrong in ({"range": [0, 9], "bins": [1, 2]}, {"bins": "private"}):
         text["columns"]["a"] = wrong
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameterError):
             schema_from_dict(text)
 
 
@@ -236,7 +236,7 @@ def test_interactions_are_public_different_and_the_same_on_every_machine():
     assert schema.crosses[0].levels("job", 40, ordered=False)[:10] == LEVELS
     assert schema.crosses[0].levels("job", 10, ordered=True) == (0, 0, 1, 1, 2, 2, 3, 3, 4, 4)
     for wrong in (21, -1, 1.5, True):
-        with pytest.raises(InvalidParameter):
+        with pytest.raises(InvalidParameterError):
             Schema(columns, Classes("y", [0, 1]), interactions=wrong)
-    with pytest.raises(InvalidParameter, match="at most 0 interactions"):
+    with pytest.raises(InvalidParameterError, match="at most 0 interactions"):
         Schema({"a": Number((0, 1))}, Classes("y", [0, 1]), interactions=1)

@@ -12,7 +12,7 @@ from dperm import (
     FitOptions,
     Guarantee,
     Huber,
-    InvalidParameter,
+    InvalidParameterError,
     L2Ball,
     Logistic,
     Poisson,
@@ -213,12 +213,12 @@ def test_the_expected_risk_falls_with_the_budget_and_the_rows(solver):
     ids=str,
 )
 def test_settings_without_a_meaning_are_refused(settings):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         DPNewton(**settings)
 
 
 def test_budgets_that_would_be_lost_in_rounding_are_refused():
-    with pytest.raises(InvalidParameter, match="1e12-fold"):
+    with pytest.raises(InvalidParameterError, match="1e12-fold"):
         DPNewton(n_steps=10, gradient_growth=100.0)
 
 

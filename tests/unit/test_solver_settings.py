@@ -15,7 +15,7 @@ from dperm import (
     DPSVRGPlusPlus,
     FitOptions,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     KiferObjective,
     L1Ball,
     Logistic,
@@ -25,12 +25,12 @@ from dperm import (
     SmoothedHinge,
     minimize,
 )
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import Diverged, NoiseTooLarge, UnsupportedProblem
+from dperm.errors import DivergedError, NoiseTooLargeError, UnsupportedProblemError
 from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery, OutputPerturbationQuery
 from dperm.mechanisms.base import smallest_tolerance
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Adjacency
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 N, P = 1000, 5
@@ -49,10 +49,10 @@ def rows(seed=0):
 
 def test_a_plan_of_more_steps_than_a_run_could_take_is_refused():
     Plan("test", (PlannedQuery(GradientQuery(SETTING), 10**8),), {})
-    with pytest.raises(InvalidParameter, match="more than 100,000,000 steps"):
+    with pytest.raises(InvalidParameterError, match="more than 100,000,000 steps"):
         Plan("test", (PlannedQuery(GradientQuery(SETTING), 10**8 + 1),), {})
     halves = tuple(PlannedQuery(GradientQuery(SETTING), 6 * 10**7, noise) for noise in (1.0, 2.0))
-    with pytest.raises(InvalidParameter, match="more than 100,000,000 steps"):
+    with pytest.raises(InvalidParameterError, match="more than 100,000,000 steps"):
         Plan("test", halves, {})
 
 
@@ -74,14 +74,14 @@ def test_a_plan_of_more_steps_than_a_run_could_take_is_refused():
     ids=repr,
 )
 def test_settings_that_would_take_for_ever_are_refused_before_anything_is_built(solver, noise):
-    with pytest.raises(InvalidParameter, match="more than 100,000,000 steps"):
+    with pytest.raises(InvalidParameterError, match="more than 100,000,000 steps"):
         FitOptions(RIDGE, guarantee=GUARANTEE, solver=solver, noise=noise).plan(N, P)
 
 
 @pytest.mark.parametrize("strength", [1e-9, 5e-324])
 @pytest.mark.parametrize("solver", [DPSVRG(), DPSVRG(n_inner=2**53), DPSVRGPlusPlus(n_epochs=40)], ids=repr)
 def test_the_papers_number_of_steps_is_refused_where_it_would_take_for_ever(solver, strength):
-    with pytest.raises(InvalidParameter, match="more than 100,000,000 steps"):
+    with pytest.raises(InvalidParameterError, match="more than 100,000,000 steps"):
         FitOptions(Problem(Logistic(), L2(strength)), guarantee=GUARANTEE, solver=solver, noise="paper").plan(N, P)
 
 
@@ -115,7 +115,7 @@ def test_budgets_of_anchors_differ_1e12_fold_at_the_most(solver, growth, largest
     plan = solver(n_epochs=largest, anchor_growth=growth, n_inner=1).plan(SETTING, GUARANTEE)
     noises = [item.relative_noise for item in plan.planned[:-1]]
     assert (max(noises) / min(noises)) ** 2 <= 1.0001e12
-    with pytest.raises(InvalidParameter, match=r"budgets of .* anchors would differ more than 1e12-fold"):
+    with pytest.raises(InvalidParameterError, match=r"budgets of .* anchors would differ more than 1e12-fold"):
         solver(n_epochs=largest + 1000, anchor_growth=growth, n_inner=1).plan(SETTING, GUARANTEE)
 
 
@@ -145,7 +145,7 @@ def test_defaults_never_ask_for_more_growth_than_is_allowed():
 )
 def test_a_run_that_diverged_is_not_released(solver):
     problem = Problem(Logistic(), L2(1e-320))
-    with pytest.raises(Diverged, match=r"^the run diverged; use a smaller step_size\.$"):
+    with pytest.raises(DivergedError, match=r"^the run diverged; use a smaller step_size\.$"):
         minimize(problem, *rows(), guarantee=Guarantee(1e-3, 1e-6), solver=solver, random_state=0)
 
 
@@ -183,7 +183,7 @@ def test_a_refusal_gives_the_reason_and_names_no_solver(solver, problem):
 def test_a_minimisation_that_might_fail_on_some_table_is_refused_before_a_row_is_read():
     """With one usable row it would be solved and with two not: the release itself would tell which it was."""
     hinge = Problem(SmoothedHinge(0.01), L2(1e-8))
-    with pytest.raises(UnsupportedProblem, match="cannot be solved for exactly on every table"):
+    with pytest.raises(UnsupportedProblemError, match="cannot be solved for exactly on every table"):
         FitOptions(hinge, guarantee=Guarantee(1.0, 0.0), solver="chaudhuri-output").plan(N, P)
     assert FitOptions(hinge, guarantee=GUARANTEE, solver="kifer-objective").plan(N, P).settings.ridge > 1e-6
 
@@ -201,28 +201,28 @@ def test_a_minimisation_at_the_largest_condition_is_solved_whatever_the_rows(usa
 def test_a_query_refuses_a_tolerance_below_what_rounding_allows(share):
     setting = Setting(RIDGE.constants(P), N, Adjacency.ADD_REMOVE)
     tolerance = share * smallest_tolerance(setting)
-    with pytest.raises(InvalidParameter, match="below what rounding allows"):
+    with pytest.raises(InvalidParameterError, match="below what rounding allows"):
         OutputPerturbationQuery(setting, tolerance)
-    with pytest.raises(InvalidParameter, match="below what rounding allows"):
+    with pytest.raises(InvalidParameterError, match="below what rounding allows"):
         ObjectivePerturbationQuery(setting, 0.1, tolerance, 0.005, "Gaussian")
 
 
 def test_a_box_with_a_bound_per_coefficient_is_refused_in_words():
     box = Problem(Logistic(), L2(0.1), Box((-1.0,) * P, (2.0,) * P))
-    with pytest.raises(UnsupportedProblem, match="without a regularizer"):
+    with pytest.raises(UnsupportedProblemError, match="without a regularizer"):
         FitOptions(box, guarantee=GUARANTEE, solver="talwar-objective").plan(N, P)
 
 
 @pytest.mark.parametrize(
     ("make", "error"),
     [
-        (lambda: L1Ball(1e300), InvalidParameter),
-        (lambda: Guarantee(1e7, 1e-6), InvalidParameter),
+        (lambda: L1Ball(1e300), InvalidParameterError),
+        (lambda: Guarantee(1e7, 1e-6), InvalidParameterError),
         (
             lambda: FitOptions(BALL, guarantee=Guarantee(1.0, 1e-30), solver="talwar-frank-wolfe").plan(N, P),
-            UnsupportedProblem,
+            UnsupportedProblemError,
         ),
-        (lambda: Problem(Logistic(), domain=UnderstatedBall()).constants(P), InvalidParameter),
+        (lambda: Problem(Logistic(), domain=UnderstatedBall()).constants(P), InvalidParameterError),
     ],
     ids=["radius", "epsilon", "delta", "vertices"],
 )
@@ -244,7 +244,7 @@ def test_numbers_that_would_overflow_or_void_a_bound_are_refused(make, error):
 )
 def test_a_ridge_that_leaves_the_minimiser_too_long_is_refused_before_a_row_is_read(solver, noise):
     """It would take minutes and then not be solved: the minimiser is 1e8 long, and its margins are rounded."""
-    with pytest.raises(NoiseTooLarge, match="use a larger ridge"):
+    with pytest.raises(NoiseTooLargeError, match="use a larger ridge"):
         FitOptions(Problem(Logistic()), guarantee=Guarantee(100.0, 1e-6), solver=solver, noise=noise).plan(30, 900)
 
 

@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 
 from dperm import L1, L2, Box, ElasticNet, L1Ball, L2Ball, Logistic, NoRegularizer, Problem, Softmax, WholeSpace
+from dperm.kernel.block import Block
+from dperm.kernel.objectives import Steps, objective_of
+from dperm.kernel.sampling import Batches
 from dperm.problem.prox import coordinate_prox
-from dperm.trusted.block import Block
-from dperm.trusted.objectives import Steps, objective_of
-from dperm.trusted.sampling import Batches
 from privacy.harness import gate_with
 
 N, P, STEPS, DIVISOR = 60, 4, 12, 6.0

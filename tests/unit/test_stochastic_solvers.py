@@ -12,7 +12,7 @@ from dperm import (
     BassilySGD,
     FitOptions,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     L2Ball,
     Logistic,
     Problem,
@@ -21,12 +21,12 @@ from dperm import (
 )
 from dperm.accounting.central_limit import central_limit_multiplier, central_limit_precision, central_limit_rate
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
 from dperm.mechanisms.setting import Setting
+from dperm.paper.printed import published_plan
+from dperm.privacy.guarantee import Adjacency
 from dperm.solvers.descent.stochastic import expected_sigma, rate_for, step_variance
 from dperm.solvers.expected import noise_floor
-from dperm.solvers.published import published_plan
 from dperm.unsafe import empirical_risk
 
 N, P = 300, 4
@@ -171,7 +171,7 @@ def test_only_the_steps_before_the_round_are_run():
 
 
 def test_steps_that_are_too_long_to_gain_anything_are_refused():
-    with pytest.raises(InvalidParameter, match="2/L"):
+    with pytest.raises(InvalidParameterError, match="2/L"):
         FitOptions(Problem(Logistic()), guarantee=GUARANTEE, solver=RRPSGD(step_size=8.0)).plan(N, P)
 
 
@@ -297,13 +297,13 @@ def test_rates_never_exceed_one_nor_fall_below_one_row():
 def test_degenerate_settings_are_refused(solver, bad):
     (name,) = bad
     if name in solver.__dataclass_fields__:
-        with pytest.raises(InvalidParameter, match=name):
+        with pytest.raises(InvalidParameterError, match=name):
             solver(**bad)
 
 
 @pytest.mark.parametrize("solver", [BassilySGD(), BassilySGD(max_steps=10)], ids=repr)
 def test_losses_that_are_not_convex_are_sent_to_methods_for_them(solver):
-    with pytest.raises(UnsupportedProblem, match=r"convex loss.*dp-gd.*rrpsgd.* can"):
+    with pytest.raises(UnsupportedProblemError, match=r"convex loss.*dp-gd.*rrpsgd.* can"):
         FitOptions(Problem(Sigmoid()), guarantee=GUARANTEE, solver=solver).plan(1000, P)
 
 

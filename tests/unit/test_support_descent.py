@@ -9,7 +9,7 @@ from dperm import (
     L2,
     FitOptions,
     Guarantee,
-    InvalidParameter,
+    InvalidParameterError,
     L1Ball,
     Logistic,
     Problem,
@@ -20,7 +20,7 @@ from dperm import (
     minimize,
 )
 from dperm.accounting.curve import gaussian_mu, zcdp_delta
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
 from dperm.mechanisms import GradientQuery, VertexQuery
 from dperm.solvers.mirror.support_descent import _smoothness_on
 from dperm.unsafe import empirical_risk
@@ -151,12 +151,14 @@ def test_the_predicted_risk_falls_with_the_budget_and_is_of_the_size_that_is_mea
     ],
 )
 def test_it_says_why_it_cannot_take_a_problem(problem, reason):
-    with pytest.raises(UnsupportedProblem, match=reason):
+    with pytest.raises(UnsupportedProblemError, match=reason):
         FitOptions(problem, guarantee=GUARANTEE, solver="support-descent").plan(100, 5)
 
 
 def test_a_delta_that_gumbel_noise_cannot_keep_is_refused():
-    with pytest.raises(UnsupportedProblem, match="support-descent cannot keep this guarantee here: it needs delta"):
+    with pytest.raises(
+        UnsupportedProblemError, match="support-descent cannot keep this guarantee here: it needs delta"
+    ):
         plan_for(LONG_ROWS, 4000, 500, Guarantee(1.0, 1e-30))
 
 
@@ -176,5 +178,5 @@ def test_a_delta_that_gumbel_noise_cannot_keep_is_refused():
     ids=str,
 )
 def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(InvalidParameterError):
         SupportDescent(**wrong)

@@ -9,15 +9,13 @@ import pytest
 
 from dperm import DPGD, L1, L2, DPAccMD, FunctionLoss, Logistic, PrintedSVRG, Problem, Sigmoid
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
-from dperm.problem.domains import L1Ball
-from dperm.studies.reference import least_risk, logistic_optimum
-from dperm.studies.reproduce import STUDIES, comparison, figures, lab, nonconvex, privacy
-from dperm.studies.reproduce.comparison import DELTA, Place
-from dperm.studies.reproduce.costs import Cost, LiteralAccMD, literal_accmd
-from dperm.studies.reproduce.lab import Fit, Lab
-from dperm.studies.reproduce.rows import CovertypeRows, HardRows, SparseRows, SphereRows, draw
-from dperm.studies.reproduce.verdicts import (
+from dperm.paper.studies.reference import least_risk, logistic_optimum
+from dperm.paper.studies.reproduce import STUDIES, comparison, figures, lab, nonconvex, privacy
+from dperm.paper.studies.reproduce.comparison import DELTA, Place
+from dperm.paper.studies.reproduce.costs import Cost, LiteralAccMD, literal_accmd
+from dperm.paper.studies.reproduce.lab import Fit, Lab
+from dperm.paper.studies.reproduce.rows import CovertypeRows, HardRows, SparseRows, SphereRows, draw
+from dperm.paper.studies.reproduce.verdicts import (
     Exponent,
     Finding,
     Outcome,
@@ -27,6 +25,8 @@ from dperm.studies.reproduce.verdicts import (
     mean_is_below,
     undecided,
 )
+from dperm.privacy.guarantee import Guarantee
+from dperm.problem.domains import L1Ball
 from dperm.unsafe import empirical_gradient, empirical_risk
 
 HOLDS, FAILS, OPEN = Outcome.HOLDS, Outcome.FAILS, Outcome.OPEN
@@ -626,11 +626,11 @@ def test_the_fingerprint_covers_the_code_that_decides_and_not_what_only_shows_it
     assert {
         "solvers/variance_reduced/dp_svrg.py",
         "accounting/composition.py",
-        "trusted/objectives/margin_gradients.py",
-        "planning/options.py",
+        "kernel/objectives/margin_gradients.py",
+        "plan/options.py",
     } <= names
     assert {
-        f"studies/{name}.py" for name in ("reproduce/rows", "reproduce/gradients", "reproduce/lab", "reference")
+        f"paper/studies/{name}.py" for name in ("reproduce/rows", "reproduce/gradients", "reproduce/lab", "reference")
     } <= names
     assert {"datasets/covertype.npz", "mechanisms/gradient.py"} <= names
     assert not [name for name in names if name.startswith("cli/") or name.endswith(("page.py", "pictures.py"))]

@@ -7,8 +7,8 @@ import numpy as np
 
 from dperm.accounting.composition import curve_of
 from dperm.accounting.events import Event
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
+from dperm.privacy.guarantee import Adjacency
 from dperm.validation import finite
 
 # Points of the curve δ(ε) that are looked at, and how far where no ε has a small δ.
@@ -40,7 +40,7 @@ def true_positive_rates(event: Event, adjacency: Adjacency, false_positive_rates
     """
     rates = np.array([finite("false_positive_rate", rate) for rate in false_positive_rates])
     if ((rates < 0.0) | (rates > 1.0)).any():
-        raise InvalidParameter("false_positive_rate must lie in [0, 1].")
+        raise InvalidParameterError("false_positive_rate must lie in [0, 1].")
     curve = curve_of(event, adjacency)
     far = curve.epsilon(_SMALLEST_DELTA)
     if not math.isfinite(far):

@@ -7,13 +7,13 @@ from typing import Protocol, TypeVar
 
 from scipy.optimize import brentq
 
-from dperm.accounting.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
 from dperm.accounting.composition import MixtureCurve, curve_of, delta_of, epsilon_of
 from dperm.accounting.curve import COARSE_GRID, GaussianCurve, gaussian_mu
 from dperm.accounting.events import Event
 from dperm.accounting.events.gaussian import composed_mu
-from dperm.accounting.guarantee import SMALLEST_EPSILON, Adjacency, Guarantee
-from dperm.errors import NoiseTooLarge
+from dperm.errors import NoiseTooLargeError
+from dperm.paper.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
+from dperm.privacy.guarantee import SMALLEST_EPSILON, Adjacency, Guarantee
 from dperm.remembered import remembered
 from dperm.validation import one_of
 
@@ -85,14 +85,14 @@ def calibrate(plan: Calibratable[Calibrated], guarantee: Guarantee, accountant: 
 
     Raises
     ------
-    NoiseTooLarge
+    NoiseTooLargeError
         If no noise keeps it.
-    UnsupportedProblem
+    UnsupportedProblemError
         If the conditions of Appendix B.1 do not hold.
     """
     found = _search(plan, guarantee, accountant)
     if isinstance(found, _NoNoise):
-        raise NoiseTooLarge(found.value.format(epsilon=guarantee.epsilon, delta=guarantee.delta))
+        raise NoiseTooLargeError(found.value.format(epsilon=guarantee.epsilon, delta=guarantee.delta))
     return plan.with_noise(found)
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from dperm.accounting.guarantee import Adjacency
+from dperm.privacy.guarantee import Adjacency
 
 
 def central_limit_precision(rate: float, multiplier: float, adjacency: Adjacency) -> float:

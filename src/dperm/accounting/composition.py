@@ -16,9 +16,9 @@ from dperm.accounting.events import ZCDP, Composed, Event, SingleEvent
 from dperm.accounting.events.base import Parts, concentrated_curve, counted
 from dperm.accounting.events.composed import check_event
 from dperm.accounting.events.sampled_curve import draw_probability
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.loss_sum import LossSum
 from dperm.accounting.privacy_loss import LARGEST_GRID, NO_GRID, mass_rounding
+from dperm.privacy.guarantee import Adjacency
 from dperm.remembered import remembered
 
 # Relative padding of sums.

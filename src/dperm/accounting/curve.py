@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
+from dperm.privacy.guarantee import Guarantee
 
 Array = NDArray[np.float64]
 
@@ -198,7 +198,9 @@ def gaussian_mu(guarantee: Guarantee) -> float:
     """The largest μ whose Gaussian release keeps the guarantee, rounded down."""
     epsilon, delta = guarantee.epsilon, guarantee.delta
     if delta == 0.0:
-        raise InvalidParameter("delta = 0 cannot be kept with Gaussian noise; use a delta above 0, or a pure-ε solver.")
+        raise InvalidParameterError(
+            "delta = 0 cannot be kept with Gaussian noise; use a delta above 0, or a pure-ε solver."
+        )
     top = 1.0
     while gaussian_delta(top, epsilon) <= delta:
         top *= 2.0

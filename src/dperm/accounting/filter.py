@@ -16,7 +16,7 @@ from dperm.accounting.composition import curve_of, epsilon_of
 from dperm.accounting.curve import Array, Curve, gaussian_epsilon
 from dperm.accounting.events import Event, Gaussian
 from dperm.accounting.events.gaussian import composed_mu
-from dperm.accounting.guarantee import SMALLEST_DELTA, Adjacency, Guarantee
+from dperm.privacy.guarantee import SMALLEST_DELTA, Adjacency, Guarantee
 from dperm.validation import count, nonnegative, positive
 
 # Addition: releases take their promised δ in full up to a half of the budget's, a quarter of it from there up to all of

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.accounting.curve import Array, Curve
-from dperm.accounting.guarantee import Adjacency
+from dperm.privacy.guarantee import Adjacency
 
 # dp-accounting has no types.
 LossDistribution = Any

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from dperm.accounting.curve import Array, Curve
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.privacy_loss import convex_corners
+from dperm.privacy.guarantee import Adjacency
 
 if TYPE_CHECKING:
     from dperm.accounting.events import Event, SingleEvent

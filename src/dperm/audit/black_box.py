@@ -17,6 +17,7 @@ from dperm.audit.proved import compare, contradiction
 from dperm.audit.result import Attack, rounded_down
 from dperm.audit.subject import Progress, Run, Subject
 from dperm.audit.tables import Canary, Table, neighbour_pairs
+from dperm.kernel.watched import ExactOracle, Question
 from dperm.mechanisms import (
     DescentOutputQuery,
     DifferenceQuery,
@@ -31,7 +32,6 @@ from dperm.mechanisms import (
 )
 from dperm.mechanisms.plan import PlannedQuery
 from dperm.problem.domains.mirror import EntropicDomain
-from dperm.trusted.watched import ExactOracle, Question
 
 Array = NDArray[np.float64]
 

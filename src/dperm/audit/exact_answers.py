@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dperm.kernel.watched import ExactOracle
 from dperm.mechanisms import (
     AdaptedObjectiveQuery,
     DescentOutputQuery,
@@ -18,7 +19,6 @@ from dperm.mechanisms import (
 )
 from dperm.mechanisms.plan import PlannedQuery
 from dperm.problem import Problem
-from dperm.trusted.watched import ExactOracle
 
 Array = NDArray[np.float64]
 

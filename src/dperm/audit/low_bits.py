@@ -7,14 +7,14 @@ fl(x + fl(σ z)) = y. See docs/audit.md.
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.accounting.guarantee import Adjacency
 from dperm.audit.bounds import Counts
 from dperm.audit.proved import contradiction, p_value
 from dperm.audit.result import Attack
 from dperm.audit.subject import Progress, Run, Subject
 from dperm.audit.tables import Canary, longest, rows_of_a_canary, targets_of
+from dperm.kernel.watched import ExactOracle, Question
 from dperm.mechanisms import ObjectivePerturbationQuery
-from dperm.trusted.watched import ExactOracle, Question
+from dperm.privacy.guarantee import Adjacency
 
 Array = NDArray[np.float64]
 

@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.accounting.guarantee import Adjacency
-from dperm.accounting.ledger import Budget
 from dperm.audit.bounds import epsilon_from_guesses
 from dperm.audit.result import Attack, AuditResult, result_of
 from dperm.audit.tables import longest, rows_of_a_canary, targets_of
-from dperm.errors import InvalidParameter, UnsupportedProblem
-from dperm.estimators.base import PrivateEstimator
-from dperm.estimators.units import split_groups
+from dperm.errors import InvalidParameterError, UnsupportedProblemError
+from dperm.ledger import Budget
 from dperm.mechanisms.setting import Setting
-from dperm.planning.fit_plan import FitPlan, Progress
-from dperm.planning.options import FitOptions
+from dperm.models.base import PrivateEstimator
+from dperm.models.units import split_groups
+from dperm.plan.fit_plan import FitPlan, Progress
+from dperm.plan.options import FitOptions
+from dperm.privacy.guarantee import Adjacency
 from dperm.problem import Problem
 from dperm.problem.losses.base import Loss
-from dperm.trusted.sources.base import Source
-from dperm.trusted.sources.canaries import WithCanaries
+from dperm.rows.base import Source
+from dperm.rows.canaries import WithCanaries
 from dperm.validation import count
 
 Array = NDArray[np.float64]
@@ -71,7 +71,7 @@ def scores(problem: Problem, canaries: Canaries, w: Array) -> Array:
     """How far the released coefficients lie in the direction into which each row pulls them from 0."""
     loss = problem.loss
     if not isinstance(loss, Loss):
-        raise UnsupportedProblem("one-run auditing needs a loss of margins.")
+        raise UnsupportedProblemError("one-run auditing needs a loss of margins.")
     X = canaries.X
     if problem.intercept:
         X = np.column_stack([X, np.full(len(X), problem.intercept_value)])
@@ -123,7 +123,7 @@ def one_run(
     """
     k_plus, k_minus = guesses
     if not 0 < k_plus + k_minus <= m:
-        raise InvalidParameter(f"there are {m} canaries, so that many guesses at the most can be made.")
+        raise InvalidParameterError(f"there are {m} canaries, so that many guesses at the most can be made.")
     n = (options.declared_n or source._n_units) + m
     plan = replace(options, n=n).plan(n, None if options.schema is not None else source.n_features)
     problem = plan.problem
@@ -182,7 +182,9 @@ def audit_table(
     X, groups = split_groups(model, X, groups)
     source, options, facts = model._read(X, y, model.options(), groups=groups)
     if facts.get("caveats"):
-        raise InvalidParameter("declare the classes: those that were read from the rows are not part of any guarantee.")
+        raise InvalidParameterError(
+            "declare the classes: those that were read from the rows are not part of any guarantee."
+        )
 
     def fit(with_canaries: Source, plan: FitPlan) -> Array:
         release = plan.run(
@@ -201,5 +203,5 @@ def audit_table(
 def check_confidence(confidence: float) -> float:
     """Raise unless it is a probability below 1 that says something."""
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0.5 <= confidence < 1.0:
-        raise InvalidParameter(f"confidence must lie in [0.5, 1), got {confidence!r}.")
+        raise InvalidParameterError(f"confidence must lie in [0.5, 1), got {confidence!r}.")
     return float(confidence)

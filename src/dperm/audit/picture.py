@@ -7,9 +7,9 @@ import numpy as np
 
 from dperm.accounting.attack import true_positive_rates
 from dperm.audit.result import Attack, AuditResult, rounded_down
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.pictures.canvas import offscreen
-from dperm.planning.fit_plan import FitPlan
+from dperm.plan.fit_plan import FitPlan
 
 _BLUE, _RED, _GREY = "#0b4f8a", "#a40e0e", "#4a4a4a"
 
@@ -26,7 +26,7 @@ def draw_audit(result: AuditResult, plan: FitPlan) -> bytes:
     """
     ranked = [attack for attack in result.attacks if attack.roc]
     if not ranked:
-        raise InvalidParameter("a picture needs the black box or the low bits among the attacks.")
+        raise InvalidParameterError("a picture needs the black box or the low bits among the attacks.")
     plt = offscreen()
     wrong = np.concatenate([np.linspace(0.0, 0.05, 26), np.linspace(0.06, 1.0, 95)])
     allowed = np.array(true_positive_rates(plan.event, plan.setting.adjacency, wrong.tolist()))

@@ -8,8 +8,8 @@ from dperm.audit.one_run import check_confidence
 from dperm.audit.replay import replay
 from dperm.audit.result import AuditResult, result_of
 from dperm.audit.subject import Progress, Subject
-from dperm.errors import InvalidParameter
-from dperm.planning.fit_plan import FitPlan
+from dperm.errors import InvalidParameterError
+from dperm.plan.fit_plan import FitPlan
 from dperm.validation import count
 
 ATTACKS = ("replay", "black-box", "low-bits")
@@ -59,9 +59,9 @@ def audit_plan(
     """
     unknown = set(attacks) - set(ATTACKS)
     if unknown or not attacks or isinstance(attacks, str):
-        raise InvalidParameter(f"attacks must name some of {', '.join(ATTACKS)}, got {attacks!r}.")
+        raise InvalidParameterError(f"attacks must name some of {', '.join(ATTACKS)}, got {attacks!r}.")
     if count("fits", fits) < FEWEST_FITS:
-        raise InvalidParameter(f"fits must be at least {FEWEST_FITS}: fewer prove nothing.")
+        raise InvalidParameterError(f"fits must be at least {FEWEST_FITS}: fewer prove nothing.")
     alpha = (1.0 - check_confidence(confidence)) / len(set(attacks))
     subject = Subject(plan, random_state)
     found = []

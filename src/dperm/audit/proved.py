@@ -8,10 +8,10 @@ from scipy.stats import binom
 from dperm.accounting.attack import true_positive_rates
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.events import Event
-from dperm.accounting.guarantee import Adjacency
 from dperm.audit.bounds import Counts
 from dperm.errors import DpermError
-from dperm.planning.fit_plan import FitPlan
+from dperm.plan.fit_plan import FitPlan
+from dperm.privacy.guarantee import Adjacency
 
 # False positive rates are looked at in so many intervals.
 _INTERVALS = 400

@@ -14,10 +14,10 @@ from dperm.audit.result import Attack
 from dperm.audit.subject import Run, Subject
 from dperm.audit.tables import Canary, Surroundings, Table, neighbour_pairs
 from dperm.errors import DpermError
+from dperm.kernel.watched import ExactOracle, Passed, Question
 from dperm.mechanisms import PrintedEpochQuery, Query, StochasticStepsQuery
 from dperm.mechanisms.plan import PlannedQuery
 from dperm.problem import Problem
-from dperm.trusted.watched import ExactOracle, Passed, Question
 
 Array = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dperm.accounting.events import event_to_list
-from dperm.errors import InvalidParameter
-from dperm.files import fingerprint
-from dperm.planning.fit_plan import FitPlan
+from dperm.disk import fingerprint
+from dperm.errors import InvalidParameterError
+from dperm.plan.fit_plan import FitPlan
 from dperm.validation import count, nonnegative
 
 FORMAT, VERSION = "dperm-audit", 1
@@ -188,7 +188,7 @@ class AuditResult:
             values["attacks"] = tuple(_attack_from(attack) for attack in content["attacks"])
             return cls(**values)
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise InvalidParameter(f"this is not the result of an audit of version {VERSION}.") from None
+            raise InvalidParameterError(f"this is not the result of an audit of version {VERSION}.") from None
 
 
 def _attack_from(content: dict[str, Any]) -> Attack:
@@ -209,13 +209,13 @@ def read_audit(path: str | Path) -> AuditResult:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidParameter(f"{path} cannot be read: {error.strerror}.") from None
+        raise InvalidParameterError(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):
         content = None
     try:
         return AuditResult.from_dict(content)
-    except InvalidParameter:
-        raise InvalidParameter(f"{path} is not the result of an audit of version {VERSION}.") from None
+    except InvalidParameterError:
+        raise InvalidParameterError(f"{path} is not the result of an audit of version {VERSION}.") from None
 
 
 def result_of(plan: FitPlan, confidence: float, attacks: tuple[Attack, ...]) -> AuditResult:

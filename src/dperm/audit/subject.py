@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.audit.tables import Canary, Surroundings, Table, canaries
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
+from dperm.kernel.watched import ExactOracle, PlaybackOracle, Question, WatchedOracle
 from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
-from dperm.planning.fit_plan import FitPlan
+from dperm.plan.fit_plan import FitPlan
 from dperm.schema import Schema
-from dperm.trusted.watched import ExactOracle, PlaybackOracle, Question, WatchedOracle
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -46,7 +46,7 @@ class Subject:
     def __post_init__(self) -> None:
         """Refuse what there is no attack on."""
         if self.plan.calibrated.noise_multiplier is None:
-            raise UnsupportedProblem("a run without noise promises nothing, so there is nothing to audit.")
+            raise UnsupportedProblemError("a run without noise promises nothing, so there is nothing to audit.")
 
     def run(self, table: Table, number: int | None) -> Run:
         """Fit number so-and-so of an audit, on a made-up table; None is for keys of the operating system."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.accounting.guarantee import Adjacency
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
 from dperm.problem.losses import FunctionLoss, Loss
-from dperm.unit import Unit
 
 Array = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ def longest(problem: Problem, direction: Array) -> Array:
     return np.asarray(size * unit)
 
 
-def canaries(problem: Problem, n_features: int, unit: Unit | None) -> list[Canary]:
+def canaries(problem: Problem, n_features: int, unit: PrivacyUnit | None) -> list[Canary]:
     """What neighbours differ in: hostile rows, or units of them where rows are protected by unit."""
     rows = hostile_rows(problem, n_features)
     return rows if unit is None else _hostile_units(problem, n_features, unit, rows)
@@ -105,7 +105,7 @@ def _row(name: str, x: Array, target: float) -> Canary:
     return Canary(name, x[None, :], np.array([target]))
 
 
-def _hostile_units(problem: Problem, n_features: int, unit: Unit, rows: list[Canary]) -> list[Canary]:
+def _hostile_units(problem: Problem, n_features: int, unit: PrivacyUnit, rows: list[Canary]) -> list[Canary]:
     """Units of as many rows as may be used, all alike or all different, of one row, of too many, and without an id."""
     k = rows_of_a_canary(unit)
     low, high = targets_of(problem)
@@ -128,7 +128,7 @@ def _hostile_units(problem: Problem, n_features: int, unit: Unit, rows: list[Can
     ]
 
 
-def rows_of_a_canary(unit: Unit | None) -> int:
+def rows_of_a_canary(unit: PrivacyUnit | None) -> int:
     """How many rows a made-up unit has: as many as may be used."""
     if unit is None:
         return 1
@@ -147,7 +147,7 @@ class Surroundings:
         Public numbers.
     ignored : bool
         Whether all that is shared is ignored.
-    unit : Unit or None
+    unit : PrivacyUnit or None
         Whose rows are protected together.
     crowded : bool
         Whether some units have more rows than are used; which are used is then a matter of the fit's key.
@@ -157,7 +157,7 @@ class Surroundings:
     n: int
     n_features: int
     ignored: bool
-    unit: Unit | None = None
+    unit: PrivacyUnit | None = None
     crowded: bool = False
 
     def table(self, canary: Canary | None) -> Table:

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from dperm.accounting.ledger import Budget
 from dperm.audit import audit_plan, audit_table, draw_audit
 from dperm.audit.plan import ATTACKS
 from dperm.cli import output as outputs
@@ -14,15 +13,16 @@ from dperm.cli.context import CONTEXT
 from dperm.cli.fit import ids_of_units, numbers_and_target
 from dperm.cli.options import build_estimator, fit_options, given_options, schema_option
 from dperm.cli.output import FILE, output_option
-from dperm.errors import InvalidParameter
-from dperm.files import write_whole
+from dperm.disk import write_whole
+from dperm.errors import InvalidParameterError
+from dperm.files.model_file import load_model
+from dperm.ledger import Budget
 from dperm.pictures.canvas import offscreen
-from dperm.planning.fit_plan import FitPlan
+from dperm.plan.fit_plan import FitPlan
 from dperm.printable import one_line
 from dperm.progress import ProgressBar
-from dperm.release.model_file import load_model
+from dperm.rows.files import TableFile
 from dperm.schema import load_schema
-from dperm.trusted.sources.files import TableFile
 
 
 @click.command(context_settings=CONTEXT)
@@ -71,16 +71,18 @@ def audit(
     Example: dperm audit --of model.json --json audit.json
     """
     if of is None and (options["epsilon"] is None or options["delta"] is None):
-        raise InvalidParameter("an audit needs --epsilon and --delta, or a model file: --of MODEL.")
+        raise InvalidParameterError("an audit needs --epsilon and --delta, or a model file: --of MODEL.")
     if of is not None and (
         doubled := given_options("table", "schema", "n", "n_features", "target", "features", *options)
     ):
-        raise InvalidParameter(f"the model file says what its fit was: leave {doubled[0]} out.")
+        raise InvalidParameterError(f"the model file says what its fit was: leave {doubled[0]} out.")
     public = None if schema is None else load_schema(schema)
     if (table is not None) != (attack == "one-run"):
-        raise InvalidParameter("one-run goes with a TABLE, and a TABLE with --attack one-run; other attacks read none.")
+        raise InvalidParameterError(
+            "one-run goes with a TABLE, and a TABLE with --attack one-run; other attacks read none."
+        )
     if output is not None and attack in ("replay", "one-run"):
-        raise InvalidParameter(f"{attack} ranks no fits, so there is no curve to draw; leave -o out.")
+        raise InvalidParameterError(f"{attack} ranks no fits, so there is no curve to draw; leave -o out.")
     if output is not None:
         offscreen()  # where matplotlib is missing, this says so before anything is fitted
     for path in (output, json_path):
@@ -96,7 +98,7 @@ def audit(
             read = TableFile(table, n_rows=asked.declared_rows)
             rows, ids = numbers_and_target(read, target, features, model), ids_of_units(read, model)
         else:
-            raise InvalidParameter("name the column to predict: --target, or a --schema.")
+            raise InvalidParameterError("name the column to predict: --target, or a --schema.")
         with ProgressBar("one fit") as bar:
             result = audit_table(
                 model,
@@ -112,11 +114,11 @@ def audit(
         click.echo(_whether_to_release(dataset, seed))
     else:
         if dataset is not None:
-            raise InvalidParameter("--dataset goes with a TABLE: the other attacks read no sensitive row.")
+            raise InvalidParameterError("--dataset goes with a TABLE: the other attacks read no sensitive row.")
         if of is not None:
             plan = _plan_of(of)
         elif (n is None and (public is None or public.n is None)) or (public is None and n_features is None):
-            raise InvalidParameter("an audit needs --n and --p, or a --schema that declares n.")
+            raise InvalidParameterError("an audit needs --n and --p, or a --schema that declares n.")
         else:
             plan = build_estimator(**options, schema=public, n=n).plan(n, n_features)
         with ProgressBar("fits") as bar:

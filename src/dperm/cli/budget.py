@@ -8,15 +8,15 @@ from typing import Any
 import click
 
 from dperm.accounting.events import event_to_list
-from dperm.accounting.guarantee import Guarantee
-from dperm.accounting.ledger import Budget, Reservation, budgets
-from dperm.accounting.ledger.accounts import Account, Spending, rounded_down, rounded_up
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
 from dperm.consequences import CONSEQUENCES
-from dperm.errors import InvalidParameter, LedgerDamaged
+from dperm.errors import InvalidParameterError, LedgerDamagedError
+from dperm.ledger import Budget, Reservation, budgets
+from dperm.ledger.accounts import Account, Spending, rounded_down, rounded_up
 from dperm.printable import one_line
+from dperm.privacy.guarantee import Guarantee
 
 _BAR = 20
 
@@ -96,7 +96,7 @@ def report(name: str, output: Path | None, force: bool, ledger: str | None) -> N
     Example: dperm budget report adult -o budget.html
     """
     # The other commands need no pages.
-    from dperm.release.report import page_named, write_budget
+    from dperm.report import page_named, write_budget
 
     found = Budget(name, ledger)
     output = page_named(found.dataset) if output is None else output
@@ -116,7 +116,7 @@ def list_budgets(ledger: str | None) -> None:
         try:
             account = one.account()
             click.echo(f"{_bar(account)} {one_line(one.dataset)}: {account.summary}")
-        except LedgerDamaged as error:  # the others are still worth seeing
+        except LedgerDamagedError as error:  # the others are still worth seeing
             click.echo(f"[{'?' * _BAR}] {one_line(error)}")
     if not found:
         click.echo("no budget yet; make one: dperm budget create adult --epsilon 3 --delta 1e-5")
@@ -135,11 +135,13 @@ def settle(model_path: Path, ledger: str | None) -> None:
     content = _released(model_path)
     entry = content["ledger"]
     if entry is None:
-        raise InvalidParameter(f"{one_line(model_path)} was charged to no budget.")
+        raise InvalidParameterError(f"{one_line(model_path)} was charged to no budget.")
     charged = Budget(entry["dataset"], ledger)
     events = [event_to_list(release.event) for release in charged.account().releases if _is(release, entry)]
     if events != [content["events"]]:
-        raise InvalidParameter(f"entry {entry['number']} of {entry['dataset']!r} in the ledger is for other events.")
+        raise InvalidParameterError(
+            f"entry {entry['number']} of {entry['dataset']!r} in the ledger is for other events."
+        )
     CONSEQUENCES.notes.append(f"see what the ledger knows: dperm budget show {shlex.quote(entry['dataset'])}")
     Reservation(charged, entry["number"], entry["digest"]).settle(content["fingerprint"])
     click.echo(f"entry {entry['number']} of {entry['dataset']!r} in the ledger is this release")
@@ -149,7 +151,7 @@ def _released(path: Path) -> dict[str, Any]:
     """The contents of a model or an evaluation file; raises if it was changed."""
     # The other commands need no estimator.
     from dperm.evaluation.result import PrivateEvaluation, is_evaluation, read_evaluation
-    from dperm.release.model_file import is_unchanged, load_model, read_content
+    from dperm.files.model_file import is_unchanged, load_model, read_content
 
     if not is_evaluation(path):
         load_model(path)
@@ -157,7 +159,7 @@ def _released(path: Path) -> dict[str, Any]:
     content = read_evaluation(path)
     PrivateEvaluation.from_dict(content)
     if not is_unchanged(content):
-        raise InvalidParameter(f"{one_line(path)} was changed after it was written: its fingerprint is another.")
+        raise InvalidParameterError(f"{one_line(path)} was changed after it was written: its fingerprint is another.")
     return content
 
 

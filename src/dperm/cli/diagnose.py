@@ -8,11 +8,11 @@ import numpy as np
 
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE
-from dperm.errors import InvalidParameter
-from dperm.estimators.base import PrivateEstimator
+from dperm.errors import InvalidParameterError
+from dperm.files.model_file import load_model
+from dperm.models.base import PrivateEstimator
 from dperm.printable import one_line
-from dperm.release.model_file import load_model
-from dperm.trusted.sources.files import TableFile
+from dperm.rows.files import TableFile
 
 
 @click.command(context_settings=CONTEXT)
@@ -30,7 +30,7 @@ def diagnose(model_path: Path, table: Path, target: str | None) -> None:
     """
     model = load_model(model_path)
     if model.parameters_ is None:
-        raise InvalidParameter(f"{one_line(model_path)} does not describe its fit, which is needed to repeat it.")
+        raise InvalidParameterError(f"{one_line(model_path)} does not describe its fit, which is needed to repeat it.")
     X, y, ids = _rows(model, table, target)
     click.echo(str(model.diagnose(X, y, groups=ids)))
 
@@ -40,10 +40,10 @@ def _rows(model: PrivateEstimator, path: Path, target: str | None) -> tuple[Any,
     schema = model.schema_
     if schema is not None:
         if target is not None:
-            raise InvalidParameter("with a schema leave --target out: it declares the target.")
+            raise InvalidParameterError("with a schema leave --target out: it declares the target.")
         return TableFile(path, schema.header, schema.separator).table, None, None
     if target is None:
-        raise InvalidParameter("name the column to predict: --target; the model has no schema that does.")
+        raise InvalidParameterError("name the column to predict: --target; the model has no schema that does.")
     source = TableFile(path)
     is_text = hasattr(model, "classes_") and model.classes_.dtype.kind == "U"
     labels = (

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import click
 
-from dperm.accounting.ledger import Budget
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
 from dperm.consequences import CONSEQUENCES
-from dperm.errors import DpermError, InvalidParameter
+from dperm.disk import WholeFile
+from dperm.errors import DpermError, InvalidParameterError
 from dperm.evaluation.result import PrivateEvaluation
-from dperm.evaluation.score import private_score
-from dperm.files import WholeFile
+from dperm.evaluation.score import private_evaluate
+from dperm.files.model_file import load_model
+from dperm.ledger import Budget
 from dperm.printable import one_line
-from dperm.release.model_file import load_model
-from dperm.unit import CONTRIBUTIONS, MISSING
+from dperm.privacy.unit import CONTRIBUTIONS, MISSING
 
 # Bytes that are set aside before anything is spent, so that a full disk is noticed then.
 _ROOM = 2**18
@@ -62,7 +62,7 @@ def evaluate(
     """
     outputs.check_charged(dataset, ledger)
     if n is None and adjacency == "add_remove":
-        raise InvalidParameter("under add_remove the number of rows is private: declare a public one with --n.")
+        raise InvalidParameterError("under add_remove the number of rows is private: declare a public one with --n.")
     if output is not None:
         outputs.check(output, force=force, inputs=[model_path, table], ledger=ledger)
     budget = None if dataset is None else Budget(dataset, ledger)
@@ -79,7 +79,7 @@ def evaluate(
             click.echo(str(found) if file is None else found.text)
             CONSEQUENCES.notes.append("the evaluation is what was printed")
 
-        found = private_score(
+        found = private_evaluate(
             model, str(table), epsilon=epsilon, delta=delta, adjacency=adjacency, n=n, target=target,
             unit=unit, max_rows_per_unit=max_rows_per_unit, contribution=contribution, missing_units=missing_units,
             error_bound=error_bound, level=level, budget=budget, random_state=seed, save=save,

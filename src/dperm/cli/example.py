@@ -8,7 +8,7 @@ from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE
 from dperm.datasets.examples import EXAMPLES, files_of_example, write_example
-from dperm.files import make_folder
+from dperm.disk import make_folder
 from dperm.printable import one_line
 
 

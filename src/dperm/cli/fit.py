@@ -9,23 +9,23 @@ from typing import Any
 
 import click
 
-from dperm.accounting.ledger import Budget
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.options import build_estimator, fit_options, memory_option, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.cli.schema import tell
 from dperm.consequences import CONSEQUENCES
-from dperm.errors import DpermError, InvalidParameter, InvalidTable
-from dperm.estimators.base import PrivateEstimator
-from dperm.estimators.classifier import CLASSES_READ
-from dperm.files import WholeFile
+from dperm.disk import WholeFile
+from dperm.errors import DpermError, InvalidParameterError, InvalidTableError
+from dperm.files.model_file import model_text
+from dperm.ledger import Budget
+from dperm.models.base import PrivateEstimator
+from dperm.models.classifier import CLASSES_READ
 from dperm.printable import one_line
-from dperm.release.model_file import model_text
+from dperm.rows import ClusterSource, FileSource, Source
+from dperm.rows.dask_client import open_cluster
+from dperm.rows.files import TableFile
 from dperm.schema import Amount, Schema, load_schema
-from dperm.trusted.sources import ClusterSource, FileSource, Source
-from dperm.trusted.sources.dask_client import open_cluster
-from dperm.trusted.sources.files import TableFile
 from dperm.unsafe import check_schema
 
 # Bytes that are written before anything is spent, so that a full disk is noticed then; most model files are smaller.
@@ -96,11 +96,11 @@ def fit(
     )  # fmt: skip
     asked = model.options()  # raises what is wrong with the parameters before the table is opened
     if public is not None and (target is not None or features is not None):
-        raise InvalidParameter("with a schema leave --target and --features out: it declares them.")
+        raise InvalidParameterError("with a schema leave --target and --features out: it declares them.")
     if cache_folder is not None and no_cache:
-        raise InvalidParameter("--cache and --no-cache exclude each other.")
+        raise InvalidParameterError("--cache and --no-cache exclude each other.")
     if public is None and (cluster is not None or cache_folder is not None or no_cache):
-        raise InvalidParameter("--cluster, --cache and --no-cache go with a --schema, by which rows are streamed.")
+        raise InvalidParameterError("--cluster, --cache and --no-cache go with a --schema, by which rows are streamed.")
     with ExitStack() as opened:
         rows: tuple[Any, Any]
         ids: dict[str, Any] = {}
@@ -124,7 +124,7 @@ def fit(
             if not ids or n is not None:  # how many units there are is counted by the fit
                 plan = asked.plan(*rows[0].shape)  # of a table with a row and a column, at least
         else:
-            raise InvalidParameter("name the column to predict: --target, or a --schema.")
+            raise InvalidParameterError("name the column to predict: --target, or a --schema.")
         if check or (told and cluster is None):  # with a cluster, files may be out of this machine's reach
             checked(table, asked.schema or public, columns, target, whole=check, kind=model.kind)
         # The file is made before anything is spent, and complete before the ledger is told.
@@ -152,7 +152,7 @@ def checked(
 
     Raises
     ------
-    InvalidTable
+    InvalidTableError
         If all was asked for and a column has nothing that the schema can use, in 99 of 100 rows.
     """
     found = check_schema(table, schema, columns=columns, target=target, rows=None if whole else LOOKED_AT)
@@ -162,7 +162,7 @@ def checked(
         tell(said)
     unusable = [one_line(one.column) for one in found if one.unusable]
     if whole and unusable:
-        raise InvalidTable(
+        raise InvalidTableError(
             f"the schema can use nothing of {', '.join(unusable)}, so nothing was fitted or spent: mend the table or "
             "the schema, or fit without --check."
         )
@@ -223,13 +223,13 @@ def numbers_and_target(
         else [name for name in source.names if name not in (target, model.unit)]
     )
     if model.unit == target:
-        raise InvalidParameter(f"the unit {model.unit!r} cannot be the target as well.")
+        raise InvalidParameterError(f"the unit {model.unit!r} cannot be the target as well.")
     if model.unit in columns:
-        raise InvalidParameter(f"the unit {model.unit!r} cannot be a feature as well.")
+        raise InvalidParameterError(f"the unit {model.unit!r} cannot be a feature as well.")
     if target in columns:
-        raise InvalidParameter(f"the target {target!r} cannot be a feature as well.")
+        raise InvalidParameterError(f"the target {target!r} cannot be a feature as well.")
     if not columns:
-        raise InvalidParameter("the table has no column besides the target.")
+        raise InvalidParameterError("the table has no column besides the target.")
     is_number = model.target_kind is Amount
     majority = model.unit is None
     labels = (

@@ -9,17 +9,17 @@ from click.core import ParameterSource
 
 from dperm.accounting.calibration import ACCOUNTANTS
 from dperm.cli.output import FILE
-from dperm.errors import InvalidParameter, InvalidTable
-from dperm.estimators.base import PrivateEstimator
-from dperm.estimators.linear import PrivateGLM
-from dperm.estimators.registry import models
-from dperm.estimators.regressor import LinearRegressor
+from dperm.errors import InvalidParameterError, InvalidTableError
+from dperm.models.base import PrivateEstimator
+from dperm.models.linear import PrivateGLM
+from dperm.models.registry import models
+from dperm.models.regressor import LinearRegressor
+from dperm.privacy.unit import CONTRIBUTIONS, MISSING
 from dperm.problem.domains import Box, Domain, L1Ball, L2Ball, Simplex
 from dperm.problem.regularizers import L1, L2, ElasticNet, Regularizer
+from dperm.rows.files import OtherSeparatorError
 from dperm.schema import Amount, Schema
 from dperm.solvers import SOLVERS
-from dperm.trusted.sources.files import OtherSeparator
-from dperm.unit import CONTRIBUTIONS, MISSING
 
 _PENALTIES: dict[str, Callable[..., Regularizer]] = {"l2": L2, "l1": L1, "elastic-net": ElasticNet}
 _DOMAINS: dict[str, Callable[..., Domain]] = {"l2-ball": L2Ball, "l1-ball": L1Ball, "box": Box, "simplex": Simplex}
@@ -164,8 +164,8 @@ def separator_by_option() -> Iterator[None]:
     """Name --separator where no line of a table has the fields: for commands that take it."""
     try:
         yield
-    except OtherSeparator as error:
-        raise InvalidTable(f"{error.fact}name it with --separator.") from None
+    except OtherSeparatorError as error:
+        raise InvalidTableError(f"{error.fact}name it with --separator.") from None
 
 
 def build_estimator(
@@ -192,13 +192,13 @@ def build_estimator(
     given = {name: value for name, value in more.items() if name not in own or value is not None}
     for name in given.keys() & own - kind.own_parameters.keys():
         able = " or ".join(key for key, one in _offered().items() if name in one.own_parameters)
-        raise InvalidParameter(f"--{name.replace('_', '-')} goes with --model {able}.")
+        raise InvalidParameterError(f"--{name.replace('_', '-')} goes with --model {able}.")
     if "classes" in given:
         given["classes"] = [label.strip() for label in given["classes"].split(",")]
     if "hidden_layer_sizes" in given:
         given["hidden_layer_sizes"] = _whole_numbers("--hidden-layer-sizes", given["hidden_layer_sizes"])
     if issubclass(kind, LinearRegressor) and schema is None and row_norm is None:
-        raise InvalidParameter(
+        raise InvalidParameterError(
             "say how large the columns are: give a --schema with their ranges (dperm schema draft TABLE), or "
             "--row-norm."
         )
@@ -208,13 +208,15 @@ def build_estimator(
         given["penalty"] = penalty if penalty in ("auto", "l2", "l1") else _penalty(penalty)
     else:
         if (row_norm, entry_bound, intercept) != (None, None, True):
-            raise InvalidParameter("--row-norm, --entry-bound and --no-intercept are for linear models.")
+            raise InvalidParameterError("--row-norm, --entry-bound and --no-intercept are for linear models.")
         if intervals is not None:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 "--intervals is for linear models: the numbers of a network mean nothing one by one."
             )
         if penalty in ("l2", "l1"):
-            raise InvalidParameter("the strength of a network's penalty is found by no rule: write --penalty l2:0.001.")
+            raise InvalidParameterError(
+                "the strength of a network's penalty is found by no rule: write --penalty l2:0.001."
+            )
         given["penalty"] = None if penalty == "auto" else _penalty(penalty)
     return kind(
         epsilon,
@@ -234,7 +236,7 @@ def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(number) for number in text.split(",") if number.strip())
     except ValueError:
-        raise InvalidParameter(f"{option} must be whole numbers separated by commas, got {text!r}.") from None
+        raise InvalidParameterError(f"{option} must be whole numbers separated by commas, got {text!r}.") from None
 
 
 def _penalty(text: str) -> Regularizer | None:
@@ -253,12 +255,12 @@ def _parse(option: str, text: str, kinds: dict[str, Callable[..., Any]]) -> Any:
         return None
     if name not in kinds:
         words = "auto, none, a number" if option == "--penalty" else "none"
-        raise InvalidParameter(f"{option} must be {words} or start with one of {', '.join(kinds)}, got {text!r}.")
+        raise InvalidParameterError(f"{option} must be {words} or start with one of {', '.join(kinds)}, got {text!r}.")
     try:
         return kinds[name](*map(float, numbers))
     except TypeError:
-        raise InvalidParameter(f"{option} has too many numbers: {text!r}.") from None
+        raise InvalidParameterError(f"{option} has too many numbers: {text!r}.") from None
     except ValueError as error:
-        if isinstance(error, InvalidParameter):
+        if isinstance(error, InvalidParameterError):
             raise
-        raise InvalidParameter(f"{option} needs numbers after the colon, got {text!r}.") from None
+        raise InvalidParameterError(f"{option} needs numbers after the colon, got {text!r}.") from None

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from dperm.accounting.ledger import default_ledger
-from dperm.accounting.ledger.places import files_of, witness_folder
-from dperm.errors import InvalidParameter
-from dperm.files import check_output
+from dperm.disk import check_output
+from dperm.errors import InvalidParameterError
+from dperm.ledger import default_ledger
+from dperm.ledger.places import files_of, witness_folder
 
 
 class _File(click.Path):
@@ -62,13 +62,13 @@ def _own(place: Callable[[], Any]) -> Any:
     """A place of the user, None for one without a home."""
     try:
         return place()
-    except InvalidParameter:
+    except InvalidParameterError:
         return None
 
 
 def check_charged(dataset: str | None, ledger: str | None) -> None:
     """Raise if a release names a ledger and no budget, or no budget where the environment asks for one."""
     if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
-        raise InvalidParameter("--ledger goes with --dataset: whose budget is it?")
+        raise InvalidParameterError("--ledger goes with --dataset: whose budget is it?")
     if dataset is None and os.environ.get("DPERM_REQUIRE_BUDGET", "0") not in ("", "0"):
-        raise InvalidParameter("DPERM_REQUIRE_BUDGET is set: name the budget that is charged with --dataset.")
+        raise InvalidParameterError("DPERM_REQUIRE_BUDGET is set: name the budget that is charged with --dataset.")

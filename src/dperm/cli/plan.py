@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
-from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.renyi import has_renyi_bound, rdp_epsilon
 from dperm.cli.context import CONTEXT
 from dperm.cli.options import build_estimator, fit_options, memory_option, schema_option
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.setting import Setting
-from dperm.planning.auto import predictions
-from dperm.planning.fit_plan import FitPlan, warn_of_large_delta
+from dperm.plan.auto import predictions
+from dperm.plan.fit_plan import FitPlan, warn_of_large_delta
+from dperm.privacy.guarantee import Guarantee
+from dperm.rows.memory import bytes_of, is_on_disk
 from dperm.schema import load_schema
 from dperm.solvers import Solver
-from dperm.trusted.sources.memory import bytes_of, is_on_disk
 from dperm.validation import positive
 
 
@@ -46,16 +46,16 @@ def plan(
     Example: dperm plan --n 20000 --p 54 --epsilon 1 --delta 1e-6 --unit patient_id --max-rows-per-unit 5
     """
     if explain and options["noise"] != "certified":
-        raise InvalidParameter("--explain compares solvers with certified noise; leave --noise out.")
+        raise InvalidParameterError("--explain compares solvers with certified noise; leave --noise out.")
     public = None if schema is None else load_schema(schema)
     if public is not None and n_features is not None:
-        raise InvalidParameter("with a schema leave --p out: it knows the number of columns.")
+        raise InvalidParameterError("with a schema leave --p out: it knows the number of columns.")
     if (n is None and (public is None or public.n is None)) or (public is None and n_features is None):
-        raise InvalidParameter("a plan needs --n and --p, or a --schema that declares n.")
+        raise InvalidParameterError("a plan needs --n and --p, or a --schema that declares n.")
     model = build_estimator(**options, schema=public, n=n)
     whose = model.options().protected_unit
     if rows_per_unit is not None and whose is None:
-        raise InvalidParameter("--rows-per-unit is about a unit: name its column with --unit.")
+        raise InvalidParameterError("--rows-per-unit is about a unit: name its column with --unit.")
     if rows_per_unit is not None:
         positive("--rows-per-unit", rows_per_unit)
     bytes_of(memory)  # raises if it is none

@@ -10,12 +10,12 @@ import numpy as np
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
-from dperm.errors import InvalidParameter
-from dperm.estimators.base import PrivateEstimator
-from dperm.files import write_whole
+from dperm.disk import write_whole
+from dperm.errors import InvalidParameterError
+from dperm.files.model_file import load_model
+from dperm.models.base import PrivateEstimator
 from dperm.pictures.canvas import offscreen
 from dperm.printable import one_line
-from dperm.release.model_file import load_model
 
 WHAT = ("coefficients", "effects", "attack", "risk")
 _FORMATS = (".png", ".svg", ".pdf")
@@ -35,9 +35,9 @@ def plot(model_path: Path, what: str, column: str | None, output: Path, force: b
     Example: dperm plot model.json --what effects -o effects.png
     """
     if output.suffix.lower() not in _FORMATS:
-        raise InvalidParameter(f"the picture must be a file with the ending {', '.join(_FORMATS)}.")
+        raise InvalidParameterError(f"the picture must be a file with the ending {', '.join(_FORMATS)}.")
     if column is not None and what != "effects":
-        raise InvalidParameter("--column goes with --what effects.")
+        raise InvalidParameterError("--column goes with --what effects.")
     outputs.check(output, force=force, inputs=[model_path])
     offscreen()  # where matplotlib is missing, this says so before the file is read
     axes = _drawn(load_model(model_path), what, column)

@@ -11,12 +11,12 @@ import numpy as np
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
-from dperm.errors import InvalidParameter
-from dperm.estimators.base import PrivateEstimator
-from dperm.files import WholeFile
+from dperm.disk import WholeFile
+from dperm.errors import InvalidParameterError
+from dperm.files.model_file import load_model
+from dperm.models.base import PrivateEstimator
 from dperm.printable import one_line
-from dperm.release.model_file import load_model
-from dperm.trusted.sources.files import check_columns, number_columns, open_pieces
+from dperm.rows.files import check_columns, number_columns, open_pieces
 
 
 @click.command(context_settings=CONTEXT)
@@ -38,7 +38,7 @@ def predict(model_path: Path, table: Path, keep: str | None, output: Path | None
         outputs.check(output, force=force, inputs=[model_path, table])
     model, kept = load_model(model_path), [name.strip() for name in keep.split(",")] if keep else []
     if "prediction" in kept:
-        raise InvalidParameter("--keep cannot name a column 'prediction': that is what is written.")
+        raise InvalidParameterError("--keep cannot name a column 'prediction': that is what is written.")
     tables = _predicted(model, table, kept)
     first = next(tables)  # raises what is wrong with the table before a file is made
     if output is None:

@@ -10,12 +10,12 @@ from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
 from dperm.evaluation.result import is_evaluation, read_evaluation
 from dperm.evaluation.verify import evaluation_from, verify_evaluation
+from dperm.files.model_file import load_model, model_from, read_content
 from dperm.printable import one_line
-from dperm.release.finding import Finding
-from dperm.release.model_file import load_model, model_from, read_content
-from dperm.release.report import page_beside, write_report
-from dperm.release.verify import CANNOT_PROVE, NOT_CHARGED, ledger_knowing, ledger_of
-from dperm.release.verify import verify as findings_of
+from dperm.report import page_beside, write_report
+from dperm.verify.finding import Finding
+from dperm.verify.model import CANNOT_PROVE, NOT_CHARGED, ledger_knowing, ledger_of
+from dperm.verify.model import verify as findings_of
 from dperm.version import __version__
 
 

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import click
 
-from dperm.accounting.ledger import Budget
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.options import separator_by_option
 from dperm.cli.output import FILE, output_option
-from dperm.files import write_whole
-from dperm.planning import rows_per_unit as counting
+from dperm.disk import write_whole
+from dperm.ledger import Budget
+from dperm.plan import rows_per_unit as counting
 from dperm.printable import one_line
+from dperm.privacy.unit import MISSING
+from dperm.rows.files import TableFile
 from dperm.schema.table import SEPARATORS
-from dperm.trusted.sources.files import TableFile
-from dperm.unit import MISSING
 from dperm.validation import one_of
 
 

@@ -11,14 +11,14 @@ from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.options import given_options, schema_option, separator_by_option
 from dperm.cli.output import FILE, output_option
-from dperm.errors import InvalidParameter, InvalidTable
-from dperm.files import write_whole
+from dperm.disk import write_whole
+from dperm.errors import InvalidParameterError, InvalidTableError
 from dperm.printable import one_line
+from dperm.rows.column_facts import Finding
+from dperm.rows.files import columns_on_disk, open_pieces
 from dperm.schema import load_schema
 from dperm.schema.plain import schema_to_toml
 from dperm.schema.table import SEPARATORS
-from dperm.trusted.column_facts import Finding
-from dperm.trusted.sources.files import columns_on_disk, open_pieces
 from dperm.unsafe import check_schema, draft_schema
 from dperm.validation import one_of
 
@@ -53,7 +53,7 @@ def _check_form(names: Sequence[str], separator: str) -> None:
     if others:
         other = "tab" if others[0] == "\t" else others[0]
         said = "tab" if separator == "\t" else separator
-        raise InvalidParameter(f"the first line holds no {said} and a {other}: add --separator '{other}'.")
+        raise InvalidParameterError(f"the first line holds no {said} and a {other}: add --separator '{other}'.")
 
 
 @click.group(context_settings=CONTEXT)
@@ -128,7 +128,7 @@ def check(
     """
     if schema is not None:
         if given_options("target", "header", "separator"):
-            raise InvalidParameter("with a schema leave --target, --header and --separator out: it declares them.")
+            raise InvalidParameterError("with a schema leave --target, --header and --separator out: it declares them.")
         found = check_schema(table, load_schema(schema))
     else:
         names, between = _read_form(table, header, separator)
@@ -136,7 +136,7 @@ def check(
             known = open_pieces(table, names, between)[0].empty().column_names
         _check_form(known, between)
         if target is not None and target not in known:
-            raise InvalidTable(f"{one_line(table)} has no column {target!r}.")
+            raise InvalidTableError(f"{one_line(table)} has no column {target!r}.")
         found = check_schema(table, header=names, separator=between, target=target)
     tell(found, err=False)
     return int(any(one.unusable for one in found))

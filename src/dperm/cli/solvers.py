@@ -5,7 +5,7 @@ from dataclasses import asdict
 import click
 
 from dperm.cli.context import CONTEXT
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.solvers import SOLVERS
 
 
@@ -21,7 +21,9 @@ def solvers(names: tuple[str, ...]) -> None:
     """
     unknown = set(names) - set(SOLVERS)
     if unknown:
-        raise InvalidParameter(f"there is no solver {', '.join(sorted(unknown))}; the names are {', '.join(SOLVERS)}.")
+        raise InvalidParameterError(
+            f"there is no solver {', '.join(sorted(unknown))}; the names are {', '.join(SOLVERS)}."
+        )
     for name in names or SOLVERS:
         profile = asdict(SOLVERS[name].profile)
         click.echo(f"{name}: {profile.pop('summary')}")

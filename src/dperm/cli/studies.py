@@ -8,7 +8,7 @@ from rich.console import Console
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE
 from dperm.consequences import CONSEQUENCES
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 
 
 @click.command(context_settings=CONTEXT)
@@ -28,7 +28,7 @@ def demo(output: Path, rows: int) -> None:
 
     Example: dperm demo --output demo-output
     """
-    from dperm.studies.demo import run_demo
+    from dperm.paper.studies.demo import run_demo
 
     run_demo(output, Console(), rows)
 
@@ -57,11 +57,11 @@ def reproduce(study: str, output: Path, quick: bool) -> None:
 
     Example: dperm reproduce figure-1 --output reproduction
     """
-    from dperm.studies.reproduce import STUDIES
-    from dperm.studies.reproduce import reproduce as run_studies
+    from dperm.paper.studies.reproduce import STUDIES
+    from dperm.paper.studies.reproduce import reproduce as run_studies
 
     if study not in {*STUDIES, "all"}:
-        raise InvalidParameter(f"there is no study {study!r}; the names are {', '.join(STUDIES)} and all.")
+        raise InvalidParameterError(f"there is no study {study!r}; the names are {', '.join(STUDIES)} and all.")
     try:
         run_studies(list(STUDIES) if study == "all" else [study], output, Console(), quick)
     except KeyboardInterrupt:

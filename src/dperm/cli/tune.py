@@ -7,21 +7,21 @@ from typing import Any
 
 import click
 
-from dperm.accounting.ledger import Budget
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.fit import ROOM, Writing, ids_of_units, numbers_and_target
 from dperm.cli.options import build_estimator, fit_options, schema_option
 from dperm.cli.output import FILE, output_option
-from dperm.errors import InvalidParameter
-from dperm.estimators.base import PrivateEstimator
-from dperm.estimators.candidates import SCORES
-from dperm.estimators.search import PrivateSearchCV
-from dperm.files import WholeFile, read_text
-from dperm.planning.search import METHODS
+from dperm.disk import WholeFile, read_text
+from dperm.errors import InvalidParameterError
+from dperm.ledger import Budget
+from dperm.models.base import PrivateEstimator
+from dperm.models.candidates import SCORES
+from dperm.models.search import PrivateSearch
+from dperm.plan.search import METHODS
 from dperm.printable import one_line
+from dperm.rows.files import TableFile
 from dperm.schema import load_schema
-from dperm.trusted.sources.files import TableFile
 
 # What is the same for all candidates.
 _OF_THE_SEARCH = frozenset(
@@ -85,15 +85,15 @@ def tune(
     points = _points(grid, tried)
     models = [_model(point, schema, options) for point in points]
     public = models[0].schema
-    search = PrivateSearchCV(
+    search = PrivateSearch(
         epsilon=options["epsilon"], delta=options["delta"], candidates=models, scoring=scoring, method=method,
         share=share, held_out=held_out, trials=trials, noisy_trials=noisy_trials,
         adjacency=options["adjacency"], n=n, budget=budget, random_state=seed, row_warnings=sys.stderr.isatty(),
     )  # fmt: skip
     if public is not None and (target is not None or features is not None):
-        raise InvalidParameter("with a schema leave --target and --features out: it declares them.")
+        raise InvalidParameterError("with a schema leave --target and --features out: it declares them.")
     if public is None and target is None:
-        raise InvalidParameter("name the column to predict: --target, or a --schema.")
+        raise InvalidParameterError("name the column to predict: --target, or a --schema.")
     search.check()  # what is wrong with the parameters, before the table is opened
     rows: tuple[Any, Any]
     ids: dict[str, Any] = {}
@@ -117,18 +117,18 @@ def tune(
 def _points(grid: Path | None, tried: tuple[str, ...]) -> list[dict[str, Any]]:
     """All combinations of the values that are to be tried."""
     if (grid is None) == (not tried):
-        raise InvalidParameter("say what to choose from: --try OPTION=VALUE,VALUE, or --grid FILE.")
+        raise InvalidParameterError("say what to choose from: --try OPTION=VALUE,VALUE, or --grid FILE.")
     values = _from_file(grid) if grid is not None else dict(map(_from_text, tried))
     if grid is None and len(values) < len(tried):
-        raise InvalidParameter("an option stands in two --try: list all of its values in one.")
+        raise InvalidParameterError("an option stands in two --try: list all of its values in one.")
     for name, several in values.items():
         if name in _OF_THE_SEARCH:
-            raise InvalidParameter(f"{name!r} is the same for all candidates: it cannot be tried.")
+            raise InvalidParameterError(f"{name!r} is the same for all candidates: it cannot be tried.")
         if not isinstance(several, list) or not several:
-            raise InvalidParameter(f"{name!r} needs a list of at least one value to try.")
+            raise InvalidParameterError(f"{name!r} needs a list of at least one value to try.")
     points = [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
     if len(points) < 2:
-        raise InvalidParameter("there is nothing to choose from: name at least two values of an option.")
+        raise InvalidParameterError("there is nothing to choose from: name at least two values of an option.")
     return points
 
 
@@ -136,7 +136,7 @@ def _from_text(text: str) -> tuple[str, list[str]]:
     name, equals, values = text.partition("=")
     listed = [value.strip() for value in values.split(",") if value.strip()]
     if not equals or not listed:
-        raise InvalidParameter(f"--try must be OPTION=VALUE,VALUE, got {one_line(text)!r}.")
+        raise InvalidParameterError(f"--try must be OPTION=VALUE,VALUE, got {one_line(text)!r}.")
     return name.strip().lstrip("-").replace("-", "_"), listed
 
 
@@ -146,7 +146,7 @@ def _from_file(grid: Path) -> dict[str, Any]:
     try:
         content = tomllib.loads(read_text(grid, _MOST_BYTES))
     except tomllib.TOMLDecodeError as error:
-        raise InvalidParameter(f"{one_line(grid)} is not TOML: {error}.") from None
+        raise InvalidParameterError(f"{one_line(grid)} is not TOML: {error}.") from None
     return {name.replace("-", "_"): values for name, values in content.items()}
 
 
@@ -155,7 +155,7 @@ def _model(point: dict[str, Any], schema: Path | None, options: dict[str, Any]) 
     known = {*options, "schema"}
     for name in point:
         if name not in known:
-            raise InvalidParameter(f"{name!r} is no option of dperm fit that can be tried.")
+            raise InvalidParameterError(f"{name!r} is no option of dperm fit that can be tried.")
     given = options | {name: _value(name, value, options.get(name)) for name, value in point.items()}
     path = given.pop("schema", schema)
     return build_estimator(**given, schema=None if path is None else load_schema(Path(path)))
@@ -166,13 +166,13 @@ def _value(name: str, value: Any, usual: Any) -> Any:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if isinstance(usual, bool):
         if text not in ("true", "false"):
-            raise InvalidParameter(f"{name} must be true or false, got {one_line(text)!r}.")
+            raise InvalidParameterError(f"{name} must be true or false, got {one_line(text)!r}.")
         return text == "true"
     if isinstance(usual, float) or name in ("row_norm", "entry_bound", "target_bound"):
         try:
             return float(text)
         except ValueError:
-            raise InvalidParameter(f"{name} must be a number, got {one_line(text)!r}.") from None
+            raise InvalidParameterError(f"{name} must be a number, got {one_line(text)!r}.") from None
     return text
 
 

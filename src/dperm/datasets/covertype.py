@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.datasets.tables import Tables
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.schema import load_schema
 
 Array = NDArray[np.float64]
@@ -46,7 +46,7 @@ def load_covertype(n_train: int = 200_000, seed: int = 1) -> Covertype:
     (1000, 54)
     """
     if not 1 <= n_train <= _N_ROWS:
-        raise InvalidParameter(f"n_train must lie between 1 and {_N_ROWS}, got {n_train!r}.")
+        raise InvalidParameterError(f"n_train must lie between 1 and {_N_ROWS}, got {n_train!r}.")
     stored = _permuted(seed, _N_ROWS)
     numeric = (stored["num_T"] - _LOW) / (_HIGH - _LOW)
     wilderness, soil = np.eye(_N_WILDERNESS)[stored["wilderness"]], np.eye(_N_SOIL)[stored["soil"]]
@@ -74,7 +74,7 @@ def load_covertype_table(n_train: int = 200_000, n_test: int = 50_000, seed: int
     import pyarrow as pa
 
     if n_train < 1 or n_test < 1 or n_train + n_test > _N_ROWS:
-        raise InvalidParameter(f"n_train and n_test must be at least 1 and together at most {_N_ROWS}.")
+        raise InvalidParameterError(f"n_train and n_test must be at least 1 and together at most {_N_ROWS}.")
     with as_file(files("dperm.datasets") / "covertype.toml") as path:
         schema = load_schema(path)
     stored = _permuted(seed, n_train + n_test)

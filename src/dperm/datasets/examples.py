@@ -9,7 +9,7 @@ from dperm.datasets.adult import load_adult
 from dperm.datasets.covertype import load_covertype_table
 from dperm.datasets.hospital import load_hospital
 from dperm.datasets.tables import Tables
-from dperm.files import write_whole
+from dperm.disk import write_whole
 
 # The loader of every example; its schema is the file NAME.toml beside this one.
 EXAMPLES: dict[str, Callable[[], Tables]] = {

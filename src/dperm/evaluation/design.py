@@ -8,13 +8,8 @@ from functools import partial
 import numpy as np
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.errors import InvalidParameter
-from dperm.mechanisms.bounded_sum import BoundedSum
-from dperm.mechanisms.cell_counts import CellCounts
-from dperm.mechanisms.setting import PublicTable
-from dperm.planning.sums import Sum, SumsRelease, plan_sums
-from dperm.trusted.scores import (
+from dperm.errors import InvalidParameterError
+from dperm.kernel.scores import (
     Array,
     Term,
     binned_by_class,
@@ -23,7 +18,12 @@ from dperm.trusted.scores import (
     errors_and_targets,
     log_losses,
 )
-from dperm.unit import Unit
+from dperm.mechanisms.bounded_sum import BoundedSum
+from dperm.mechanisms.cell_counts import CellCounts
+from dperm.mechanisms.setting import PublicTable
+from dperm.plan.sums import Sum, SumsRelease, plan_sums
+from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.unit import PrivacyUnit
 from dperm.validation import finite, one_of, positive
 
 # Shares of the precision (of μ², or of a pure ε). Counts give accuracy, AUC, calibration and confusion, the sum of
@@ -66,15 +66,15 @@ class Design:
         one_of("kind", self.kind, ("probability", "score", "label", "number"))
         if self.kind != "number":
             if self.classes is None or len(self.classes) < 2 or (self.target_range, self.error_bound) != (None, None):
-                raise InvalidParameter("a classifier has at least two classes, and no range or largest error.")
+                raise InvalidParameterError("a classifier has at least two classes, and no range or largest error.")
             return
         if self.classes is not None or self.target_range is None or self.error_bound is None:
-            raise InvalidParameter("a regression has a range and a largest error, and no classes.")
+            raise InvalidParameterError("a regression has a range and a largest error, and no classes.")
         low, high = (finite("target_range", end) for end in self.target_range)
         if not low < high or not math.isfinite(high - low):
-            raise InvalidParameter("target_range must be two rising numbers.")
+            raise InvalidParameterError("target_range must be two rising numbers.")
         if positive("error_bound", self.error_bound) > high - low:
-            raise InvalidParameter("error_bound must be at most the length of target_range: no error is larger.")
+            raise InvalidParameterError("error_bound must be at most the length of target_range: no error is larger.")
 
     @property
     def n_classes(self) -> int:
@@ -86,7 +86,7 @@ class Design:
         """What log losses are clipped to."""
         return math.log(self.n_classes / _LEAST_PROBABILITY)
 
-    def plan(self, n: int, guarantee: Guarantee, adjacency: Adjacency, unit: Unit | None = None) -> SumsRelease:
+    def plan(self, n: int, guarantee: Guarantee, adjacency: Adjacency, unit: PrivacyUnit | None = None) -> SumsRelease:
         """The noise with which everything keeps the guarantee.
 
         Parameters
@@ -95,7 +95,7 @@ class Design:
             The public number of rows, or of units.
         guarantee, adjacency
             What must hold.
-        unit : Unit, optional
+        unit : PrivacyUnit, optional
             Whose rows are protected together.
         """
         shares = self._shares

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.errors import NotInstalled
+from dperm.errors import NotInstalledError
 from dperm.evaluation.result import PrivateEvaluation
 
 _BLUE, _PALE, _GREY = "#0b4f8a", "#dbe8f4", "#4a4a4a"
@@ -21,7 +21,7 @@ def draw_evaluation(found: PrivateEvaluation) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise NotInstalled("the picture needs matplotlib: pip install 'dperm[plot]'.") from None
+        raise NotInstalledError("the picture needs matplotlib: pip install 'dperm[plot]'.") from None
     metrics = found.metrics
     panels = [
         draw

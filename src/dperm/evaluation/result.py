@@ -13,17 +13,17 @@ import numpy as np
 from scipy.stats import norm
 
 from dperm.accounting.events import Event, event_from_list, event_to_list
-from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.errors import InvalidParameter
+from dperm.disk import as_path, fingerprint, read_json, read_text, write_whole
+from dperm.errors import InvalidParameterError
 from dperm.evaluation.design import Design
 from dperm.evaluation.intervals import Array, Estimate
 from dperm.evaluation.metrics import CalibrationPoint, Metrics
-from dperm.files import as_path, fingerprint, read_json, read_text, write_whole
-from dperm.planning.sums import SumsRelease
+from dperm.plan.sums import SumsRelease
 from dperm.printable import one_line
-from dperm.release.joint_statement import JointStatement
-from dperm.release.statement import check_classes
-from dperm.unit import Unit
+from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import check_classes
+from dperm.privacy.unit import PrivacyUnit
 from dperm.validation import finite
 from dperm.version import __version__
 
@@ -212,7 +212,7 @@ class PrivateEvaluation:
             with np.errstate(all="ignore"):  # numbers that no run has
                 return cls._from(content)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError):
-            raise InvalidParameter(f"this is not a private evaluation of version {VERSION}.") from None
+            raise InvalidParameterError(f"this is not a private evaluation of version {VERSION}.") from None
 
     @classmethod
     def _from(cls, content: Any) -> "PrivateEvaluation":
@@ -263,7 +263,7 @@ def query_size(item: Any) -> int:
 
 
 def verdict_of(
-    design: Design, deviations: tuple[float, ...], n: int, n_cells: int, level: float, unit: Unit | None = None
+    design: Design, deviations: tuple[float, ...], n: int, n_cells: int, level: float, unit: PrivacyUnit | None = None
 ) -> str:  # fmt: skip
     """Whether noise leaves something to see, from public numbers alone.
 
@@ -273,7 +273,7 @@ def verdict_of(
         What is planned.
     n_cells : int
         Numbers of the first release: cells of all histograms.
-    unit : Unit, optional
+    unit : PrivacyUnit, optional
         Whose rows are protected together.
     """
     rows = "rows" if unit is None else unit.plural
@@ -312,7 +312,7 @@ def read_evaluation(path: str | Path) -> dict[str, Any]:
     """
     content = _json(path)
     if not isinstance(content, dict) or not _is_ours(content):
-        raise InvalidParameter(f"{one_line(path)} is not a private evaluation of version {VERSION}.")
+        raise InvalidParameterError(f"{one_line(path)} is not a private evaluation of version {VERSION}.")
     return content
 
 
@@ -334,7 +334,7 @@ def is_evaluation(path: str | Path) -> bool:
 def _json(path: str | Path) -> Any:
     try:
         return read_json(read_text(path, _MOST_BYTES))
-    except InvalidParameter:
+    except InvalidParameterError:
         raise
     except ValueError:
         return None

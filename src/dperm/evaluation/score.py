@@ -1,4 +1,4 @@
-"""`private_score`: from a public model and sensitive rows to a private evaluation."""
+"""`private_evaluate`: from a public model and sensitive rows to a private evaluation."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -9,26 +9,26 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.accounting.ledger import Budget
-from dperm.errors import InvalidParameter, NotSettled
-from dperm.estimators.base import PrivateEstimator
-from dperm.estimators.classifier import check_classes
-from dperm.estimators.units import Declared, declared_unit, protected_unit, split_groups, unit_parameters
+from dperm.errors import InvalidParameterError, NotSettledError
 from dperm.evaluation.design import Design
 from dperm.evaluation.result import PrivateEvaluation
-from dperm.planning.fit_plan import check_releasable, undeclared_n, warn_of_large_delta
-from dperm.release.content import content_of
+from dperm.files.content import content_of
+from dperm.kernel.held_out import held_out
+from dperm.kernel.scores import parts_of
+from dperm.ledger import Budget
+from dperm.models.base import PrivateEstimator
+from dperm.models.classifier import check_classes
+from dperm.models.units import Declared, declared_unit, protected_unit, split_groups, unit_parameters
+from dperm.plan.fit_plan import check_releasable, undeclared_n, warn_of_large_delta
+from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.unit import PrivacyUnit
+from dperm.rows.base import check_count
+from dperm.rows.files import is_files
 from dperm.schema import Amount
-from dperm.trusted.held_out import held_out
-from dperm.trusted.scores import parts_of
-from dperm.trusted.sources.base import check_count
-from dperm.trusted.sources.files import is_files
-from dperm.unit import Unit
 from dperm.validation import count, finite
 
 
-def private_score(
+def private_evaluate(
     model: Any,
     X: Any,
     y: Any = None,
@@ -102,26 +102,26 @@ def private_score(
     Examples
     --------
     >>> import numpy as np
-    >>> from dperm import PrivateLogisticRegression, private_score
+    >>> from dperm import PrivateLogisticRegression, private_evaluate
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(40000, 2)) / 3; y = (X[:, 0] + rng.normal(size=40000) / 3 > 0).astype(int)
     >>> model = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, classes=[0, 1]).fit(X[:20000], y[:20000])
-    >>> found = private_score(model, X[20000:], y[20000:], epsilon=0.5)
+    >>> found = private_evaluate(model, X[20000:], y[20000:], epsilon=0.5)
     >>> 0.7 < found.accuracy.value < 0.8
     True
     """
     guarantee, side = Guarantee(epsilon, delta), Adjacency.parse(adjacency)
     check_releasable(budget, random_state)
     if not 0.0 < finite("level", level) < 1.0:
-        raise InvalidParameter(f"level must lie strictly between 0 and 1, got {level!r}.")
+        raise InvalidParameterError(f"level must lie strictly between 0 and 1, got {level!r}.")
     if n is None and side is Adjacency.ADD_REMOVE:
-        raise InvalidParameter("under add_remove the number of rows is private: declare a public n.")
+        raise InvalidParameterError("under add_remove the number of rows is private: declare a public n.")
     design = design_of(model, target_range, error_bound)
     own = isinstance(model, PrivateEstimator)
     declared = _declared(model, unit, max_rows_per_unit, contribution, missing_units)
     protected = protected_unit(declared)
     if n is None and undeclared_n(side, protected):
-        raise InvalidParameter(
+        raise InvalidParameterError(
             "where rows without an id are ignored the number of units is private: declare a public n."
         )
     if not is_files(X):
@@ -162,7 +162,7 @@ def private_score(
         if entry is not None:
             try:
                 entry.settle(found.to_dict()["fingerprint"])
-            except NotSettled as error:
+            except NotSettledError as error:
                 error.release = found  # it was accounted for, so it is not to be lost
                 raise
     return found
@@ -177,39 +177,39 @@ def _declared(
     own = getattr(getattr(model, "privacy_", None), "unit", None) if schema is None else schema.unit
     if own is not None and name in (None, own.name):
         said = {"max_rows": max_rows, "contribution": contribution, "missing": missing}
-        unit: Unit | None = replace(own, **{key: value for key, value in said.items() if value is not None})
+        unit: PrivacyUnit | None = replace(own, **{key: value for key, value in said.items() if value is not None})
     else:
         unit = declared_unit(Declared(name, max_rows, contribution or "limit", missing or "separate"))
     return Declared(**unit_parameters(unit), schema=None if schema is None else replace(schema, unit=unit))
 
 
 def design_of(model: Any, target_range: tuple[float, float] | None, error_bound: float | None) -> Design:
-    """What can be counted of a model, from what it has; parameters as of `private_score`."""
+    """What can be counted of a model, from what it has; parameters as of `private_evaluate`."""
     own = isinstance(model, PrivateEstimator)
     if own:
         check_is_fitted(model, "privacy_")
     elif isinstance(model, str | Path):
-        raise InvalidParameter("this is no model, but may be the path of one: load it with dperm.load_model.")
+        raise InvalidParameterError("this is no model, but may be the path of one: load it with dperm.load_model.")
     elif isinstance(model, BaseEstimator) and hasattr(model, "fit"):
         check_is_fitted(model)
     if not hasattr(model, "predict"):
-        raise InvalidParameter(f"a model must have predict; {type(model).__name__} has not.")
+        raise InvalidParameterError(f"a model must have predict; {type(model).__name__} has not.")
     if hasattr(model, "classes_"):
         if target_range is not None or error_bound is not None:
-            raise InvalidParameter("target_range and error_bound are for regression models; this one has classes.")
+            raise InvalidParameterError("target_range and error_bound are for regression models; this one has classes.")
         kinds = {"probability": "predict_proba", "score": "decision_function"}
         kind = next((kind for kind, method in kinds.items() if hasattr(model, method)), "label")
         return Design(kind, check_classes(model.classes_))
     declared = _declared_range(model) if own else None
     if declared is not None and target_range is not None:
-        raise InvalidParameter("the model declares the range of its target: leave target_range out.")
+        raise InvalidParameterError("the model declares the range of its target: leave target_range out.")
     found = declared if target_range is None else target_range
     if found is None:
-        raise InvalidParameter("declare the range of the target: target_range=(low, high), public numbers.")
+        raise InvalidParameterError("declare the range of the target: target_range=(low, high), public numbers.")
     try:
         low, high = (float(end) for end in found)
     except (TypeError, ValueError):
-        raise InvalidParameter("target_range must be two rising numbers.") from None
+        raise InvalidParameterError("target_range must be two rising numbers.") from None
     return Design("number", None, (low, high), (high - low) / 2.0 if error_bound is None else error_bound)
 
 

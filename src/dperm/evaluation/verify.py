@@ -6,11 +6,11 @@ from typing import Any
 from dperm.accounting.events import event_to_list
 from dperm.errors import DpermError
 from dperm.evaluation.result import PrivateEvaluation
-from dperm.release.finding import Finding
-from dperm.release.joint_statement import FROM_A_SEED
-from dperm.release.model_file import is_library
-from dperm.release.replanned import alike, same_promise
-from dperm.release.verify import MARKED_FOR_RELEASE, WORDS_MATCH, _bound, _entry, sealed
+from dperm.files.model_file import is_library
+from dperm.privacy.joint_statement import FROM_A_SEED
+from dperm.verify.finding import Finding
+from dperm.verify.model import MARKED_FOR_RELEASE, WORDS_MATCH, _bound, _entry, sealed
+from dperm.verify.replanned import alike, same_promise
 
 _LAST_DIGITS = 1e-9
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dperm.accounting.events import Event
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import LARGEST_PULL, Array
 from dperm.mechanisms.objective_perturbation import ObjectivePerturbationQuery
 from dperm.mechanisms.slope_size import share_of
@@ -30,11 +30,11 @@ class AdaptedObjectiveQuery(ObjectivePerturbationQuery):
         """Theorem 2 of objective perturbation holds for every share; what it takes from a sigmoid does not."""
         super().__post_init__()
         if self.setting.constants.n_outputs != 1:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 "AdaptedObjectiveQuery supports single-output losses only; use ObjectivePerturbationQuery for softmax."
             )
         if self.distribution != "Gaussian" or self.slope_share != 1.0:
-            raise InvalidParameter("an adapted objective has Gaussian noise, and gets its share when it is asked.")
+            raise InvalidParameterError("an adapted objective has Gaussian noise, and gets its share when it is asked.")
 
     @property
     def point_sizes(self) -> tuple[int, ...]:

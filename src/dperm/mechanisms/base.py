@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.accounting.events import Event, Gaussian, PoissonSampledGaussian, Pure
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.setting import Setting, TableFacts, summation_slack
 from dperm.validation import finite, positive
 
@@ -69,7 +69,7 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True)
 class Query(Mechanism):
-    """What a solver may ask of the oracle about a problem; a function in trusted/answers/ answers it.
+    """What a solver may ask of the oracle about a problem; a function in kernel/answers/ answers it.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Query(Mechanism):
 def check_sampling_rate(rate: float) -> None:
     """Refuse degenerate sampling: q = 0 would look like no privacy cost."""
     if not 0.0 < finite("sampling_rate", rate) <= 1.0:
-        raise InvalidParameter(f"sampling_rate must lie in (0, 1], got {rate!r}.")
+        raise InvalidParameterError(f"sampling_rate must lie in (0, 1], got {rate!r}.")
 
 
 def sampled_gaussian(setting: Setting, rate: float, noise_multiplier: float) -> Event:
@@ -125,7 +125,7 @@ def whole_change(mechanism: Mechanism, noise_multiplier: float) -> Event:
     return Gaussian(noise_multiplier * mechanism.setting.adjacency.records_moved)
 
 
-# What an exact minimisation can be relied on to solve within its steps (trusted/minimiser.py).
+# What an exact minimisation can be relied on to solve within its steps (kernel/minimiser.py).
 LARGEST_CONDITION = 1e7
 
 # A strong convexity that is more times L than this rounds the loss, and the noise with it, away.
@@ -163,14 +163,14 @@ def check_solvable(setting: Setting, tolerance: float, strong_convexity: float) 
     """Refuse a minimisation that might fail on one table and not on the next."""
     reason = why_not_solvable(setting, positive("tolerance", tolerance), strong_convexity)
     if reason is not None:
-        raise InvalidParameter(reason)
+        raise InvalidParameterError(reason)
 
 
 def check_minimiser(method: str, setting: Setting) -> None:
     """Refuse problems on which exact minimisation or descent is not known to be stable."""
     if not setting.constants.convex:
-        raise InvalidParameter(f"{method} needs a convex loss.")
+        raise InvalidParameterError(f"{method} needs a convex loss.")
     if not setting.constants.exact_prox:
-        raise InvalidParameter(
+        raise InvalidParameterError(
             f"{method} needs an exact proximal step, which this regularizer does not have on this domain."
         )

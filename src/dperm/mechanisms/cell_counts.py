@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from dperm.accounting.events import Event
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import Mechanism, whole_change
 from dperm.mechanisms.setting import summation_slack
 from dperm.validation import count, one_of
@@ -41,7 +41,7 @@ class CellCounts(Mechanism):
     def __post_init__(self) -> None:
         """There must be a cell."""
         if not self.sizes:
-            raise InvalidParameter("counts need at least one histogram.")
+            raise InvalidParameterError("counts need at least one histogram.")
         for size in self.sizes:
             count("size", size)
         one_of("distribution", self.distribution, ("Gaussian", "Laplace"))

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from dperm.accounting.events import Event
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import Query, check_minimiser, sampled_gaussian
 from dperm.mechanisms.setting import HiddenPath
 from dperm.validation import count, positive
@@ -30,7 +30,7 @@ class DescentOutputQuery(Query):
         check_minimiser("gradient descent with output noise", self.setting)
         count("n_steps", self.n_steps)
         if positive("step_size", self.step_size) * self.setting.smoothness > 2.0:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"gradient descent with output noise needs step_size ≤ 2/L = {2.0 / self.setting.smoothness:g}, "
                 f"got {self.step_size:g}."
             )

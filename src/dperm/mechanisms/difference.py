@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dperm.accounting.events import Event
-from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms.base import Array, Query, check_sampling_rate, sampled_gaussian
 from dperm.mechanisms.setting import summation_slack
+from dperm.privacy.guarantee import Adjacency
 
 # A difference at two equal points is zero on every table; the noise keeps this share of G all the same.
 _SMALLEST_DIFFERENCE = 1e-12

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 from dperm.accounting.events import Event
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import Query, sampled_gaussian
 from dperm.mechanisms.setting import summation_slack
+from dperm.privacy.guarantee import Adjacency
 
 # A matrix of so many rows fits into memory a few times over; beyond, its noise would drown it.
 LARGEST_HESSIAN = 4000
@@ -20,10 +20,12 @@ class _OfTheHessian(Query):
     def __post_init__(self) -> None:
         """There must be a Hessian of rank one for every row, small enough to hold."""
         if self.setting.constants.n_outputs != 1:
-            raise InvalidParameter("a Hessian can be asked for with a loss of one margin only.")
+            raise InvalidParameterError("a Hessian can be asked for with a loss of one margin only.")
         size = self.setting.constants.dimension
         if size > LARGEST_HESSIAN:
-            raise InvalidParameter(f"a Hessian has {size}² entries here; it is not released beyond {LARGEST_HESSIAN}².")
+            raise InvalidParameterError(
+                f"a Hessian has {size}² entries here; it is not released beyond {LARGEST_HESSIAN}²."
+            )
 
     def event(self, noise_multiplier: float) -> Event:
         """One Gaussian release."""

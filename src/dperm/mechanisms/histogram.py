@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Event
-from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import Query, whole_change
 from dperm.mechanisms.setting import Setting, summation_slack
+from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.validation import one_of, positive
 
 # The share of the fit's precision (of μ², or of a pure ε) that all histograms together cost: the solver's noise grows
@@ -49,7 +49,7 @@ class HistogramQuery(Query):
         positive("scale", self.scale)
         one_of("distribution", self.distribution, ("Gaussian", "Laplace"))
         if not self.columns:
-            raise InvalidParameter("a histogram query needs at least one column.")
+            raise InvalidParameterError("a histogram query needs at least one column.")
 
     @property
     def sensitivity(self) -> float:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from dperm.accounting.events import Event, Gaussian
 from dperm.accounting.last_iterate import last_iterate_amplification
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import Query
 from dperm.mechanisms.setting import HiddenPath
 from dperm.validation import count, positive
@@ -31,14 +31,14 @@ class LastIterateQuery(Query):
         count("n_steps", self.n_steps)
         positive("step_size", self.step_size)
         if not self.setting.constants.convex:
-            raise InvalidParameter("last-iterate accounting needs a convex loss; use accounting='composition'.")
+            raise InvalidParameterError("last-iterate accounting needs a convex loss; use accounting='composition'.")
         if not self.setting.constants.exact_prox:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 "last-iterate accounting needs an exact proximal step, which this regularizer does not have on this "
                 "domain; use accounting='composition'."
             )
         if self.step_size * self.setting.smoothness > 2.0:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"last-iterate accounting needs step_size ≤ 2/L = {2.0 / self.setting.smoothness:g}, "
                 f"got {self.step_size:g}."
             )

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 
 from dperm.accounting.events import Event
-from dperm.accounting.guarantee import Adjacency
 from dperm.mechanisms.base import Query, sampled_gaussian
 from dperm.mechanisms.setting import summation_slack
+from dperm.privacy.guarantee import Adjacency
 from dperm.validation import positive
 
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from dperm.accounting.events import Event, ObjectivePerturbation, Pure, SoftmaxPerturbation, UnitPerturbation
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import Query, check_minimiser, check_solvable
 from dperm.mechanisms.setting import Setting
 from dperm.validation import finite, nonnegative, one_of, positive
@@ -40,7 +40,7 @@ class ObjectivePerturbationQuery(Query):
         """Check what the proof needs."""
         check_minimiser("objective perturbation", self.setting)
         if self.setting.constants.n_outputs != 1 and not self.setting.constants.softmax:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 "objective perturbation needs a loss of one margin or the softmax loss: its proofs know where a row's "
                 "gradient may lie."
             )
@@ -50,7 +50,7 @@ class ObjectivePerturbationQuery(Query):
             check_solvable(self.setting, self.tolerance, self.strong_convexity)
         one_of("distribution", self.distribution, ("Gaussian", "Gamma"))
         if not 0.0 < finite("slope_share", self.slope_share) <= 1.0:
-            raise InvalidParameter(f"slope_share must lie in (0, 1], got {self.slope_share!r}.")
+            raise InvalidParameterError(f"slope_share must lie in (0, 1], got {self.slope_share!r}.")
 
     @property
     def strong_convexity(self) -> float:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dperm.accounting.events import Composed, Event, NotPrivate, Repeated
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms import HistogramQuery, Query, RangeQuery
 from dperm.mechanisms.base import Mechanism
+from dperm.privacy.guarantee import Adjacency
 from dperm.validation import count, positive
 
 # A solver's own frozen dataclass of what it decided.
@@ -21,7 +21,7 @@ _MOST_STEPS = 100_000_000
 def check_steps(n_steps: float) -> None:
     """Refuse a run that would not end; solvers ask before they build a plan of such a size."""
     if n_steps > _MOST_STEPS:
-        raise InvalidParameter(
+        raise InvalidParameterError(
             f"the plan has more than {_MOST_STEPS:,} steps; use fewer epochs, fewer steps or a larger step_size."
         )
 
@@ -44,7 +44,7 @@ class Planned:
         count("count", self.count)
         positive("relative_noise", self.relative_noise)
         if self.fixed and self.count != 1:
-            raise InvalidParameter("a query whose noise is fixed is asked once.")
+            raise InvalidParameterError("a query whose noise is fixed is asked once.")
 
     def multiplier(self, noise_multiplier: float) -> float:
         """The scale of the query's noise over its sensitivity in a plan of this noise multiplier."""
@@ -90,9 +90,9 @@ class Plan(Generic[SettingsT]):
     def __post_init__(self) -> None:
         """An empty plan, one with mixed adjacency, or one that would not end, is a mistake."""
         if not self.planned:
-            raise InvalidParameter("a plan needs at least one query.")
+            raise InvalidParameterError("a plan needs at least one query.")
         if len({item.query.setting for item in self.everything}) != 1:
-            raise InvalidParameter("all queries of a plan must rest on the same setting.")
+            raise InvalidParameterError("all queries of a plan must rest on the same setting.")
         check_steps(self.n_steps)
 
     @property
@@ -155,7 +155,9 @@ class WithNoise:
         moved = item.query.sensitivity if sensitivity is None else sensitivity
         sigma = item.multiplier(self.noise_multiplier) * moved
         if not (sigma > 0.0 and math.isfinite(sigma)):
-            raise InvalidParameter("the noise of a query is not a positive finite number; the bounds are degenerate.")
+            raise InvalidParameterError(
+                "the noise of a query is not a positive finite number; the bounds are degenerate."
+            )
         return sigma
 
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from dperm.accounting.events import Composed, Event, Repeated
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import Query, check_sampling_rate, sampled_gaussian
 from dperm.validation import count, finite
 
@@ -35,7 +35,7 @@ class PrintedEpochQuery(Query):
         check_sampling_rate(self.sampling_rate)
         count("n_steps", self.n_steps)
         if not 0.0 < finite("anchor_share", self.anchor_share) < 1.0:
-            raise InvalidParameter(f"anchor_share must lie strictly between 0 and 1, got {self.anchor_share!r}.")
+            raise InvalidParameterError(f"anchor_share must lie strictly between 0 and 1, got {self.anchor_share!r}.")
 
     @property
     def sensitivity(self) -> float:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Event, Gaussian, Pure, Repeated
-from dperm.accounting.guarantee import SMALLEST_EPSILON, Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import Query
 from dperm.mechanisms.setting import Setting, summation_slack
+from dperm.privacy.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.schema import Schema
 from dperm.validation import one_of, positive
 
@@ -18,7 +18,7 @@ _SMALLEST_TAIL, _LARGEST_TAIL = 0.005, 0.2
 _HARDLY_EVER = {"Gaussian": 4.0, "Laplace": 10.0}
 
 
-class TooFewRows(InvalidParameter):
+class TooFewRowsError(InvalidParameterError):
     """A private range that noise would hide; `why` without the remedy, which depends on how it was asked for."""
 
     def __init__(self, why: str, remedy: str) -> None:
@@ -70,7 +70,7 @@ class RangeQuery(Query):
         one_of("distribution", self.distribution, tuple(_HARDLY_EVER))
         if self.beyond > _LARGEST_TAIL * self.setting.n:
             needed = math.ceil(self.beyond / _LARGEST_TAIL)
-            raise TooFewRows(
+            raise TooFewRowsError(
                 f"the private range of {self.column!r} needs about {needed} rows with this budget, and there are "
                 f"{self.setting.n}",
                 "declare the range, or give ranges a larger range_share.",

@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass
 
 from dperm.accounting.events import Event
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import Mechanism, whole_change
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.hessian import LARGEST_HESSIAN
 from dperm.mechanisms.setting import summation_slack
+from dperm.privacy.guarantee import Adjacency
 from dperm.validation import count, size
 
 
@@ -45,7 +45,7 @@ class SecondMoment(Mechanism):
         """There must be a column, not too many to hold the matrix, and a bound."""
         size("row_norm", self.row_norm)
         if count("width", self.width) > LARGEST_HESSIAN:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"a second moment has {self.width}² entries here; it is not released beyond {LARGEST_HESSIAN}²."
             )
 

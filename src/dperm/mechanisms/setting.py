@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from dperm.accounting.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
 from dperm.mechanisms.sigmoid_width import sigmoid, sigmoid_width
+from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
+from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Constants
-from dperm.unit import Unit
 
-# Rows of one block of a table (trusted/block.py): more are cut into several, whose sums are added up by pairs.
+# Rows of one block of a table (kernel/block.py): more are cut into several, whose sums are added up by pairs.
 MOST_ROWS = 2**24
 
 
@@ -27,7 +27,7 @@ class TableFacts(Protocol):
         ...
 
     @property
-    def unit(self) -> Unit | None:
+    def unit(self) -> PrivacyUnit | None:
         """Whose rows are protected together; None where every row is protected by itself."""
         ...
 
@@ -38,11 +38,11 @@ class PublicTable:
 
     n: int
     adjacency: Adjacency
-    unit: Unit | None = None
+    unit: PrivacyUnit | None = None
 
 
 def summation_block(n: int) -> int:
-    """Rows that a kernel adds up before it moves to a fresh accumulator (trusted/objectives/)."""
+    """Rows that a kernel adds up before it moves to a fresh accumulator (kernel/objectives/)."""
     return max(1024, math.isqrt(n))
 
 
@@ -58,7 +58,7 @@ def summation_slack(table: TableFacts, further: int = 0) -> float:
     """
     rows = math.ceil(ROWS_ALLOWED_PER_DECLARED * table.n) + 1
     # Of a block of a source: so many rows at once, then as many such sums, then 8 pieces. The rest is for the products
-    # of one row, and for the blocks, which are added up by pairs (trusted/parts.py): 21 additions for a million, and as
+    # of one row, and for the blocks, which are added up by pairs (kernel/parts.py): 21 additions for a million, and as
     # many once more for those of all workers.
     longest = min(rows, MOST_ROWS) if table.unit is None else MOST_ROWS
     at_once = summation_block(longest)
@@ -140,7 +140,7 @@ class Setting:
     constants: Constants
     n: int
     adjacency: Adjacency
-    unit: Unit | None = None
+    unit: PrivacyUnit | None = None
 
     @property
     def rows_together(self) -> int | None:

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 from dperm.accounting.events import Event
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import Array, Query, sampled_gaussian
 from dperm.mechanisms.setting import summation_slack
+from dperm.privacy.guarantee import Adjacency
 
 # Slopes that are clipped at less than this share of their bound are noise.
 SMALLEST_SHARE = 1e-9
@@ -30,7 +30,7 @@ class SlopeSizeQuery(Query):
     def __post_init__(self) -> None:
         """A row must have one slope."""
         if self.setting.constants.n_outputs != 1:
-            raise InvalidParameter("the size of slopes can be asked for with a loss of one margin only.")
+            raise InvalidParameterError("the size of slopes can be asked for with a loss of one margin only.")
 
     @property
     def point_sizes(self) -> tuple[int, ...]:

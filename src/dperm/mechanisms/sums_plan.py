@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from dperm.accounting.events import Composed, Event, NotPrivate
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.plan import Planned, WithNoise
-from dperm.unit import Unit
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.unit import PrivacyUnit
 from dperm.validation import positive
 
 
@@ -25,9 +25,9 @@ class SumsPlan:
     def __post_init__(self) -> None:
         """An empty plan, or one about several tables, is a mistake."""
         if not self.planned:
-            raise InvalidParameter("a plan needs at least one sum.")
+            raise InvalidParameterError("a plan needs at least one sum.")
         if len({item.query.setting for item in self.planned}) != 1:
-            raise InvalidParameter("all sums of a plan must be over the same table.")
+            raise InvalidParameterError("all sums of a plan must be over the same table.")
 
     @property
     def adjacency(self) -> Adjacency:
@@ -40,7 +40,7 @@ class SumsPlan:
         return self.planned[0].query.setting.n
 
     @property
-    def unit(self) -> Unit | None:
+    def unit(self) -> PrivacyUnit | None:
         """Whose rows are protected together; None where every row is protected by itself."""
         return self.planned[0].query.setting.unit
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dperm.accounting.events import BoundedRange, Event, Pure
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import Query
 from dperm.mechanisms.setting import summation_slack
 from dperm.validation import one_of, positive
@@ -29,7 +29,7 @@ class VertexQuery(Query):
         """There must be vertices to choose from."""
         one_of("noise", self.noise, ("gumbel", "laplace"))
         if self.setting.constants.n_vertices == 0:
-            raise InvalidParameter("a vertex can be asked for on a domain that lists its vertices only.")
+            raise InvalidParameterError("a vertex can be asked for on a domain that lists its vertices only.")
 
     @property
     def distribution(self) -> str:  # type: ignore[override]

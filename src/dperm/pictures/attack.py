@@ -7,12 +7,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dperm.accounting.attack import true_positive_rates
-from dperm.accounting.guarantee import Adjacency
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.pictures.canvas import BLUE, GREY, PALE, RED, bare, given_or_new, promise
 from dperm.pictures.entries import Array
-from dperm.release.promised import promised_of
-from dperm.unit import Unit
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.promised import promised_of
+from dperm.privacy.unit import PrivacyUnit
 
 # Where the curve is computed: closely where it is steep.
 RATES = np.concatenate([np.linspace(0.0, 0.05, 26), np.linspace(0.06, 1.0, 95)])
@@ -36,7 +36,9 @@ def plot_attack(model: Any, ax: Any = None) -> Any:
     check_is_fitted(model, "privacy_")
     statement, event, _ = promised_of(model)
     if math.isinf(statement.epsilon):
-        raise InvalidParameter("the model was fitted without noise: nothing is promised, and any attack may succeed.")
+        raise InvalidParameterError(
+            "the model was fitted without noise: nothing is promised, and any attack may succeed."
+        )
     adjacency = Adjacency.parse(statement.adjacency)
     proved = np.array(true_positive_rates(event, adjacency, RATES.tolist()))
     axes = given_or_new(ax, 6.4, 6.9)
@@ -70,7 +72,7 @@ def promised_rates(epsilon: float, delta: float, false_positive_rates: Array) ->
     return np.clip(np.minimum(rising, falling), false_positive_rates, 1.0)
 
 
-def _caught(adjacency: Adjacency, unit: Unit | None) -> str:
+def _caught(adjacency: Adjacency, unit: PrivacyUnit | None) -> str:
     whose = "row" if unit is None else unit.word
     if adjacency is Adjacency.REPLACE_ONE:
         return f"one {whose} told from another"

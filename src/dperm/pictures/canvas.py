@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from dperm.errors import InvalidParameter, NotInstalled
+from dperm.errors import InvalidParameterError, NotInstalledError
 from dperm.printable import one_line
-from dperm.release.promised import promised_of
+from dperm.privacy.promised import promised_of
 
 BLUE, RED, GREY, PALE = "#0b4f8a", "#a40e0e", "#4a4a4a", "#dbe8f4"
 
@@ -20,7 +20,7 @@ def pyplot() -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise NotInstalled("the picture needs matplotlib: pip install 'dperm[plot]'.") from None
+        raise NotInstalledError("the picture needs matplotlib: pip install 'dperm[plot]'.") from None
     return pyplot
 
 
@@ -38,7 +38,7 @@ def given_or_new(ax: Any, width: float, height: float) -> Any:
     if ax is None:
         return new_axes(width, height)
     if not hasattr(ax, "plot"):
-        raise InvalidParameter(f"ax must be an Axes of matplotlib, got {type(ax).__name__}.")
+        raise InvalidParameterError(f"ax must be an Axes of matplotlib, got {type(ax).__name__}.")
     return ax
 
 

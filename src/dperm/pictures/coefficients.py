@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.pictures.bars import Bars, bars_of, no_bars
 from dperm.pictures.canvas import BLUE, GREY, as_label, bare, given_or_new, new_axes, promise
 from dperm.pictures.entries import Array, coefficients_of, groups, score_titles
@@ -102,7 +102,7 @@ def _panels(ax: Any, n_panels: int, n_lines: int) -> Any:
         return panels.ravel()[:n_panels]
     panels = np.asarray(ax, dtype=object).ravel()
     if panels.size != n_panels:
-        raise InvalidParameter(f"the model has {n_panels} rows of coefficients, and ax has {panels.size} axes.")
+        raise InvalidParameterError(f"the model has {n_panels} rows of coefficients, and ax has {panels.size} axes.")
     return np.array([given_or_new(axes, 0.0, 0.0) for axes in panels], dtype=object)
 
 

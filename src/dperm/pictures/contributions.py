@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.pictures.canvas import COLOURS
 from dperm.pictures.entries import Array, Group, coefficients_of, groups, score_titles
 from dperm.schema import Bins, Category, Column, Number, Schema
@@ -80,7 +80,9 @@ def contribution(model: Any, column: object) -> Contribution:
     """Of one column, or raise if the schema has no such column."""
     schema = schema_of(model)
     if not isinstance(column, str) or column not in schema.columns:
-        raise InvalidParameter(f"the schema has no column {column!r}; it has {', '.join(map(repr, schema.columns))}.")
+        raise InvalidParameterError(
+            f"the schema has no column {column!r}; it has {', '.join(map(repr, schema.columns))}."
+        )
     return next(found for found in contributions(model) if found.column == column)
 
 
@@ -102,7 +104,7 @@ def schema_of(model: Any) -> Schema:
     """The schema of a fitted linear model, or one sentence if it has none."""
     coefficients_of(model)
     if model.schema_ is None:
-        raise InvalidParameter(
+        raise InvalidParameterError(
             "what a column adds over its range needs a schema, which knows the ranges; draw the coefficients."
         )
     schema: Schema = model.schema_
@@ -120,7 +122,7 @@ def _contribution(name: str, column: Column, group: Group, coef: Array) -> Contr
 
 
 def _encoded(column: Column) -> tuple[Array, Array, tuple[float, ...]]:
-    """Numbers over the range, their entries in an encoded row, and the knots (trusted/sources/encoding.py)."""
+    """Numbers over the range, their entries in an encoded row, and the knots (rows/encoding.py)."""
     if isinstance(column, Category):
         return np.zeros(0), np.zeros((0, 0)), ()
     if isinstance(column, Bins):

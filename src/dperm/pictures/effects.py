@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.pictures.bars import noise_reach
 from dperm.pictures.canvas import BLUE, COLOURS, DASHES, GREY, MARKERS, as_label, bare, given_or_new, new_axes, promise
 from dperm.pictures.contributions import Contribution, contribution, contributions, most_moving, schema_of, scores_moved
@@ -99,10 +99,10 @@ def adds_to(model: Any) -> str:
 def _chosen(model: Any, columns: Iterable[str] | None, largest: int) -> list[Contribution]:
     if columns is not None:
         if isinstance(columns, str) or not isinstance(columns, Iterable):
-            raise InvalidParameter("columns must be a list of names; for one column there is plot_effect.")
+            raise InvalidParameterError("columns must be a list of names; for one column there is plot_effect.")
         chosen = [contribution(model, column) for column in columns]
         if not chosen:
-            raise InvalidParameter("columns must name at least one column.")
+            raise InvalidParameterError("columns must name at least one column.")
         return chosen
     return most_moving(contributions(model), largest)
 

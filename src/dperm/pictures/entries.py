@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dperm.errors import InvalidParameter
-from dperm.release.content import column_names
+from dperm.errors import InvalidParameterError
+from dperm.files.content import column_names
 from dperm.schema import Schema
 
 Array = NDArray[np.float64]
@@ -38,7 +38,7 @@ def coefficients_of(model: Any) -> Array:
     """The released coefficients of a fitted linear model, one row per score; raises for any other model."""
     check_is_fitted(model, "privacy_")
     if not hasattr(model, "coef_"):
-        raise InvalidParameter(
+        raise InvalidParameterError(
             f"a {model.title} has no coefficients to draw: a weight of a network means nothing by itself."
         )
     return np.atleast_2d(model.coef_)

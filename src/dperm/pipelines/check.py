@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dperm.accounting.ledger.accounts import rounded_up
-from dperm.errors import DpermError, InvalidParameter
-from dperm.estimators.charged import Charged
-from dperm.estimators.steps import instead_of
-from dperm.estimators.wrappers import Step, walk
+from dperm.errors import DpermError, InvalidParameterError
+from dperm.ledger.accounts import rounded_up
+from dperm.models.charged import Charged
+from dperm.models.steps import instead_of
+from dperm.models.wrappers import Step, walk
 from dperm.pipelines.pipeline import PrivatePipeline
 
 _WORDS = {
@@ -146,7 +146,9 @@ def check_pipeline(pipe: Any) -> PipelineCheck:
     (False, 'standardscaler')
     """
     if not hasattr(pipe, "fit") or isinstance(pipe, type):
-        raise InvalidParameter(f"check_pipeline takes an estimator with the method fit, got {type(pipe).__name__}.")
+        raise InvalidParameterError(
+            f"check_pipeline takes an estimator with the method fit, got {type(pipe).__name__}."
+        )
     return PipelineCheck(tuple(map(_with_refusals, walk(pipe))))
 
 

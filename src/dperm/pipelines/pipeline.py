@@ -12,31 +12,31 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 
 from dperm.accounting.events import Composed, Event, event_to_list
-from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.accounting.ledger import Budget
-from dperm.errors import InvalidParameter, PlanExceeded
-from dperm.estimators.base import PrivateEstimator
-from dperm.estimators.charged import Charged
-from dperm.estimators.classifier import check_classes
-from dperm.estimators.steps import instead_of, is_nothing, is_public
-from dperm.estimators.telling import untold
-from dperm.estimators.units import declared_unit
-from dperm.files import fingerprint
+from dperm.disk import fingerprint
+from dperm.errors import InvalidParameterError, PlanExceededError
+from dperm.kernel.noise import seed_from
+from dperm.kernel.public_step import through
+from dperm.kernel.units import Membership
+from dperm.ledger import Budget
+from dperm.models.base import PrivateEstimator
+from dperm.models.charged import Charged
+from dperm.models.classifier import check_classes
+from dperm.models.steps import instead_of, is_nothing, is_public
+from dperm.models.telling import untold
+from dperm.models.units import declared_unit
 from dperm.pipelines.plan import PipelinePlan
 from dperm.pipelines.public_steps import made_up, tried, width_of
-from dperm.planning.beside import plan_beside, share_of
-from dperm.planning.fit_plan import FitPlan, check_releasable, undeclared_n
-from dperm.planning.sums import SumsRelease
-from dperm.preprocessing.base import PrivateTransformer
-from dperm.release.joint_statement import JointStatement
-from dperm.trusted.cells import as_rows, number_table
-from dperm.trusted.noise import seed_from
-from dperm.trusted.public_step import through
-from dperm.trusted.sources.base import check_count
-from dperm.trusted.sources.ids import membership_of_array
-from dperm.trusted.sources.labels import class_numbers, numeric_target, read_table, read_target
-from dperm.trusted.units import Membership
-from dperm.unit import Unit
+from dperm.plan.beside import plan_beside, share_of
+from dperm.plan.fit_plan import FitPlan, check_releasable, undeclared_n
+from dperm.plan.sums import SumsRelease
+from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.unit import PrivacyUnit
+from dperm.rows.base import check_count
+from dperm.rows.cells import as_rows, number_table
+from dperm.rows.ids import membership_of_array
+from dperm.rows.labels import class_numbers, numeric_target, read_table, read_target
+from dperm.transformers.base import PrivateTransformer
 from dperm.validation import count, positive
 
 # What the steps do not have of their own.
@@ -137,19 +137,19 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         final = self.steps[-1][1]
         if not isinstance(final, PrivateEstimator):
             hint = instead_of(final)
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"the last step must be a model of dperm's, got {type(final).__name__}"
                 + (f"; take {hint}." if hint else ", which would learn from the rows without noise.")
             )
         if final.noise != "certified" or final.accountant != "pld" or final.schema is not None:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 "in a private pipeline the model has certified noise, the accountant 'pld' and no schema."
             )
         for name, step in self.steps[:-1]:
             if isinstance(step, PrivateTransformer) or is_public(step):
                 continue
             hint = instead_of(step)
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"the step {name!r} ({type(step).__name__}) learns from the rows without noise"
                 + (f"; take {hint}." if hint else ": only private and public steps may come before the model.")
             )
@@ -157,7 +157,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             for parameter in _SHARED if isinstance(step, Charged) else ():
                 value = getattr(step, parameter)
                 if value not in (getattr(type(step), parameter), getattr(self, parameter)):
-                    raise InvalidParameter(
+                    raise InvalidParameterError(
                         f"the step {name!r} has {parameter}={value!r} of its own: all steps share the pipeline's, set "
                         f"{parameter} there and leave it out of the step."
                     )
@@ -170,12 +170,12 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             scale = min(1.0, _MOST_FOR_TRANSFORMERS / max(sum(usual.values()), _MOST_FOR_TRANSFORMERS))
             return {name: scale * share for name, share in usual.items()}
         if not isinstance(self.shares, dict) or set(self.shares) != set(private):
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"shares must name exactly the private transformers: {', '.join(private) or 'none'}."
             )
         shares = {name: positive(f"the share of {name!r}", self.shares[name]) for name in private}
         if not sum(shares.values()) < 1.0:
-            raise InvalidParameter("shares must add up to less than 1: the model has the rest.")
+            raise InvalidParameterError("shares must add up to less than 1: the model has the rest.")
         return shares
 
     def plan(self, n: int | None = None, n_features: int | None = None) -> PipelinePlan:
@@ -187,7 +187,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             Shape of the table that would be fitted; a declared n may be left out.
         """
         if n is not None and self.n not in (None, n):
-            raise InvalidParameter(f"n = {self.n} is declared already, and n = {n} was given: leave one out.")
+            raise InvalidParameterError(f"n = {self.n} is declared already, and n = {n} was given: leave one out.")
         rows = np.empty((0, count("n_features", n_features)))
         return self._plan(count("n", n if self.n is None else self.n), rows)
 
@@ -241,7 +241,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         self
         """
         if params:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"a private pipeline passes no parameters on to its steps, got {next(iter(params))!r}."
             )
         self.check_steps()
@@ -267,7 +267,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         return self
 
     @staticmethod
-    def _rows(first: Any, X: Any, unit: Unit | None) -> Any:
+    def _rows(first: Any, X: Any, unit: PrivacyUnit | None) -> Any:
         """Rows for the first step: numbers, cell by cell, where it takes numbers only."""
         if isinstance(first, PrivateTransformer | PrivateEstimator):
             return number_table(X, majority=unit is None)
@@ -276,13 +276,15 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             return X
         return rows if get_tags(first).input_tags.string else number_table(rows, majority=unit is None)
 
-    def _check_groups(self, X: Any, groups: Any) -> Unit | None:
+    def _check_groups(self, X: Any, groups: Any) -> PrivacyUnit | None:
         """The unit; raises where rows have ids and it does not say of what, or the other way round."""
         unit = declared_unit(self)
         if unit is None and groups is not None:
-            raise InvalidParameter("groups are the ids of units: say what they stand for, unit='patient' for instance.")
+            raise InvalidParameterError(
+                "groups are the ids of units: say what they stand for, unit='patient' for instance."
+            )
         if unit is not None and (groups is None or unit.name in list(getattr(X, "columns", ()))):
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"in a private pipeline hand the ids of units over as groups, and leave {unit.name!r} out of X."
             )
         return unit
@@ -293,7 +295,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         if not hasattr(final, "classes") or final.classes is not None:
             return None
         if labels.dtype.kind != "b":
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 "in a private pipeline the classes must be declared, as they are planned with: "
                 f"{type(final).__name__}(classes=[...])."
             )
@@ -328,13 +330,13 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         final = self.steps[-1][1]
         options = plan.final.options.guarantee
         if options is None:
-            raise InvalidParameter("a private pipeline has noise.")
+            raise InvalidParameterError("a private pipeline has noise.")
         # Of a part nothing is told: the plan of all was, and an n that nobody declared is not public.
         with self._as_part(options, plan.n, seeds[-1], classes), untold():
             final.fit(X, y, groups=groups, plan=plan.final)
         if final.event_ != plan.final.event:
             final.forget()
-            raise PlanExceeded("the last step is not the one that was planned.")
+            raise PlanExceededError("the last step is not the one that was planned.")
         caveats = tuple(text for text in final.privacy_.caveats if text != "the noise came from a seed")
         caveats += undeclared_n(plan.adjacency, plan.unit) if self.n is None else ()
         self.privacy_: JointStatement = plan.statement(seeded=self.random_state is not None, caveats=caveats)
@@ -380,13 +382,13 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
 def _check_numbers(name: str, step: PrivateTransformer, rows: Any) -> None:
     """Raise if made-up rows are not what a private transformer takes: whether they are follows from types alone."""
     if sparse.issparse(rows):
-        raise InvalidParameter(
+        raise InvalidParameterError(
             f"the step {name!r} ({type(step).__name__}) takes no sparse rows: make them dense before it, for instance "
             "with sparse_output=False."
         )
     kinds = [kind.kind for kind in rows.dtypes] if hasattr(rows, "dtypes") else [np.asarray(rows).dtype.kind]
     if not set(kinds) <= set("fiub"):
-        raise InvalidParameter(f"the step {name!r} ({type(step).__name__}) takes numbers: encode text before it.")
+        raise InvalidParameterError(f"the step {name!r} ({type(step).__name__}) takes numbers: encode text before it.")
 
 
 def make_private_pipeline(

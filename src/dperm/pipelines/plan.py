@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.events import Composed, Event
-from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.planning.fit_plan import FitPlan
-from dperm.planning.sums import SumsRelease
-from dperm.release.joint_statement import JointStatement
-from dperm.release.markup import plan_box
-from dperm.trusted.noise import GENERATOR
-from dperm.unit import Unit
+from dperm.kernel.noise import GENERATOR
+from dperm.plan.fit_plan import FitPlan
+from dperm.plan.sums import SumsRelease
+from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.markup import plan_box
+from dperm.privacy.unit import PrivacyUnit
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class PipelinePlan:
         Which two tables cannot be told apart.
     n : int
         The public number of rows, or of units.
-    unit : Unit or None
+    unit : PrivacyUnit or None
         Whose rows are protected together.
     steps : dict of str to SumsRelease
         The private transformers, by name, in their order.
@@ -38,7 +38,7 @@ class PipelinePlan:
     guarantee: Guarantee
     adjacency: Adjacency
     n: int
-    unit: Unit | None
+    unit: PrivacyUnit | None
     steps: dict[str, SumsRelease]
     final_name: str
     final: FitPlan

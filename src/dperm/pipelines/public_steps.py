@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.errors import InvalidParameter
-from dperm.trusted.public_step import dense, quietly, rows_in, through
+from dperm.errors import InvalidParameterError
+from dperm.kernel.public_step import dense, quietly, rows_in, through
 
 _MADE_UP_ROWS = 4
 
@@ -40,11 +40,11 @@ def width_of(rows: Any) -> int:
 
     Raises
     ------
-    InvalidParameter
+    InvalidParameterError
         If they are texts, which only a vectorizer takes.
     """
     if np.ndim(rows) != 2:
-        raise InvalidParameter("Expected 2D array. Reshape your data: one row per person, one column per feature.")
+        raise InvalidParameterError("Expected 2D array. Reshape your data: one row per person, one column per feature.")
     return int(np.shape(rows)[1])
 
 
@@ -62,7 +62,7 @@ def tried(name: str, step: Any, rows: Any) -> Any:
 
     Raises
     ------
-    InvalidParameter
+    InvalidParameterError
         If the step makes other rows of several together than of each alone: then it looks at rows across the table.
     """
     if step is None or isinstance(step, str):
@@ -76,14 +76,14 @@ def tried(name: str, step: Any, rows: Any) -> Any:
     except Exception as error:  # its text is the step's own, and may hold anything that the step knows
         failure = type(error).__name__
     if failure is not None:
-        raise InvalidParameter(
+        raise InvalidParameterError(
             f"the step {name!r} fails on made-up rows, of which its width is learned, with a {failure}: try it on rows "
             "of your own making."
         )
     with quietly():
         alike = all(_is_by_row(step, table, width, out) for table in (rows, *_harder(rows)))
     if not alike:
-        raise InvalidParameter(
+        raise InvalidParameterError(
             f"the step {name!r} makes something else of a row when others are there, or not one row of each: it looks "
             "at rows across the table, without noise."
         )

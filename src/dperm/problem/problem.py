@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.problem.domains import Domain, WholeSpace
 from dperm.problem.domains.mirror import EntropicDomain, MirrorDomain
 from dperm.problem.losses.base import RowLoss
@@ -140,17 +140,17 @@ class Problem:
         """Check types and bounds; nothing here has seen a row."""
         for name, kind in (("loss", RowLoss), ("regularizer", Regularizer), ("domain", Domain)):
             if not isinstance(getattr(self, name), kind):
-                raise InvalidParameter(f"{name} must be a dperm {name.capitalize()}, got {getattr(self, name)!r}.")
+                raise InvalidParameterError(f"{name} must be a dperm {name.capitalize()}, got {getattr(self, name)!r}.")
         for name in ("row_norm", "weight_bound", *(("entry_bound",) if self.entry_bound is not None else ())):
             # Beyond these sizes squares leave the range of a float64.
             if not 1e-100 <= positive(name, getattr(self, name)) <= 1e100:
-                raise InvalidParameter(f"{name} must lie between 1e-100 and 1e100, got {getattr(self, name)!r}.")
+                raise InvalidParameterError(f"{name} must lie between 1e-100 and 1e100, got {getattr(self, name)!r}.")
         if not isinstance(self.intercept, bool) and not 0.0 < finite("intercept", self.intercept) <= self.largest_entry:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"intercept must be true, false or a value of at most the largest entry, got {self.intercept!r}."
             )
         if not self.loss.scales_rows and (self.intercept or self.row_norm != 1.0 or self.entry_bound is not None):
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"a {self.loss.name} takes rows as they are: leave row_norm, entry_bound and intercept out."
             )
 
@@ -211,7 +211,7 @@ class Problem:
         if self.start_point is None:
             return self.domain.project(self.loss.start(dimension))
         if len(self.start_point) != dimension or not all(abs(entry) <= 1e100 for entry in self.start_point):
-            raise InvalidParameter(f"start_point must be {dimension} finite numbers, none above 1e100 in size.")
+            raise InvalidParameterError(f"start_point must be {dimension} finite numbers, none above 1e100 in size.")
         return self.domain.project(np.array(self.start_point))
 
     def constants(self, n_features: int) -> Constants:
@@ -219,7 +219,7 @@ class Problem:
 
         Raises
         ------
-        InvalidParameter
+        InvalidParameterError
             If a derivative is unbounded on this domain, or the parts do not fit together.
         """
         dimension = self.dimension(n_features)
@@ -229,7 +229,7 @@ class Problem:
         _check_bounds(self.loss, margin_bound)
         slope, curvature = self.loss.slope_bound(margin_bound), self.loss.curvature_bound(margin_bound)
         if not 1e-100 <= slope <= 1e100:
-            raise InvalidParameter(f"the slope of {self.loss.name} must be bounded between 1e-100 and 1e100.")
+            raise InvalidParameterError(f"the slope of {self.loss.name} must be bounded between 1e-100 and 1e100.")
         lipschitz = self.slope_scale * slope
         strong_convexity = self.regularizer.strong_convexity
         mirror = self.domain if isinstance(self.domain, MirrorDomain) else None

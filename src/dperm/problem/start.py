@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.problem.problem import Problem
 
 
@@ -34,18 +34,18 @@ class LinearStart:
 
         Raises
         ------
-        InvalidParameter
+        InvalidParameterError
             If it has another shape, or an intercept where the problem has none.
         """
         shape = (problem.loss.n_outputs, n_features)
         coef, intercept = np.array(self.coef), np.array(self.intercept)
         if coef.shape != shape or intercept.shape != shape[:1]:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"start must be (coef, intercept) for {shape[0]} score(s) of {shape[1]} column(s), "
                 f"got coefficients of shape {coef.shape}."
             )
         if problem.intercept:
             return tuple(np.column_stack([coef, intercept / problem.intercept_value]).ravel().tolist())
         if intercept.any():
-            raise InvalidParameter("start has an intercept, and the fit has none (fit_intercept=False).")
+            raise InvalidParameterError("start has an intercept, and the fit has none (fit_intercept=False).")
         return tuple(coef.ravel().tolist())

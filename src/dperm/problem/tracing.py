@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import DpermError, InvalidParameter, NotInstalled
+from dperm.errors import DpermError, InvalidParameterError, NotInstalledError
 from dperm.remembered import remembered
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def jax_modules() -> Any:
     try:
         import jax
     except ImportError:
-        raise NotInstalled("functions and networks need JAX: pip install 'dperm[jax]'.") from None
+        raise NotInstalledError("functions and networks need JAX: pip install 'dperm[jax]'.") from None
     return jax
 
 
@@ -55,15 +55,15 @@ def flat_leaves(params: Any) -> list[tuple[tuple[str, ...], Array]]:
         names = tuple(str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path)
         array = np.asarray(leaf)
         if array.dtype.kind != "f" and array.dtype.name != "bfloat16":
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"params must be arrays of floats; {'/'.join(names) or 'it'} is {array.dtype}, which has no gradient."
             )
         array = array.astype(np.float64)
         if not np.isfinite(array).all():
-            raise InvalidParameter(f"params must be finite; {'/'.join(names) or 'it'} is not.")
+            raise InvalidParameterError(f"params must be finite; {'/'.join(names) or 'it'} is not.")
         found.append((names, array))
     if not sum(leaf.size for _, leaf in found):
-        raise InvalidParameter("params must hold at least one number to learn.")
+        raise InvalidParameterError("params must hold at least one number to learn.")
     return found
 
 
@@ -156,7 +156,7 @@ def traced(loss: "FunctionLoss", width: int) -> Traced:
 
     Raises
     ------
-    InvalidParameter
+    InvalidParameterError
         If it cannot be traced, is not the loss of one row alone, or has no gradient.
     """
     jax = jax_modules()
@@ -173,13 +173,13 @@ def traced(loss: "FunctionLoss", width: int) -> Traced:
         except DpermError:
             raise
         except Exception as error:  # whatever else the function raises
-            raise InvalidParameter(_untraceable(error, width)) from None
+            raise InvalidParameterError(_untraceable(error, width)) from None
         _check_scalar(jaxpr.out_avals)
         _check_one_row(jaxpr)
         try:
             gradient = jax.make_jaxpr(jax.grad(function))(*arguments)
         except Exception as error:
-            raise InvalidParameter(f"the function has no gradient: {_first_line(error)}") from None
+            raise InvalidParameterError(f"the function has no gradient: {_first_line(error)}") from None
         _check_one_row(gradient)
         layers = tuple(_linear_layers(jaxpr.jaxpr, len(shapes)))
         ghosts = {layer.leaf for layer in layers}
@@ -201,10 +201,12 @@ def _first_line(error: Exception) -> str:
 
 def _check_scalar(results: Any) -> None:
     if len(results) != 1:
-        raise InvalidParameter(f"the function must return one number, the loss of a row; it returns {len(results)}.")
+        raise InvalidParameterError(
+            f"the function must return one number, the loss of a row; it returns {len(results)}."
+        )
     (result,) = results
     if result.shape != () or np.dtype(result.dtype).kind != "f":
-        raise InvalidParameter(
+        raise InvalidParameterError(
             "the function must return one number, the loss of a row; it returns "
             f"{result.dtype} of shape {result.shape}."
         )
@@ -214,12 +216,14 @@ def _check_one_row(jaxpr: Any) -> None:
     for operation in _operations(jaxpr.jaxpr):
         name = operation.primitive.name
         if any(word in name for word in _NOT_OF_ONE_ROW):
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"the function uses {name}, which could show rows or mix them: the loss of a row must depend on its "
                 "row and the parameters alone."
             )
     if jaxpr.effects:
-        raise InvalidParameter("the function has side effects: the loss of a row must be a number and nothing else.")
+        raise InvalidParameterError(
+            "the function has side effects: the loss of a row must be a number and nothing else."
+        )
 
 
 def _operations(jaxpr: Any) -> Iterator[Any]:
@@ -274,10 +278,10 @@ def _check_gradient(loss: "FunctionLoss", function: Any, width: int) -> None:
     parts = jax.jit(jax.vmap(jax.grad(function), in_axes=(None, 0, 0)))(leaves, rows, targets)
     sizes = np.sqrt(sum(np.square(np.asarray(part)).reshape(_TRIALS, -1).sum(axis=1) for part in parts))
     if not np.isfinite(sizes).any():
-        raise InvalidParameter(
+        raise InvalidParameterError(
             f"the function's gradient at the start is finite on none of {_TRIALS} made-up rows: is it differentiable?"
         )
     if not sizes[np.isfinite(sizes)].any():
-        raise InvalidParameter(
+        raise InvalidParameterError(
             f"the function's gradient at the start is 0 on all of {_TRIALS} made-up rows: it would never leave it."
         )

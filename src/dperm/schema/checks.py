@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.validation import finite
 
 Range = tuple[float, float]
@@ -32,19 +32,19 @@ def interval(name: str, value: Any, narrowest: float = 1e-12) -> Range:
     """Two rising numbers, or raise."""
     ends = tuple(finite(name, end) for end in sequence(name, value))
     if len(ends) != 2 or not ends[0] < ends[1]:
-        raise InvalidParameter(f"{name} must be two rising numbers, got {list(ends)}.")
+        raise InvalidParameterError(f"{name} must be two rising numbers, got {list(ends)}.")
     if not math.isfinite(ends[1] - ends[0]) or max(map(abs, ends)) > 1e100:
-        raise InvalidParameter(f"{name} must lie between -1e100 and 1e100.")
+        raise InvalidParameterError(f"{name} must lie between -1e100 and 1e100.")
     # The middle and the half width must tell the ends apart in floating point.
     if (ends[1] - ends[0]) <= narrowest * max(map(abs, ends)):
-        raise InvalidParameter(f"{name} is too narrow for its size.")
+        raise InvalidParameterError(f"{name} is too narrow for its size.")
     return ends[0], ends[1]
 
 
 def sequence(name: str, value: Any) -> tuple[Any, ...]:
     """A list that is no text, or raise."""
     if isinstance(value, str | Mapping) or not hasattr(value, "__iter__"):
-        raise InvalidParameter(f"{name} must be a list, got {value!r}.")
+        raise InvalidParameterError(f"{name} must be a list, got {value!r}.")
     return tuple(value)
 
 
@@ -52,7 +52,7 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
     """A list of texts, or raise."""
     entries = sequence(name, value)
     if not all(isinstance(entry, str) for entry in entries):
-        raise InvalidParameter(f"{name} must be a list of texts.")
+        raise InvalidParameterError(f"{name} must be a list of texts.")
     return entries
 
 
@@ -63,18 +63,18 @@ def spellings(name: str, value: Any, at_least: int) -> tuple[tuple[Any, ...], ..
     )
     plain = [spelling for group in groups for spelling in group]
     if len(groups) < at_least or not all(groups):
-        raise InvalidParameter(f"{name} must list at least {at_least}, and no empty list among them.")
+        raise InvalidParameterError(f"{name} must list at least {at_least}, and no empty list among them.")
     if not all(isinstance(spelling, str | int | float) for spelling in plain):
-        raise InvalidParameter(f"{name} must be texts, numbers or truth values.")
+        raise InvalidParameterError(f"{name} must be texts, numbers or truth values.")
     written = [as_text(spelling) for spelling in plain]
     if "" in written:
-        raise InvalidParameter(f"{name} cannot hold an empty text: that is a missing value.")
+        raise InvalidParameterError(f"{name} cannot hold an empty text: that is a missing value.")
     if len(set(written)) != len(written):
-        raise InvalidParameter(f"{name} must list every spelling once.")
+        raise InvalidParameterError(f"{name} must list every spelling once.")
     return groups
 
 
 def check_name(name: object) -> None:
     """Raise unless it can name a column."""
     if not isinstance(name, str) or not name.strip():
-        raise InvalidParameter(f"a column's name must be a text that is not empty, got {name!r}.")
+        raise InvalidParameterError(f"a column's name must be a text that is not empty, got {name!r}.")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.schema.checks import as_text, sequence, spellings
 from dperm.schema.number import Number
 from dperm.validation import finite, one_of
@@ -35,7 +35,7 @@ class Bins:
         """The edges must rise."""
         edges = tuple(finite("bins", edge) for edge in sequence("bins", self.edges))
         if not edges or any(low >= high for low, high in pairwise(edges)):
-            raise InvalidParameter("bins must be rising numbers, at least one.")
+            raise InvalidParameterError("bins must be rising numbers, at least one.")
         object.__setattr__(self, "edges", edges)
         if isinstance(self.missing, str):
             one_of("missing", self.missing, ("none", "column", "row"))
@@ -84,7 +84,7 @@ class Category:
         if not isinstance(policy, Mapping):
             one_of(key, policy, words)
         elif set(policy) != {"value"} or as_text(policy["value"]) not in self.positions:
-            raise InvalidParameter(f"{key} = {{value = …}} must name one of the declared values.")
+            raise InvalidParameterError(f"{key} = {{value = …}} must name one of the declared values.")
 
     @property
     def positions(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.schema.checks import Range, interval, sequence
 from dperm.validation import count, finite, one_of
 
@@ -81,13 +81,13 @@ class Number:
         else:
             object.__setattr__(self, "range", interval("range", self.range))
             if self.within is not None:
-                raise InvalidParameter('within goes with range = "private".')
+                raise InvalidParameterError('within goes with range = "private".')
         if isinstance(self.missing, str):
             one_of("missing", self.missing, ("middle", "column", "row"))
         else:
             object.__setattr__(self, "missing", finite("missing", self.missing))
         if not isinstance(self.released, bool) or (self.released and self.private):
-            raise InvalidParameter("released must be true or false, and goes with a range of numbers.")
+            raise InvalidParameterError("released must be true or false, and goes with a range of numbers.")
         self._check_bins()
         self._check_transform()
 
@@ -98,7 +98,7 @@ class Number:
         ends = self.within if self.private else self.bounds
         floor = _TRANSFORMS[self.transform][2]
         if ends is not None and not ends[0] > floor:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f'transform = "{self.transform}" needs a range above {floor:g}'
                 + ('; for one that begins at 0 take "log1p".' if floor == 0.0 else ".")
             )
@@ -133,16 +133,16 @@ class Number:
         if self.bins is not None:
             one_of("bins", self.bins, ("even", "private"))
         if self.encode == "linear" and (self.bins, self.n_bins) != (None, None):
-            raise InvalidParameter('bins and n_bins go with encode = "bins".')
+            raise InvalidParameterError('bins and n_bins go with encode = "bins".')
         if self.n_bins is not None and not 2 <= count("n_bins", self.n_bins) <= 64:
-            raise InvalidParameter(f"n_bins must lie between 2 and 64, got {self.n_bins}.")
+            raise InvalidParameterError(f"n_bins must lie between 2 and 64, got {self.n_bins}.")
         if self.edges is None:
             return
         edges = tuple(finite("edges", edge) for edge in sequence("edges", self.edges))
         if self.bins != "private" or self.private or len(edges) + 1 != self.n_bins:
-            raise InvalidParameter('edges are written by a fit with bins = "private", one fewer than n_bins.')
+            raise InvalidParameterError('edges are written by a fit with bins = "private", one fewer than n_bins.')
         if any(low >= high for low, high in pairwise((self.bounds[0], *edges, self.bounds[1]))):
-            raise InvalidParameter("edges must rise within the range.")
+            raise InvalidParameterError("edges must rise within the range.")
         object.__setattr__(self, "edges", edges)
 
     @property
@@ -154,7 +154,7 @@ class Number:
     def bounds(self) -> Range:
         """The range as two numbers."""
         if isinstance(self.range, str):
-            raise InvalidParameter("a private range is known after a fit only.")
+            raise InvalidParameterError("a private range is known after a fit only.")
         return self.range
 
     @property
@@ -187,7 +187,7 @@ class Number:
         if self.edges is not None:
             return (low, *self.edges, high)
         if self.n_bins is None or self.private_edges:
-            raise InvalidParameter("where private bins are cut is known after a fit only.")
+            raise InvalidParameterError("where private bins are cut is known after a fit only.")
         first, last = self.span
         even = (first + (last - first) * (step / self.n_bins) for step in range(1, self.n_bins))
         return (low, *(float(self.taken_back(knot)) for knot in even), high)

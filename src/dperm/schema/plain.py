@@ -7,13 +7,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from dperm.errors import InvalidParameter
-from dperm.files import read_text
+from dperm.disk import read_text
+from dperm.errors import InvalidParameterError
 from dperm.printable import one_line
+from dperm.privacy.unit import PrivacyUnit
 from dperm.schema.columns import Bins, Category, Column
 from dperm.schema.number import Number
 from dperm.schema.table import Amount, Classes, Schema, Target
-from dperm.unit import Unit
 
 _MOST_BYTES = 2**24
 
@@ -33,23 +33,23 @@ def load_schema(path: str | Path) -> Schema:
         content = tomllib.loads(read_text(path, _MOST_BYTES))
         return schema_from_dict(content)
     except UnicodeDecodeError:
-        raise InvalidParameter(f"{one_line(path)} is not UTF-8 text.") from None
+        raise InvalidParameterError(f"{one_line(path)} is not UTF-8 text.") from None
     except tomllib.TOMLDecodeError as error:
-        raise InvalidParameter(f"{one_line(path)} is not TOML: {one_line(error)}.") from None
+        raise InvalidParameterError(f"{one_line(path)} is not TOML: {one_line(error)}.") from None
     except RecursionError:
-        raise InvalidParameter(f"{one_line(path)} is not a schema: it is nested too deeply.") from None
-    except InvalidParameter as error:
+        raise InvalidParameterError(f"{one_line(path)} is not a schema: it is nested too deeply.") from None
+    except InvalidParameterError as error:
         message = str(error)
     except ValueError:  # a whole number of thousands of digits
         message = "it is not TOML that can be used."
-    raise InvalidParameter(message if message.startswith(one_line(path)) else f"{one_line(path)}: {message}")
+    raise InvalidParameterError(message if message.startswith(one_line(path)) else f"{one_line(path)}: {message}")
 
 
 def schema_from_dict(content: Any) -> Schema:
     """Read a schema from the tables of its TOML file."""
     content = _table("the schema", content, {"table", "columns", "target", "derived_from_data"})
     if "target" not in content or not isinstance(content.get("columns"), Mapping):
-        raise InvalidParameter("a schema needs a [target] and at least one [columns.NAME].")
+        raise InvalidParameterError("a schema needs a [target] and at least one [columns.NAME].")
     facts = _table(
         "[table]",
         content.get("table", {}),
@@ -84,19 +84,19 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
 
 def _table(name: str, content: Any, known: set[str]) -> dict[str, Any]:
     if not isinstance(content, Mapping):
-        raise InvalidParameter(f"{name} must be a table of keys and values.")
+        raise InvalidParameterError(f"{name} must be a table of keys and values.")
     unknown = sorted(set(content) - known)
     if unknown:
-        raise InvalidParameter(f"{name} has no key {unknown[0]!r}; its keys are {', '.join(sorted(known))}.")
+        raise InvalidParameterError(f"{name} has no key {unknown[0]!r}; its keys are {', '.join(sorted(known))}.")
     return dict(content)
 
 
 def _named(place: str, build: Callable[[str, Any], Any], content: Any) -> Any:
     try:
         return build(place, content)
-    except InvalidParameter as error:
+    except InvalidParameterError as error:
         message = str(error)
-        raise InvalidParameter(message if message.startswith("[") else f"{place}: {message}") from None
+        raise InvalidParameterError(message if message.startswith("[") else f"{place}: {message}") from None
 
 
 def _column(place: str, content: Any) -> Column:
@@ -104,7 +104,7 @@ def _column(place: str, content: Any) -> Column:
     if chosen == ["range", "bins"] and isinstance(content["bins"], str):
         chosen = ["range"]  # where the bins of a number are cut
     if len(chosen) != 1:
-        raise InvalidParameter("a column has a range, or bins, or values: just one of them.")
+        raise InvalidParameterError("a column has a range, or bins, or values: just one of them.")
     if chosen == ["bins"]:
         values = _table(place, content, {"bins", "missing"})
         return Bins(values.pop("bins"), **values)
@@ -116,19 +116,19 @@ def _target(place: str, content: Any) -> Target:
     kind = Classes if isinstance(content, Mapping) and "classes" in content else Amount
     values = _table(place, content, {part.name for part in fields(kind)})
     if "column" not in values or (kind is Amount and "range" not in values):
-        raise InvalidParameter("a target has a column, and classes or a range.")
+        raise InvalidParameterError("a target has a column, and classes or a range.")
     return kind(**values)
 
 
-def _unit(place: str, content: dict[str, Any]) -> Unit | None:
+def _unit(place: str, content: dict[str, Any]) -> PrivacyUnit | None:
     if "unit" not in content:
         if content:
-            raise InvalidParameter(f"{next(iter(content))} is about a unit: name its column with unit.")
+            raise InvalidParameterError(f"{next(iter(content))} is about a unit: name its column with unit.")
         return None
-    return Unit(**{_OF_THE_UNIT[name]: value for name, value in content.items()})
+    return PrivacyUnit(**{_OF_THE_UNIT[name]: value for name, value in content.items()})
 
 
-def _settings(part: Column | Target | Unit) -> dict[str, Any]:
+def _settings(part: Column | Target | PrivacyUnit) -> dict[str, Any]:
     """What was set, the defaults left out."""
     settings = {}
     for entry in fields(part):

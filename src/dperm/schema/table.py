@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
+from dperm.privacy.unit import PrivacyUnit
 from dperm.schema.checks import Range, as_text, check_name, sequence, spellings, texts
 from dperm.schema.columns import Column
 from dperm.schema.crosses import COLUMNS, CROSS_ENTRY, MOST_CROSSES, Cross, draw_crosses
 from dperm.schema.number import ENCODINGS, Number
-from dperm.unit import Unit
 from dperm.validation import count, finite, one_of, positive
 
 # What may stand between the fields of a CSV file.
@@ -98,7 +98,7 @@ class Schema:
         What is to be predicted.
     n : int, optional
         The public number of rows, or of units if there is one; by default that of the table.
-    unit : Unit, optional
+    unit : PrivacyUnit, optional
         The column that says whose a row is, if all rows of a person, a day or a device are protected together.
     missing : sequence
         Texts and numbers that stand for no value; an empty field always does.
@@ -136,22 +136,22 @@ class Schema:
     encode: str = "auto"
     interactions: int = 0
     derived_from_data: bool = False
-    unit: Unit | None = None
+    unit: PrivacyUnit | None = None
 
     def __post_init__(self) -> None:
         """Check that the parts fit together."""
         if not isinstance(self.columns, Mapping) or not self.columns:
-            raise InvalidParameter("a schema needs at least one column.")
+            raise InvalidParameterError("a schema needs at least one column.")
         object.__setattr__(self, "columns", dict(self.columns))
         for name, column in self.columns.items():
             check_name(name)
             if not isinstance(column, Column):
-                raise InvalidParameter(f"column {name!r} must be a Number, Bins or Category, got {column!r}.")
+                raise InvalidParameterError(f"column {name!r} must be a Number, Bins or Category, got {column!r}.")
         if not isinstance(self.target, Target):
-            raise InvalidParameter(f"the target must be Classes or an Amount, got {self.target!r}.")
+            raise InvalidParameterError(f"the target must be Classes or an Amount, got {self.target!r}.")
         check_name(self.target.column)
         if self.target.column in self.columns:
-            raise InvalidParameter(f"the target {self.target.column!r} cannot be a feature as well.")
+            raise InvalidParameterError(f"the target {self.target.column!r} cannot be a feature as well.")
         if self.unit is not None:
             self._check_unit(self.unit)
         if self.n is not None:
@@ -164,18 +164,20 @@ class Schema:
         if self.row_norm is not None:
             positive("row_norm", self.row_norm)
         if not 0.0 < finite("range_share", self.range_share) <= 0.9:
-            raise InvalidParameter(f"range_share must lie in (0, 0.9], got {self.range_share!r}.")
+            raise InvalidParameterError(f"range_share must lie in (0, 0.9], got {self.range_share!r}.")
         one_of("encode", self.encode, ENCODINGS)
         self._check_interactions()
         if not isinstance(self.derived_from_data, bool):
-            raise InvalidParameter("derived_from_data must be true or false.")
+            raise InvalidParameterError("derived_from_data must be true or false.")
 
-    def _check_unit(self, unit: Unit) -> None:
-        if not isinstance(unit, Unit):
-            raise InvalidParameter(f"unit must be a dperm Unit, got {unit!r}.")
+    def _check_unit(self, unit: PrivacyUnit) -> None:
+        if not isinstance(unit, PrivacyUnit):
+            raise InvalidParameterError(f"unit must be a dperm PrivacyUnit, got {unit!r}.")
         check_name(unit.name)
         if unit.name in self.columns or unit.name == self.target.column:
-            raise InvalidParameter(f"the unit {unit.name!r} says whose a row is: it cannot be a feature or the target.")
+            raise InvalidParameterError(
+                f"the unit {unit.name!r} says whose a row is: it cannot be a feature or the target."
+            )
 
     def _check_interactions(self) -> None:
         if self.interactions == 0 and not isinstance(self.interactions, bool):
@@ -183,7 +185,7 @@ class Schema:
         k = len(self.columns)
         most = min(MOST_CROSSES, math.comb(k, min(COLUMNS, k)) if k > 1 else 0)
         if count("interactions", self.interactions) > most:
-            raise InvalidParameter(f"{k} columns can have at most {most} interactions, got {self.interactions}.")
+            raise InvalidParameterError(f"{k} columns can have at most {most} interactions, got {self.interactions}.")
 
     def __hash__(self) -> int:
         """Schemas are compared by value; the columns' names are enough to tell most apart."""
@@ -192,11 +194,11 @@ class Schema:
     def _check_header(self) -> None:
         assert self.header is not None
         if len(set(self.header)) != len(self.header):
-            raise InvalidParameter("header names a column twice.")
+            raise InvalidParameterError("header names a column twice.")
         unit = () if self.unit is None else (self.unit.name,)
         absent = [name for name in (*self.columns, self.target.column, *unit) if name not in self.header]
         if absent:
-            raise InvalidParameter(f"header does not name the column {absent[0]!r}.")
+            raise InvalidParameterError(f"header does not name the column {absent[0]!r}.")
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 
 Array = NDArray[np.float64]
@@ -93,7 +93,7 @@ class Solver(ABC):
         """Raise in the words of `refusal_at`."""
         reason = self.refusal_at(setting, guarantee)
         if reason is not None:
-            raise UnsupportedProblem(f"{self.name} cannot keep this guarantee here: {reason}")
+            raise UnsupportedProblemError(f"{self.name} cannot keep this guarantee here: {reason}")
 
     @abstractmethod
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[Any]:

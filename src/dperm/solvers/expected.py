@@ -7,8 +7,8 @@ was measured (docs/choosing_a_solver.md).
 import math
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 
 # Of the worst case, ridge²‖w*‖²/(2(μ + ridge)), what a ridge was found to add: w* is long where it matters little.
 _FOUND_BIAS = 0.25

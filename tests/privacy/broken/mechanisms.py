@@ -23,6 +23,9 @@ from dperm import (
     TalwarFrankWolfe,
 )
 from dperm.accounting.events import Repeated
+from dperm.kernel.block import Block
+from dperm.kernel.noise import Noise, Randomness
+from dperm.kernel.sums import RowSums
 from dperm.mechanisms import (
     DifferenceQuery,
     GradientQuery,
@@ -31,10 +34,7 @@ from dperm.mechanisms import (
 )
 from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
 from dperm.mechanisms.setting import Setting
-from dperm.trusted.block import Block
-from dperm.trusted.noise import Noise, Randomness
-from dperm.trusted.sums import RowSums
-from dperm.unit import Unit
+from dperm.privacy.unit import PrivacyUnit
 from privacy.harness import Liar
 
 N, P = 60, 3
@@ -56,7 +56,7 @@ class Broken:
     change: Callable[[], AbstractContextManager[object]] = nullcontext
     problem: Problem = REGULARIZED
     adjacency: str = "replace_one"
-    unit: Unit | None = None
+    unit: PrivacyUnit | None = None
 
     def plan(self):
         return FitOptions(

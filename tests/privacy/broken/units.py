@@ -6,12 +6,12 @@ from unittest.mock import patch
 import numpy as np
 
 from dperm import DPGD, DPSGD, DPSVRG, ChaudhuriOutput, DPNewton
-from dperm.trusted.block import Block
-from dperm.trusted.units import Membership, UnitRows
-from dperm.unit import Unit
+from dperm.kernel.block import Block
+from dperm.kernel.units import Membership, UnitRows
+from dperm.privacy.unit import PrivacyUnit
 from privacy.broken.mechanisms import Broken
 
-THREE, MEAN = Unit("person_id", 3), Unit("person_id", contribution="average")
+THREE, MEAN = PrivacyUnit("person_id", 3), PrivacyUnit("person_id", contribution="average")
 
 
 def unit_weights_left_out():
@@ -63,7 +63,7 @@ BROKEN_UNITS = [
            unit=THREE),
     Broken("unit weights left out, means", ("replay",), DPNewton(), unit_weights_left_out, unit=MEAN),
     Broken("unit weights left out, a minimiser", ("replay",), ChaudhuriOutput(), unit_weights_left_out,
-           unit=Unit("person_id", 7)),
+           unit=PrivacyUnit("person_id", 7)),
     Broken("rows sampled, not units", ("replay",), DPSVRG(sampling_rate=0.1), rows_sampled, unit=THREE),
     Broken("rows sampled, not units, SGD steps", ("replay",), DPSGD(sampling_rate=0.1), rows_sampled, unit=MEAN),
     Broken("weights that add up to 1.05", ("replay",), DPGD(accounting="composition"), five_per_cent_too_heavy,

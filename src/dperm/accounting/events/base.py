@@ -12,7 +12,7 @@ from dperm.accounting.privacy_loss import LossDistribution, discretised
 
 if TYPE_CHECKING:
     from dperm.accounting.curve import Array
-    from dperm.accounting.guarantee import Adjacency
+    from dperm.privacy.guarantee import Adjacency
 
 # Single events with how often each of them occurred.
 Parts = Sequence[tuple["SingleEvent", int]]

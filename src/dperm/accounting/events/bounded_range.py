@@ -9,9 +9,9 @@ import numpy as np
 
 from dperm.accounting.curve import ROUNDING, Array, ConcentratedCurve, Curve, PureCurve, SmallerOf
 from dperm.accounting.events.base import Parts, SingleEvent
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.privacy_loss import LossDistribution, discretised
 from dperm.accounting.renyi import renyi_divergences
+from dperm.privacy.guarantee import Adjacency
 from dperm.validation import positive
 
 # So many selections are one block of the recursion, which takes time as count^1.5; blocks are composed on a grid. That

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm.accounting.events.base import Event, SingleEvent
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
 from dperm.validation import count as whole
 
 
@@ -86,7 +86,7 @@ class Repeated(Event):
 def check_event(event: object) -> None:
     """Raise unless it is an event of dperm."""
     if not isinstance(event, Event):
-        raise UnsupportedProblem(
+        raise UnsupportedProblemError(
             f"dperm has no privacy bound for {type(event).__name__}; give it events of dperm.accounting.events, as "
             "plans and releases have them."
         )

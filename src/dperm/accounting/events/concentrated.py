@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 
 from dperm.accounting.curve import Array, ConcentratedCurve, Curve
 from dperm.accounting.events.base import Parts, SingleEvent, concentrated_curve
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.renyi import renyi_divergences
+from dperm.privacy.guarantee import Adjacency
 from dperm.validation import positive
 
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 from dperm.accounting.central_limit import central_limit_precision
 from dperm.accounting.curve import ROUNDING, Array, Curve, GaussianCurve
 from dperm.accounting.events.base import Parts, SingleEvent
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.privacy_loss import LossDistribution, relation
 from dperm.accounting.renyi import renyi_divergences
+from dperm.privacy.guarantee import Adjacency
 from dperm.validation import size
 
 

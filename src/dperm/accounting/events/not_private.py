@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from dperm.accounting.curve import FINE_GRID, Curve
 from dperm.accounting.events.base import Parts, SingleEvent
-from dperm.accounting.guarantee import Adjacency
+from dperm.privacy.guarantee import Adjacency
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from dperm.accounting.events.composed import Composed, check_event
 from dperm.accounting.events.gaussian import Gaussian
 from dperm.accounting.events.plain_data import event_from_list, event_to_list
 from dperm.accounting.events.pure import Pure
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.privacy_loss import LossDistribution
+from dperm.privacy.guarantee import Adjacency
 
 
 @dataclass(frozen=True)

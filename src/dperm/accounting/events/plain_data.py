@@ -12,7 +12,7 @@ def event_to_list(event: Event) -> list[dict[str, Any]]:
 
     Raises
     ------
-    UnsupportedProblem
+    UnsupportedProblemError
         If it is not an event of dperm, so that it could not be read back as what it is.
     """
     check_event(event)

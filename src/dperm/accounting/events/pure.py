@@ -8,8 +8,8 @@ import numpy as np
 
 from dperm.accounting.curve import ROUNDING, ConcentratedCurve, Curve, PureCurve, SmallerOf
 from dperm.accounting.events.base import Parts, SingleEvent, counted
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.privacy_loss import LossDistribution, loss_of_curve
+from dperm.privacy.guarantee import Adjacency
 from dperm.validation import positive
 
 

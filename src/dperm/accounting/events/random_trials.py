@@ -14,9 +14,9 @@ from dperm.accounting.events.gaussian import Gaussian
 from dperm.accounting.events.one_of import renyi_divergence_of, scale_of, total_pure_epsilon
 from dperm.accounting.events.plain_data import event_from_list, event_to_list
 from dperm.accounting.events.pure import Pure
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.privacy_loss import LossDistribution
 from dperm.accounting.renyi import divergence_of_curve
+from dperm.privacy.guarantee import Adjacency
 from dperm.validation import positive
 
 # Points at which the curve is evaluated for a Rényi divergence.

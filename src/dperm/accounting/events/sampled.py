@@ -13,9 +13,9 @@ from dperm.accounting.curve import ROUNDING, Array, Curve, gaussian_delta
 from dperm.accounting.events.base import Parts, SingleEvent
 from dperm.accounting.events.gaussian import Gaussian
 from dperm.accounting.events.sampled_curve import SampledCurve
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.privacy_loss import LossDistribution, gaussian_grid_width, gaussian_loss_range, relation
 from dperm.accounting.renyi import divergence_of_curve, renyi_divergences
+from dperm.privacy.guarantee import Adjacency
 from dperm.validation import finite, size
 
 # With less noise than this, relative to one record, a record that is drawn shows at any ε below 1000. Such a privacy

@@ -11,7 +11,6 @@ import numpy as np
 from dperm.accounting.curve import FINE_GRID, Curve, gaussian_delta, gaussian_epsilon
 from dperm.accounting.events.base import SingleEvent
 from dperm.accounting.events.gaussian import Gaussian, total_precision
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.loss_sum import LossSum
 from dperm.accounting.privacy_loss import (
     LARGEST_GRID,
@@ -21,6 +20,7 @@ from dperm.accounting.privacy_loss import (
     mass_rounding,
 )
 from dperm.accounting.renyi import renyi_epsilon
+from dperm.privacy.guarantee import Adjacency
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from scipy.special import ndtr, ndtri
 
 from dperm.accounting.curve import ROUNDING, Curve, gaussian_delta
 from dperm.accounting.events.base import SingleEvent
-from dperm.accounting.guarantee import Adjacency
 from dperm.accounting.renyi import divergence_of_minimiser
+from dperm.privacy.guarantee import Adjacency
 from dperm.validation import count, nonnegative, size
 
 # Halvings by which the end of a chord is found; a bound holds wherever it ends.

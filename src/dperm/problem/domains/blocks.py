@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.problem.domains.base import Array, Domain
 from dperm.problem.domains.box import Box
 from dperm.problem.domains.l2_ball import L2Ball
@@ -37,7 +37,7 @@ class BlockDomain(Domain):
         object.__setattr__(self, "blocks", disjoint_blocks(self.blocks))
         for start, stop, part in self.blocks:
             if not isinstance(part, Domain):
-                raise InvalidParameter(f"a block needs a dperm Domain, got {part!r}.")
+                raise InvalidParameterError(f"a block needs a dperm Domain, got {part!r}.")
             part.check_dimension(stop - start)
 
     def project(self, w: Array) -> Array:
@@ -78,7 +78,7 @@ class BlockDomain(Domain):
         """The last block must exist."""
         needed = max(stop for _, stop, _ in self.blocks)
         if needed > dimension:
-            raise InvalidParameter(f"the block domain needs {needed} coefficients, the problem has {dimension}.")
+            raise InvalidParameterError(f"the block domain needs {needed} coefficients, the problem has {dimension}.")
 
     def _together(self, dimension: int, measure: Callable[[Domain, int], float]) -> float:
         if sum(stop - start for start, stop, _ in self.blocks) < dimension:

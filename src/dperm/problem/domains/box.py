@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.problem.domains.base import Array
 from dperm.problem.domains.mirror import MirrorDomain, best_length
 from dperm.validation import finite
@@ -30,9 +30,9 @@ class Box(MirrorDomain):
                 finite(side, bound)
         low, high = np.asarray(self.low), np.asarray(self.high)
         if low.ndim and high.ndim and low.shape != high.shape:
-            raise InvalidParameter("low and high of a box must have the same length.")
+            raise InvalidParameterError("low and high of a box must have the same length.")
         if (low > 0).any() or (high < 0).any() or (low == high).any():
-            raise InvalidParameter("a box needs low ≤ 0 ≤ high and low < high for every coefficient.")
+            raise InvalidParameterError("a box needs low ≤ 0 ≤ high and low < high for every coefficient.")
 
     def project(self, w: Array) -> Array:
         """Clip every coordinate."""
@@ -69,7 +69,9 @@ class Box(MirrorDomain):
         """Tuples must have one entry per coefficient."""
         for bound in (self.low, self.high):
             if np.ndim(bound) and len(np.atleast_1d(bound)) != dimension:
-                raise InvalidParameter(f"the box has {np.size(bound)} bounds, the problem {dimension} coefficients.")
+                raise InvalidParameterError(
+                    f"the box has {np.size(bound)} bounds, the problem {dimension} coefficients."
+                )
 
     def _half_widths(self, dimension: int) -> Array:
         return np.broadcast_to(0.5 * np.subtract(self.high, self.low), dimension)

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import gammaincc
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.problem.domains.base import Array
 from dperm.problem.domains.mirror import MirrorDomain
 from dperm.problem.domains.simplex import project_onto_simplex
@@ -42,7 +42,7 @@ class GroupBall(MirrorDomain):
         groups = disjoint_groups(self.groups)
         indices = [i for group in groups for i in group]
         if max(indices) + 1 != len(indices):
-            raise InvalidParameter("groups of a group ball must hold every index from 0 to the largest.")
+            raise InvalidParameterError("groups of a group ball must hold every index from 0 to the largest.")
         object.__setattr__(self, "groups", groups)
 
     @cached_property
@@ -103,7 +103,7 @@ class GroupBall(MirrorDomain):
         """The groups must hold every coefficient."""
         held = sum(map(len, self.groups))
         if held != dimension:
-            raise InvalidParameter(f"the group ball holds {held} coefficients, the problem {dimension}.")
+            raise InvalidParameterError(f"the group ball holds {held} coefficients, the problem {dimension}.")
 
     @property
     def _power(self) -> float:

@@ -10,7 +10,7 @@ from abc import abstractmethod
 import numpy as np
 from scipy.special import rel_entr
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.problem.domains.base import Array, Domain
 
 
@@ -82,7 +82,7 @@ class EntropicDomain(MirrorDomain):
         for index in {0, min(1, count - 1), count // 3, count // 2, max(count - 2, 0), count - 1}:
             vertex = self.coefficients(np.eye(1, count, index)[0])
             if not float(np.linalg.norm(vertex)) <= self.norm_bound(dimension) * (1.0 + 1e-9):
-                raise InvalidParameter(f"a vertex of {self.name} is longer than its declared norm bound.")
+                raise InvalidParameterError(f"a vertex of {self.name} is longer than its declared norm bound.")
 
     def centre(self, dimension: int) -> Array:
         """Equal weights."""

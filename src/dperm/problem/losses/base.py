@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.validation import positive
 
 Array = NDArray[np.float64]
@@ -201,7 +201,7 @@ class Loss(RowLoss):
         margins = np.linspace(-edge, edge, 4001)
         slope, curvature = self.slope_bound(margin_bound), self.curvature_bound(margin_bound)
         if not (0 < slope < math.inf and 0 < curvature < math.inf):
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"the {self.name} loss has no bounded derivative for margins up to {margin_bound:g}; "
                 "give the problem a bounded domain such as L2Ball(radius)."
             )
@@ -210,17 +210,17 @@ class Loss(RowLoss):
             rises, width = np.diff(slopes), margins[1] - margins[0]
             rounding = 2.0**-49 * (np.abs(slopes).max() + abs(target) + edge)
             if not np.abs(slopes).max() <= slope * (1 + 1e-9):
-                raise InvalidParameter(f"the {self.name} loss exceeds its declared slope bound {slope:g}.")
+                raise InvalidParameterError(f"the {self.name} loss exceeds its declared slope bound {slope:g}.")
             if not np.abs(rises).max() <= curvature * width * (1 + 1e-6) + rounding:
-                raise InvalidParameter(f"the {self.name} loss exceeds its declared curvature bound {curvature:g}.")
+                raise InvalidParameterError(f"the {self.name} loss exceeds its declared curvature bound {curvature:g}.")
             if self.convex and not rises.min() >= -rounding:
-                raise InvalidParameter(f"the {self.name} loss declares itself convex, but its derivative falls.")
+                raise InvalidParameterError(f"the {self.name} loss declares itself convex, but its derivative falls.")
             if self.sigmoidal and not self._is_sigmoid(slopes, width, rounding):
-                raise InvalidParameter(
+                raise InvalidParameterError(
                     f"the {self.name} loss declares its slope a sigmoid, but it curves where the slope is large."
                 )
             if self.monotone and slopes.min() < 0.0 < slopes.max():
-                raise InvalidParameter(f"the {self.name} loss declares itself monotone, but its derivative turns.")
+                raise InvalidParameterError(f"the {self.name} loss declares itself monotone, but its derivative turns.")
 
     def _is_sigmoid(self, slopes: Array, width: float, rounding: float) -> bool:
         steepest, curvature = self.slope_bound(math.inf), self.curvature_bound(math.inf)
@@ -242,11 +242,15 @@ class Loss(RowLoss):
                 self.derivative(margin, target, one, *self.parameters)
                 self.derivative(margin + shift, target, two, *self.parameters)
                 if not np.linalg.norm(one) <= slope * (1 + 1e-9):
-                    raise InvalidParameter(f"the {self.name} loss exceeds its declared slope bound {slope:g}.")
+                    raise InvalidParameterError(f"the {self.name} loss exceeds its declared slope bound {slope:g}.")
                 if not np.linalg.norm(two - one) <= curvature * np.linalg.norm(shift) * (1 + 1e-6):
-                    raise InvalidParameter(f"the {self.name} loss exceeds its declared curvature bound {curvature:g}.")
+                    raise InvalidParameterError(
+                        f"the {self.name} loss exceeds its declared curvature bound {curvature:g}."
+                    )
                 if self.convex and (two - one) @ shift < -1e-9 * slope:
-                    raise InvalidParameter(f"the {self.name} loss declares itself convex, but its derivative falls.")
+                    raise InvalidParameterError(
+                        f"the {self.name} loss declares itself convex, but its derivative falls."
+                    )
 
 
 class SignLoss(Loss):

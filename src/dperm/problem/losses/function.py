@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.problem.domains import BlockDomain, Domain
 from dperm.problem.losses.base import Array, RowLoss, class_numbers
 from dperm.problem.regularizers import BlockRegularizer, Regularizer
@@ -102,13 +102,13 @@ class FunctionLoss(RowLoss):
     def __post_init__(self) -> None:
         """Check what can be checked without the number of columns, and lay the parameters out in one vector."""
         if not callable(self.function):
-            raise InvalidParameter(f"function must be a JAX function f(params, x, y), got {self.function!r}.")
+            raise InvalidParameterError(f"function must be a JAX function f(params, x, y), got {self.function!r}.")
         one_of("clipping", self.clipping, CLIPPINGS)
         for name in ("clip", "target_bound", "smoothness", "initial_gap"):
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
         if self.n_classes is not None and count("n_classes", self.n_classes) < 2:
-            raise InvalidParameter("n_classes must be at least 2.")
+            raise InvalidParameterError("n_classes must be at least 2.")
         named = [] if makes_params(self.params) else flat_leaves(self.params)
         stops = np.cumsum([leaf.size for _, leaf in named])
         leaves = [
@@ -181,10 +181,10 @@ class FunctionLoss(RowLoss):
     def _blocks(self, by_leaf: dict[str, Any]) -> tuple[tuple[int, int, Any], ...]:
         known = {leaf.name.replace("/", "__"): leaf for leaf in self.leaves}
         if len(known) < len(self.leaves):
-            raise InvalidParameter("two arrays of the parameters have the same name; name them differently.")
+            raise InvalidParameterError("two arrays of the parameters have the same name; name them differently.")
         for name in by_leaf:
             if name not in known:
-                raise InvalidParameter(f"the parameters have no array {name!r}; they have {', '.join(known)}.")
+                raise InvalidParameterError(f"the parameters have no array {name!r}; they have {', '.join(known)}.")
         return tuple((known[name].start, known[name].stop, part) for name, part in by_leaf.items())
 
     def slope_bound(self, margin_bound: float) -> float:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.problem.losses.base import Array, Loss
 from dperm.problem.losses.smoothed_hinge import SmoothedHinge
 from dperm.problem.losses.softmax import Softmax
@@ -26,7 +26,7 @@ class OneVsRestHinge(Loss):
     def __post_init__(self) -> None:
         """Check both numbers."""
         if count("n_classes", self.n_classes) < 2:
-            raise InvalidParameter("n_classes must be at least 2.")
+            raise InvalidParameterError("n_classes must be at least 2.")
         positive("smoothing", self.smoothing)
 
     @property

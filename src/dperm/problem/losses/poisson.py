@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.problem.losses.base import Array, Loss
 from dperm.validation import finite, positive
 
@@ -25,7 +25,7 @@ class Poisson(Loss):
         """Check both numbers."""
         positive("target_bound", self.target_bound)
         if not math.log(self.target_bound) <= finite("margin_cap", self.margin_cap) <= 300.0:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 "margin_cap must lie between log(target_bound), so that the largest count can be predicted, and 300."
             )
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.problem.losses.base import Array, Loss, class_numbers
 from dperm.validation import count, positive
 
@@ -35,9 +35,9 @@ class Softmax(Loss):
     def __post_init__(self) -> None:
         """Check both numbers."""
         if count("n_classes", self.n_classes) < 2:
-            raise InvalidParameter("n_classes must be at least 2.")
+            raise InvalidParameterError("n_classes must be at least 2.")
         if positive("cut", self.cut) > 1.0:
-            raise InvalidParameter(f"cut must lie in (0, 1], got {self.cut!r}.")
+            raise InvalidParameterError(f"cut must lie in (0, 1], got {self.cut!r}.")
 
     @property
     def n_outputs(self) -> int:

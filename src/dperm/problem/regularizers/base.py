@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 
 Array = NDArray[np.float64]
 
@@ -57,4 +57,4 @@ class Regularizer(ABC):
 def require_dimension(needed: int, dimension: int, what: str) -> None:
     """Raise if `what` speaks of more coefficients than there are."""
     if needed > dimension:
-        raise InvalidParameter(f"{what} needs {needed} coefficients, the problem has {dimension}.")
+        raise InvalidParameterError(f"{what} needs {needed} coefficients, the problem has {dimension}.")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.problem.regularizers.base import Array, Regularizer, require_dimension
 from dperm.problem.regularizers.l1 import L1
 from dperm.problem.regularizers.l2 import L2
@@ -36,7 +36,7 @@ class BlockRegularizer(Regularizer):
         object.__setattr__(self, "blocks", disjoint_blocks(self.blocks))
         for start, stop, part in self.blocks:
             if not isinstance(part, Regularizer):
-                raise InvalidParameter(f"a block needs a dperm Regularizer, got {part!r}.")
+                raise InvalidParameterError(f"a block needs a dperm Regularizer, got {part!r}.")
             part.check_dimension(stop - start)
 
     def value(self, w: Array) -> float:

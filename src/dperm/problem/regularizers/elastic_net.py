@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.problem.regularizers.base import Array, Regularizer
 from dperm.problem.regularizers.l2 import L2
 from dperm.problem.regularizers.none import NoRegularizer
@@ -26,7 +26,7 @@ class ElasticNet(Regularizer):
         """Check both numbers."""
         positive("strength", self.strength)
         if not 0.0 <= finite("l1_ratio", self.l1_ratio) <= 1.0:
-            raise InvalidParameter(f"l1_ratio must lie between 0 and 1, got {self.l1_ratio!r}.")
+            raise InvalidParameterError(f"l1_ratio must lie between 0 and 1, got {self.l1_ratio!r}.")
 
     @property
     def strong_convexity(self) -> float:

@@ -6,10 +6,10 @@ from typing import Self
 
 import numpy as np
 
-from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms import StochasticStepsQuery, check_sampling_rate
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.descent.stochastic import (

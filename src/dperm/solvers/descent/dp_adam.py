@@ -8,11 +8,11 @@ import numpy as np
 
 from dperm.accounting.central_limit import central_limit_rate
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms import GradientQuery, check_sampling_rate
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.descent.stochastic import expected_sigma
@@ -112,9 +112,9 @@ class DPAdam(Solver):
         for name in ("momentum", "second_momentum"):
             value = getattr(self, name)
             if value is not None and not 0.0 <= finite(name, value) < 1.0:
-                raise InvalidParameter(f"{name} must lie in [0, 1), got {value!r}.")
+                raise InvalidParameterError(f"{name} must lie in [0, 1), got {value!r}.")
         if self.second_momentum is None and self.reach == math.inf:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 "without second_momentum the step size is reach over the clip: reach must be finite."
             )
 

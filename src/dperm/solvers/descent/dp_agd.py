@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.expected import nominal_length

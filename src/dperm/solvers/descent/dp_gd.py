@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
 from dperm.accounting.last_iterate import last_iterate_amplification, last_iterate_amplifications
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms import GradientQuery, LastIterateQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.expected import noise_floor, nominal_length, typical_length
@@ -99,7 +99,7 @@ class DPGD(Solver):
         if self.release is not None:
             one_of("release", self.release, ("last", "uniform"))
         if self.accounting == "last-iterate" and self.release == "uniform":
-            raise InvalidParameter("last-iterate accounting covers the last iterate only; use release='last'.")
+            raise InvalidParameterError("last-iterate accounting covers the last iterate only; use release='last'.")
         positive("nominal_distance", self.nominal_distance)
         count("max_steps", self.max_steps)
         positive("paper_constant", self.paper_constant)

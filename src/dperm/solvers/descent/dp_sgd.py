@@ -6,11 +6,11 @@ from typing import Self
 
 import numpy as np
 
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms import StochasticStepsQuery, check_sampling_rate
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.descent.rrpsgd import RRPSGD
@@ -103,7 +103,7 @@ class DPSGD(Solver):
                 positive(name, getattr(self, name))
         check_decay(self.decay)
         if not 0.0 < finite("averaging", self.averaging) <= 1.0:
-            raise InvalidParameter(f"averaging must lie in (0, 1], got {self.averaging!r}.")
+            raise InvalidParameterError(f"averaging must lie in (0, 1], got {self.averaging!r}.")
 
     @classmethod
     def example(cls) -> Self:

@@ -6,11 +6,11 @@ from typing import Self
 
 import numpy as np
 
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms import StochasticStepsQuery, check_sampling_rate
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.descent.stochastic import (
@@ -151,7 +151,7 @@ class RRPSGD(Solver):
         longest = math.sqrt(2.0 * setting.constants.initial_gap / spread) if spread > 0.0 else math.inf
         step_size = self.step_size or min(1.0 / smoothness, longest)
         if step_size * smoothness >= 2.0:
-            raise InvalidParameter(f"step_size must be below 2/L = {2.0 / smoothness:g}, got {step_size:g}.")
+            raise InvalidParameterError(f"step_size must be below 2/L = {2.0 / smoothness:g}, got {step_size:g}.")
         mechanism = f"rrpsgd, up to T = {n_steps} noisy stochastic gradient steps at sampling rate {rate:.3g}"
         planned = PlannedQuery(StochasticStepsQuery(setting, rate, n_steps))
         return Plan(mechanism, (planned,), RRPSGDSettings(n_steps, step_size))

@@ -9,10 +9,10 @@ import numpy as np
 
 from dperm.accounting.central_limit import central_limit_multiplier, central_limit_rate
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms import StochasticStepsQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.solvers.base import Array
 from dperm.solvers.expected import length_unit, noise_floor
 from dperm.validation import finite
@@ -62,4 +62,4 @@ def falling(n_steps: int, decay: float) -> Array:
 def check_decay(decay: float) -> None:
     """Raise unless it is a power by which step sizes may fall."""
     if not 0.0 <= finite("decay", decay) <= 1.0:
-        raise InvalidParameter(f"decay must lie between 0 and 1, got {decay!r}.")
+        raise InvalidParameterError(f"decay must lie between 0 and 1, got {decay!r}.")

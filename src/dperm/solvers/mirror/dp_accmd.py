@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.problem.domains.mirror import MirrorDomain
 from dperm.solvers.base import Array, Oracle, Profile, Solver
@@ -102,7 +102,7 @@ class DPAccMD(Solver):
         """Algorithm 3 from the centre of the mirror map, of which B_w is smallest, rather than from `start`."""
         domain, item = problem.domain, plan.planned[0]
         if not isinstance(domain, MirrorDomain):
-            raise UnsupportedProblem("dp-accmd needs a domain with a mirror map.")
+            raise UnsupportedProblemError("dp-accmd needs a domain with a mirror map.")
         smoothness = plan.settings.smoothness
         y = z = domain.centre(start.size)  # y_0, z_0 = x_0
         for k in range(plan.settings.n_steps):

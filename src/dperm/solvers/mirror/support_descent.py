@@ -7,11 +7,11 @@ import numpy as np
 from scipy.stats import norm
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms import GradientQuery, VertexQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.problem.domains import L1Ball
 from dperm.solvers.base import Array, Oracle, Profile, Solver
@@ -129,9 +129,9 @@ class SupportDescent(Solver):
             if getattr(self, name) is not None:
                 count(name, getattr(self, name))
         if self.n_vertices is not None and self.selection == "gradient":
-            raise InvalidParameter("n_vertices counts choices of a vertex; use selection='vertices'.")
+            raise InvalidParameterError("n_vertices counts choices of a vertex; use selection='vertices'.")
         if self.selection_share is not None and not 1e-6 <= finite("selection_share", self.selection_share) <= 1 - 1e-6:
-            raise InvalidParameter(f"selection_share must lie in [1e-6, 1 − 1e-6], got {self.selection_share!r}.")
+            raise InvalidParameterError(f"selection_share must lie in [1e-6, 1 − 1e-6], got {self.selection_share!r}.")
         count("nominal_support", self.nominal_support)
         positive("false_alarms", self.false_alarms)
         count("max_steps", self.max_steps)

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms import VertexQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.problem.domains.mirror import EntropicDomain
 from dperm.solvers.base import Array, Oracle, Profile, Solver

@@ -6,11 +6,11 @@ from typing import Self
 import numpy as np
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import UnsupportedProblem
+from dperm.errors import UnsupportedProblemError
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.problem.domains.mirror import MirrorDomain
 from dperm.solvers.base import Array, Oracle, Profile, Solver
@@ -116,7 +116,7 @@ class TalwarMirror(Solver):
         """Mirror descent from the centre of the mirror map."""
         domain, item = problem.domain, plan.planned[0]
         if not isinstance(domain, MirrorDomain):
-            raise UnsupportedProblem("talwar-mirror needs a domain with a mirror map.")
+            raise UnsupportedProblemError("talwar-mirror needs a domain with a mirror map.")
         n_steps, step_size = plan.settings.n_steps, plan.settings.step_size
         u = domain.centre(start.size)
         total = np.zeros(u.size)

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms import OutputPerturbationQuery
 from dperm.mechanisms.base import why_not_solvable
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.expected import moved_risk

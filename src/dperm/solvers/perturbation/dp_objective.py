@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dperm.accounting.calibration import calibrate
-from dperm.accounting.guarantee import Adjacency, Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms import AdaptedObjectiveQuery, ObjectivePerturbationQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile
 from dperm.solvers.expected import mean_curvature, noise_risk, ridge_bias, risk_at_zero, typical_length
@@ -118,9 +118,9 @@ class DPObjective(ObjectiveSolver):
         """Check the settings that were given."""
         super().__post_init__()
         if self.slope_share is not None and not 0.0 < finite("slope_share", self.slope_share) <= 1.0:
-            raise InvalidParameter(f"slope_share must lie in (0, 1], got {self.slope_share!r}.")
+            raise InvalidParameterError(f"slope_share must lie in (0, 1], got {self.slope_share!r}.")
         if self.n_stages not in (None, 1, 2):
-            raise InvalidParameter(f"n_stages must be 1 or 2, got {self.n_stages!r}.")
+            raise InvalidParameterError(f"n_stages must be 1 or 2, got {self.n_stages!r}.")
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[DPObjectiveSettings]:
         """One minimisation or two. Without noise no ridge is added and no slope is clipped."""

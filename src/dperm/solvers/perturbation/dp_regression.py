@@ -7,10 +7,10 @@ import numpy as np
 from scipy.special import lambertw
 
 from dperm.accounting.calibration import calibrate
-from dperm.accounting.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.mechanisms import AdaptedObjectiveQuery, SlopeSizeQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.problem import Problem
 from dperm.problem.losses.base import ResidualLoss
 from dperm.solvers.base import Array, Oracle, Profile

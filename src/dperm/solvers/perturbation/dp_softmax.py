@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.accounting.calibration import calibrate
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.objective_perturbation import hessian_rank, softmax_trace
 from dperm.mechanisms.plan import Plan
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.problem.domains import WholeSpace
 from dperm.problem.regularizers import L2, NoRegularizer
@@ -84,7 +84,7 @@ class DPSoftmax(ObjectiveSolver):
         """Check the settings that were given."""
         super().__post_init__()
         if self.cut is not None and not 0.0 < finite("cut", self.cut) <= 1.0:
-            raise InvalidParameter(f"cut must lie in (0, 1], got {self.cut!r}.")
+            raise InvalidParameterError(f"cut must lie in (0, 1], got {self.cut!r}.")
 
     def refusal(self, problem: Problem) -> str | None:
         """The proof knows the corners that a softmax gradient lies between."""

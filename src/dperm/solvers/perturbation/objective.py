@@ -8,12 +8,12 @@ import numpy as np
 
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.base import LARGEST_CONDITION, LARGEST_PULL
 from dperm.mechanisms.objective_perturbation import hessian_rank
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.problem import Problem
 from dperm.problem.regularizers import L2, NoRegularizer
 from dperm.solvers.base import Array, Oracle, Solver

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.mechanisms.base import LARGEST_CONDITION
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import SMALLEST_EPSILON, Guarantee
 from dperm.problem import Problem
 from dperm.problem.domains import WholeSpace
 from dperm.solvers.base import Profile

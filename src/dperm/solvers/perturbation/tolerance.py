@@ -2,12 +2,12 @@
 
 import math
 
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import NoiseTooLarge
+from dperm.errors import NoiseTooLargeError
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.base import smallest_tolerance
 from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting, margin_rounding, pull_rounding
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.problem.prox import prox_is_exact
 from dperm.solvers.expected import moved_risk, noise_risk
@@ -58,7 +58,7 @@ def check_lengths(calibrated: CalibratedPlan) -> None:
         length = min(constants.norm_bound, length + fall + moved)
         rounding = margin_rounding(setting, length) + pull_rounding(2.0 * total * length + term)
         if rounding > 0.25 * query.tolerance:
-            raise NoiseTooLarge(
+            raise NoiseTooLargeError(
                 f"with a ridge of {query.ridge:.3g} the random linear term makes the minimiser up to {length:.2g} "
                 "long, which cannot be solved for exactly on every table; use a larger ridge or leave it out."
             )

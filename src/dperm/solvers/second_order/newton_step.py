@@ -12,12 +12,12 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms import HessianQuery, LocalGradientQuery
 from dperm.mechanisms.hessian import LARGEST_HESSIAN
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.problem.domains import Domain, L2Ball, WholeSpace
 from dperm.problem.losses import Squared
@@ -75,13 +75,13 @@ class SecondOrderSolver(Solver):
         """Check the settings that were given."""
         count("n_steps", self.n_steps)
         if count("n_hessians", self.n_hessians) > self.n_steps:
-            raise InvalidParameter(f"n_hessians must be at most n_steps = {self.n_steps}, got {self.n_hessians}.")
+            raise InvalidParameterError(f"n_hessians must be at most n_steps = {self.n_steps}, got {self.n_hessians}.")
         if not 1e-6 <= finite("hessian_share", self.hessian_share) <= 1.0 - 1e-6:
-            raise InvalidParameter(f"hessian_share must lie in [1e-6, 1 − 1e-6], got {self.hessian_share!r}.")
+            raise InvalidParameterError(f"hessian_share must lie in [1e-6, 1 − 1e-6], got {self.hessian_share!r}.")
         if not 1e-3 <= finite("gradient_growth", self.gradient_growth) <= 1e3:
-            raise InvalidParameter(f"gradient_growth must lie in [1e-3, 1e3], got {self.gradient_growth!r}.")
+            raise InvalidParameterError(f"gradient_growth must lie in [1e-3, 1e3], got {self.gradient_growth!r}.")
         if abs((self.n_steps - 1) * math.log(self.gradient_growth)) > math.log(1e12) + 1e-9:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 f"with gradient_growth = {self.gradient_growth:g} the budgets of {self.n_steps} gradients would differ "
                 "more than 1e12-fold; use fewer steps or a gradient_growth nearer to 1."
             )
@@ -293,7 +293,7 @@ def _gradient_noise(item: PlannedQuery, w: Array) -> float:
     """σ of a planned gradient at w: plans of Gaussians alone are calibrated to a common multiplier of 1."""
     query = item.query
     if not isinstance(query, LocalGradientQuery):
-        raise InvalidParameter("the plan is not one of a second-order method.")
+        raise InvalidParameterError("the plan is not one of a second-order method.")
     return item.relative_noise * query.sensitivity_at(w)
 
 

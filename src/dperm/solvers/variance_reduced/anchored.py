@@ -12,11 +12,11 @@ import numpy as np
 
 from dperm.accounting.central_limit import central_limit_multiplier, central_limit_rate
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms import DifferenceQuery, GradientQuery, check_sampling_rate
 from dperm.mechanisms.plan import PlannedQuery, check_steps
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Solver
 from dperm.validation import count, finite, positive
@@ -71,7 +71,7 @@ class EpochSolver(Solver):
         if self.sampling_rate is not None:
             check_sampling_rate(self.sampling_rate)
             if self.sampling_rate < _SMALLEST_RATE:
-                raise InvalidParameter(f"sampling_rate must be at least 1e-12, got {self.sampling_rate!r}.")
+                raise InvalidParameterError(f"sampling_rate must be at least 1e-12, got {self.sampling_rate!r}.")
         if self.step_size is not None:
             positive("step_size", self.step_size)
 
@@ -101,11 +101,11 @@ class AnchoredSolver(EpochSolver):
         if self.anchor_share is not None:
             smallest, largest = _SMALLEST_SHARE, 1.0 - _SMALLEST_SHARE
             if not smallest <= finite("anchor_share", self.anchor_share) <= largest:
-                raise InvalidParameter(f"anchor_share must lie in [1e-6, 1 − 1e-6], got {self.anchor_share!r}.")
+                raise InvalidParameterError(f"anchor_share must lie in [1e-6, 1 − 1e-6], got {self.anchor_share!r}.")
         if not 1.0 / _LARGEST_GROWTH <= finite("anchor_growth", self.anchor_growth) <= _LARGEST_GROWTH:
-            raise InvalidParameter(f"anchor_growth must lie in [1e-3, 1e3], got {self.anchor_growth!r}.")
+            raise InvalidParameterError(f"anchor_growth must lie in [1e-3, 1e3], got {self.anchor_growth!r}.")
         if not 0.0 < finite("averaging", self.averaging) <= 1.0:
-            raise InvalidParameter(f"averaging must lie in (0, 1], got {self.averaging!r}.")
+            raise InvalidParameterError(f"averaging must lie in (0, 1], got {self.averaging!r}.")
 
     def _pace(
         self, setting: Setting, guarantee: Guarantee | None, condition_fitted_in: Callable[[float], float]
@@ -160,7 +160,7 @@ class AnchoredSolver(EpochSolver):
 def _growing_shares(growth: float, n_epochs: int) -> list[float]:
     """Shares of the anchors' budget, every one so much larger than the one before it."""
     if abs((n_epochs - 1) * math.log(growth)) > math.log(_LARGEST_BUDGET_RATIO) + 1e-9:
-        raise InvalidParameter(
+        raise InvalidParameterError(
             f"with anchor_growth = {growth:g} the budgets of {n_epochs} anchors would differ more than 1e12-fold; "
             "use fewer epochs or an anchor_growth nearer to 1."
         )

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms.plan import Plan
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile
 from dperm.solvers.expected import rate_risk

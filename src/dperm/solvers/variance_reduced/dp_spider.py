@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms.plan import Plan
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.descent.stochastic import distance_bound

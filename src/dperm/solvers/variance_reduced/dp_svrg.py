@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms.plan import Plan
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile
 from dperm.solvers.expected import rate_risk
@@ -98,7 +98,7 @@ class DPSVRG(AnchoredSolver):
         """Check the settings that were given."""
         super().__post_init__()
         if not isinstance(self.barzilai_borwein, bool):
-            raise InvalidParameter(f"barzilai_borwein must be True or False, got {self.barzilai_borwein!r}.")
+            raise InvalidParameterError(f"barzilai_borwein must be True or False, got {self.barzilai_borwein!r}.")
 
     def refusal(self, problem: Problem) -> str | None:
         """Algorithm 1 needs strong convexity; without convexity it looks for stationary points."""

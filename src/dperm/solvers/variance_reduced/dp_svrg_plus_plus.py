@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
 from dperm.mechanisms.plan import Plan, check_steps
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile
 from dperm.solvers.expected import nominal_length, rate_risk

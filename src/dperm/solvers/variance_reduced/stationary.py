@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.accounting.guarantee import Guarantee
-from dperm.errors import InvalidParameter
+from dperm.errors import InvalidParameterError
 from dperm.mechanisms import DifferenceQuery, GradientQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle
 
@@ -118,7 +118,7 @@ class Stationary:
                     pace = pace_of(setting, mu, n_steps, period, size / setting.smoothness, self.from_anchor)
                     candidates += [pace] if pace is not None else []
         if not candidates:
-            raise InvalidParameter(
+            raise InvalidParameterError(
                 "the budget does not suffice for gradient differences of so many steps; use fewer steps, a shorter "
                 "period or a smaller step_size."
             )

@@ -1,6 +1,0 @@
-"""What has been spent on a dataset, on disk before the first query runs (docs/ledger.md)."""
-
-from dperm.accounting.ledger.accounts import Account, Spending
-from dperm.accounting.ledger.budget import Budget, Reservation, budgets, default_ledger
-
-__all__ = ["Account", "Budget", "Reservation", "Spending", "budgets", "default_ledger"]

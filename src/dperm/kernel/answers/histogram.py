@@ -1,0 +1,16 @@
+"""The answer to `HistogramQuery`: noisy counts of all cells of all columns."""
+
+from dperm.kernel.answers.base import Array, Asked, answers
+from dperm.mechanisms import HistogramQuery
+from dperm.rows.counts import CellsPart
+
+
+@answers(HistogramQuery)
+def noisy_histogram(query: HistogramQuery, asked: Asked) -> Array:
+    """The counts of one column after the other."""
+    return asked.noise.release(exact_histogram(query, asked), query.sensitivity)
+
+
+def exact_histogram(query: HistogramQuery, asked: Asked) -> Array:
+    """The counts before noise: whole numbers, so that their sum over blocks is exact."""
+    return asked.sums.source._count(CellsPart(query.columns))

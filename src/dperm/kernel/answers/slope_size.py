@@ -1,0 +1,13 @@
+"""The answer to `SlopeSizeQuery`."""
+
+from dperm.kernel.answers.base import Array, Asked, answers
+from dperm.mechanisms import SlopeSizeQuery
+from dperm.mechanisms.slope_size import share_of
+
+
+@answers(SlopeSizeQuery)
+def noisy_slope_size(query: SlopeSizeQuery, asked: Asked, w: Array, numbers: Array) -> Array:
+    """The mean slope and the mean size of slopes, every row's part clipped to the share."""
+    exact = asked.sums.slopes(w, share_of(numbers)) / asked.setting.n
+    asked.advance(1)
+    return asked.noise.release(exact, query.sensitivity_at(w, numbers))

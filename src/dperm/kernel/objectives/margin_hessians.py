@@ -1,0 +1,220 @@
+"""The sum of Hessians over rows of a loss of one margin, every row's part bounded.
+
+A row's part is weight · clip(ℓ'') · scale² · x xᵀ, the constant column included, with ℓ'' clipped to [0, bound]. It
+depends on that row alone, bit for bit: ℓ'' may jump, and a margin that was rounded by where a row stands would then
+move more than that row. The products are left to BLAS, and the sensitivity is padded for their
+rounding (docs/proofs/hessian.md).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dperm.kernel.block import Block
+from dperm.kernel.compiling import compile_kernel, compiled
+from dperm.kernel.objectives.margin_gradients import clip_vector
+from dperm.mechanisms.setting import summation_block
+from dperm.problem.losses import Loss
+
+Array = NDArray[np.float64]
+
+# Half the distance at which ℓ' is compared to find ℓ''.
+_MARGIN_STEP = 1e-5
+
+# Rows that are held a second time while they are multiplied.
+_ROWS_AT_ONCE = 16_384
+
+
+def hessian_sum(
+    loss: Loss, slope_bound: float, curvature_bound: float, block: Block, w: Array, intercept: float, stride: int = 1
+) -> Array:  # fmt: skip
+    """Σ_i weight_i ℓ''_i x_i x_iᵀ over every stride-th row; the table is never copied as a whole.
+
+    Parameters
+    ----------
+    loss : Loss
+        Gives the derivative; ℓ'' is the slope of its chord over 2e-5.
+    slope_bound : float
+        ℓ' is clipped to [−slope_bound, slope_bound].
+    curvature_bound : float
+        ℓ'' is clipped to [0, curvature_bound].
+    block : Block
+        Bounded rows.
+    w : array of shape (p,), or (p + 1,) with an intercept
+        Where ℓ'' is taken.
+    intercept : float
+        Value of the constant column, 0 for none.
+    stride : int
+        1 for the sum over all rows.
+    """
+    table, scale, weight, target = block.table, block.scale, block.weight, block.target
+    width = table.shape[1]
+    total = np.zeros((w.size, w.size))
+    rows_at_once = min(summation_block(target.size), _ROWS_AT_ONCE) * stride
+    for first in range(0, target.size, rows_at_once):
+        chosen = slice(first, first + rows_at_once, stride)
+        part, counted = table[chosen], weight[chosen] != 0.0
+        if not counted.any():
+            continue
+        if not counted.all():
+            part = part[counted]  # ignored rows may hold what is not a number
+        if not sparse.issparse(part):
+            part = np.ascontiguousarray(part)  # sums in one order, whether or not a row was left out
+        scales, weights, targets = (values[chosen][counted] for values in (scale, weight, target))
+        roots, factors = _roots(loss, slope_bound, curvature_bound, part, scales, weights, targets, w, intercept)
+        if sparse.issparse(part):
+            weighted = (sparse.diags_array(factors) @ part).tocsr()
+            total[:width, :width] += (weighted.T @ weighted).toarray()
+        else:
+            weighted = factors[:, None] * part
+            total[:width, :width] += weighted.T @ weighted
+        if intercept != 0.0:
+            constant = intercept * roots
+            total[:width, width] += weighted.T @ constant
+            total[width, width] += constant @ constant
+    if intercept != 0.0:
+        total[width, :width] = total[:width, width]
+    return total
+
+
+def hessian_blocks(
+    loss: Loss, slope_bound: float, curvature_bound: float, block: Block, w: Array, intercept: float, stride: int
+) -> Array:  # fmt: skip
+    """Σ_i weight_i ∂ℓ'_k/∂m_k x_i x_iᵀ over every stride-th row, for every output k: of shape (outputs, p, p).
+
+    For a search that wants to know roughly how the loss bends: nothing of it is released. Parameters as of
+    `hessian_sum`, for any number of margins.
+    """
+    width = w.size // loss.n_outputs
+    total = np.zeros((loss.n_outputs, width, width))
+    for part, curvatures in _parts(loss, slope_bound, curvature_bound, block, w, intercept, stride):
+        for k in range(loss.n_outputs):
+            roots = np.sqrt(curvatures[:, k])
+            if sparse.issparse(part):
+                weighted = (sparse.diags_array(roots) @ part).tocsr()
+                total[k] += (weighted.T @ weighted).toarray()
+            else:
+                weighted = roots[:, None] * part
+                total[k] += weighted.T @ weighted
+    return total
+
+
+def hessian_diagonals(
+    loss: Loss, slope_bound: float, curvature_bound: float, block: Block, w: Array, intercept: float, stride: int
+) -> Array:  # fmt: skip
+    """The diagonals of `hessian_blocks`, of shape (outputs, p)."""
+    total = np.zeros((loss.n_outputs, w.size // loss.n_outputs))
+    for part, curvatures in _parts(loss, slope_bound, curvature_bound, block, w, intercept, stride):
+        squares = part.multiply(part) if sparse.issparse(part) else part * part
+        total += np.asarray(squares.T @ curvatures).T
+    return total
+
+
+def _parts(
+    loss: Loss, slope_bound: float, curvature_bound: float, block: Block, w: Array, intercept: float, stride: int
+) -> Iterator[tuple[Any, Array]]:  # fmt: skip
+    """Every stride-th row, scaled and with its constant column, and weight · ∂ℓ'_k/∂m_k of shape (rows, outputs)."""
+    matrix = w.reshape(loss.n_outputs, -1)
+    for first in range(0, len(block), _ROWS_AT_ONCE * stride):
+        chosen = slice(first, first + _ROWS_AT_ONCE * stride, stride)
+        counted = np.flatnonzero(block.weight[chosen] != 0.0)
+        part = block.table[chosen][counted]  # ignored rows may hold what is not a number
+        scales, weights, targets = (values[chosen][counted] for values in (block.scale, block.weight, block.target))
+        constant = np.full((counted.size, int(intercept != 0.0)), intercept)
+        if sparse.issparse(part):
+            part = sparse.hstack([sparse.diags_array(scales) @ part, sparse.csr_array(constant)], format="csr")
+        else:
+            part = np.hstack([scales[:, None] * part, constant])
+        curvatures = np.ascontiguousarray(part @ matrix.T)
+        derivative, ones = compiled(loss.derivative), np.ones(counted.size)
+        if loss.n_outputs == 1:
+            margins = curvatures[:, 0]
+            _curvatures(derivative, loss.parameters, slope_bound, curvature_bound, ones, targets, 0.0, margins)
+        else:
+            _output_curvatures(derivative, loss.parameters, slope_bound, curvature_bound, targets, curvatures)
+        yield part, weights[:, None] * curvatures
+
+
+def _roots(
+    loss: Loss,
+    slope_bound: float,
+    bound: float,
+    table: Any,
+    scale: Array,
+    weight: Array,
+    target: Array,
+    w: Array,
+    intercept: float,
+) -> tuple[Array, Array]:
+    """√(weight · ℓ'') of every row, and the same times its scale."""
+    margins = np.empty(target.size)
+    if sparse.issparse(table):
+        csr_margins(table.data, table.indices, table.indptr, w, margins)
+    else:
+        dense_margins(table, w, margins)
+    constant = intercept * w[-1] if intercept != 0.0 else 0.0
+    _curvatures(compiled(loss.derivative), loss.parameters, slope_bound, bound, scale, target, constant, margins)
+    roots = np.sqrt(weight * margins)
+    return roots, roots * scale
+
+
+@compile_kernel
+def dense_margins(X, w, out):  # type: ignore[no-untyped-def]
+    """⟨w, x⟩ of every row, before its scale; a row's own depends on that row alone, bit for bit."""
+    for i in range(X.shape[0]):
+        margin = 0.0
+        for j in range(X.shape[1]):
+            margin += X[i, j] * w[j]
+        out[i] = margin
+
+
+@compile_kernel
+def csr_margins(data, indices, indptr, w, out):  # type: ignore[no-untyped-def]
+    """The same for sparse rows."""
+    for i in range(out.shape[0]):
+        margin = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            margin += data[k] * w[indices[k]]
+        out[i] = margin
+
+
+@compile_kernel
+def _curvatures(derivative, parameters, slope_bound, bound, scale, target, constant, margins):  # type: ignore[no-untyped-def]
+    # Turns unscaled margins into curvatures, in place.
+    for i in range(margins.shape[0]):
+        margin = margins[i] * scale[i] + constant
+        up = derivative(margin + _MARGIN_STEP, target[i], *parameters)
+        down = derivative(margin - _MARGIN_STEP, target[i], *parameters)
+        up, down = min(max(up, -slope_bound), slope_bound), min(max(down, -slope_bound), slope_bound)
+        curvature = (up - down) / (2.0 * _MARGIN_STEP)
+        # Written so that a NaN ends at the bound instead of passing through.
+        if not curvature <= bound:
+            curvature = bound
+        margins[i] = max(curvature, 0.0)
+
+
+@compile_kernel
+def _output_curvatures(derivative, parameters, slope_bound, bound, target, margins):  # type: ignore[no-untyped-def]
+    # Turns margins, one row of outputs each, into the curvature along every output, in place.
+    n_outputs = margins.shape[1]
+    margin, up, down, out = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
+    for i in range(margins.shape[0]):
+        for k in range(n_outputs):
+            margin[k] = margins[i, k]
+        for k in range(n_outputs):
+            up[:] = 0.0
+            down[:] = 0.0
+            margin[k] = margins[i, k] + _MARGIN_STEP
+            derivative(margin, target[i], up, *parameters)
+            margin[k] = margins[i, k] - _MARGIN_STEP
+            derivative(margin, target[i], down, *parameters)
+            margin[k] = margins[i, k]
+            clip_vector(up, slope_bound)
+            clip_vector(down, slope_bound)
+            curvature = (up[k] - down[k]) / (2.0 * _MARGIN_STEP)
+            out[k] = min(max(curvature, 0.0), bound) if curvature <= bound else bound
+        for k in range(n_outputs):
+            margins[i, k] = out[k]

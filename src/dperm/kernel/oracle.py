@@ -1,0 +1,204 @@
+"""The oracle: answers what the plan accounted for, with noise, and nothing else."""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm.errors import InvalidParameterError, PlanExceededError
+from dperm.kernel.answers import Asked, answer_to
+from dperm.kernel.noise import Noise, Randomness
+from dperm.kernel.row_facts import warn_about
+from dperm.kernel.sums import RowSums
+from dperm.kernel.threads import threads_for
+from dperm.mechanisms import HistogramQuery, RangeQuery
+from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
+from dperm.mechanisms.setting import Setting
+from dperm.problem import Problem
+from dperm.rows.base import Source
+from dperm.schema import Schema
+from dperm.schema.binning import cell_edges, quantile_cuts
+from dperm.validation import check_not_diverged
+
+Array = NDArray[np.float64]
+
+
+class Oracle:
+    """Holds the rows and answers the queries of one calibrated plan.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    problem : Problem
+        What is minimised.
+    setting : Setting
+        The public n and the adjacency; its constants must be the problem's own, and so must every query's.
+    calibrated : CalibratedPlan
+        Which queries may be asked how often, and their noise.
+    randomness : Randomness
+        Streams for noise, sampling and public choices.
+    progress : callable, optional
+        Called with (steps done, steps planned): both are public.
+    n_jobs : int, optional
+        Threads for sums over rows.
+
+    Guarantees
+    ----------
+    Every question is counted before it is answered, so a crash never under-counts. Everything that leaves went
+    through the query's `Noise`.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        problem: Problem,
+        setting: Setting,
+        calibrated: CalibratedPlan,
+        randomness: Randomness,
+        progress: Callable[[int, int], None] | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        own = Setting(problem.constants(source.n_features), setting.n, setting.adjacency, source.unit)
+        asked = calibrated.plan.everything
+        if setting != own or any(item.query.setting != own for item in asked):
+            raise PlanExceededError("a planned query rests on other bounds, or another unit, than the fit declares.")
+        self._problem = problem
+        self._setting = setting
+        self._calibrated = calibrated
+        self._randomness = randomness
+        self._left: Counter[PlannedQuery] = Counter()
+        for item in asked:
+            self._left[item] += item.count
+        self._lock = Lock()
+        self._progress = progress
+        self._done = 0
+        self._pool = ThreadPoolExecutor(threads_for(n_jobs), thread_name_prefix="dperm")
+        self._opened = ExitStack()
+        self._sums = self._sums_over(source)
+
+    def __enter__(self) -> Self:
+        """Use as a context manager, so that the threads end with the fit."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the threads, and drop what was kept of the rows."""
+        self._pool.shutdown()
+        self._opened.close()
+
+    @property
+    def public_coin(self) -> np.random.Generator:
+        """Randomness for public choices, independent of the noise."""
+        return self._randomness.public_coin
+
+    def complete(self, schema: Schema | None) -> Schema | None:
+        """Ask for the plan's private ranges and bins, and encode rows by the schema with them from here on.
+
+        Parameters
+        ----------
+        schema : Schema or None
+            What the source encodes rows by.
+        """
+        for item in self._calibrated.plan.ranges:
+            if schema is None:
+                raise InvalidParameterError("private ranges and bins need a schema.")
+            answer = self.ask(item)
+            if isinstance(item.query, HistogramQuery):
+                schema = schema.with_edges(self._cuts(item.query, answer, schema, self._deviation(item)))
+            elif isinstance(item.query, RangeQuery):
+                schema = schema.with_ranges({item.query.column: (float(answer[0]), float(answer[1]))})
+            self._sums = self._sums_over(self._sums.source.with_schema(schema))
+        return schema
+
+    @staticmethod
+    def _cuts(query: HistogramQuery, counts: Array, schema: Schema, deviation: float) -> dict[str, tuple[float, ...]]:
+        """Where the bins are cut, from noisy counts alone."""
+        cuts, first = {}, 0
+        for name in query.columns:
+            column = schema.numbers[name]
+            last = first + cell_edges(column.bounds).size + 1
+            cuts[name] = quantile_cuts(counts[first:last], column.bounds, column.n_bins or 0, deviation)
+            first = last
+        return cuts
+
+    def _deviation(self, item: PlannedQuery) -> float:
+        """Standard deviation of the noise on one number of the answer."""
+        return self._calibrated.sigma(item) * (math.sqrt(2.0) if item.query.distribution == "Laplace" else 1.0)
+
+    def warn_about_rows(self) -> None:
+        """Show whoever called the fit what is wrong with its rows; nothing of it is kept, and nothing depends on it."""
+        warn_about(self._sums.facts(), self._sums.source._unit_remarks())
+
+    def ask(self, item: PlannedQuery, *points: Array, step_size: Any = None) -> Array:
+        """Answer a query of the plan at released points.
+
+        Parameters
+        ----------
+        item : PlannedQuery
+            One of the plan's own.
+        *points : arrays
+            w for a gradient, a Hessian, a vertex or a descent, w and the anchor for a difference, the start and the
+            anchor for a printed epoch, the start for stochastic steps; some queries take a few numbers besides.
+        step_size : float or array, optional
+            η of a printed epoch, η_1 … η_k of k stochastic steps: public, and of no weight for privacy since every step
+            is accounted for.
+
+        Raises
+        ------
+        PlanExceededError
+            If the plan does not contain this query, or one more of it.
+        InvalidParameterError
+            If the points, their number or the step size do not fit the query. It is charged all the same.
+        """
+        self._spend(item)
+        query = item.query
+        if len(points) != query.n_points:
+            raise InvalidParameterError(f"this query is asked at {query.n_points} point(s), got {len(points)}.")
+        if step_size is not None and not query.takes_step_size:
+            raise InvalidParameterError("only a printed epoch or stochastic steps are asked with a step_size.")
+        released = [_check_point(point, size) for point, size in zip(points, query.point_sizes, strict=True)]
+        asked = Asked(self._problem, self._setting, self._sums, self._noise_of(item), self._advance, step_size)
+        return answer_to(query)(query, asked, *released)
+
+    def _spend(self, item: PlannedQuery) -> None:
+        with self._lock:
+            if self._left[item] < 1:
+                raise PlanExceededError("the plan does not contain this query, or not one more of it.")
+            self._left[item] -= 1
+
+    def _sums_over(self, source: Source) -> RowSums:
+        self._opened.callback(source.close)
+        source.draw_units(self._randomness.unit_key)
+        return RowSums(source, self._problem, self._pool, self._randomness.sampling, self._setting.n)
+
+    def _noise_of(self, item: PlannedQuery) -> Noise:
+        return Noise(item, self._calibrated, self._randomness)
+
+    def _advance(self, n_steps: int) -> None:
+        """Report how far the plan has come: public numbers only."""
+        self._done += n_steps
+        if self._progress is not None:
+            self._progress(self._done, self._calibrated.plan.n_steps)
+
+
+def _check_point(point: object, size: int) -> Array:
+    """The point in float64: distances and kernels would otherwise round it differently."""
+    try:
+        vector = np.asarray(point, dtype=np.float64)
+    except (TypeError, ValueError):
+        vector = np.empty(0)
+    if vector.shape != (size,):
+        raise InvalidParameterError(
+            f"the point must be a vector of numbers of the problem's dimension, here {size} of them."
+        )
+    check_not_diverged(vector)
+    return vector

@@ -1,0 +1,1 @@
+"""The paper's printed forms, its comparison methods and its studies."""

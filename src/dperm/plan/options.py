@@ -1,0 +1,364 @@
+"""What a fit is asked to do, checked once, before any row is read."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
+from dperm.accounting.events import Event
+from dperm.errors import DpermError, InvalidParameterError, UnsupportedProblemError
+from dperm.mechanisms import LastIterateQuery
+from dperm.mechanisms.histogram import histogram_query
+from dperm.mechanisms.plan import CalibratedPlan, Plan
+from dperm.mechanisms.range import range_queries
+from dperm.mechanisms.setting import Setting
+from dperm.paper.printed import published_plan
+from dperm.plan.around import Beside, Fixed, fixed, what_is_left
+from dperm.plan.auto import check_solver, choose_solver
+from dperm.plan.encoding import decide
+from dperm.plan.fit_plan import FitPlan
+from dperm.plan.intervals import check_problem, check_share, interval_queries
+from dperm.plan.rules import check_strength_by_rule, with_scaled_constant, with_strength_by_rule
+from dperm.plan.statement import statement_of
+from dperm.privacy.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
+from dperm.privacy.unit import PrivacyUnit
+from dperm.problem import Problem
+from dperm.problem.start import LinearStart
+from dperm.schema import Schema
+from dperm.solvers import Solver
+from dperm.validation import count, one_of
+
+# A plan holds vectors of as many numbers, and compiled code counts columns in 32 bits.
+MOST_COLUMNS = 10**8
+
+# Whether passes over so many rows of a schema cost much.
+IsSlow = Callable[[int, Schema | None], bool]
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Everything that a fit is asked to do, in public numbers.
+
+    Parameters
+    ----------
+    problem : Problem
+        Loss, regularizer, domain and the declared row bound.
+    guarantee : Guarantee or None
+        (ε, δ); may be None only with noise=None.
+    solver : str or Solver
+        "auto", a name that `dperm solvers` lists, or a solver object with settings of its own.
+    adjacency : {"replace_one", "add_remove"}
+        Which two tables cannot be told apart.
+    noise : {"certified", "paper", None}
+        Certified noise; the paper's formula, for reproduction only; or none at all (ε = ∞).
+    accountant : {"pld", "advanced-composition"}
+        How certified noise is found: the least that numerical accounting allows, or as in Appendix B.1 of the paper,
+        which needs more and is refused where its conditions fail.
+    n : int, optional
+        The declared, public number of rows or units; by default the schema's, or else that of the table.
+    unit : PrivacyUnit, optional
+        Whose rows are protected together, for rows without a schema; a schema declares its own.
+    schema : Schema, optional
+        The public facts about a table that is fitted as it is.
+    strength_by_rule : bool
+        Whether the strength of the problem's l2 or l1 penalty is found when the fit is planned, from public numbers.
+    scaled_constant : bool
+        Whether the constant column gets a size that suits the number of columns, not the largest that it may have.
+    start : LinearStart, optional
+        Where a solver that walks begins: public coefficients. Solvers that do not walk are refused, and "auto" does not
+        take one of them.
+    intervals : bool or float
+        Whether to release what intervals need as well, with half of the precision or with this share of it.
+
+    Examples
+    --------
+    >>> from dperm import FitOptions, Guarantee, L2, Logistic, Problem
+    >>> options = FitOptions(Problem(Logistic(), L2(0.01)), guarantee=Guarantee(1.0, 1e-6))
+    >>> options.plan(200_000, 54).solver.name
+    'dp-objective'
+    """
+
+    problem: Problem
+    _: KW_ONLY
+    guarantee: Guarantee | None
+    solver: str | Solver = "auto"
+    adjacency: str = "replace_one"
+    noise: str | None = "certified"
+    accountant: str = "pld"
+    n: int | None = None
+    schema: Schema | None = None
+    strength_by_rule: bool = False
+    scaled_constant: bool = False
+    start: LinearStart | None = None
+    intervals: bool | float = False
+    unit: PrivacyUnit | None = None
+
+    def __post_init__(self) -> None:
+        """Raise if a parameter is wrong or the solver does not take the problem."""
+        if not isinstance(self.problem, Problem):
+            raise InvalidParameterError(f"problem must be a dperm Problem, got {self.problem!r}.")
+        self._check_noise()
+        Adjacency.parse(self.adjacency)
+        if self.n is not None:
+            count("n", self.n)
+        if self.schema is not None:
+            check_schema(self.schema)
+            if self.schema.private_ranges and not self._composes:
+                raise InvalidParameterError("private ranges go with certified noise and the accountant 'pld'.")
+        if self.unit is not None and self.schema is not None:
+            raise InvalidParameterError("with a schema the unit is declared there: leave unit out.")
+        if self.protected_unit is not None:
+            self._check_unit()
+        if self.strength_by_rule:
+            check_strength_by_rule(self.problem.regularizer)
+        guarantee = None if self.noise is None else self.guarantee
+        if check_share(self.intervals):
+            check_problem(self.problem, guarantee)
+            if not self._composes:
+                raise InvalidParameterError("intervals go with certified noise and the accountant 'pld'.")
+        check_solver(self.solver, self.problem, guarantee)
+
+    def _check_noise(self) -> None:
+        """The noise mode and the accountant exist and, if there is noise, a guarantee says how much."""
+        if one_of("accountant", self.accountant, ACCOUNTANTS) != "pld" and self.noise != "certified":
+            raise InvalidParameterError(
+                "accountant chooses how certified noise is found; with other noise leave it at 'pld'."
+            )
+        if self.noise is None:
+            return
+        one_of("noise", self.noise, ("certified", "paper"))
+        if not isinstance(self.guarantee, Guarantee):
+            raise InvalidParameterError(f"guarantee must be a Guarantee(epsilon, delta), got {self.guarantee!r}.")
+
+    def _check_unit(self) -> None:
+        if self.noise == "paper":
+            raise InvalidParameterError("the published formulae speak of one row: with a unit use certified noise.")
+        if self.intervals:  # rows of one unit are not independent
+            raise InvalidParameterError("there are no intervals for units of several rows: leave one of them out.")
+
+    @property
+    def protected_unit(self) -> PrivacyUnit | None:
+        """Whose rows are protected together, wherever that is declared."""
+        return self.unit if self.schema is None else self.schema.unit
+
+    @property
+    def _composes(self) -> bool:
+        """Whether other releases may be part of the plan."""
+        return self.noise != "paper" and self.accountant == "pld"
+
+    @property
+    def declared_n(self) -> int | None:
+        """The public number of rows or units where one was declared, here or in the schema."""
+        return self.schema.n if self.n is None and self.schema is not None else self.n
+
+    @property
+    def declared_rows(self) -> int | None:
+        """The same where it is of rows: how many a unit has is not public."""
+        return self.declared_n if self.protected_unit is None else None
+
+    def plan(
+        self, n_rows: int | None = None, n_features: int | None = None, is_slow: IsSlow | None = None
+    ) -> FitPlan:  # fmt: skip
+        """Choose the solver and find the noise from public numbers alone; no data is touched.
+
+        Parameters
+        ----------
+        n_rows, n_features : int, optional
+            Shape of the table, with a unit the number of units. A declared n comes first, and a schema knows the number
+            of columns.
+        is_slow : callable, optional
+            Of a source, `Source.is_slow`: whether passes over so many rows cost much, so that "auto" counts them.
+        """
+        facts = self.facts(n_rows, n_features)
+        try:
+            return self._plan(facts, is_slow)
+        except (ArithmeticError, ValueError) as error:
+            if isinstance(error, DpermError):
+                raise
+            raise _no_plan() from error  # public numbers alone: nothing of a row is in it
+
+    def _plan(self, facts: "PublicFacts", is_slow: IsSlow | None) -> FitPlan:
+        schema, width, problem, setting, beside, left = facts
+        solver = self.solver
+        if solver == "auto" and (self.noise == "paper" or self.accountant != "pld"):
+            solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
+        slow = is_slow is not None and is_slow(setting.n, schema)
+        chosen = choose_solver(solver, problem, setting, left, slow_passes=slow)
+        if self.noise == "paper" and self.guarantee is not None:
+            chosen, published = published_plan(chosen, setting, self.guarantee)
+            calibrated = replace(published, constant=True)
+        else:
+            calibrated = self._calibrated(chosen, setting, beside, left)
+        _check_start(problem, width, calibrated)
+        statement = statement_of(self, problem, width, setting, chosen, calibrated)
+        return FitPlan(self, problem, setting, chosen, calibrated, statement, width, schema)
+
+    def plans_with_noise(
+        self, noise_multiplier: float, n_rows: int, n_features: int, has: Callable[[Event], bool]
+    ) -> Iterator[FitPlan]:  # fmt: skip
+        """The plans that there can be if the noise of the first query has this multiplier; nothing is calibrated.
+
+        There is one, or with private ranges or intervals several. The solver must be an object or a name, and the noise
+        certified.
+
+        Parameters
+        ----------
+        noise_multiplier : float
+            As a statement has it: the scale of the noise over the sensitivity, for the first planned query.
+        n_rows, n_features : int
+            As of `plan`.
+        has : callable
+            Which events are wanted; others are not accounted for.
+        """
+        schema, width, problem, setting, beside, left = self.facts(n_rows, n_features)
+        if left is None or self.guarantee is None:
+            raise InvalidParameterError("a run without noise has no noise multiplier.")
+        solver = choose_solver(self.solver, problem, setting, left)
+        for plan in self._plans(solver, setting, beside, left):
+            calibrated = plan.with_noise(noise_multiplier / plan.planned[0].relative_noise)
+            if not has(calibrated.event()):
+                continue
+            statement = statement_of(self, problem, width, setting, solver, calibrated)
+            yield FitPlan(self, problem, setting, solver, calibrated, statement, width, schema)
+
+    def facts(self, n_rows: int | None, n_features: int | None) -> "PublicFacts":
+        """What a plan rests on, with all that is left to rules; nothing is calibrated and no solver chosen.
+
+        Parameters
+        ----------
+        n_rows, n_features : int or None
+            As of `plan`.
+        """
+        n = count("n", n_rows if self.declared_n is None else self.declared_n)
+        schema = None if self.schema is None else self._decided(self.schema, n)
+        width = count("n_features", n_features if schema is None else schema.n_features)
+        if width > MOST_COLUMNS:
+            raise InvalidParameterError(f"n_features must be at most {MOST_COLUMNS}, got {width}.")
+        try:
+            problem = replace(self.problem, loss=self.problem.loss.for_width(width))
+            problem = with_scaled_constant(problem, width) if self.scaled_constant else problem
+            if self.start is not None:
+                problem = replace(problem, start_point=self.start.point(problem, width))
+            setting = Setting(problem.constants(width), n, Adjacency.parse(self.adjacency), self.protected_unit)
+            if self.strength_by_rule:
+                problem = with_strength_by_rule(problem, setting, None if self.noise is None else self.guarantee)
+                setting = replace(setting, constants=problem.constants(width))
+            return PublicFacts(schema, width, problem, setting, *self._beside(schema, problem, setting))
+        except ArithmeticError as error:
+            raise _no_plan() from error
+
+    @property
+    def _promised(self) -> Guarantee:
+        """The guarantee; of a run without noise, one with hardly any."""
+        return self.guarantee or Guarantee(LARGEST_EPSILON, 1e-6)
+
+    def _decided(self, schema: Schema, n: int) -> Schema:
+        """The schema with every number's encoding decided."""
+        decided = decide(
+            schema, n, self._promised, Adjacency.parse(self.adjacency),
+            edges=self._composes, slopes=bool(check_share(self.intervals)),
+        )  # fmt: skip
+        if decided.private_edges and not self._composes:
+            raise InvalidParameterError("private bins go with certified noise and the accountant 'pld'.")
+        return decided
+
+    def _beside(self, schema: Schema | None, problem: Problem, setting: Setting) -> tuple[Beside, Guarantee | None]:
+        """What is asked besides the solver's own questions, and about what it leaves of the guarantee."""
+        before: Fixed = ()
+        if schema is not None and schema.private_ranges:
+            before = tuple(map(fixed, range_queries(schema, setting, self._promised)))
+        if schema is not None and schema.private_edges:
+            before = (*before, fixed(histogram_query(schema.private_edges, setting, self._promised)))
+        share = check_share(self.intervals)
+        after: Fixed = ()
+        left = what_is_left(self._promised, before)
+        if share:
+            after = interval_queries(problem, setting, left, share)
+            left = what_is_left(left, after)
+        return Beside(before, after), None if self.noise is None or self.guarantee is None else left
+
+    def _calibrated(
+        self, solver: Solver, setting: Setting, beside: Beside, left: Guarantee | None
+    ) -> CalibratedPlan:  # fmt: skip
+        if self.guarantee is None or left is None:
+            return CalibratedPlan(beside.around(solver.plan(setting, None)), None)
+        if not beside:
+            return calibrate(solver.plan(setting, self.guarantee), self.guarantee, self.accountant)
+        for plan in self._plans(solver, setting, beside, left):
+            multiplier = find_noise_multiplier(plan, self.guarantee)
+            if multiplier is not None:
+                return plan.with_noise(multiplier)
+        return calibrate(plan, self.guarantee)
+
+    def _plans(self, solver: Solver, setting: Setting, beside: Beside, left: Guarantee) -> Iterator[Plan[Any]]:
+        """What the solver plans for the guarantee; beside private ranges and intervals, with about what they leave.
+
+        All together keeps the whole guarantee. What costs the same whatever the noise may add up with the others to
+        more than was thought: then it plans for less.
+        """
+        yield beside.around(solver.plan(setting, left if beside else self.guarantee))
+        while beside and self.guarantee is not None and left.epsilon >= 0.05 * self.guarantee.epsilon:
+            left = Guarantee(0.5 * left.epsilon, left.delta)
+            yield beside.around(solver.plan(setting, left))
+
+
+class PublicFacts(NamedTuple):
+    """What a plan rests on.
+
+    Attributes
+    ----------
+    schema : Schema or None
+        With every number's encoding decided.
+    n_features : int
+        Columns of an encoded row.
+    problem : Problem
+        What is minimised.
+    setting : Setting
+        Its constants, the public n and the adjacency.
+    beside : Beside
+        What finds private ranges and bins, and what intervals need.
+    left : Guarantee or None
+        About what they leave of the guarantee for the solver; None for a run without noise.
+    """
+
+    schema: Schema | None
+    n_features: int
+    problem: Problem
+    setting: Setting
+    beside: Beside
+    left: Guarantee | None
+
+
+def check_schema(schema: object) -> Schema:
+    """Raise unless it is a schema whose numbers somebody has called public."""
+    if not isinstance(schema, Schema):
+        raise InvalidParameterError(f"schema must be a dperm Schema, got {schema!r}.")
+    if schema.derived_from_data:
+        raise InvalidParameterError(
+            "the schema was derived from the data, so fitting with it would leak: correct it to what is public "
+            "knowledge, then remove the line derived_from_data."
+        )
+    return schema
+
+
+def _check_start(problem: Problem, n_features: int, calibrated: CalibratedPlan) -> None:
+    """Raise if a path of which only the end leaves would begin where its rounding is not accounted for."""
+    if problem.start_point is None:
+        return
+    length = float(np.linalg.norm(problem.start(n_features)))
+    for item in calibrated.plan.planned:
+        multiplier = (calibrated.noise_multiplier or 0.0) * item.relative_noise
+        if isinstance(item.query, LastIterateQuery) and length > item.query.path(multiplier).longest_start:
+            raise InvalidParameterError(
+                "start is too far from 0 for steps of which only the last is released: use a nearer one, or "
+                "DPGD(accounting='composition')."
+            )
+
+
+def _no_plan() -> UnsupportedProblemError:
+    return UnsupportedProblemError(
+        "no plan can be made: some of n, the number of columns, ε, δ, penalty, domain and bounds are too large or too "
+        "small beside the others for floating-point numbers."
+    )

@@ -1,0 +1,331 @@
+"""A search among candidates under one guarantee: trial fits, a choice, and a last fit, planned from public numbers."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from dperm.accounting.composition import epsilon_of
+from dperm.accounting.curve import COARSE_GRID, gaussian_epsilon, gaussian_mu
+from dperm.accounting.events import Composed, Event, Gaussian, OneOf, Pure, RandomTrials
+from dperm.errors import InvalidParameterError, NoiseTooLargeError
+from dperm.kernel.noise import GENERATOR
+from dperm.mechanisms.bounded_sum import BoundedSum
+from dperm.mechanisms.held_out import HeldOutChoice
+from dperm.mechanisms.plan import Planned
+from dperm.mechanisms.setting import PublicTable
+from dperm.mechanisms.sums_plan import CalibratedSums, SumsPlan
+from dperm.plan.beside import plan_beside, share_of
+from dperm.plan.fit_plan import FitPlan
+from dperm.plan.verdict import is_mostly_noise
+from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, SMALLEST_EPSILON, Adjacency, Guarantee
+from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.markup import plan_box
+from dperm.privacy.unit import PrivacyUnit, counted
+from dperm.validation import count, finite, one_of
+
+METHODS = ("composition", "random-trials")
+
+# Trials that are expected where nobody says how many: two for every candidate, and no more than these.
+_TRIALS_PER_CANDIDATE, _MOST_TRIALS = 2, 64
+
+# A coin that stops trials must be one that can be tossed exactly (kernel/apart.py).
+LARGEST_TRIALS = 2048
+
+# How closely the precision of a trial is found.
+_TOLERANCE = 1e-3
+
+# Trials may take a little more than their share, of which the last fit then has less; how often they are planned anew.
+_SPARE, _MOST_PLANS = 1.05, 8
+
+# Plans the fit of one candidate: its place, the guarantee, the number of rows.
+PlanFit = Callable[[int, Guarantee, int], FitPlan]
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How a search is done.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+        What search and last fit keep together.
+    adjacency : Adjacency
+        Which two tables cannot be told apart.
+    what : str
+        The score, in words.
+    method : {"auto", "composition", "random-trials"}
+        How the trials are accounted for; "auto" takes what leaves more precision for each of them.
+    share : float
+        About the share of the precision that the search takes.
+    held_out : float
+        The share of rows that candidates are scored on.
+    trials : int or None
+        How many random trials are expected.
+    unit : PrivacyUnit or None
+        Whose rows are protected together, and put apart together: what the candidates declare.
+    """
+
+    guarantee: Guarantee
+    adjacency: Adjacency
+    what: str
+    method: str = "auto"
+    share: float = 0.25
+    held_out: float = 0.25
+    trials: int | None = None
+    unit: PrivacyUnit | None = None
+
+    @property
+    def rows(self) -> str:
+        """What n counts, in a word."""
+        return counted(self.unit)
+
+    def __post_init__(self) -> None:
+        """Degenerate shares are mistakes."""
+        one_of("method", self.method, ("auto", *METHODS))
+        for name, value in (("share", self.share), ("held_out", self.held_out)):
+            if not 0.01 <= finite(name, value) <= 0.99:
+                raise InvalidParameterError(f"{name} must lie between 0.01 and 0.99, got {value!r}.")
+        if self.trials is not None and count("trials", self.trials) > LARGEST_TRIALS:
+            raise InvalidParameterError(f"trials must be at most {LARGEST_TRIALS}, got {self.trials}.")
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """A search that is planned and calibrated, with no row read yet.
+
+    Attributes
+    ----------
+    options : SearchOptions
+        What was asked for.
+    method : str
+        How the trials are accounted for.
+    n, n_train : int
+        Public rows or units: of the table, and of the part that candidates are tried on.
+    expected_trials : int
+        Fits on that part: one for each candidate, or so many in the mean.
+    trials, refits : tuple of FitPlan
+        One for each candidate: to be tried, and to be fitted to all rows if it wins.
+    scores : CalibratedSums
+        How the held-out score of all candidates, or of one trial, gets its noise.
+    """
+
+    options: SearchOptions
+    method: str
+    n: int
+    n_train: int
+    expected_trials: int
+    trials: tuple[FitPlan, ...]
+    refits: tuple[FitPlan, ...]
+    scores: CalibratedSums
+
+    @cached_property
+    def search_event(self) -> Event:
+        """What finding the winner costs."""
+        return _search_event(self.method, self.trials, self.scores, self.expected_trials)
+
+    @cached_property
+    def event(self) -> Event:
+        """What everything costs, whoever wins: reserved before a row is read."""
+        return Composed((self.search_event, _Refits(self.refits).event))
+
+    @property
+    def charge(self) -> tuple[Event, Adjacency, PrivacyUnit | None, float]:
+        """What a budget needs to know of it: event, adjacency, unit, δ."""
+        return self.event, self.options.adjacency, self.options.unit, self.options.guarantee.delta
+
+    @property
+    def random_trials(self) -> int | None:
+        """How many of them are expected, None where every candidate is tried."""
+        return self.expected_trials if self.method == "random-trials" else None
+
+    @property
+    def slots(self) -> tuple[int, int]:
+        """Places that rows are put at, and how many of them are to fit on (kernel/apart.py)."""
+        if self.options.adjacency is Adjacency.REPLACE_ONE:
+            return self.n, self.n_train
+        return tuple(math.floor(ROWS_ALLOWED_PER_DECLARED * rows) + 1 for rows in (self.n, self.n_train))  # type: ignore[return-value]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What is released, in words."""
+        size, trial, refit = len(self.trials), self.trials[0].statement, self.refits[0].statement
+        rows = f"{self.options.what} on {self.n - self.n_train} held-out {self.options.rows}"
+        scale = self.scores.sigma(self.scores.plan.planned[0])
+        if self.method == "composition":
+            how = f"after {size} fits with ε = {trial.epsilon:.3g} each; Gumbel noise, scale {scale:.3g}"
+        else:
+            noise = self.scores.plan.planned[0].query.distribution
+            how = (
+                f"the best of about {self.expected_trials} random trials with ε = {trial.epsilon:.3g} each, how many "
+                f"is hidden; {noise} noise, scale {scale:.3g}"
+            )
+        return (
+            f"which of {size} candidates has the least {rows} ({how})",
+            f"a fit of the winner to all {self.n} {self.options.rows} (ε = {refit.epsilon:.4g} by itself)",
+        )
+
+    @cached_property
+    def drowned(self) -> tuple[int, ...]:
+        """The candidates that are mostly noise in a trial and not in the last fit: trials would not tell what they are.
+
+        From public numbers, as the verdict of a plan.
+        """
+        pairs = enumerate(zip(self.trials, self.refits, strict=True))
+        return tuple(place for place, (trial, refit) in pairs if is_mostly_noise(trial) and not is_mostly_noise(refit))
+
+    def statement(self, *, seeded: bool = False, caveats: tuple[str, ...] = ()) -> JointStatement:
+        """What is promised of a run."""
+        options = self.options
+        return JointStatement.of(
+            self.event, options.guarantee, options.adjacency, self.n, self.parts,
+            generator=GENERATOR, seeded=seeded, caveats=caveats, unit=options.unit,
+        )  # fmt: skip
+
+    @property
+    def privacy(self) -> JointStatement:
+        """The statement that a search would carry, marked as a plan."""
+        return self.statement(caveats=("this is a plan, nothing was fitted",))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what would be promised, what it takes, and whether it is worth it."""
+        return plan_box(self.privacy.promise_in_words, str(self))
+
+    def __str__(self) -> str:
+        """The statement, marked as a plan, and what it takes."""
+        takes = f"about {self.expected_trials} fits to {self.n_train} {self.options.rows}, and one to {self.n}"
+        return f"{self.privacy}\ntakes:      {takes}\nverdict:    {self.verdict}"
+
+    @cached_property
+    def verdict(self) -> str:
+        """Whether it is worth it, from public numbers."""
+        lost, all_of_them = sum(map(is_mostly_noise, self.refits)), len(self.refits)
+        cost = "noise is expected to cost half of the loss of a constant predictor or more"
+        if self.drowned:
+            return f"doubtful: in the trials of {len(self.drowned)} of {all_of_them} candidates {cost}"
+        if lost:
+            return f"doubtful: even in the last fit of {lost} of {all_of_them} candidates {cost}"
+        return "of no candidate's trial is it known that noise costs half of the loss of a constant predictor"
+
+
+@dataclass(frozen=True)
+class _Refits:
+    """The last fit of every candidate: one of them will run."""
+
+    plans: tuple[FitPlan, ...]
+
+    @cached_property
+    def event(self) -> Event:
+        return OneOf(tuple(plan.event for plan in self.plans))
+
+
+def plan_search(options: SearchOptions, n: int, n_candidates: int, plan_fit: PlanFit) -> SearchPlan:
+    """Find the noise with which trials, choice and last fit together keep the guarantee; no data is touched.
+
+    Parameters
+    ----------
+    options : SearchOptions
+        What is asked for.
+    n : int
+        The public number of rows, or of units.
+    n_candidates : int
+        How many there are to choose from.
+    plan_fit : callable
+        Plans the fit of one of them.
+    """
+    guarantee, adjacency = options.guarantee, options.adjacency
+    n_train = n - max(1, round(options.held_out * n))
+    if n_train < 1:
+        raise InvalidParameterError(
+            f"{n} {options.rows} cannot be divided into {options.rows} to fit on and {options.rows} to score on."
+        )
+    trials = options.trials or min(_TRIALS_PER_CANDIDATE * n_candidates, _MOST_TRIALS)
+    method, precision = cheapest(options, n_candidates, trials)
+    expected = n_candidates if method == "composition" else trials
+    last = _last(options)
+    alone = epsilon_of(last, guarantee.delta, adjacency)
+    for _ in range(_MOST_PLANS):
+        tried = guarantee_of(precision, guarantee.delta)
+        plans = tuple(plan_fit(place, tried, n_train) for place in range(n_candidates))
+        scores = _scores(options, method, n, n_candidates, precision)
+        event = _search_event(method, plans, scores, expected)
+        # Not every fit composes as Gaussians do.
+        cost = epsilon_of(Composed((event, last)), guarantee.delta, adjacency, COARSE_GRID)
+        if cost - alone <= _SPARE * (guarantee.epsilon - alone):
+            break
+        precision *= max(0.3, ((guarantee.epsilon - alone) / (cost - alone)) ** 0.7)
+    refits = plan_beside(
+        event, guarantee, adjacency,
+        lambda left: _Refits(tuple(plan_fit(place, left, n) for place in range(n_candidates))),
+        share=1.0 - options.share,
+    )  # fmt: skip
+    return SearchPlan(options, method, n, n_train, expected, plans, refits.plans, scores)
+
+
+def _last(options: SearchOptions) -> Event:
+    """About what the last fit costs, whoever wins: all but the search's share."""
+    left = share_of(options.guarantee, 1.0 - options.share)
+    if left.delta == 0.0:
+        return Pure(left.epsilon)
+    return Gaussian(options.adjacency.records_moved / gaussian_mu(left))
+
+
+def _scores(options: SearchOptions, method: str, n: int, n_candidates: int, precision: float) -> CalibratedSums:
+    """The noise of the held-out scores: what a row may cost that is fitted on, it may cost if it is scored on."""
+    table = PublicTable(n, options.adjacency, options.unit)  # fewer rows are held out: rounding is padded for more
+    pure = options.guarantee.delta == 0.0
+    query: HeldOutChoice | BoundedSum
+    if method == "composition":
+        query = HeldOutChoice(table, options.what, n_candidates)
+        # A range of 2μ has the ρ of a Gaussian with this μ.
+        total = precision * n_candidates / 2.0 if pure else precision * math.sqrt(n_candidates)
+    else:
+        query = BoundedSum(table, options.what, 1, 1.0, True, "Laplace" if pure else "Gaussian")
+        total = precision
+    return SumsPlan((Planned(query),)).with_noise(1.0 / total)
+
+
+def _search_event(method: str, trials: tuple[FitPlan, ...], scores: CalibratedSums, expected: int) -> Event:
+    """A row is either fitted on or scored on, so that one of the two shows it."""
+    if method == "composition":
+        return OneOf((Composed(tuple(plan.event for plan in trials)), scores.event()))
+    return RandomTrials(OneOf((*(plan.event for plan in trials), scores.event())), 1.0 / expected)
+
+
+def guarantee_of(precision: float, delta: float) -> Guarantee:
+    """Of one trial: its μ, or its pure ε."""
+    epsilon = precision if delta == 0.0 else gaussian_epsilon(precision, delta)
+    if epsilon < SMALLEST_EPSILON:
+        raise NoiseTooLargeError("the guarantee is too small for so many candidates; take fewer, or a larger epsilon.")
+    return Guarantee(epsilon, delta)
+
+
+def cheapest(options: SearchOptions, n_candidates: int, trials: int) -> tuple[str, float]:
+    """The method, and the precision of one trial: its μ, or its pure ε.
+
+    Both are found for Gaussian trials and a Gaussian last fit that has all but the search's share.
+    """
+    guarantee, moved = options.guarantee, options.adjacency.records_moved
+    if guarantee.delta == 0.0:
+        total, size = options.share * guarantee.epsilon, n_candidates
+        by_random = options.method == "random-trials" or (options.method == "auto" and size > 3)
+        return ("random-trials", total / 3.0) if by_random else ("composition", total / size)
+    mu = gaussian_mu(guarantee)
+    equal, last = math.sqrt(options.share / n_candidates) * mu, _last(options)
+
+    def keeps(precision: float) -> bool:
+        together = Composed((RandomTrials(Gaussian(moved / precision), 1.0 / trials), last))
+        return epsilon_of(together, guarantee.delta, options.adjacency, COARSE_GRID) <= guarantee.epsilon
+
+    if options.method == "composition" or (options.method == "auto" and not keeps(equal)):
+        return "composition", equal
+    high = math.sqrt(options.share) * mu
+    low = high
+    while not keeps(low):
+        low, high = 0.5 * low, low
+        if low < 1e-6 * mu:
+            raise NoiseTooLargeError("the guarantee leaves nothing for random trials; use method='composition'.")
+    while high > low * (1.0 + _TOLERANCE):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    return "random-trials", low

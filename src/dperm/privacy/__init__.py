@@ -1,0 +1,1 @@
+"""What is promised: ε, δ, adjacency, privacy unit, and the statement of a release."""

@@ -1,0 +1,164 @@
+"""Whom a guarantee speaks of, where that is not one row: a person, a day, a device, with all rows that are theirs."""
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dperm.errors import InvalidParameterError
+from dperm.validation import count, one_of
+
+CONTRIBUTIONS = ("limit", "average")
+MISSING = ("separate", "ignore")
+
+# What columns of ids are called besides what their entries stand for.
+_OF_IDS = {"guid", "id", "ids", "identifier", "key", "no", "nr", "num", "number", "uuid"}
+# Words that end in "id" for another reason, paid and solid, are many; these do for this one.
+_ID = r"(p|u|account|case|client|customer|device|employee|household|member|patient|person|student|subject|user)id"
+_PLURALS = {
+    "analysis": "analyses", "bus": "buses", "child": "children", "cookie": "cookies", "diagnosis": "diagnoses",
+    "foot": "feet", "gas": "gases", "lens": "lenses", "man": "men", "mouse": "mice", "movie": "movies",
+    "person": "people", "series": "series", "species": "species", "woman": "women",
+}  # fmt: skip
+_SINGULARS = {several: one for one, several in _PLURALS.items()}
+
+
+def counted(unit: "PrivacyUnit | None") -> str:
+    """What n is the number of, in a word."""
+    return "rows" if unit is None else unit.plural
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """Whose rows are protected together, and how much they may add up to. Proof: docs/proofs/units.md.
+
+    Adjacent tables differ in all rows of one unit: another one in its place under replace_one, one more or less under
+    add_remove. n is the number of units.
+
+    Parameters
+    ----------
+    name : str
+        The column that says whose a row is, "patient_id" for instance.
+    max_rows : int, optional
+        At most so many rows of a unit are used; which ones, a keyed random choice decides. "limit" needs it.
+    contribution : {"limit", "average"}
+        What a row weighs: 1/max_rows each, so that all rows that are used count alike; or the mean of a unit's rows, so
+        that all units count alike.
+    missing : {"separate", "ignore"}
+        What becomes of a row without a usable id: it is a unit of its own, or it is ignored.
+
+    Examples
+    --------
+    >>> unit = PrivacyUnit("patient_id", 5)
+    >>> unit.described
+    'one patient, with up to 5 rows'
+    >>> unit.rows_in_words
+    'at most 5 rows of one patient are used, chosen at random, each weighs 1/5'
+    """
+
+    name: str
+    max_rows: int | None = None
+    contribution: str = "limit"
+    missing: str = "separate"
+
+    def __post_init__(self) -> None:
+        """Refuse what bounds nobody."""
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InvalidParameterError(
+                f"unit must be the name of the column that says whose a row is, got {self.name!r}."
+            )
+        object.__setattr__(self, "name", str(self.name))
+        if self.max_rows is not None:
+            object.__setattr__(self, "max_rows", count("max_rows_per_unit", self.max_rows))
+        one_of("contribution", self.contribution, CONTRIBUTIONS)
+        one_of("missing_units", self.missing, MISSING)
+        if self.max_rows is None and self.contribution == "limit":
+            raise InvalidParameterError(
+                f"with unit = {self.name!r} say how many rows of one may be used (max_rows_per_unit), or take the mean "
+                'of its rows (contribution = "average").'
+            )
+
+    @property
+    def word(self) -> str:
+        """What one is called: the column's name without its "_id"; a unit called a row would read as one row."""
+        words = _words(self.name)
+        while len(words) > 1 and words[-1].lower() in _OF_IDS:
+            words.pop()
+        if len(words) > 1 and words[0].lower() == "id":
+            del words[0]
+        word = " ".join([*words[:-1], _singular(words[-1])]).lower() if words else self.name
+        return self.name if word == "row" else word
+
+    @property
+    def described(self) -> str:
+        """One of them, in words."""
+        if self.max_rows is None:
+            return f"one {self.word}, with all of its rows"
+        return f"one {self.word}, with up to {self.max_rows} row{'s' if self.max_rows > 1 else ''}"
+
+    @property
+    def plural(self) -> str:
+        """Several of them, by the rules of English spelling."""
+        before, space, last = self.word.rpartition(" ")
+        return before + space + _several(last)
+
+    def numbered(self, n: int) -> str:
+        """So many of them: "1 patient", "20 patients"."""
+        return f"{n} {self.word if n == 1 else self.plural}"
+
+    @property
+    def rows_in_words(self) -> str:
+        """How the rows of one are used, in a sentence without an end."""
+        if self.max_rows is None:
+            return f"all rows of one {self.word} are used, each weighs one over their number"
+        if self.max_rows == 1:
+            return f"at most one row of one {self.word} is used, chosen at random"
+        weighs = "one over their number" if self.contribution == "average" else f"1/{self.max_rows}"
+        return f"at most {self.max_rows} rows of one {self.word} are used, chosen at random, each weighs {weighs}"
+
+    @property
+    def missing_in_words(self) -> str:
+        """What becomes of a row without an id, in a sentence without an end."""
+        fate = f"counts as one {self.word} of its own" if self.missing == "separate" else "is ignored"
+        return f"one without a usable {self.name} {fate}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: Any) -> "PrivacyUnit":
+        """Read what `to_dict` wrote."""
+        if not isinstance(content, dict) or set(content) != {"name", "max_rows", "contribution", "missing"}:
+            raise ValueError("unit")
+        return cls(**content)
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in re.split(r"[\s._-]+|(?<=[a-z])(?=[A-Z])", name) if word]
+
+
+def named_like_an_id(name: str) -> bool:
+    """Whether a column's name begins or ends as those of ids do: patient_id, customerNumber, ID_case, userid."""
+    words = [word.lower() for word in _words(name)]
+    return bool(words) and (words[-1] in _OF_IDS or words[0] == "id" or re.fullmatch(_ID, words[-1]) is not None)
+
+
+def _singular(word: str) -> str:
+    word = word.lower()
+    if word in _PLURALS or not word.endswith("s") or word in _SINGULARS:
+        return _SINGULARS.get(word, word)
+    if re.search(r"[^aeiou]ies$", word):
+        return word[:-3] + "y"
+    if re.search(r"(ss|x|z|ch|sh)es$", word):
+        return word[:-2]
+    return word[:-1] if re.search(r".[^ius]s$", word) else word  # not class, campus, basis
+
+
+def _several(word: str) -> str:
+    if word.lower() in _PLURALS:
+        return _PLURALS[word.lower()]
+    if _singular(word) != word.lower():  # a column's own name
+        return word
+    if re.search(r"[^aeiou]y$", word):
+        return word[:-1] + "ies"
+    return word + ("es" if re.search(r"(s|x|z|ch|sh)$", word) else "s")

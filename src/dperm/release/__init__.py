@@ -1,1 +1,0 @@
-"""What is released: the statement, the assumptions, the model file, its verification and its report."""

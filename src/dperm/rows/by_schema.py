@@ -1,0 +1,133 @@
+"""What sources share whose raw rows are encoded by a schema when they are first needed."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dperm.errors import InvalidParameterError
+from dperm.kernel.exact.words import Stream, fresh_key
+from dperm.kernel.units import ChosenRows, Membership
+from dperm.privacy.unit import PrivacyUnit
+from dperm.rows.base import Report, Source
+from dperm.rows.digests import DigestedRows, IdColumn, Numbering
+from dperm.rows.encoder import Encoder
+from dperm.rows.files import open_pieces
+from dperm.rows.memory import bytes_of
+from dperm.rows.pieces import Piece
+from dperm.schema import Schema
+
+
+class SchemaSource(Source):
+    """Rows outside of this process's memory; see a concrete one for the parameters."""
+
+    # Where its rows are, for messages.
+    _where: ClassVar[str]
+
+    def __init__(
+        self, data: Any, memory: int | str, cache: Any, class_weights: Sequence[float] | None, n_rows: int | None
+    ) -> None:
+        self._data, self._memory, self._cache = data, bytes_of(memory), cache
+        self._class_weights, self._declared = class_weights, n_rows
+        self._encoder: Encoder | None = None
+        self._report: Report | None = None
+        self._passes = 0
+        self._membership: Membership | None = None
+        self._chosen: tuple[Stream, ChosenRows] | None = None
+
+    @abstractmethod
+    def _use(self, encoder: Encoder) -> None:
+        """Open the table, and check that it has the columns of the encoder's schema."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Share nothing that is kept of encoded rows with the source that this one was copied from."""
+
+    @abstractmethod
+    def _digested(self, ids: IdColumn) -> Iterator[DigestedRows]:
+        """A pass over the column of ids alone."""
+
+    @abstractmethod
+    def _fill(self, n_missing: int) -> bool:
+        """Take so many empty lines at the ends of CSV files for rows; whether there are any."""
+
+    def _encode_by(self, schema: Schema) -> None:
+        encoder, before = Encoder(schema, self._class_weights), self._encoder
+        self._use(encoder)
+        if before is not None and (before.schema.unit, before.schema.missing) != (schema.unit, schema.missing):
+            self._membership = self._chosen = None
+        self._encoder = encoder
+
+    @property
+    def unit(self) -> PrivacyUnit | None:
+        """What the schema declares."""
+        return None if self._encoder is None else self._encoder.schema.unit
+
+    @property
+    def _n_units(self) -> int:
+        """Different ids, and rows without one; or rows."""
+        membership = self._members()
+        return self._n_rows if membership is None else membership.n
+
+    def draw_units(self, key: Stream) -> None:
+        """Rows that were encoded with other weights are dropped; ids are not read again."""
+        membership = self._members()
+        if membership is not None and (self._chosen is None or not np.array_equal(self._chosen[0], key)):
+            self.close()
+            self._chosen = (key, membership.chosen(key))
+
+    def _unit_remarks(self) -> list[str]:
+        """Of the whole table."""
+        membership = self._members()
+        return [] if membership is None else membership.remarks()
+
+    def _members(self) -> Membership | None:
+        """Whose every row is: read when it is first needed."""
+        schema = self._encoding().schema
+        if schema.unit is not None and self._membership is None:
+            self._membership = self._numbered(schema.unit, schema.missing)
+            # A unit that is replaced by an empty line must not end a fit: it is a row without an id.
+            n_missing = (schema.n or 0) - self._membership.n
+            if n_missing > 0 and schema.unit.missing == "separate" and self._fill(n_missing):
+                self._membership = self._numbered(schema.unit, schema.missing)
+        return self._membership
+
+    def _numbered(self, unit: PrivacyUnit, missing: Sequence[str]) -> Membership:
+        return Numbering.of(self._digested(IdColumn.of(unit, missing))).membership(unit)
+
+    def _chosen_rows(self) -> ChosenRows | None:
+        """Which rows of every unit are used, None where every row is protected by itself."""
+        if self._chosen is None:
+            self.draw_units(fresh_key())
+        return None if self._chosen is None else self._chosen[1]
+
+    def _open_pieces(self, schema: Schema) -> list[Piece]:
+        # With a unit, a schema's n is that of units.
+        declared = schema.n if self._declared is None and schema.unit is None else self._declared
+        return open_pieces(self._data, schema.header, schema.separator, n_rows=declared)
+
+    def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> Self:
+        """The same table, encoded by this schema; nothing that is kept of the rows is shared."""
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        other._passes = 0
+        other._forget()
+        if class_weights is not None:
+            other._class_weights = class_weights
+        other._encode_by(schema)
+        return other
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of an encoded row."""
+        return self._encoding().schema.n_features
+
+    def _watch(self, report: Report) -> None:
+        """Called with the number of the pass and the rows that it has read."""
+        self._report = report
+
+    def _encoding(self) -> Encoder:
+        if self._encoder is None:
+            raise InvalidParameterError(f"rows {self._where} are read by a schema: give the model one (schema=…).")
+        return self._encoder

@@ -1,0 +1,227 @@
+"""What runs on the workers of a cluster: partitions are read, encoded, kept and added up there."""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm import errors
+from dperm.errors import ClusterError, DpermError
+from dperm.kernel.adding import add_up
+from dperm.kernel.block import Block
+from dperm.kernel.objectives import objective_of
+from dperm.kernel.parts import RowPart
+from dperm.kernel.threads import ONE_THREAD
+from dperm.kernel.units import UnitRows
+from dperm.problem import Problem
+from dperm.rows.base import place_of
+from dperm.rows.counts import ColumnPart
+from dperm.rows.dask_client import dask_distributed
+from dperm.rows.digests import DigestedRows, IdColumn, PartitionUnits
+from dperm.rows.encoder import ROWS_AT_ONCE, Encoder, rows_of
+from dperm.rows.kept import KeptBlocks, Room, cache_folder
+from dperm.rows.memory import KEPT, rows_of_block
+from dperm.rows.pieces import Piece
+
+Array = NDArray[np.float64]
+
+# Bytes that Dask takes the ids of a partition for, whatever they are.
+_SHOWN_SIZE = 2**20
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """How a worker keeps encoded rows."""
+
+    word: str
+    memory: int
+    cache: Any
+    shown_size: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DigestedPartition:
+    """What is known of a partition's ids outside of it; Dask shows the same size for all of them."""
+
+    rows: tuple[DigestedRows, ...]
+
+    def __sizeof__(self) -> int:
+        """A public number."""
+        return _SHOWN_SIZE
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong on a worker, in words without a value."""
+
+    kind: str
+    message: str
+
+    def error(self) -> Exception:
+        """The same as an error of dperm's."""
+        kind = getattr(errors, self.kind, ClusterError)
+        failure: Exception = kind(self.message)
+        return failure
+
+
+class Partition:
+    """Encoded rows of one partition; Dask shows neither what they are nor how many."""
+
+    def __init__(
+        self, kept: KeptBlocks, n_blocks: int, origin: tuple[Any, Encoder, Problem, PartitionUnits | None, "Keeping"]
+    ) -> None:
+        self._kept, self._n_blocks, self._origin = kept, n_blocks, origin
+
+    def blocks(self) -> Iterator[Block]:
+        """Those that are kept, or all of them read again."""
+        if self.is_kept:
+            for k in range(self._n_blocks):
+                self._kept.expect(k + 1)
+                yield self._kept[k]
+        else:
+            yield from _blocks(*self._origin)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether nothing has to be read again."""
+        return all(k in self._kept for k in range(self._n_blocks))
+
+    def drop_frame(self) -> None:
+        """Forget a frame's partition, of which all is kept; a file costs nothing to remember."""
+        if self.is_kept and not isinstance(self._origin[0], Piece):
+            _, encoder, problem, _, keeping = self._origin
+            self._origin = (None, encoder, problem, None, keeping)
+
+    def __sizeof__(self) -> int:
+        """What Dask is told: a public number, large enough that it rather moves a task to the rows than the rows."""
+        return self._origin[-1].shown_size
+
+    def __reduce__(self) -> Any:
+        """For another worker, or for a file if memory is short: where the rows come from. Only a frame's come along."""
+        blocks = None
+        if self._origin[0] is None:
+            blocks = [(b.table, b.target, b.scale, b.weight, b.facts, b.units, b.n_units) for b in self.blocks()]
+        return _arrived, (blocks, *self._origin)
+
+
+def _arrived(blocks: list[Any] | None, *origin: Any) -> Partition:
+    if not dask_distributed().Worker._instances:
+        raise TypeError("rows cannot be pickled or copied: they never leave the workers.")
+    if blocks is None:
+        return _kept_partition(*origin)
+    kept = KeptBlocks(Room(2**60), None)
+    for k, parts in enumerate(blocks):
+        kept.offer(k, Block(*parts))
+    return Partition(kept, len(blocks), origin)
+
+
+def _kept_partition(
+    partition: Any, encoder: Encoder, problem: Problem, units: PartitionUnits | None, keeping: Keeping
+) -> Partition:  # fmt: skip
+    kept = KeptBlocks(_room(keeping), None if keeping.cache is False else cache_folder(keeping.cache))
+    n_blocks = 0
+    for n_blocks, block in enumerate(_blocks(partition, encoder, problem, units, keeping), 1):
+        kept.offer(n_blocks - 1, block)
+    found = Partition(kept, n_blocks, (partition, encoder, problem, units, keeping))
+    found.drop_frame()
+    return found
+
+
+def _blocks(
+    partition: Any, encoder: Encoder, problem: Problem, units: PartitionUnits | None, keeping: Keeping
+) -> Iterator[Block]:  # fmt: skip
+    rows = rows_of_block(keeping.memory, encoder)
+    tables = _tables(partition, encoder.encoded_columns)
+    return encoder.blocks(tables, problem, rows, threads=1, units=_checked_units(partition, units))
+
+
+def _checked_units(partition: Any, units: PartitionUnits | None) -> UnitRows | None:
+    """Whose the rows are, if they still are those whose ids were read."""
+    if units is None:
+        return None
+    units.check(_tables(partition, [units.ids.name]))
+    return units.rows
+
+
+def _quiet(task: Callable[..., Any]) -> Callable[..., Any]:
+    """A task that never raises: Dask would write its arguments, and with them rows, into the worker's log."""
+
+    @functools.wraps(task)
+    def run(*arguments: Any) -> Any:
+        for argument in arguments:
+            if isinstance(argument, Failure):
+                return argument
+        try:
+            return task(*arguments)
+        except DpermError as error:
+            return Failure(type(error).__name__, str(error))
+        except Exception as error:
+            return Failure("ClusterError", f"a worker could not compute its part ({type(error).__name__}).")
+
+    return run
+
+
+def hold(asked: Any) -> Any:
+    """What workers fetch from each other."""
+    return asked
+
+
+@_quiet
+def count_rows(partition: Any) -> int:
+    """Of a frame's partition."""
+    return len(partition)
+
+
+@_quiet
+def read_ids(partition: Any, ids: IdColumn) -> Any:
+    """Digests of a partition's different ids, and which of them every row has."""
+    return DigestedPartition(tuple(ids.read(_tables(partition, [ids.name]))))
+
+
+@_quiet
+def encode(
+    partition: Any, encoder: Encoder, problem: Problem, units: PartitionUnits | None, keeping: Keeping
+) -> Partition:  # fmt: skip
+    """Read, encode and bound the rows of a partition, and keep them."""
+    return _kept_partition(partition, encoder, problem, units, keeping)
+
+
+@functools.lru_cache(4)
+def _room(keeping: Keeping) -> Room:
+    """One for all partitions of a fit that this process reads."""
+    return Room(keeping.memory // KEPT)
+
+
+@_quiet
+def take(partition: Partition, number: int, asked: tuple[RowPart, Problem]) -> Any:
+    """The sum of what a part takes of every block of the partition with this number."""
+    part, problem = asked
+    objective = objective_of(problem)
+    # A worker's other threads take other partitions.
+    return add_up(
+        part.of(block, place_of(number, k), objective, ONE_THREAD) for k, block in enumerate(partition.blocks())
+    )  # fmt: skip
+
+
+@_quiet
+def count(partition: Any, encoder: Encoder, part: ColumnPart, units: PartitionUnits | None) -> Array:
+    """The sum of what a part counts in raw columns."""
+    return add_up(encoder.counts(_tables(partition, part.columns), part, _checked_units(partition, units)))
+
+
+@_quiet
+def add(*parts: Any) -> Any:
+    """The sum of a few parts."""
+    return add_up(parts)
+
+
+def _tables(partition: Any, columns: Sequence[str]) -> Iterator[Any]:
+    """A partition in tables of a few rows; an empty one gives an empty table."""
+    if isinstance(partition, Piece):
+        yield from partition.tables(columns)
+        return
+    for first in range(0, max(len(partition), 1), ROWS_AT_ONCE):
+        yield rows_of(partition, slice(first, min(first + ROWS_AT_ONCE, len(partition))))

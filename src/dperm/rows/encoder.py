@@ -1,0 +1,213 @@
+"""From pieces of a table to blocks of bounded rows: what tables, files and clusters share."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dperm.errors import InvalidTableError
+from dperm.kernel.block import Block
+from dperm.kernel.row_facts import outside
+from dperm.kernel.threads import n_threads
+from dperm.kernel.units import ChosenRows, UnitRows
+from dperm.problem import Problem
+from dperm.rows.columns import Columns, as_numbers, is_array
+from dperm.rows.counts import ColumnPart
+from dperm.rows.encoding import (
+    WIDEST_DENSE,
+    encode_rows,
+    encode_target,
+    label_numbers,
+    target_numbers,
+)
+from dperm.rows.labels import weights_by_class
+from dperm.schema import Amount, Number, Schema
+
+Array = NDArray[np.float64]
+
+# Rows that are encoded at once: what is made on the way then stays in the processor's cache.
+ROWS_AT_ONCE = 2**14
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Encoded:
+    """A few encoded rows."""
+
+    X: Any
+    target: Array
+    weights: Array | None
+    outside: NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Encoder:
+    """How rows are encoded, whatever they come from: plain data, so that it can be sent to where the rows are.
+
+    Attributes
+    ----------
+    schema : Schema
+        Says how. Its values become float32 numbers.
+    class_weights : sequence of float or None
+        A public weight for every declared class.
+    """
+
+    schema: Schema
+    class_weights: Sequence[float] | None = None
+
+    @property
+    def bytes_per_row(self) -> int:
+        """About what an encoded row takes: public."""
+        width, schema = self.schema.n_features, self.schema
+        unit = 0 if schema.unit is None else 16
+        if width <= WIDEST_DENSE:
+            return 4 * width + 24 + unit
+        entries = sum(2 if isinstance(column, Number) else 1 for column in schema.columns.values())
+        return 8 * (entries + len(schema.crosses)) + 28 + unit
+
+    @property
+    def columns(self) -> list[str]:
+        """What a table must have."""
+        unit = self.schema.unit
+        return [*self.encoded_columns, *(() if unit is None else (unit.name,))]
+
+    @property
+    def encoded_columns(self) -> list[str]:
+        """What is read to encode rows: ids were read before."""
+        return [*self.schema.columns, self.schema.target.column]
+
+    def blocks(
+        self, tables: Iterable[Any], problem: Problem, rows: int, threads: int | None = None,
+        units: ChosenRows | UnitRows | None = None,
+    ) -> Iterator[Block]:  # fmt: skip
+        """Encode tables in blocks of about so many rows, a few tables ahead of whoever takes them.
+
+        Parameters
+        ----------
+        tables : iterable of tables
+            With at most `ROWS_AT_ONCE` rows each; they are read by one thread.
+        problem : Problem
+            Declares the bounds.
+        rows : int
+            Of a block; no table is cut.
+        threads : int, optional
+            That encode; by default as many as this machine has.
+        units : ChosenRows or UnitRows, optional
+            Whose every row is, from the first table's first row on.
+        """
+        waiting: list[_Encoded] = []
+        first = last = 0
+        for encoded in self._encoded(tables, problem, threads or n_threads()):
+            waiting.append(encoded)
+            last += encoded.target.size
+            if last - first >= rows:
+                yield self._block(waiting, problem, _rows_of_units(units, first, last))
+                waiting, first = [], last
+        if waiting:
+            yield self._block(waiting, problem, _rows_of_units(units, first, last))
+
+    def block(
+        self, table: Any, problem: Problem, y: Any = None, weights: Array | None = None, units: UnitRows | None = None
+    ) -> Block:  # fmt: skip
+        """All rows of a table in memory as one block; y and weights stand beside it.
+
+        Parameters
+        ----------
+        table : pandas, polars or Arrow table
+            It has the schema's columns.
+        problem : Problem
+            Declares the bounds.
+        y : Arrow array, optional
+            The target, if it is not the table's own column.
+        weights : array, optional
+            Weight per row; it multiplies that of the row's class.
+        units : UnitRows, optional
+            Whose every row is.
+        """
+        n_rows, pieces = len(Columns(table)), []
+        for first in range(0, max(n_rows, 1), ROWS_AT_ONCE):
+            chosen = slice(first, min(first + ROWS_AT_ONCE, n_rows))
+            given = None if y is None else y.slice(first, chosen.stop - first)
+            pieces.append(self._piece(rows_of(table, chosen), problem, given, weights, chosen))
+        return self._block(pieces, problem, units)
+
+    def counts(
+        self, tables: Iterable[Any], part: ColumnPart, units: ChosenRows | UnitRows | None = None
+    ) -> Iterator[Array]:  # fmt: skip
+        """What a part counts in raw columns, table by table."""
+        first = 0
+        for table in tables:
+            numbers = {name: self.numbers(table, None, name) for name in part.columns}
+            last = first + len(Columns(table))
+            yield part.of(numbers, self.schema, _rows_of_units(units, first, last))
+            first = last
+
+    def numbers(self, table: Any, y: Any, column: str) -> Array:
+        """One column, the target among them, as numbers: NaN where there is none."""
+        if column == self.schema.target.column:
+            return target_numbers(table, y, self.schema)
+        return as_numbers(Columns(table).arrow(column), column, self.schema.missing)
+
+    def _encoded(self, tables: Iterable[Any], problem: Problem, threads: int) -> Iterator[_Encoded]:
+        """In order, by several threads."""
+        ahead, left = 2 * threads, iter(tables)
+        with ThreadPoolExecutor(threads, thread_name_prefix="dperm-encode") as pool:
+            running = [pool.submit(self._piece, table, problem) for table in islice(left, ahead)]
+            while running:
+                encoded = running.pop(0).result()
+                running += [pool.submit(self._piece, table, problem) for table in islice(left, 1)]
+                yield encoded
+
+    def _piece(
+        self, table: Any, problem: Problem, y: Any = None, weights: Array | None = None, chosen: slice = slice(None)
+    ) -> _Encoded:  # fmt: skip
+        X = encode_rows(table, self.schema, fitting=True)
+        # The declared range of a number becomes the range of the loss.
+        target = encode_target(table, y, self.schema, problem.loss.clipped_range or (-1.0, 1.0))
+        clipped = None
+        if isinstance(self.schema.target, Amount):
+            clipped = outside(target_numbers(table, y, self.schema), *self.schema.target.number.bounds)
+        given = None if weights is None else weights[chosen]
+        if self.class_weights is not None:
+            given = weights_by_class(label_numbers(table, y, self.schema), self.class_weights, given)
+        return _Encoded(X, target, given, clipped)
+
+    def _block(self, pieces: Sequence[_Encoded], problem: Problem, units: UnitRows | None = None) -> Block:
+        first = pieces[0]
+        if len(pieces) == 1:
+            X, target, weights = first.X, first.target, first.weights
+        else:
+            tables = [piece.X for piece in pieces]
+            X = sparse.vstack(tables, format="csr") if sparse.issparse(first.X) else np.concatenate(tables)
+            target = np.concatenate([piece.target for piece in pieces])
+            given = [piece.weights for piece in pieces if piece.weights is not None]
+            weights = np.concatenate(given) if given else None
+        block = Block.from_table(X, target, problem, weights, units)
+        clipped = [piece.outside for piece in pieces if piece.outside is not None]
+        if block.facts is None or not clipped:
+            return block
+        weights = np.ones(target.size) if units is None else units.weights
+        return replace(
+            block, facts=replace(block.facts, n_outside=float(weights[np.concatenate(clipped)].sum()))
+        )  # fmt: skip
+
+
+def _rows_of_units(units: ChosenRows | UnitRows | None, first: int, last: int) -> UnitRows | None:
+    """Those of some rows; raises if there are others than were read for their ids."""
+    if units is None:
+        return None
+    found = units[first:last]
+    if found.numbers.size != last - first:
+        raise InvalidTableError("the table has other rows than when its ids were read, so what was read of it is void.")
+    return found
+
+
+def rows_of(table: Any, chosen: slice) -> Any:
+    """Consecutive rows of a pandas, polars or Arrow table, or of an array."""
+    if is_array(table):
+        return table[chosen]
+    return table.iloc[chosen] if hasattr(table, "iloc") else table.slice(chosen.start, chosen.stop - chosen.start)

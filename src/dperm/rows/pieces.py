@@ -1,0 +1,273 @@
+"""Pieces of a table that can be read by themselves, again and again: Parquet files, CSV files, Arrow datasets.
+
+No message holds a value, and no single row decides what happens. A piece is plain data, so that it can be sent to where
+it is read.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dperm.errors import InvalidTableError
+from dperm.printable import one_line
+from dperm.rows.encoder import ROWS_AT_ONCE
+
+# Bytes of a column that are read ahead of what is decoded: a row group may be larger than memory.
+_BUFFER = 2**20
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What tells two states of a file apart without reading it."""
+
+    size: int
+    modified: int
+
+    @classmethod
+    def of(cls, path: str) -> "Stamp":
+        """Of the file as it is now; raises one sentence if it is gone."""
+        with suppress(OSError, ValueError):
+            found = Path(path).stat()
+            return cls(found.st_size, found.st_mtime_ns)
+        raise InvalidTableError(f"{one_line(path)} cannot be read: it is gone, or not for this user.")
+
+
+class Piece(ABC):
+    """Rows that are read one table of at most `ROWS_AT_ONCE` after another, always the same ones in the same order."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """How messages call it."""
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Number of rows, read without looking at a value."""
+
+    @abstractmethod
+    def empty(self) -> Any:
+        """An Arrow table with the columns and types, and no rows."""
+
+    @abstractmethod
+    def _tables(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Arrow tables of these columns."""
+
+    def split(self, rows: int) -> "list[Piece]":
+        """Smaller pieces of about so many rows, where that is possible."""
+        return [self]
+
+    def tables(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Arrow tables of these columns, at least one; raises if the rows are not those that were counted."""
+        n_rows = 0
+        for table in self._tables(columns):
+            if table.num_rows:
+                n_rows += table.num_rows
+                yield table
+        if n_rows != self.n_rows:
+            raise self._changed()
+        if n_rows == 0:
+            yield self.empty().select(list(columns))
+
+    def _changed(self) -> InvalidTableError:
+        return InvalidTableError(
+            f"{one_line(self.name)} has changed since it was opened, so what was read of it is void."
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParquetPiece(Piece):
+    """Row groups of a Parquet file.
+
+    Attributes
+    ----------
+    path : str
+        Of the file.
+    filesystem : pyarrow.fs.FileSystem or None
+        Where it is; None for the local one.
+    row_groups : tuple of int
+        Which of them.
+    rows : tuple of int
+        How many each has.
+    constants : dict of str to value
+        Columns that the names of its folders stand for, as in `year=2024/`.
+    stamp : Stamp or None
+        The state of a local file when it was opened.
+    """
+
+    path: str
+    filesystem: Any
+    row_groups: tuple[int, ...]
+    rows: tuple[int, ...]
+    constants: dict[str, Any]
+    stamp: Stamp | None
+    columns: Any
+
+    @classmethod
+    def open(cls, path: str, filesystem: Any = None, constants: dict[str, Any] | None = None) -> "ParquetPiece":
+        """Read what the file says about itself."""
+        stamp = Stamp.of(path) if filesystem is None else None
+        with _parquet(path, filesystem) as file:
+            metadata, columns = file.metadata, file.schema_arrow
+            groups = range(metadata.num_row_groups)
+            rows = tuple(metadata.row_group(group).num_rows for group in groups)
+        if len(set(columns.names)) != len(columns.names):
+            raise InvalidTableError(f"{one_line(path)} has two columns of the same name.")
+        return cls(path, filesystem, tuple(groups), rows, constants or {}, stamp, columns)
+
+    @property
+    def name(self) -> str:
+        """The file's path."""
+        return self.path
+
+    @property
+    def n_rows(self) -> int:
+        """By the file's own metadata."""
+        return sum(self.rows)
+
+    def empty(self) -> Any:
+        """Folder names are text."""
+        return self._with_constants(self.columns.empty_table())
+
+    def split(self, rows: int) -> list[Piece]:
+        """Row groups are not cut."""
+        pieces: list[Piece] = []
+        chosen: list[int] = []
+        for place in range(len(self.row_groups)):
+            if chosen and sum(self.rows[k] for k in chosen) + self.rows[place] > rows:
+                pieces.append(self._take(chosen))
+                chosen = []
+            chosen.append(place)
+        return [*pieces, self._take(chosen)]
+
+    def _take(self, places: list[int]) -> "ParquetPiece":
+        groups, rows = (tuple(values[k] for k in places) for values in (self.row_groups, self.rows))
+        return replace(self, row_groups=groups, rows=rows)
+
+    def _tables(self, columns: Sequence[str]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        if self.stamp is not None and Stamp.of(self.path) != self.stamp:
+            raise self._changed()
+        stored = [name for name in columns if name not in self.constants]
+        with _parquet(self.path, self.filesystem) as file:
+            if file.schema_arrow != self.columns or file.metadata.num_row_groups < len(self.row_groups):
+                raise self._changed()
+            # More rows at once are decoded faster than few; they are cut for whoever encodes them.
+            batches = file.iter_batches(4 * ROWS_AT_ONCE, list(self.row_groups), columns=stored)
+            while True:
+                batch = None
+                try:
+                    batch = next(batches, None)
+                except (pa.ArrowException, OSError):
+                    file = None
+                # Raised here and not above, so that no message of the reader is kept as its context.
+                if file is None:
+                    raise InvalidTableError(f"{one_line(self.path)} cannot be read as Parquet.")
+                if batch is None:
+                    return
+                table = self._with_constants(pa.Table.from_batches([batch]))
+                for first in range(0, table.num_rows, ROWS_AT_ONCE):
+                    yield table.slice(first, ROWS_AT_ONCE)
+
+    def _with_constants(self, table: Any) -> Any:
+        import pyarrow as pa
+
+        for name, value in self.constants.items():
+            if name not in table.column_names:
+                table = table.append_column(name, pa.array([value] * table.num_rows, pa.string()))
+        return table
+
+
+def _parquet(path: str, filesystem: Any) -> Any:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with suppress(pa.ArrowException, OSError):
+        return parquet.ParquetFile(path, filesystem=filesystem, buffer_size=_BUFFER, pre_buffer=False)
+    # Raised here and not above, so that no message of the reader is kept as its context.
+    raise InvalidTableError(f"{one_line(path)} cannot be read as Parquet.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DatasetPiece(Piece):
+    """A pyarrow dataset whose files are of another kind, or which filters its rows.
+
+    Attributes
+    ----------
+    dataset : pyarrow.dataset.Dataset
+        Read by pyarrow itself.
+    count : int
+        Of its rows.
+    """
+
+    dataset: Any
+    count: int
+
+    @classmethod
+    def open(cls, dataset: Any) -> "DatasetPiece":
+        """Count the rows."""
+        import pyarrow as pa
+
+        names = dataset.schema.names
+        if len(set(names)) != len(names):
+            raise InvalidTableError("the dataset has two columns of the same name.")
+        with suppress(pa.ArrowException, OSError):
+            return cls(dataset, int(dataset.count_rows()))
+        raise InvalidTableError("the dataset cannot be read.")
+
+    @property
+    def name(self) -> str:
+        """It may have no path."""
+        return "the dataset"
+
+    @property
+    def n_rows(self) -> int:
+        """As counted."""
+        return self.count
+
+    def empty(self) -> Any:
+        """Of the dataset's own schema."""
+        return self.dataset.schema.empty_table()
+
+    def _tables(self, columns: Sequence[str]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        failed, batches = False, None
+        with suppress(pa.ArrowException, OSError):
+            batches = self.dataset.to_batches(
+                columns=list(columns), batch_size=ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1
+            )
+        while batches is not None:
+            batch = None
+            try:
+                batch = next(batches, None)
+            except (pa.ArrowException, OSError):
+                failed = True
+            if failed or batch is None:
+                break
+            yield pa.Table.from_batches([batch])
+        if failed or batches is None:
+            raise InvalidTableError("the dataset cannot be read.")
+
+
+def dataset_pieces(dataset: Any) -> list[Piece]:
+    """The pieces of a pyarrow dataset: its Parquet files, or the dataset as a whole where it is anything else."""
+    from pyarrow import dataset as arrow_dataset
+    from pyarrow import fs
+
+    fragments: list[Any] = []
+    with suppress(ValueError):  # of a dataset that filters its rows
+        fragments = list(dataset.get_fragments())
+    if not (fragments and all(isinstance(part, arrow_dataset.ParquetFileFragment) for part in fragments)):
+        return [DatasetPiece.open(dataset)]
+    pieces: list[Piece] = []
+    for part in fragments:
+        keys = arrow_dataset.get_partition_keys(part.partition_expression)
+        constants = {name: None if value is None else str(value) for name, value in keys.items()}
+        local = isinstance(part.filesystem, fs.LocalFileSystem)
+        pieces.append(ParquetPiece.open(part.path, None if local else part.filesystem, constants))
+    return pieces

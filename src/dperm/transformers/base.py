@@ -1,0 +1,317 @@
+"""What every private transformer is: a few noisy sums over rows, and a map that is computed from them alone."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dperm.accounting.events import Event, event_to_list
+from dperm.disk import fingerprint
+from dperm.errors import InvalidParameterError
+from dperm.kernel.units import Membership
+from dperm.ledger import Budget
+from dperm.mechanisms.setting import PublicTable
+from dperm.models.charged import Charged
+from dperm.models.units import declared_unit, split_groups, without_ids
+from dperm.plan.fit_plan import check_releasable, undeclared_n, warn_of_large_delta
+from dperm.plan.sums import Parts, ReleasedSums, Sum, SumsRelease, plan_sums
+from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.unit import PrivacyUnit
+from dperm.rows.ids import membership_of_array
+from dperm.rows.labels import read_table
+from dperm.validation import count, finite
+
+Array = NDArray[np.float64]
+
+# Beyond this squares of numbers would be far from exact beside each other.
+_LARGEST = 1e100
+
+
+@dataclass(eq=False, repr=False)
+class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Parameters and steps common to all; a concrete one says which sums it needs and what it makes of them."""
+
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    _: KW_ONLY
+    adjacency: str = "replace_one"
+    n: int | None = None
+    budget: Budget | None = None
+    random_state: Any = None
+    unit: str | None = None
+    max_rows_per_unit: int | None = None
+    contribution: str = "limit"
+    missing_units: str = "separate"
+
+    privacy_: JointStatement = field(init=False)
+    event_: Event = field(init=False)
+    ledger_entry_: dict[str, Any] | None = field(init=False)
+    n_features_in_: int = field(init=False)
+
+    # The share of a pipeline's precision that it takes unless told otherwise.
+    share: ClassVar[float] = 0.1
+    # What is released, by the names of attributes.
+    released: ClassVar[tuple[str, ...]]
+    # Whether sums become means by the public n, which rows must then weigh in all.
+    divides_by_n: ClassVar[bool] = False
+    # Columns are numbers, described by what is declared here.
+    schema: ClassVar[None] = None
+
+    @abstractmethod
+    def _sums(self, table: PublicTable, n_features: int, distribution: str) -> Sequence[Sum]:
+        """What is released about a table; raises where a public parameter is wrong."""
+
+    @abstractmethod
+    def _parts(self, X: Any) -> Sequence[Parts]:
+        """What rows add to each of the sums."""
+
+    @abstractmethod
+    def _learn(self, sums: ReleasedSums, n: int) -> None:
+        """Keep what follows from noisy sums."""
+
+    @abstractmethod
+    def transform(self, X: Any) -> Any:
+        """Apply the released map to rows."""
+
+    @property
+    def _relative_noise(self) -> Sequence[float] | None:
+        """The noise of each sum over its sensitivity, beside the others'."""
+        return None
+
+    def n_features_out(self, n_features: int) -> int:
+        """How many columns come out of so many: public."""
+        return n_features
+
+    def plan(self, n: int | None = None, n_features: int | None = None) -> SumsRelease:
+        """The noise and the cost of a fit, from public numbers alone.
+
+        Parameters
+        ----------
+        n, n_features : int
+            Shape of the table that would be fitted; a declared n may be left out. With a unit, n counts units.
+        """
+        if n is not None and self.n not in (None, n):
+            raise InvalidParameterError(f"n = {self.n} is declared already, and n = {n} was given: leave one out.")
+        check_releasable(self.budget, self.random_state)
+        rows = n if self.n is None else self.n
+        return self.plan_for(
+            Guarantee(self.epsilon, self.delta), Adjacency.parse(self.adjacency), rows, n_features, declared_unit(self)
+        )  # fmt: skip
+
+    def plan_for(
+        self, guarantee: Guarantee, adjacency: Adjacency, n: int | None, n_features: int | None,
+        unit: PrivacyUnit | None,
+    ) -> SumsRelease:  # fmt: skip
+        """The plan for another guarantee than its own, as one step of several has it.
+
+        Parameters
+        ----------
+        guarantee, adjacency
+            What must hold of this step.
+        n, n_features : int
+            Shape of the table.
+        unit : PrivacyUnit or None
+            Whose rows are protected together.
+        """
+        if unit is not None and unit.contribution == "limit" and self.divides_by_n:
+            raise InvalidParameterError(
+                f"{type(self).__name__} divides sums by n, and under contribution = 'limit' rows weigh less than n in "
+                "all: take contribution = 'average'."
+            )
+        table = PublicTable(count("n", n), adjacency, unit)
+        distribution = "Laplace" if guarantee.delta == 0.0 else "Gaussian"
+        return plan_sums(
+            self._sums(table, count("n_features", n_features), distribution), guarantee, self._relative_noise
+        )
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Learn from sensitive rows and keep only what may be released.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (rows, columns)
+            Every row is clipped to what is declared; nothing is raised for a value.
+        y : ignored
+        groups : array of shape (rows,)
+            The id of every row's `unit`; by default the column of that name of a data frame.
+
+        Returns
+        -------
+        self
+        """
+        self.forget()
+        unit = declared_unit(self)
+        X, groups = split_groups(self, X, groups)
+        table = self.read(X, fitting=True)
+        n_rows, n_features = table.shape
+        membership = membership_of_array(groups, n_rows, unit)
+        found = n_rows if membership is None else membership.n
+        plan = self.plan(None if self.n is not None else found, n_features)
+        caveats = undeclared_n(Adjacency.parse(self.adjacency), unit) if self.n is None else ()
+        warn_of_large_delta(self.delta, plan.calibrated.plan.n, stacklevel=3, unit=unit)
+        sums = plan.run(
+            self._parts(table), n_rows, budget=self.budget, random_state=self.random_state, caveats=caveats,
+            membership=membership,
+        )  # fmt: skip
+        entry = sums.reservation
+        with nullcontext() if entry is None else entry.noted():
+            self._keep(sums, plan)
+            self.ledger_entry_ = None if entry is None else entry.to_dict()
+            if entry is not None:
+                entry.settle(fingerprint(self.content()))
+        return self
+
+    def run(
+        self, X: Any, plan: SumsRelease, *, random_state: Any, caveats: tuple[str, ...], membership: Membership | None
+    ) -> None:  # fmt: skip
+        """Fit by a plan whose cost is reserved already: what a pipeline does.
+
+        Parameters
+        ----------
+        X : table
+            The rows, as this step gets them.
+        plan : SumsRelease
+            What `plan_for` returned.
+        random_state : int or None
+            Makes the run repeatable, and the result not for release.
+        caveats : tuple of str
+            What keeps this step alone from being released.
+        membership : Membership or None
+            Whose every row is, where the plan protects a unit.
+        """
+        self.forget()
+        table = self.read(X, fitting=True)
+        sums = plan.run(
+            self._parts(table), table.shape[0], random_state=random_state, caveats=caveats, membership=membership
+        )  # fmt: skip
+        self._keep(sums, plan)
+        self.ledger_entry_ = None
+
+    def _keep(self, sums: ReleasedSums, plan: SumsRelease) -> None:
+        self._learn(sums, plan.calibrated.plan.n)
+        self.privacy_, self.event_ = sums.statement, sums.event
+
+    def read(self, X: Any, *, fitting: bool) -> NDArray[Any]:
+        """Check a table the scikit-learn way, but never for the values in it.
+
+        Parameters
+        ----------
+        X : table
+            Dense.
+        fitting : bool
+            Whether names and number of columns are to be kept, or compared with those that are.
+        """
+        if not fitting:
+            check_is_fitted(self, "privacy_")
+        if sparse.issparse(X):
+            raise InvalidParameterError(
+                f"{type(self).__name__} takes no sparse rows: shifting columns would fill them; hand over X.toarray()."
+            )
+        return np.asarray(read_table(self, without_ids(self, X), fitting=fitting))
+
+    def content(self) -> dict[str, Any]:
+        """What was released, as plain data: what a ledger's fingerprint is of."""
+        check_is_fitted(self, "privacy_")
+        numbers = {name: np.asarray(getattr(self, name)).tolist() for name in self.released}
+        return {
+            "kind": type(self).__name__,
+            **numbers,
+            "privacy": self.privacy_.to_dict(),
+            "events": event_to_list(self.event_),
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        """Missing values are bounded like all others."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+class Bounds(NamedTuple):
+    """The declared ranges of columns.
+
+    Attributes
+    ----------
+    low, high : array
+        One number per declared column.
+    columns : array of int
+        Which they are; the others are passed on as they are.
+    n_features : int
+        How many columns there are in all.
+    """
+
+    low: Array
+    high: Array
+    columns: NDArray[np.intp]
+    n_features: int
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """The low and the high ends."""
+        return self.low, self.high
+
+    def of(self, X: NDArray[Any]) -> NDArray[Any]:
+        """The declared columns of a table."""
+        return X if len(self.columns) == self.n_features else X[:, self.columns]
+
+    def filled(self, values: Array, otherwise: float) -> Array:
+        """Numbers of the declared columns, along the last axis, with another for all that are passed on."""
+        table = np.full((*values.shape[:-1], self.n_features), otherwise)
+        table[..., self.columns] = values
+        return table
+
+    def with_changed(self, X: NDArray[Any], changed: Array) -> Array:
+        """A table with what became of its declared columns, and the others as they are."""
+        table = np.array(X, dtype=np.float64)
+        table[:, self.columns] = changed
+        return table
+
+
+def check_bounds(bounds: Any, n_features: int) -> Bounds:
+    """Read declared ranges, or raise: they are never taken from the rows.
+
+    Parameters
+    ----------
+    bounds : pair, or sequence of pairs
+        One (low, high) for all columns, or one for each, None for a column that is passed on as it is.
+    n_features : int
+        Columns.
+    """
+    if bounds is None:
+        raise InvalidParameterError(
+            "bounds must be declared, as (low, high) for all columns or one pair for each: the smallest and the "
+            "largest value of your rows are facts about them."
+        )
+    try:
+        pairs = list(bounds)
+        shape = np.shape([pair for pair in pairs if pair is not None])
+    except (TypeError, ValueError):  # no list, or one of lists of different lengths
+        pairs, shape = [], ()
+    if shape == (2,) == (len(pairs),):
+        pairs = [pairs] * n_features
+    elif not (len(shape) == 2 and shape[1] == 2 and len(pairs) == n_features):
+        raise InvalidParameterError(
+            f"bounds must be one pair (low, high), or {n_features} of them, one per column, with None for a column "
+            "that is to be passed on as it is."
+        )
+    declared = [(place, pair) for place, pair in enumerate(pairs) if pair is not None]
+    for _, pair in declared:
+        low, high = (finite("a bound", float(end) if isinstance(end, np.number) else end) for end in pair)
+        if not (low < high and max(abs(low), abs(high)) <= _LARGEST):
+            raise InvalidParameterError(f"bounds must be pairs with low < high, of numbers up to 1e100; got {pair!r}.")
+        if high - low < 1e-9 * max(abs(low), abs(high)):
+            raise InvalidParameterError(
+                f"the bounds {pair!r} are too near to each other beside their size; shift the column."
+            )
+    table = np.array([pair for _, pair in declared], dtype=np.float64)
+    places = np.array([place for place, _ in declared], dtype=np.intp)
+    return Bounds(table[:, 0].copy(), table[:, 1].copy(), places, n_features)

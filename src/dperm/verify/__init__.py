@@ -1,0 +1,1 @@
+"""Whether what a file says is true."""
