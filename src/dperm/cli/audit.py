@@ -15,7 +15,7 @@ from dperm.cli.options import build_estimator, fit_options, given_options, schem
 from dperm.cli.output import FILE, output_option
 from dperm.disk import write_whole
 from dperm.errors import InvalidParameterError
-from dperm.files.model_file import load_model
+from dperm.files.model_file import load_estimator
 from dperm.ledger import Budget
 from dperm.pictures.canvas import offscreen
 from dperm.plan.fit_plan import FitPlan
@@ -139,7 +139,7 @@ def audit(
 
 def _plan_of(path: Path) -> FitPlan:
     """What the fit of a model file planned, planned again."""
-    model = load_model(path)
+    model = load_estimator(path)
     return model.as_asked().plan(model.privacy_.n, None if model.schema_ is not None else model.privacy_.n_features)
 
 

@@ -123,44 +123,30 @@ def list_budgets(ledger: str | None) -> None:
 
 
 @budget.command(context_settings=CONTEXT)
-@click.argument("model_path", metavar="MODEL", type=FILE)
+@click.argument("model_path", metavar="FILE", type=FILE)
 @_ledger_option
 def settle(model_path: Path, ledger: str | None) -> None:
-    """Tell the ledger of a MODEL file that was written and not noted as released, as the ledger could not be reached.
-
-    MODEL may also be what `dperm evaluate -o` wrote.
+    """Tell the ledger of a FILE that was written and not noted as released, as the ledger could not be reached.
 
     Example: dperm budget settle model.json
     """
-    content = _released(model_path)
+    from dperm.files.model_file import load_model, read_content  # the other commands need no estimator
+    from dperm.verify.alike import alike
+
+    released, content = load_model(model_path), read_content(model_path)
     entry = content["ledger"]
+    cost = released.search_.event if hasattr(released, "search_") else released.event_
     if entry is None:
         raise InvalidParameterError(f"{one_line(model_path)} was charged to no budget.")
     charged = Budget(entry["dataset"], ledger)
     events = [event_to_list(release.event) for release in charged.account().releases if _is(release, entry)]
-    if events != [content["events"]]:
+    if not alike(events, [event_to_list(cost)]):
         raise InvalidParameterError(
             f"entry {entry['number']} of {entry['dataset']!r} in the ledger is for other events."
         )
     CONSEQUENCES.notes.append(f"see what the ledger knows: dperm budget show {shlex.quote(entry['dataset'])}")
     Reservation(charged, entry["number"], entry["digest"]).settle(content["fingerprint"])
     click.echo(f"entry {entry['number']} of {entry['dataset']!r} in the ledger is this release")
-
-
-def _released(path: Path) -> dict[str, Any]:
-    """The contents of a model or an evaluation file; raises if it was changed."""
-    # The other commands need no estimator.
-    from dperm.evaluation.result import PrivateEvaluation, is_evaluation, read_evaluation
-    from dperm.files.model_file import is_unchanged, load_model, read_content
-
-    if not is_evaluation(path):
-        load_model(path)
-        return read_content(path)
-    content = read_evaluation(path)
-    PrivateEvaluation.from_dict(content)
-    if not is_unchanged(content):
-        raise InvalidParameterError(f"{one_line(path)} was changed after it was written: its fingerprint is another.")
-    return content
 
 
 def _is(release: Spending, entry: dict[str, Any]) -> bool:

@@ -9,9 +9,8 @@ import numpy as np
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE
 from dperm.errors import InvalidParameterError
-from dperm.files.model_file import load_model
+from dperm.files.model_file import load_estimator
 from dperm.models.base import PrivateEstimator
-from dperm.printable import one_line
 from dperm.rows.files import TableFile
 
 
@@ -28,9 +27,7 @@ def diagnose(model_path: Path, table: Path, target: str | None) -> None:
 
     Example: dperm diagnose model.json people.csv
     """
-    model = load_model(model_path)
-    if model.parameters_ is None:
-        raise InvalidParameterError(f"{one_line(model_path)} does not describe its fit, which is needed to repeat it.")
+    model = load_estimator(model_path)
     X, y, ids = _rows(model, table, target)
     click.echo(str(model.diagnose(X, y, groups=ids)))
 

@@ -17,7 +17,7 @@ from dperm.cli.schema import tell
 from dperm.consequences import CONSEQUENCES
 from dperm.disk import WholeFile
 from dperm.errors import DpermError, InvalidParameterError, InvalidTableError
-from dperm.files.model_file import model_text
+from dperm.files.model_file import release_text
 from dperm.ledger import Budget
 from dperm.models.base import PrivateEstimator
 from dperm.models.classifier import CLASSES_READ
@@ -185,7 +185,7 @@ class Writing:
 
     def __call__(self, model: PrivateEstimator) -> None:
         """Write the model."""
-        text = model_text(model)
+        text = release_text(model)
         try:
             self._file.write(text)
         except OSError as error:

@@ -12,7 +12,7 @@ from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
 from dperm.disk import write_whole
 from dperm.errors import InvalidParameterError
-from dperm.files.model_file import load_model
+from dperm.files.model_file import load_estimator
 from dperm.models.base import PrivateEstimator
 from dperm.pictures.canvas import offscreen
 from dperm.printable import one_line
@@ -40,7 +40,7 @@ def plot(model_path: Path, what: str, column: str | None, output: Path, force: b
         raise InvalidParameterError("--column goes with --what effects.")
     outputs.check(output, force=force, inputs=[model_path])
     offscreen()  # where matplotlib is missing, this says so before the file is read
-    axes = _drawn(load_model(model_path), what, column)
+    axes = _drawn(load_estimator(model_path), what, column)
     write_whole(output, _as_bytes(np.atleast_1d(axes).flat[0].figure, output.suffix.lower().removeprefix(".")))
     click.echo(f"wrote {one_line(output)}")
 

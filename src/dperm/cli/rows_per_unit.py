@@ -1,6 +1,5 @@
 """`dperm rows-per-unit`: a private histogram of how many rows the units of a table have."""
 
-import json
 from pathlib import Path
 
 import click
@@ -9,7 +8,7 @@ from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.options import separator_by_option
 from dperm.cli.output import FILE, output_option
-from dperm.disk import write_whole
+from dperm.files.model_file import save_model
 from dperm.ledger import Budget
 from dperm.plan import rows_per_unit as counting
 from dperm.printable import one_line
@@ -60,5 +59,5 @@ def rows_per_unit(
     )  # fmt: skip
     click.echo(str(found))
     if output is not None:
-        write_whole(output, json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        save_model(found, output)
         click.echo(f"wrote {one_line(output)}")

@@ -13,6 +13,7 @@ from dperm.errors import InvalidParameterError, NotSettledError
 from dperm.evaluation.design import Design
 from dperm.evaluation.result import PrivateEvaluation
 from dperm.files.content import content_of
+from dperm.files.plan_data import sums_to_dict
 from dperm.kernel.held_out import held_out
 from dperm.kernel.scores import parts_of
 from dperm.ledger import Budget
@@ -144,8 +145,8 @@ def private_evaluate(
         found = PrivateEvaluation(
             design, released.answers, released.deviations, released.statement, released.event,
             model=model.title if own else type(model).__name__,
-            model_fingerprint=content_of(model)["fingerprint"] if own else None,
-            level=float(level),
+            model_fingerprint=content_of(model)["fingerprint"] if own and model.plan_ is not None else None,
+            level=float(level), plan_=sums_to_dict(plan.calibrated),
         )  # fmt: skip
         if entry is not None:
             found = replace(

@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError, NoiseTooLargeError, PlanExceededError
 from dperm.files.content import content_of
+from dperm.files.described import NotDescribableError
+from dperm.files.plan_data import search_to_dict
 from dperm.files.search_record import SearchRecord
 from dperm.kernel.noise import seed_from
 from dperm.ledger import Budget
@@ -227,6 +229,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
             )
         if self.budget is not None:
             self.budget.check(*plan.charge)  # refused before a label is read
+        told = self._described(plan, must=save is not None)
         candidates.check_table(X, y, groups)
         self.forget()
         reservation = None if self.budget is None else self.budget.reserve(*plan.charge)
@@ -243,7 +246,8 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
                 raise PlanExceededError("the last fit is not the one that was planned.")
             caveats = tuple(text for text in model.privacy_.caveats if text != FROM_A_SEED)
             statement = plan.statement(seeded=seed is not None, caveats=caveats)
-            model.search_ = SearchRecord(statement, plan.event, candidates.description(plan, winner))
+            model.search_ = SearchRecord(statement, plan.event, winner, len(candidates), plan.n - plan.n_train)
+            model.plan_ = told
             model.ledger_entry_ = None if reservation is None else reservation.to_dict()
             self.best_index_, self.best_params_, self.best_estimator_ = winner, candidates.params[winner], model
             self.privacy_, self.event_, self.ledger_entry_ = statement, plan.event, model.ledger_entry_
@@ -252,6 +256,16 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
             if reservation is not None:
                 reservation.settle(content_of(model)["fingerprint"])
         return self
+
+    @staticmethod
+    def _described(plan: SearchPlan, *, must: bool) -> dict[str, Any] | None:
+        """The plan as plain data, as of the estimators."""
+        try:
+            return search_to_dict(plan)
+        except NotDescribableError:
+            if must:
+                raise
+        return None
 
     def _first(self) -> Any:
         return self.estimator if self.candidates is None else next(iter(self.candidates), None)

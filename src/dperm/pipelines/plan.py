@@ -1,9 +1,11 @@
 """What a private pipeline will release, and what it costs, before a row is read."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.events import Composed, Event
+from dperm.files.plan_data import fit_to_dict, sums_to_dict
 from dperm.kernel.noise import GENERATOR
 from dperm.plan.fit_plan import FitPlan
 from dperm.plan.sums import SumsRelease
@@ -47,6 +49,11 @@ class PipelinePlan:
     def event(self) -> Event:
         """The accounting event of all steps, one after the other."""
         return Composed((*(step.event for step in self.steps.values()), self.final.event))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data: one step after the other."""
+        steps = [sums_to_dict(step.calibrated) for step in self.steps.values()]
+        return {"sequence": [*steps, fit_to_dict(self.final)]}
 
     @property
     def epsilons(self) -> dict[str, float]:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
-from dperm.accounting.events import Event
 from dperm.errors import DpermError, InvalidParameterError, UnsupportedProblemError
 from dperm.mechanisms import LastIterateQuery
 from dperm.mechanisms.histogram import histogram_query
@@ -192,36 +191,13 @@ class FitOptions:
         else:
             calibrated = self._calibrated(chosen, setting, beside, left)
         _check_start(problem, width, calibrated)
-        statement = statement_of(self, problem, width, setting, chosen, calibrated)
+        statement = statement_of(
+            problem, width, setting, calibrated,
+            f"{chosen.name} without noise" if self.noise is None else calibrated.plan.mechanism,
+            guarantee=self.guarantee, noise=self.noise, accountant=self.accountant,
+            target_transform=None if self.schema is None else getattr(self.schema.target, "transform", None),
+        )  # fmt: skip
         return FitPlan(self, problem, setting, chosen, calibrated, statement, width, schema)
-
-    def plans_with_noise(
-        self, noise_multiplier: float, n_rows: int, n_features: int, has: Callable[[Event], bool]
-    ) -> Iterator[FitPlan]:  # fmt: skip
-        """The plans that there can be if the noise of the first query has this multiplier; nothing is calibrated.
-
-        There is one, or with private ranges or intervals several. The solver must be an object or a name, and the noise
-        certified.
-
-        Parameters
-        ----------
-        noise_multiplier : float
-            As a statement has it: the scale of the noise over the sensitivity, for the first planned query.
-        n_rows, n_features : int
-            As of `plan`.
-        has : callable
-            Which events are wanted; others are not accounted for.
-        """
-        schema, width, problem, setting, beside, left = self.facts(n_rows, n_features)
-        if left is None or self.guarantee is None:
-            raise InvalidParameterError("a run without noise has no noise multiplier.")
-        solver = choose_solver(self.solver, problem, setting, left)
-        for plan in self._plans(solver, setting, beside, left):
-            calibrated = plan.with_noise(noise_multiplier / plan.planned[0].relative_noise)
-            if not has(calibrated.event()):
-                continue
-            statement = statement_of(self, problem, width, setting, solver, calibrated)
-            yield FitPlan(self, problem, setting, solver, calibrated, statement, width, schema)
 
     def facts(self, n_rows: int | None, n_features: int | None) -> "PublicFacts":
         """What a plan rests on, with all that is left to rules; nothing is calibrated and no solver chosen.

@@ -2,13 +2,15 @@
 
 import math
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 from dperm.accounting.events import Event
 from dperm.disk import fingerprint
 from dperm.errors import InvalidParameterError
+from dperm.files.content import HEAD
+from dperm.files.plan_data import part_from, sums_to_dict
 from dperm.kernel.noise import Randomness
 from dperm.kernel.rows_per_unit import FEWEST_ROWS, cells_of_units
 from dperm.kernel.tally import Tally
@@ -17,7 +19,7 @@ from dperm.ledger import Budget
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.setting import PublicTable
 from dperm.plan.fit_plan import check_releasable, undeclared_n, warn_of_large_delta
-from dperm.plan.sums import SumsRelease, plan_sums
+from dperm.plan.sums import SumsRelease, deviations_of, plan_sums
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.joint_statement import JointStatement
@@ -26,6 +28,7 @@ from dperm.rows.base import check_count
 from dperm.rows.ids import codes_of_array
 from dperm.validation import count
 
+KIND = "rows-per-unit"
 # Stands for the units of a cell: its middle, and the least of the last one, which has no end.
 _MIDDLE = (*((low + high - 1) / 2.0 for low, high in pairwise(FEWEST_ROWS)), FEWEST_ROWS[-1])
 # Counts of empty cells are below so many deviations of their noise, but for less than 1 % of them. A few units too many
@@ -50,6 +53,8 @@ class RowsPerUnit:
         What is accounted for.
     ledger_entry_ : dict or None
         What the ledger holds for it.
+    plan_ : dict
+        The plan as plain data: what its file holds.
     """
 
     counts: tuple[float, ...]
@@ -57,6 +62,7 @@ class RowsPerUnit:
     privacy_: JointStatement
     event_: Event
     ledger_entry_: dict[str, Any] | None = None
+    plan_: dict[str, Any] = field(default_factory=dict)
 
     @property
     def threshold(self) -> float:
@@ -112,11 +118,29 @@ class RowsPerUnit:
         return "\n".join([*map(one_line, lines), str(self.privacy_)])
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "cells": _names(), "counts": list(self.counts), "deviation": self.deviation,
-            "privacy": self.privacy_.to_dict(), "ledger": self.ledger_entry_,
+        """The contents of its file; "fingerprint" is the SHA-256 of everything else."""
+        content = HEAD | {
+            "kind": KIND, "fewest_rows": list(FEWEST_ROWS), "counts": list(self.counts),
+            "privacy": self.privacy_.to_dict(), "plan": self.plan_, "ledger": self.ledger_entry_,
         }  # fmt: skip
+        return content | {"fingerprint": fingerprint(content)}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "RowsPerUnit":
+        """Read what `to_dict` gave; raises if it does not fit together."""
+        if set(content) != {*HEAD, "kind", "fewest_rows", "counts", "privacy", "plan", "ledger", "fingerprint"}:
+            raise ValueError("keys")
+        statement = JointStatement.from_dict(content["privacy"])
+        part = part_from(content["plan"], Adjacency.parse(statement.adjacency), None)  # every unit is one line
+        counts = tuple(content["counts"])
+        if content["fewest_rows"] != list(FEWEST_ROWS) or not all(type(number) is float for number in counts):
+            raise ValueError("counts")
+        if [getattr(item.query, "sizes", ()) for item in part.planned] != [(len(counts),)] or statement.unit is None:
+            raise ValueError("plan")
+        (deviation,) = deviations_of(part.calibrated)
+        found = cls(counts, deviation, statement, part.event, content["ledger"], content["plan"])
+        str(found)  # its numbers are numbers
+        return found
 
 
 def rows_per_unit(
@@ -189,9 +213,11 @@ def rows_per_unit(
         counts = Tally(plan.calibrated, randomness).release(item, [cells_of_units(membership)])
         statement = replace(plan.statement(seeded=randomness.seeded), unit=whose)
         entry = None if reservation is None else reservation.to_dict()
-        found = RowsPerUnit(tuple(counts.tolist()), plan.deviations[0], statement, plan.event, entry)
+        found = RowsPerUnit(
+            tuple(counts.tolist()), plan.deviations[0], statement, plan.event, entry, sums_to_dict(plan.calibrated)
+        )
         if reservation is not None:
-            reservation.settle(fingerprint(found.to_dict()))
+            reservation.settle(found.to_dict()["fingerprint"])
     return found
 
 

@@ -80,9 +80,7 @@ class SumsRelease:
     @property
     def deviations(self) -> tuple[float, ...]:
         """The standard deviation of the noise on one number of every sum."""
-        root = {"Laplace": 2.0**0.5, "Gaussian": 1.0}
-        planned = self.calibrated.plan.planned
-        return tuple(self.calibrated.sigma(item) * root[item.query.distribution] for item in planned)
+        return deviations_of(self.calibrated)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -146,6 +144,12 @@ class SumsRelease:
             answers = tuple(tally.release(item, part(), units) for item, part in zip(plan.planned, parts, strict=True))
             statement = self.statement(seeded=randomness.seeded, caveats=caveats)
         return ReleasedSums(answers, self.deviations, statement, self.event, reservation)
+
+
+def deviations_of(calibrated: CalibratedSums) -> tuple[float, ...]:
+    """The standard deviation of the noise on one number of every sum."""
+    root = {"Laplace": 2.0**0.5, "Gaussian": 1.0}
+    return tuple(calibrated.sigma(item) * root[item.query.distribution] for item in calibrated.plan.planned)
 
 
 def plan_sums(sums: Sequence[Sum], guarantee: Guarantee, relative_noise: Sequence[float] | None = None) -> SumsRelease:
