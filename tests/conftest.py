@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from dperm.rigorous import bound
+from dperm.rigorous.bound import rigorous_bound
 from dperm.solvers import Solver
-from dperm.verify.rigorous import bound
-from dperm.verify.rigorous.bound import rigorous_bound
 
 # Long tests of many cases: of each solver's, one case in so many is part of `make test`; the others are marked slow.
 # A number that has no divisor in common with the numbers of values of a test's parameters takes them in turn.
