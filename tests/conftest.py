@@ -16,17 +16,18 @@ def pytest_collection_modifyitems(items):
     """Mark most cases of a long test as slow: its own marks say which of them are part of `make test`."""
     seen, families = Counter(), {}
     for item in items:
+        test = item.nodeid.partition("[")[0]
         one_in, every_value = (item.get_closest_marker(name) for name in ("one_case_in", "cases_with_every_value"))
         if item.get_closest_marker("slow") is not None:
             continue
         if one_in is not None:
             of_each = one_in.kwargs.get("of_each")
-            case = (item.originalname, type(item.callspec.params[of_each]) if of_each else None)
+            case = (test, type(item.callspec.params[of_each]) if of_each else None)
             if seen[case] % one_in.args[0]:
                 item.add_marker(pytest.mark.slow)
             seen[case] += 1
         elif every_value is not None:
-            families.setdefault((item.path, item.parent.name, item.originalname), []).append(item)
+            families.setdefault(test, []).append(item)
     for family in families.values():
         kept = _with_every_value(family)
         for item in family:
