@@ -26,10 +26,10 @@ from dperm import (
 from dperm.accounting.composition import epsilon_of
 from dperm.evaluation.design import Design, score_edges
 from dperm.kernel import scores
+from dperm.kernel.answers import answer_to
 from dperm.kernel.held_out import held_out
 from dperm.kernel.noise import Noise
 from dperm.kernel.scores import parts_of
-from dperm.kernel.tally import _EXACT
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.privacy.guarantee import Adjacency
 
@@ -76,7 +76,7 @@ def exact_sums(design, X, y, release, model=None):
     parts = parts_of(lambda: rows.predicted(model, design.kind, design.classes), design.terms(release))
     planned = release.calibrated.plan.planned
     return [
-        sum(_EXACT[type(item.query)](item.query, block) for block in part())
+        sum(answer_to(item.query)(item.query, block) for block in part())
         for item, part in zip(planned, parts, strict=True)
     ]
 

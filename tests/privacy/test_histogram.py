@@ -13,11 +13,11 @@ from dperm import L2, Category, Classes, Guarantee, InvalidParameterError, Numbe
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.events import Composed
-from dperm.kernel.answers.histogram import exact_histogram
 from dperm.kernel.noise import Noise, Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery, HistogramQuery
 from dperm.mechanisms.histogram import HISTOGRAM_SHARE, count_deviation, histogram_query
+from dperm.mechanisms.histogram.answer import exact_histogram
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
 from dperm.rows import TableSource

@@ -33,9 +33,10 @@ from dperm.accounting.events import (
 from dperm.accounting.events.random_trials import TrialsCurve, _least_shift
 from dperm.kernel import apart
 from dperm.kernel.exact.words import stream_of
-from dperm.kernel.tally import added, added_losses
 from dperm.mechanisms.bounded_sum import BoundedSum
+from dperm.mechanisms.bounded_sum.answer import added
 from dperm.mechanisms.held_out import HeldOutChoice
+from dperm.mechanisms.held_out.answer import added_losses
 from dperm.mechanisms.setting import PublicTable
 from dperm.models.candidates import Candidates
 from dperm.plan.search import SearchOptions, cheapest
