@@ -353,6 +353,7 @@ def test_one_decorator_and_one_file_make_an_answer(monkeypatch):
 # --- Noise and its cost are one object ---
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("noise", ["certified", None])
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.parametrize("solver", ["dp-gd", "dp-svrg", "dp-sgd", "dp-objective", "dp-newton"])

@@ -90,6 +90,7 @@ def adversarial_rows(design):
     ]  # fmt: skip
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("name", DESIGNS)
@@ -111,6 +112,7 @@ def test_one_row_moves_what_is_released_by_no_more_than_is_declared(name, delta,
             assert np.linalg.norm(first - second, ord=order) <= item.query.sensitivity
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("stored", ["rows", "columns", "sparse"])
 @pytest.mark.parametrize(("name", "k"), [("two classes", 2), ("three classes", 3), ("scores", 2)])
 def test_a_row_less_moves_no_other_row_of_a_linear_model_across_the_edge_of_a_bin(name, k, stored):

@@ -168,6 +168,7 @@ def test_bins_of_a_skewed_column_follow_its_values_and_not_its_range():
         assert np.sum(np.array(cuts) < 1000.0) >= 5
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("adjacency", ["replace_one", "add_remove"])
 def test_a_fit_with_private_bins_keeps_the_whole_guarantee(delta, adjacency):

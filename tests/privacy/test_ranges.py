@@ -113,6 +113,7 @@ def test_all_ranges_alone_keep_their_share_of_epsilon(delta, adjacency):
     assert 0.6 * (1 - 1e-6) <= epsilon_of(event, delta, adjacency) <= 0.6
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("missing", [0.0, 0.5])
 @pytest.mark.parametrize("within", [None, (-10.0, 1000.0)])
 def test_a_released_range_holds_nearly_all_values_and_not_much_more(missing, within):

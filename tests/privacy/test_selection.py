@@ -114,6 +114,7 @@ def test_three_times_the_epsilon_of_a_pure_trial_is_nearly_reached():
     assert epsilon_of(RandomTrials(Pure(epsilon), stop), 0.0, ADD) == pytest.approx(claimed)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("stop", [0.5, 1.0 / 16.0, 1.0 / 128.0])
 @pytest.mark.parametrize("mu", [0.05, 0.3, 1.0])
 def test_the_best_of_gaussian_scores_costs_no_more_than_its_curve_says(mu, stop):
@@ -272,6 +273,7 @@ def test_the_range_of_a_choice_is_reached(adjacency):
     assert 0.95 * length < ratios.max() - ratios.min() <= length
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("distribution", ["Gaussian", "Laplace"])
 @given(st.lists(st.tuples(losses), min_size=2, max_size=6), st.tuples(losses))

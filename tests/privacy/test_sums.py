@@ -54,6 +54,7 @@ def distance(query, first, second):
     return np.linalg.norm(first - second, ord=1 if query.distribution == "Laplace" else 2)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("distribution", "nonnegative"), KINDS)
 @given(vectors, st.tuples(entries, entries, entries))
@@ -65,6 +66,7 @@ def test_one_row_moves_a_sum_by_no_more_than_is_declared(adjacency, distribution
         assert moved <= query.sensitivity
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("distribution", ["Gaussian", "Laplace"])
 @given(cells, st.tuples(st.integers(-3, 9), st.integers(-3, 9)))

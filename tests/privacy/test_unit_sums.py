@@ -117,6 +117,7 @@ def with_canary(others, rows):
     return table[order], ids[order]
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("adjacency", "unit", "place"), CASES)
 def test_a_unit_moves_a_sum_by_no_more_than_is_declared_whatever_its_rows_hold(adjacency, unit, place):
     query, one, other, hostile = list(queries(adjacency, unit))[place]
@@ -140,6 +141,7 @@ def test_a_unit_moves_a_sum_by_no_more_than_is_declared_whatever_its_rows_hold(a
     assert farthest > 0.95 * query.sensitivity
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("adjacency", "unit", "place"), CASES)
 def test_rows_that_are_not_weighted_by_unit_would_be_caught(adjacency, unit, place):
     query, one, other, _ = list(queries(adjacency, unit))[place]
@@ -372,6 +374,7 @@ def test_where_a_unit_goes_does_not_depend_on_how_many_rows_another_has():
     assert sides[0] == sides[1]
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("method", ["composition", "random-trials"])
 def test_a_search_is_by_unit_from_its_parts_to_its_file(monkeypatch, adjacency, method):
