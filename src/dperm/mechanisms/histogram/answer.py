@@ -1,7 +1,7 @@
 """The answer to `HistogramQuery`: noisy counts of all cells of all columns."""
 
-from dperm.kernel.answers.base import Array, Asked, answers
-from dperm.mechanisms import HistogramQuery
+from dperm.kernel.answers import Array, Asked, answers
+from dperm.mechanisms.histogram import HistogramQuery
 from dperm.rows.counts import CellsPart
 
 
