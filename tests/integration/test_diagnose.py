@@ -203,4 +203,4 @@ def test_the_command_line_knows_the_target_of_a_schema_and_asks_for_it_without_o
     assert run_with(["diagnose", model, files[1]]) == 0
     assert "accuracy:" in capsys.readouterr().out
     assert run_with(["diagnose", model, files[1], "--target", "kind"]) == 2
-    assert "leave --target out" in capsys.readouterr().err
+    assert "--target cannot be combined with a schema" in capsys.readouterr().err

@@ -46,7 +46,7 @@ def advanced_composition_epsilon(event: Event, delta: float, adjacency: Adjacenc
     delta : float
         The δ to evaluate at.
     adjacency : Adjacency
-        Named, as everywhere.
+        The neighbouring relation.
 
     Raises
     ------

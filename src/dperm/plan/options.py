@@ -50,7 +50,7 @@ class FitOptions:
     solver : str or Solver
         "auto", a name that `dperm solvers` lists, or a solver object with settings of its own.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     noise : {"certified", "paper", None}
         Certified noise; the paper's formula, for reproduction only; or none at all (ε = ∞).
     accountant : {"pld", "advanced-composition"}
