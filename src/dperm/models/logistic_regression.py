@@ -21,12 +21,12 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
         The guarantee. δ should be well below 1/n.
     penalty : "auto", "l2", "l1", float, Regularizer or None
         "auto" and "l2" are a ridge, "l1" an l1 penalty, whose strength follows from n, the number of columns, ε, δ,
-        the adjacency and the row norm. A number is the strength of a ridge. Or `dperm.L2`, `L1`, `ElasticNet`,
+        the adjacency and the row norm. A number is the strength of a ridge. Or `dperm.problem.L2`, `L1`, `ElasticNet`,
         `GroupL2`, or None. The intercept is penalised like a coefficient.
     domain : Domain or None
-        `dperm.L2Ball`, `L1Ball`, `Simplex`, `Box`, or None for no constraint.
+        `dperm.problem.L2Ball`, `L1Ball`, `Simplex`, `Box`, or None for no constraint.
     solver : str or Solver
-        "auto", a name that `dperm solvers` lists, or an object such as `dperm.DPGD(n_steps=100)`.
+        "auto", a name that `dperm solvers` lists, or an object such as `dperm.solvers.DPGD(n_steps=100)`.
     row_norm : float, optional
         Every row is clipped to this l2 norm, by default 1, in a fit and in a prediction. Scale the columns so that this
         loses little, by public numbers or with `bounds`; with `bounds` scaled rows are clipped, by default not at all.
