@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm import Budget, Guarantee, Logistic, Problem, load_model, minimize
+from dperm import Budget, Guarantee, Problem, load_model, minimize
 from dperm.errors import DpermError, LedgerDamagedError, NotSettledError
 from dperm.ledger import budget as ledger_of_budgets
 from dperm.ledger import default_ledger
 from dperm.ledger.tables import Ledger
 from dperm.plan.fit_plan import FitPlan
+from dperm.problem import Logistic
 from dperm.problem.regularizers import L2
 from integration.hostile import fit_arguments, make_budget, refused, run, write_table
 

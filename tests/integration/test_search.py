@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from dperm import (
-    DPGD,
     Amount,
     Budget,
     BudgetExceededError,
@@ -40,6 +39,7 @@ from dperm.files.model_file import read_content
 from dperm.models import trials as searching
 from dperm.plan.fit_plan import FitPlan
 from dperm.privacy.guarantee import Adjacency
+from dperm.solvers import DPGD
 from dperm.verify.model import verify
 from integration.html_page import Page
 

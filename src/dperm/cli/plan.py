@@ -17,7 +17,7 @@ from dperm.plan.fit_plan import FitPlan, warn_of_large_delta
 from dperm.privacy.guarantee import Guarantee
 from dperm.rows.memory import bytes_of, is_on_disk
 from dperm.schema import load_schema
-from dperm.solvers import Solver
+from dperm.solvers import SOLVERS, Solver
 from dperm.validation import positive
 
 
@@ -83,7 +83,7 @@ def _explain(planned: FitPlan) -> None:
     """Every solver that takes the problem, the smallest expected risk first."""
     guarantee = Guarantee(planned.statement.epsilon, planned.statement.delta)
     click.echo("\nexpected excess risk of every solver that takes this problem, and its passes over the rows:")
-    for solver, risk in predictions(planned.problem, planned.setting, guarantee):
+    for solver, risk in predictions(planned.problem, planned.setting, guarantee, tuple(SOLVERS.values())):
         passes = _passes_of(solver, planned.setting, guarantee)
         expected = f"{risk:.1e}" if math.isfinite(risk) else "unknown"
         cost = "unknown" if passes is None else f"{passes:.3g}" if math.isfinite(passes) else "until solved"
