@@ -412,7 +412,7 @@ def test_a_fit_that_exceeds_the_budget_is_refused_before_a_row_is_read(tmp_path)
     assert budget.account().spent == 0.0
     release = minimize(problem, np.zeros((N, 2)), np.ones(N), guarantee=Guarantee(0.5, 1e-6), budget=budget)
     (entry,) = budget.account().releases
-    assert (entry.number, entry.digest) == (release.reservation.number, release.reservation.digest)
+    assert (entry.number, entry.digest) == (release.ledger_entry["number"], release.ledger_entry["digest"])
     assert entry.fingerprint is not None
 
 

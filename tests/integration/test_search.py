@@ -151,7 +151,7 @@ def test_a_search_that_dies_counts_as_spent_and_one_that_is_refused_does_not(tmp
     with pytest.raises(BudgetExceededError):
         search(budget=budget, epsilon=12.0).fit(X, y)
     assert budget.account().releases == ()
-    monkeypatch.setattr(FitPlan, "_release", lambda *_: (_ for _ in ()).throw(MemoryError()))
+    monkeypatch.setattr(FitPlan, "answer", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(MemoryError) as raised:
         search(budget=budget).fit(X, y)
     assert "counts as spent" in " ".join(raised.value.__notes__)

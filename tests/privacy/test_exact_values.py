@@ -17,27 +17,21 @@ PACKAGE = Path(dperm.__file__).parent
 # the sources, the blocks, the objectives and the encoding; a module that is not here must not see a row.
 IMPORTS = {
     # Run a plan: rows go in as a source, and come out through the oracle alone.
-    "plan.fit_plan": {
-        "noise": {"Randomness", "check_random_state"},
-        "oracle": {"Oracle"},
-        "rows.base": {"Source", "check_count"},
-    },
+    "plan.fit_plan": {"oracle": {"Oracle"}, "rows.base": {"Source"}},
+    # Checks n against the rows, and draws the keys of a run.
+    "plan.transaction": {"noise": {"Randomness", "check_random_state"}, "rows.base": {"Source", "check_count"}},
     "plan.minimize": {"rows": {"source_of"}},
     "plan.statement": {"noise": {"GENERATOR"}},
     # Release sums: what rows add goes in, and noisy sums come out of the tally.
     # Counts units by their rows, with noise.
     "plan.rows_per_unit": {
-        "noise": {"Randomness"},
         "rows_per_unit": {"FEWEST_ROWS", "cells_of_units"},
-        "rows.base": {"check_count"},
         "rows.ids": {"codes_of_array"},
-        "tally": {"Tally"},
         "units": {"Membership"},
     },
     "cli.rows_per_unit": {"rows.files": {"TableFile"}},
     "plan.sums": {
-        "noise": {"GENERATOR", "Randomness"},
-        "rows.base": {"check_count"},
+        "noise": {"GENERATOR"},
         "tally": {"Tally"},
         "units": {"Membership"},
     },
@@ -81,7 +75,6 @@ IMPORTS = {
         "rows.cells": {"as_rows", "number_table"},
         "noise": {"seed_from"},
         "rows": {"is_streamed"},
-        "rows.base": {"check_count"},
     },
     "models.trials": {
         "apart": {"RowsApart", "one_place", "rows_apart", "stops"},
@@ -105,7 +98,6 @@ IMPORTS = {
     "evaluation.score": {
         "held_out": {"held_out"},
         "scores": {"parts_of"},
-        "rows.base": {"check_count"},
         "rows.files": {"is_files"},
     },
     "transformers.base": {
@@ -127,7 +119,6 @@ IMPORTS = {
         "rows.cells": {"as_rows", "number_table"},
         "noise": {"seed_from"},
         "public_step": {"through"},
-        "rows.base": {"check_count"},
         "rows.ids": {"membership_of_array"},
         "units": {"Membership"},
         "rows.labels": {"class_numbers", "numeric_target", "read_table", "read_target"},
@@ -237,6 +228,7 @@ PRIVATE = {
     "dperm.evaluation.score.private_evaluate",
     "dperm.plan.minimize.minimize",
     "FitPlan.run",
+    "FitPlan.transaction",
     "PrivateEstimator.fit",
     "PrivatePipeline.fit",
     "PrivateSearch.fit",

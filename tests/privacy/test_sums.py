@@ -24,6 +24,7 @@ from dperm.plan.beside import plan_beside, share_of
 from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.joint_statement import JointStatement
+from privacy.released_sums import released
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 entries = st.floats(allow_nan=True, allow_infinity=True)
@@ -119,8 +120,10 @@ def test_a_sum_does_not_depend_on_how_its_rows_are_cut_into_parts():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(5000, 3))
     release = plan_sums([a_sum(n=5000)], GUARANTEE)
-    whole = release.run([lambda: [rows]], 5000, random_state=1).answers[0]
-    pieces = release.run([lambda: (rows[first : first + 700] for first in range(0, 5000, 700))], 5000, random_state=1)
+    whole = released(release, [lambda: [rows]], 5000, random_state=1).answers[0]
+    pieces = released(
+        release, [lambda: (rows[first : first + 700] for first in range(0, 5000, 700))], 5000, random_state=1
+    )
     np.testing.assert_allclose(pieces.answers[0], whole, atol=1e-9)
 
 
@@ -149,7 +152,7 @@ def test_a_sum_is_released_once_and_no_other_is():
 def test_noise_has_the_planned_deviation_and_the_event_is_that_of_the_noise():
     query = BoundedSum(PublicTable(10, Adjacency.REPLACE_ONE), "sums", 20_000, 1.0)
     release = plan_sums([query], GUARANTEE)
-    noise = release.run([lambda: [np.zeros((10, 20_000))]], 10).answers[0]
+    noise = released(release, [lambda: [np.zeros((10, 20_000))]], 10).answers[0]
     sigma = query.sensitivity / gaussian_mu(GUARANTEE)
     assert release.deviations[0] == pytest.approx(sigma, rel=1e-6)
     # Five standard errors of a deviation from 20 000 numbers: a false alarm in 2 million runs.
@@ -169,8 +172,8 @@ def test_several_sums_keep_one_guarantee_together_and_share_it_as_asked():
 
 def test_what_leaves_went_through_the_gate(monkeypatch):
     monkeypatch.setattr(Noise, "release", lambda self, exact, sensitivity: np.zeros_like(exact))
-    released = plan_sums([a_sum(), counts()], GUARANTEE)
-    answers = released.run([lambda: [np.ones((10, 3))], lambda: [np.ones((10, 2), dtype=int)]], 10).answers
+    plan = plan_sums([a_sum(), counts()], GUARANTEE)
+    answers = released(plan, [lambda: [np.ones((10, 3))], lambda: [np.ones((10, 2), dtype=int)]], 10).answers
     assert not any(answer.any() for answer in answers)
 
 
@@ -182,7 +185,7 @@ def test_a_budget_is_charged_before_a_row_is_read(tmp_path):
         raise RuntimeError("rows")
 
     with pytest.raises(RuntimeError) as caught:
-        plan_sums([a_sum()], GUARANTEE).run([unreadable], 10, budget=budget)
+        released(plan_sums([a_sum()], GUARANTEE), [unreadable], 10, budget=budget)
     assert "counts as spent" in caught.value.__notes__[0]
     assert len(budget.account().releases) == 1
 
@@ -216,11 +219,11 @@ def test_a_statement_of_several_parts_reads_back_and_says_what_is_not_for_releas
         lambda: SumsPlan((Planned(a_sum(n=10)), Planned(a_sum(n=11)))),
         lambda: a_sum(bound=0.0),
         lambda: CellCounts(PublicTable(10, Adjacency.REPLACE_ONE), "counts", ()),
-        lambda: plan_sums([a_sum()], GUARANTEE).run([], 10),
-        lambda: plan_sums([a_sum()], GUARANTEE).run([lambda: [np.zeros((11, 3))]], 11),
-        lambda: plan_sums([a_sum()], GUARANTEE).run([lambda: [np.zeros((10, 2))]], 10),
-        lambda: plan_sums([a_sum()], GUARANTEE).run([lambda: [np.zeros(10)]], 10),
-        lambda: plan_sums([counts()], GUARANTEE).run([lambda: [np.zeros((10, 3))]], 10),
+        lambda: released(plan_sums([a_sum()], GUARANTEE), [], 10),
+        lambda: released(plan_sums([a_sum()], GUARANTEE), [lambda: [np.zeros((11, 3))]], 11),
+        lambda: released(plan_sums([a_sum()], GUARANTEE), [lambda: [np.zeros((10, 2))]], 10),
+        lambda: released(plan_sums([a_sum()], GUARANTEE), [lambda: [np.zeros(10)]], 10),
+        lambda: released(plan_sums([counts()], GUARANTEE), [lambda: [np.zeros((10, 3))]], 10),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong):

@@ -27,8 +27,8 @@ from dperm import (
 from dperm.accounting.events import Gaussian
 from dperm.files.content import content_of
 from dperm.files.model_file import read_content
-from dperm.plan.fit_plan import warn_of_large_delta
 from dperm.plan.search import SearchOptions
+from dperm.plan.transaction import warn_of_large_delta
 from dperm.privacy.assumptions import assumptions
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.joint_statement import JointStatement
@@ -227,7 +227,7 @@ def test_a_verdict_counts_units():
 
 def test_a_large_delta_would_allow_publishing_all_rows_of_one():
     with pytest.warns(LargeDeltaWarning, match="publishing all rows of one patient in the clear"):
-        warn_of_large_delta(0.05, 100, stacklevel=1, unit=PATIENT)
+        warn_of_large_delta(0.05, 100, unit=PATIENT)
 
 
 def test_weights_of_rows_are_not_public_where_the_number_of_rows_is_not():

@@ -53,6 +53,7 @@ from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.joint_statement import JointStatement
 from dperm.rows.ids import codes_of_array
 from dperm.verify.searched import searched
+from privacy.released_sums import released
 
 UNITS = [
     PrivacyUnit("person", 3),
@@ -96,12 +97,12 @@ def width(query):
 def exact(query, rows, ids, weights=None):
     """The sum before noise, as the tally computes it; with other weights if they are given."""
     item = Planned(query)
-    released = tally.Tally(SumsPlan((item,)).with_noise(None), Randomness.from_random_state(None))
+    whole = tally.Tally(SumsPlan((item,)).with_noise(None), Randomness.from_random_state(None))
     units = Membership.of(query.setting.unit, codes_of_array(ids, len(ids))).drawn(fresh_key())
     if weights is not None:
         units = UnitRows(units.numbers, weights, units.n)
     half = len(rows) // 2  # in two parts, so that units are cut
-    return released._exact(item, [rows[:half], rows[half:]], units)
+    return whole._exact(item, [rows[:half], rows[half:]], units)
 
 
 def moved(query, first, second):
@@ -171,13 +172,13 @@ def test_the_tally_refuses_rows_whose_units_do_not_fit_the_plan():
     by_row = Planned(CellCounts(PublicTable(3, Adjacency.REPLACE_ONE), "counts", (2,)))
     units = Membership.of(UNITS[0], np.arange(3)).drawn(fresh_key())
     for item, cells, whose in ((by_unit, 3, None), (by_row, 3, units), (by_unit, 2, units), (by_unit, 4, units)):
-        released = tally.Tally(SumsPlan((item,)).with_noise(1.0), Randomness.from_random_state(0))
+        counting = tally.Tally(SumsPlan((item,)).with_noise(1.0), Randomness.from_random_state(0))
         with pytest.raises((PlanExceededError, IndexError, ValueError)):
-            released.release(item, [np.zeros((cells, 1), dtype=int)], whose)
+            counting.release(item, [np.zeros((cells, 1), dtype=int)], whose)
     plan = plan_sums([by_unit.query], Guarantee(1.0, 1e-6))
     for membership in (None, Membership.of(UNITS[1], np.arange(3))):
         with pytest.raises(InvalidParameterError, match="another unit"):
-            plan.run([lambda: [np.zeros((3, 1), dtype=int)]], 3, membership=membership)
+            released(plan, [lambda: [np.zeros((3, 1), dtype=int)]], 3, membership=membership)
 
 
 def test_a_statement_names_the_unit_and_one_without_is_written_as_before():

@@ -21,6 +21,7 @@ from dperm.files.model_file import model_text
 from dperm.ledger import Budget
 from dperm.models.base import PrivateEstimator
 from dperm.models.classifier import CLASSES_READ
+from dperm.plan.transaction import check_budget
 from dperm.printable import one_line
 from dperm.rows import ClusterSource, FileSource, Source
 from dperm.rows.dask_client import open_cluster
@@ -110,7 +111,7 @@ def fit(
             source: Source = FileSource(table, **keeping, n_rows=asked.declared_rows)
             if asked.declared_n is not None:  # before the table is opened
                 plan = asked.plan(is_slow=source.is_slow if cluster is None else lambda *_: True)
-                plan.check_budget(budget)
+                check_budget(plan, budget)
             if cluster is not None:
                 client = opened.enter_context(open_cluster(cluster))
                 source = ClusterSource(table, client, **keeping, n_rows=asked.declared_rows)

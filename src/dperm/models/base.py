@@ -3,7 +3,6 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -24,8 +23,9 @@ from dperm.models.pictured import Pictured
 from dperm.models.telling import check_verbose, guarantee_html, progress_bar, tell_plan, tell_release
 from dperm.models.units import declared_unit, schema_with_unit, split_groups, unit_parameters, without_ids
 from dperm.models.weights import check_given, check_policy
-from dperm.plan.fit_plan import FitPlan, Release, check_releasable
+from dperm.plan.fit_plan import FitPlan, Release
 from dperm.plan.options import FitOptions, IsSlow, check_schema
+from dperm.plan.transaction import check_budget, check_releasable
 from dperm.plan.uncertainty import Uncertainty
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.promised import promised_html
@@ -272,7 +272,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             raise InvalidParameterError("there are no intervals with weights of rows: leave one of them out.")
         plan = plan or self._plan_by_shape(options, X)
         if plan is not None:
-            plan.check_budget(self.budget)  # refused before a label is read
+            check_budget(plan, self.budget)  # refused before a label is read
         self.forget()
         source, options, facts = self._read(X, y, options, sample_weight, groups)
         if plan is None or plan.options != options:
@@ -281,18 +281,11 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             plan = options.plan(source._n_units, source.n_features, source.is_slow)
         self.parameters_ = parameters_to_dict(self, plan.solver, plan.schema)
         tell_plan(self, plan, facts.get("caveats", ()))
-        with progress_bar(self) as progress:
-            release = plan.run(
-                source, budget=self.budget, random_state=self.random_state, progress=progress,
-                row_warnings=self.row_warnings, n_jobs=self.n_jobs,
-            )  # fmt: skip
-        entry = release.reservation
-        with nullcontext() if entry is None else entry.noted():
+        with plan.transaction(source, self.budget, self.random_state) as transaction:
+            with progress_bar(self) as progress:
+                release = plan.answer(transaction, progress, self.row_warnings, self.n_jobs)
             self._keep(release, plan.problem, facts)
-            if save is not None:
-                save(self)
-            if entry is not None:
-                entry.settle(content_of(self)["fingerprint"])
+            transaction.write(self, lambda: str(content_of(self)["fingerprint"]), save)
         tell_release(self, release)
         return self
 
@@ -337,11 +330,11 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """Store what was released, and nothing else."""
         caveats = (*release.privacy.caveats, *facts.pop("caveats", ()))
         self.privacy_ = replace(release.privacy, **facts, caveats=caveats, public_start=self.start is not None)
-        self.event_, self.schema_, entry = release.event, release.schema, release.reservation
+        self.event_, self.schema_ = release.event, release.schema
         if self.schema_ is not None:
             self.feature_names_in_ = np.asarray(list(self.schema_.columns), dtype=object)
             self.n_features_in_ = len(self.schema_.columns)
-        self.ledger_entry_ = None if entry is None else entry.to_dict()
+        self.ledger_entry_ = release.ledger_entry
         self.uncertainty_ = release.uncertainty
         self._keep_coefficients(release, problem)
 

@@ -61,8 +61,8 @@ def tell_plan(model: Any, plan: FitPlan, caveats: tuple[str, ...]) -> None:
 
 def tell_release(model: Any, release: Release) -> None:
     """When the coefficients are there."""
-    entry = release.reservation
-    charged = "no budget was charged" if entry is None else f"entry {entry.number} of {entry.budget.dataset!r}"
+    entry = release.ledger_entry
+    charged = "no budget was charged" if entry is None else f"entry {entry['number']} of {entry['dataset']!r}"
     _tell(model, f"released coefficients; {charged}")
 
 

@@ -1,7 +1,7 @@
 """A pipeline of private steps under one guarantee."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -27,12 +27,12 @@ from dperm.models.units import declared_unit
 from dperm.pipelines.plan import PipelinePlan
 from dperm.pipelines.public_steps import made_up, tried, width_of
 from dperm.plan.beside import plan_beside, share_of
-from dperm.plan.fit_plan import FitPlan, check_releasable, undeclared_n
+from dperm.plan.fit_plan import FitPlan
 from dperm.plan.sums import SumsRelease
+from dperm.plan.transaction import Transaction, check_releasable
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.joint_statement import FROM_A_SEED, JointStatement
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.base import check_count
 from dperm.rows.cells import as_rows, number_table
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import class_numbers, numeric_target, read_table, read_target
@@ -254,16 +254,14 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         membership = membership_of_array(groups, n_rows, unit)
         found = n_rows if membership is None else membership.n
         plan = self._plan(found if self.n is None else self.n, X, classes)
-        check_count(found, plan.n, plan.adjacency, unit)
         self._check_rows(first, X, labels)
         self.forget()
-        delta = plan.guarantee.delta
-        entry = None if self.budget is None else self.budget.reserve(plan.event, plan.adjacency, plan.unit, delta)
-        with nullcontext() if entry is None else entry.noted():
-            self._run(X, y, plan, classes, groups, membership)
-            self.ledger_entry_ = None if entry is None else entry.to_dict()
-            if entry is not None:
-                entry.settle(fingerprint(self.content()))
+        with Transaction(
+            plan, self.budget, self.random_state, found=found, unit=unit, n_declared=self.n is not None
+        ) as transaction:
+            self._run(X, y, plan, classes, groups, membership, transaction.caveats)
+            self.ledger_entry_ = transaction.ledger_entry
+            transaction.write(self, lambda: fingerprint(self.content()))
         return self
 
     @staticmethod
@@ -314,7 +312,8 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             read_table(first, X, fitting=True)
 
     def _run(
-        self, X: Any, y: Any, plan: PipelinePlan, classes: list[bool] | None, groups: Any, membership: Membership | None
+        self, X: Any, y: Any, plan: PipelinePlan, classes: list[bool] | None, groups: Any,
+        membership: Membership | None, caveats: tuple[str, ...],
     ) -> None:  # fmt: skip
         """Read the rows, whose cost is reserved."""
         seeds: list[int | None] = [None] * len(self.steps)
@@ -337,8 +336,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         if final.event_ != plan.final.event:
             final.forget()
             raise PlanExceededError("the last step is not the one that was planned.")
-        caveats = tuple(text for text in final.privacy_.caveats if text != "the noise came from a seed")
-        caveats += undeclared_n(plan.adjacency, plan.unit) if self.n is None else ()
+        caveats = (*(text for text in final.privacy_.caveats if text != FROM_A_SEED), *caveats)
         self.privacy_: JointStatement = plan.statement(seeded=self.random_state is not None, caveats=caveats)
         self.event_: Event = plan.event
         final.privacy_ = replace(final.privacy_, caveats=(*final.privacy_.caveats, _ONE_STEP))

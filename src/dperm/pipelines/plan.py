@@ -49,6 +49,11 @@ class PipelinePlan:
         return Composed((*(step.event for step in self.steps.values()), self.final.event))
 
     @property
+    def charge(self) -> tuple[Event, Adjacency, PrivacyUnit | None, float]:
+        """What a budget needs to know of it: event, adjacency, unit, δ."""
+        return self.event, self.adjacency, self.unit, self.guarantee.delta
+
+    @property
     def epsilons(self) -> dict[str, float]:
         """ε of every step alone, at the pipeline's δ; together they cost less than their sum."""
         events = {name: step.event for name, step in self.steps.items()} | {self.final_name: self.final.event}

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -20,8 +19,8 @@ from dperm.ledger import Budget
 from dperm.mechanisms.setting import PublicTable
 from dperm.models.charged import Charged
 from dperm.models.units import declared_unit, split_groups, without_ids
-from dperm.plan.fit_plan import check_releasable, undeclared_n, warn_of_large_delta
 from dperm.plan.sums import Parts, ReleasedSums, Sum, SumsRelease, plan_sums
+from dperm.plan.transaction import Transaction, check_releasable
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.joint_statement import JointStatement
 from dperm.privacy.unit import PrivacyUnit
@@ -155,18 +154,10 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         membership = membership_of_array(groups, n_rows, unit)
         found = n_rows if membership is None else membership.n
         plan = self.plan(None if self.n is not None else found, n_features)
-        caveats = undeclared_n(Adjacency.parse(self.adjacency), unit) if self.n is None else ()
-        warn_of_large_delta(self.delta, plan.calibrated.plan.n, stacklevel=3, unit=unit)
-        sums = plan.run(
-            self._parts(table), n_rows, budget=self.budget, random_state=self.random_state, caveats=caveats,
-            membership=membership,
-        )  # fmt: skip
-        entry = sums.reservation
-        with nullcontext() if entry is None else entry.noted():
-            self._keep(sums, plan)
-            self.ledger_entry_ = None if entry is None else entry.to_dict()
-            if entry is not None:
-                entry.settle(fingerprint(self.content()))
+        with Transaction(
+            plan, self.budget, self.random_state, found=found, unit=unit, n_declared=self.n is not None
+        ) as transaction:
+            self._answer(transaction, table, plan, membership)
         return self
 
     def run(
@@ -189,15 +180,18 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         """
         self.forget()
         table = self.read(X, fitting=True)
-        sums = plan.run(
-            self._parts(table), table.shape[0], random_state=random_state, caveats=caveats, membership=membership
-        )  # fmt: skip
-        self._keep(sums, plan)
-        self.ledger_entry_ = None
+        found, unit = (table.shape[0], None) if membership is None else (membership.n, membership.unit)
+        with Transaction(plan, None, random_state, found=found, unit=unit) as transaction:
+            self._answer(transaction, table, plan, membership, caveats)
 
-    def _keep(self, sums: ReleasedSums, plan: SumsRelease) -> None:
-        self._learn(sums, plan.calibrated.plan.n)
-        self.privacy_, self.event_ = sums.statement, sums.event
+    def _answer(
+        self, transaction: Transaction, table: NDArray[Any], plan: SumsRelease, membership: Membership | None,
+        caveats: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        sums = plan.answer(transaction, self._parts(table), membership, caveats)
+        self._learn(sums, plan.n)
+        self.privacy_, self.event_, self.ledger_entry_ = sums.statement, sums.event, transaction.ledger_entry
+        transaction.write(self, lambda: fingerprint(self.content()))
 
     def read(self, X: Any, *, fitting: bool) -> NDArray[Any]:
         """Check a table the scikit-learn way, but never for the values in it.

@@ -1,0 +1,182 @@
+"""The transaction that every release goes through: check, reserve, answer, write, settle."""
+
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from dperm.accounting.events import Event
+from dperm.errors import InvalidParameterError, LargeDeltaWarning, NotSettledError
+from dperm.kernel.noise import Randomness, check_random_state
+from dperm.ledger import Budget, Reservation
+from dperm.privacy.guarantee import Adjacency
+from dperm.privacy.unit import PrivacyUnit
+from dperm.rows.base import Source, check_count
+
+ReleaseT = TypeVar("ReleaseT")
+
+
+class Chargeable(Protocol):
+    """A release that is planned and calibrated."""
+
+    @property
+    def n(self) -> int:
+        """The public number of rows, or of units."""
+        ...
+
+    @property
+    def charge(self) -> tuple[Event, Adjacency, PrivacyUnit | None, float]:
+        """What a budget needs to know: event, adjacency, unit, δ."""
+        ...
+
+
+@dataclass(eq=False)
+class Transaction:
+    """Owns a release from the first check to the last entry in the ledger.
+
+    Entering it checks that the rows are some that the plan speaks of and reserves the cost: it is on disk before a row
+    is read. The block answers, and hands what is released to `write`. Leaving it settles. Whatever ends the block says
+    that the reservation counts as spent; nothing gives it back.
+
+    Parameters
+    ----------
+    plan : plan
+        What will be released.
+    budget : Budget or None
+        What to charge; None charges nothing.
+    random_state : int or None
+        Makes the run repeatable, and the result not for release.
+    found : int
+        How many rows, or units, there are.
+    unit : PrivacyUnit or None
+        What the rows are grouped by.
+    n_declared : bool
+        Whether somebody declared n; where it was read from rows and is not public, the result is not for release.
+    rows : Source, optional
+        The rows themselves, for a plan that reads them from a source.
+    """
+
+    plan: Chargeable
+    budget: Budget | None
+    random_state: Any
+    _: KW_ONLY
+    found: int
+    unit: PrivacyUnit | None = None
+    n_declared: bool = True
+    rows: Source | None = None
+    _reservation: Reservation | None = field(default=None, init=False)
+    _written: tuple[Any, str] | None = field(default=None, init=False)
+
+    def __enter__(self) -> Self:
+        """Check, and reserve."""
+        check_releasable(self.budget, self.random_state)
+        event, adjacency, unit, delta = self.plan.charge
+        if self.unit != unit:
+            raise InvalidParameterError("the plan protects another unit than the table's rows are grouped by.")
+        check_count(self.found, self.plan.n, adjacency, unit)
+        warn_of_large_delta(delta, self.plan.n, unit)
+        if self.budget is not None:
+            self._reservation = self.budget.reserve(event, adjacency, unit, delta)
+        return self
+
+    @cached_property
+    def randomness(self) -> Randomness:
+        """The streams of this run, drawn once the cost is reserved."""
+        return Randomness.from_random_state(self.random_state)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What keeps the result from being released, besides a seed."""
+        _, adjacency, unit, _ = self.plan.charge
+        return () if self.n_declared else undeclared_n(adjacency, unit)
+
+    @property
+    def ledger_entry(self) -> dict[str, Any] | None:
+        """What the ledger holds for it, as a release carries it."""
+        return None if self._reservation is None else self._reservation.to_dict()
+
+    def write(
+        self, release: ReleaseT, fingerprint: Callable[[], str], save: Callable[[ReleaseT], object] | None = None
+    ) -> None:  # fmt: skip
+        """Keep what is released; the ledger is told of it when the block ends.
+
+        Parameters
+        ----------
+        release : object
+            What is released: it is not lost if the ledger cannot be told.
+        fingerprint : callable
+            Computes its fingerprint, if there is a ledger to tell.
+        save : callable, optional
+            Called with it now: what was accounted for is on disk before the ledger is told.
+        """
+        if save is not None:
+            save(release)
+        if self._reservation is not None:
+            self._written = (release, fingerprint())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Settle what was written, or say what is spent."""
+        if self._reservation is None:
+            return
+        if error is not None:
+            error.add_note(self._reservation.spent)
+        elif self._written is not None:
+            release, fingerprint = self._written
+            try:
+                self._reservation.settle(fingerprint)
+            except BaseException as unsettled:
+                unsettled.add_note(self._reservation.spent)
+                if isinstance(unsettled, NotSettledError):
+                    unsettled.release = release  # it was accounted for, so it is not to be lost
+                raise
+
+
+def check_budget(plan: Chargeable, budget: Budget | None) -> None:
+    """Raise `BudgetExceededError` if the budget has no room for a release now; the ledger is only read."""
+    if budget is not None:
+        budget.check(*plan.charge)
+
+
+def check_releasable(budget: object, random_state: Any) -> None:
+    """Raise unless it is a budget, or None, and what is charged to it can be released."""
+    check_random_state(random_state)
+    if budget is not None and not isinstance(budget, Budget):
+        raise InvalidParameterError(f"budget must be a dperm Budget, got {type(budget).__name__}.")
+    if budget is not None and random_state is not None:
+        raise InvalidParameterError(
+            "noise from a seed protects nobody, so it cannot be charged as a release: leave the seed or the budget out."
+        )
+
+
+def undeclared_n(adjacency: Adjacency, unit: PrivacyUnit | None = None) -> tuple[str, ...]:
+    """What keeps a release from being published if nobody declared n."""
+    if adjacency is Adjacency.ADD_REMOVE:
+        return ("n was read from the rows, declare it under add_remove",)
+    if unit is not None and unit.missing == "ignore":  # one that is replaced by rows without an id is not counted
+        return ("n was read from the rows, declare it where rows without an id are ignored",)
+    return ()
+
+
+def warn_of_large_delta(delta: float, n: int, unit: PrivacyUnit | None = None) -> None:
+    """Say so where δ promises nothing about a table of n rows or units."""
+    if delta >= 1.0 / n:
+        whose = "one row" if unit is None else f"all rows of one {unit.word}"
+        warnings.warn(
+            f"delta = {delta:g} is not below 1/n = {1.0 / n:g}: a promise this weak would allow publishing {whose} in "
+            "the clear.",
+            LargeDeltaWarning,
+            stacklevel=_level_of_caller(),
+        )
+
+
+def _level_of_caller() -> int:
+    """For a warning of the caller of this: how far up the first line is that is not the library's."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("dperm."):
+        level, frame = level + 1, frame.f_back
+    return level
