@@ -26,10 +26,10 @@ from dperm import (
 from dperm.accounting.composition import epsilon_of
 from dperm.evaluation.design import Design, score_edges
 from dperm.kernel import scores
+from dperm.kernel.bounded_sums import _EXACT
 from dperm.kernel.held_out import held_out
 from dperm.kernel.noise import Noise
 from dperm.kernel.scores import parts_of
-from dperm.kernel.tally import _EXACT
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.privacy.guarantee import Adjacency
 

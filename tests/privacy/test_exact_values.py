@@ -21,8 +21,8 @@ IMPORTS = {
     # Checks n against the rows, and draws the keys of a run.
     "plan.transaction": {"noise": {"Randomness", "check_random_state"}, "rows.base": {"Source", "check_count"}},
     "plan.minimize": {"rows": {"source_of"}},
+    "plan.release_plan": {"noise": {"GENERATOR"}},
     "plan.statement": {"noise": {"GENERATOR"}},
-    # Release sums: what rows add goes in, and noisy sums come out of the tally.
     # Counts units by their rows, with noise.
     "plan.rows_per_unit": {
         "rows_per_unit": {"FEWEST_ROWS", "cells_of_units"},
@@ -30,11 +30,7 @@ IMPORTS = {
         "units": {"Membership"},
     },
     "cli.rows_per_unit": {"rows.files": {"TableFile"}},
-    "plan.sums": {
-        "noise": {"GENERATOR"},
-        "tally": {"Tally"},
-        "units": {"Membership"},
-    },
+    "plan.sums": {"oracle": {"Oracle"}, "units": {"Membership"}},
     # Check what is fitted, and encode what is predicted or scored on the caller's own rows.
     "models.base": {
         "block": {"bounded_rows"},
@@ -55,7 +51,7 @@ IMPORTS = {
         "rows.encoding": {"count_rows"},
         "rows.weights": {"bounded_weights", "weight_column"},
     },
-    # Put rows apart and hand losses on them to the tally, which releases who won.
+    # Put rows apart and hand losses on them to the oracle, which releases who won.
     "models.candidates": {
         "apart": {
             "log_losses",
@@ -79,10 +75,9 @@ IMPORTS = {
     "models.trials": {
         "apart": {"RowsApart", "one_place", "rows_apart", "stops"},
         "noise": {"Randomness"},
-        "tally": {"Tally"},
+        "oracle": {"Oracle"},
         "units": {"Membership", "UnitRows"},
     },
-    "plan.search": {"noise": {"GENERATOR"}},
     # Say what every row adds to noisy counts and sums.
     "evaluation.design": {
         "scores": {
@@ -123,7 +118,6 @@ IMPORTS = {
         "units": {"Membership"},
         "rows.labels": {"class_numbers", "numeric_target", "read_table", "read_target"},
     },
-    "pipelines.plan": {"noise": {"GENERATOR"}},
     "pipelines.public_steps": {"public_step": {"dense", "quietly", "rows_in", "through"}},
     "models.linear": {"block": {"bounded_rows"}, "row_by_row": {"products"}},
     "models.classifier": {

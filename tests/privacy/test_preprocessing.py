@@ -126,7 +126,7 @@ def test_noise_on_a_second_moment_is_that_of_its_event():
     release = plan_sums([query], Guarantee(1.0, 1e-6))
     noise = released(release, [lambda: [np.zeros((100, 150))]], 100).answers[0]
     # Five standard errors of a deviation from 11 325 numbers: a false alarm in 2 million runs.
-    assert abs(noise.std() / release.deviations[0] - 1.0) < 5.0 / math.sqrt(2 * noise.size)
+    assert abs(noise.std() / release.calibrated.deviations[0] - 1.0) < 5.0 / math.sqrt(2 * noise.size)
     assert epsilon_of(release.event, 1e-6, Adjacency.ADD_REMOVE) <= 1.0
 
 

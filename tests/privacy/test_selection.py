@@ -32,8 +32,8 @@ from dperm.accounting.events import (
 )
 from dperm.accounting.events.random_trials import TrialsCurve, _least_shift
 from dperm.kernel import apart
+from dperm.kernel.bounded_sums import added, added_losses
 from dperm.kernel.exact.words import stream_of
-from dperm.kernel.tally import added, added_losses
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.held_out import HeldOutChoice
 from dperm.mechanisms.setting import PublicTable

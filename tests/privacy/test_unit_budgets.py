@@ -23,8 +23,8 @@ from dperm import (
 )
 from dperm.accounting.events import Gaussian, event_to_list
 from dperm.files.model_file import read_content
+from dperm.kernel.bounded_sums import counted
 from dperm.kernel.rows_per_unit import FEWEST_ROWS, cells_of_units
-from dperm.kernel.tally import counted
 from dperm.kernel.units import Membership
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.setting import PublicTable

@@ -18,7 +18,7 @@ from dperm.errors import InvalidParameterError
 from dperm.evaluation.design import Design
 from dperm.evaluation.intervals import Array, Estimate
 from dperm.evaluation.metrics import CalibrationPoint, Metrics
-from dperm.plan.sums import SumsRelease
+from dperm.plan.sums import SumsPlan
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.joint_statement import JointStatement
@@ -241,7 +241,7 @@ class PrivateEvaluation:
         str(found)  # its numbers are numbers
         return found
 
-    def planned_again(self) -> SumsRelease:
+    def planned_again(self) -> SumsPlan:
         """The plan of these public numbers, made once more."""
         statement = self.privacy_
         guarantee = Guarantee(statement.epsilon, statement.delta)

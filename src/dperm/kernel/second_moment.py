@@ -8,7 +8,7 @@ from threadpoolctl import ThreadpoolController
 
 from dperm.errors import InvalidParameterError
 from dperm.kernel.answers.hessian import to_vector
-from dperm.kernel.tally import adds, clipped, weighted
+from dperm.kernel.bounded_sums import adds, clipped, weighted
 from dperm.kernel.units import UnitRows
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import summation_block

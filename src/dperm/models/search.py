@@ -23,7 +23,8 @@ from dperm.models.trials import Trials
 from dperm.plan.search import SearchOptions, SearchPlan, plan_search
 from dperm.plan.transaction import Transaction, check_budget, check_releasable, undeclared_n
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import FROM_A_SEED, JointStatement
+from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import FROM_A_SEED
 from dperm.rows import is_streamed
 from dperm.rows.cells import as_rows, number_table
 from dperm.validation import count
@@ -237,7 +238,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
             if model.event_ != plan.refits[winner].event:
                 raise PlanExceededError("the last fit is not the one that was planned.")
             caveats = tuple(text for text in model.privacy_.caveats if text != FROM_A_SEED)
-            statement = plan.statement(seeded=seed is not None, caveats=caveats)
+            statement = plan.statement.of_run(seeded=seed is not None, caveats=caveats)
             model.search_ = SearchRecord(statement, plan.event, candidates.description(plan, winner))
             model.ledger_entry_ = transaction.ledger_entry
             self.best_index_, self.best_params_, self.best_estimator_ = winner, candidates.params[winner], model

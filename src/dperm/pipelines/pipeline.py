@@ -28,10 +28,12 @@ from dperm.pipelines.plan import PipelinePlan
 from dperm.pipelines.public_steps import made_up, tried, width_of
 from dperm.plan.beside import plan_beside, share_of
 from dperm.plan.fit_plan import FitPlan
-from dperm.plan.sums import SumsRelease
+from dperm.plan.release_plan import Promise
+from dperm.plan.sums import SumsPlan
 from dperm.plan.transaction import Transaction, check_releasable
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import FROM_A_SEED, JointStatement
+from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import FROM_A_SEED
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.cells import as_rows, number_table
 from dperm.rows.ids import membership_of_array
@@ -197,7 +199,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         check_releasable(self.budget, self.random_state)
         guarantee, adjacency = Guarantee(self.epsilon, self.delta), Adjacency.parse(self.adjacency)
         unit = declared_unit(self)
-        shares, planned = self._shares(), dict[str, SumsRelease]()
+        shares, planned = self._shares(), dict[str, SumsPlan]()
         rows = given = made_up(X)
         for name, step in self.steps[:-1]:
             if isinstance(step, PrivateTransformer):
@@ -220,7 +222,8 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             last = plan_beside(others, guarantee, adjacency, plan_final, 1.0 - sum(shares.values()))
         else:
             last = plan_final(guarantee)
-        return PipelinePlan(guarantee, adjacency, n, unit, planned, name, last)
+        promise = Promise(guarantee, adjacency, n, unit)
+        return PipelinePlan(promise, (*planned.values(), last), steps=planned, final_name=name, final=last)
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, **params: Any) -> Self:
         """Fit all steps on sensitive rows and keep only what may be released.
@@ -337,7 +340,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             final.forget()
             raise PlanExceededError("the last step is not the one that was planned.")
         caveats = (*(text for text in final.privacy_.caveats if text != FROM_A_SEED), *caveats)
-        self.privacy_: JointStatement = plan.statement(seeded=self.random_state is not None, caveats=caveats)
+        self.privacy_: JointStatement = plan.statement.of_run(seeded=self.random_state is not None, caveats=caveats)
         self.event_: Event = plan.event
         final.privacy_ = replace(final.privacy_, caveats=(*final.privacy_.caveats, _ONE_STEP))
 

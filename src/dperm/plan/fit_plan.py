@@ -1,7 +1,7 @@
 """A fit that is planned, and what comes out when it runs."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +16,12 @@ from dperm.ledger import Budget
 from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
 from dperm.plan.intervals import ask_uncertainty
+from dperm.plan.release_plan import A_PLAN, ReleasePlan
+from dperm.plan.statement import statement_of
 from dperm.plan.transaction import Transaction, undeclared_n
 from dperm.plan.uncertainty import Uncertainty
 from dperm.plan.verdict import Verdict, verdict_of
-from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import FROM_A_SEED
-from dperm.privacy.markup import plan_box
 from dperm.privacy.statement import PrivacyStatement
-from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
 from dperm.rows.base import Source
 from dperm.schema import Schema
@@ -79,7 +77,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class FitPlan:
+class FitPlan(ReleasePlan):
     """A fit that is planned and calibrated, with no row read yet. `FitOptions.plan` makes it, once per fit.
 
     Attributes
@@ -88,38 +86,42 @@ class FitPlan:
         What was asked for.
     problem : Problem
         What is minimised, with all that was left to rules.
-    setting : Setting
-        The problem's constants, the public n and the adjacency.
     solver : Solver
         The one that was chosen.
-    calibrated : CalibratedPlan
-        What will be asked, and its noise.
-    statement : PrivacyStatement
-        What is promised.
     n_features : int
         Columns of an encoded row.
     schema : Schema or None
         The declared schema with every number's encoding decided.
     """
 
+    _: KW_ONLY
     options: "FitOptions"
     problem: Problem
-    setting: Setting
     solver: Solver
-    calibrated: CalibratedPlan
-    statement: PrivacyStatement
     n_features: int
     schema: Schema | None = None
 
     @property
-    def privacy(self) -> PrivacyStatement:
-        """The statement that a fit would carry, marked as a plan: there is nothing to release yet."""
-        return replace(self.statement, caveats=(*self.statement.caveats, "this is a plan, nothing was fitted"))
+    def calibrated(self) -> CalibratedPlan:
+        """What will be asked, and its noise: the only part."""
+        (part,) = self.parts
+        assert isinstance(part, CalibratedPlan)
+        return part
 
     @property
-    def event(self) -> Event:
-        """The accounting event of what will run."""
-        return self.calibrated.event()
+    def setting(self) -> Setting:
+        """The problem's constants, the public n, the adjacency and the unit."""
+        return self.calibrated.plan.planned[0].query.setting
+
+    @cached_property
+    def statement(self) -> PrivacyStatement:  # type: ignore[override]
+        """What is promised; what happens in a run, a seed for instance, is added there."""
+        return statement_of(self)
+
+    @property
+    def privacy(self) -> PrivacyStatement:  # type: ignore[override]
+        """The statement that a fit would carry, marked as a plan: there is nothing to release yet."""
+        return self.statement.of_run(caveats=(A_PLAN,))
 
     @property
     def settings(self) -> Any:
@@ -135,10 +137,6 @@ class FitPlan:
     def rests_on_rows(self) -> bool:
         """Whether n was read from the rows where it is not public."""
         return self.options.declared_n is None and bool(undeclared_n(self.setting.adjacency, self.setting.unit))
-
-    def _repr_html_(self) -> str:
-        """For notebooks: what would be promised, and whether it is worth fitting."""
-        return plan_box(self.statement.promise_in_words, str(self))
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -189,16 +187,6 @@ class FitPlan:
         from dperm.plan.max_rows import risk_of_max_rows
 
         return risk_of_max_rows(self.options, self.setting.n, self.n_features, rows_per_unit, choices)
-
-    @property
-    def n(self) -> int:
-        """The public number of rows, or of units."""
-        return self.setting.n
-
-    @property
-    def charge(self) -> tuple[Event, Adjacency, PrivacyUnit | None, float]:
-        """What a budget needs to know of it: event, adjacency, unit, δ."""
-        return self.event, self.setting.adjacency, self.setting.unit, self.statement.delta
 
     def run(
         self,
@@ -283,7 +271,5 @@ class FitPlan:
             uncertainty = ask_uncertainty(oracle.ask, problem, self.calibrated, schema, w)
             if row_warnings:
                 oracle.warn_about_rows()  # when nothing is left to depend on it
-        seeded = transaction.randomness.seeded
-        caveats = (*self.statement.caveats, *transaction.caveats, *((FROM_A_SEED,) if seeded else ()))
-        statement = replace(self.statement, seeded=seeded, caveats=caveats)
+        statement = self.statement.of_run(seeded=transaction.randomness.seeded, caveats=transaction.caveats)
         return Release(w, statement, self.event, schema, transaction.ledger_entry, uncertainty)

@@ -13,7 +13,7 @@ from dperm.kernel.units import Membership
 from dperm.ledger import Budget
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.setting import PublicTable
-from dperm.plan.sums import SumsRelease, plan_sums
+from dperm.plan.sums import SumsPlan, plan_sums
 from dperm.plan.transaction import Transaction, check_budget, check_releasable, undeclared_n
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Adjacency, Guarantee
@@ -185,7 +185,7 @@ def rows_per_unit(
     return found
 
 
-def _plan(n: int, adjacency: Adjacency, guarantee: Guarantee, unit: PrivacyUnit) -> SumsRelease:
+def _plan(n: int, adjacency: Adjacency, guarantee: Guarantee, unit: PrivacyUnit) -> SumsPlan:
     """Every unit is one line of the table that is counted, so that replacing one moves two counts by 1."""
     noise = "Laplace" if guarantee.delta == 0.0 else "Gaussian"
     counts = CellCounts(PublicTable(n, adjacency), f"{unit.plural} by their number of rows", (len(FEWEST_ROWS),), noise)

@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.events import Event
 from dperm.errors import InvalidParameterError
-from dperm.kernel.noise import GENERATOR
-from dperm.kernel.tally import Tally
+from dperm.kernel.oracle import Oracle
 from dperm.kernel.units import Membership
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.cell_counts import CellCounts
-from dperm.mechanisms.plan import Planned
+from dperm.mechanisms.plan import CalibratedPlan, Planned, plan_of_sums
 from dperm.mechanisms.second_moment import SecondMoment
-from dperm.mechanisms.sums_plan import CalibratedSums, SumsPlan
+from dperm.plan.release_plan import Promise, ReleasePlan
 from dperm.plan.transaction import Transaction
-from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.joint_statement import JointStatement
 from dperm.privacy.unit import PrivacyUnit
 
@@ -52,63 +51,25 @@ class ReleasedSums:
     event: Event
 
 
-@dataclass(frozen=True)
-class SumsRelease:
-    """Sums that are planned and calibrated, with no row read yet.
-
-    Attributes
-    ----------
-    guarantee : Guarantee
-        What all of them together keep.
-    calibrated : CalibratedSums
-        The sums and their noise.
-    unit : PrivacyUnit or None
-        Whose rows are protected together; None where every row is protected by itself.
-    """
-
-    guarantee: Guarantee
-    calibrated: CalibratedSums
-    unit: PrivacyUnit | None
+class SumsPlan(ReleasePlan):
+    """Sums over the rows of one table; the only part has them and their noise."""
 
     @property
-    def n(self) -> int:
-        """The public number of rows, or of units."""
-        return self.calibrated.plan.n
+    def calibrated(self) -> CalibratedPlan:
+        """The sums and their noise."""
+        (part,) = self.parts
+        assert isinstance(part, CalibratedPlan)
+        return part
 
     @property
-    def charge(self) -> tuple[Event, Adjacency, PrivacyUnit | None, float]:
-        """What a budget needs to know of it: event, adjacency, unit, δ."""
-        return self.event, self.calibrated.plan.adjacency, self.unit, self.guarantee.delta
-
-    @property
-    def event(self) -> Event:
-        """The accounting event of all sums."""
-        return self.calibrated.event()
-
-    @property
-    def deviations(self) -> tuple[float, ...]:
-        """The standard deviation of the noise on one number of every sum."""
-        root = {"Laplace": 2.0**0.5, "Gaussian": 1.0}
-        planned = self.calibrated.plan.planned
-        return tuple(self.calibrated.sigma(item) * root[item.query.distribution] for item in planned)
-
-    @property
-    def parts(self) -> tuple[str, ...]:
+    def released(self) -> tuple[str, ...]:
         """What is released, in words."""
-        plan, words = self.calibrated.plan, []
-        for item in plan.planned:
-            scale = "σ =" if item.query.distribution == "Gaussian" else "scale"
-            noise = f"{item.query.distribution}, {scale} {self.calibrated.sigma(item):.3g}"
-            words.append(f"{item.query.what} ({noise})")  # type: ignore[attr-defined]
+        words = []
+        for item in self.calibrated.plan.planned:
+            query: Any = item.query  # one of `Sum`
+            scale = "σ =" if query.distribution == "Gaussian" else "scale"
+            words.append(f"{query.what} ({query.distribution}, {scale} {self.calibrated.sigma(item):.3g})")
         return tuple(words)
-
-    def statement(self, *, seeded: bool = False, caveats: tuple[str, ...] = ()) -> JointStatement:
-        """What is promised of a run."""
-        plan = self.calibrated.plan
-        return JointStatement.of(
-            self.event, self.guarantee, plan.adjacency, plan.n, self.parts,
-            generator=GENERATOR, seeded=seeded, caveats=caveats, unit=self.unit,
-        )  # fmt: skip
 
     def answer(
         self,
@@ -133,11 +94,11 @@ class SumsRelease:
         planned, randomness = self.calibrated.plan.planned, transaction.randomness
         if len(parts) != len(planned):
             raise InvalidParameterError(f"there are {len(planned)} sums and parts of {len(parts)}.")
-        tally = Tally(self.calibrated, randomness)
+        oracle = Oracle.of_sums(self.calibrated, randomness)
         units = None if membership is None else membership.drawn(randomness.unit_key)
-        answers = tuple(tally.release(item, part(), units) for item, part in zip(planned, parts, strict=True))
-        statement = self.statement(seeded=randomness.seeded, caveats=(*caveats, *transaction.caveats))
-        return ReleasedSums(answers, self.deviations, statement, self.event)
+        answers = tuple(oracle.add_up(item, part(), units) for item, part in zip(planned, parts, strict=True))
+        statement = self.statement.of_run(seeded=randomness.seeded, caveats=(*caveats, *transaction.caveats))
+        return ReleasedSums(answers, self.calibrated.deviations, statement, self.event)
 
 
 def plan_sums(
@@ -145,7 +106,7 @@ def plan_sums(
     guarantee: Guarantee,
     relative_noise: Sequence[float] | None = None,
     unit: PrivacyUnit | None = None,
-) -> SumsRelease:
+) -> SumsPlan:
     """Find the noise with which these sums together keep a guarantee.
 
     Parameters
@@ -166,9 +127,12 @@ def plan_sums(
     >>> from dperm.mechanisms.cell_counts import CellCounts
     >>> from dperm.mechanisms.setting import PublicTable
     >>> counts = CellCounts(PublicTable(1000, Adjacency.REPLACE_ONE), "rows by class", (2,))
-    >>> print(plan_sums([counts], Guarantee(1.0, 1e-6)).parts[0])
+    >>> print(plan_sums([counts], Guarantee(1.0, 1e-6)).released[0])
     rows by class (Gaussian, σ = 5.97)
     """
     relative = [1.0] * len(sums) if relative_noise is None else list(relative_noise)
-    plan = SumsPlan(tuple(Planned(query, relative_noise=noise) for query, noise in zip(sums, relative, strict=True)))
-    return SumsRelease(guarantee, calibrate(plan, guarantee), plan.unit if unit is None else unit)
+    pairs = zip(sums, relative, strict=True)
+    plan = plan_of_sums(tuple(Planned(query, relative_noise=noise) for query, noise in pairs))
+    table = sums[0].setting
+    promise = Promise(guarantee, table.adjacency, table.n, table.unit if unit is None else unit)
+    return SumsPlan(promise, (calibrate(plan, guarantee),))

@@ -6,31 +6,17 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
-from dperm.accounting.events import Event
 from dperm.errors import InvalidParameterError, LargeDeltaWarning, NotSettledError
 from dperm.kernel.noise import Randomness, check_random_state
 from dperm.ledger import Budget, Reservation
+from dperm.plan.release_plan import ReleasePlan
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.base import Source, check_count
 
 ReleaseT = TypeVar("ReleaseT")
-
-
-class Chargeable(Protocol):
-    """A release that is planned and calibrated."""
-
-    @property
-    def n(self) -> int:
-        """The public number of rows, or of units."""
-        ...
-
-    @property
-    def charge(self) -> tuple[Event, Adjacency, PrivacyUnit | None, float]:
-        """What a budget needs to know: event, adjacency, unit, δ."""
-        ...
 
 
 @dataclass(eq=False)
@@ -43,7 +29,7 @@ class Transaction:
 
     Parameters
     ----------
-    plan : plan
+    plan : ReleasePlan
         What will be released.
     budget : Budget or None
         What to charge; None charges nothing.
@@ -59,7 +45,7 @@ class Transaction:
         The rows themselves, for a plan that reads them from a source.
     """
 
-    plan: Chargeable
+    plan: ReleasePlan
     budget: Budget | None
     random_state: Any
     _: KW_ONLY
@@ -73,13 +59,13 @@ class Transaction:
     def __enter__(self) -> Self:
         """Check, and reserve."""
         check_releasable(self.budget, self.random_state)
-        event, adjacency, unit, delta = self.plan.charge
-        if self.unit != unit:
+        plan = self.plan
+        if self.unit != plan.unit:
             raise InvalidParameterError("the plan protects another unit than the table's rows are grouped by.")
-        check_count(self.found, self.plan.n, adjacency, unit)
-        warn_of_large_delta(delta, self.plan.n, unit)
+        check_count(self.found, plan.n, plan.adjacency, plan.unit)
+        warn_of_large_delta(plan.delta, plan.n, plan.unit)
         if self.budget is not None:
-            self._reservation = self.budget.reserve(event, adjacency, unit, delta)
+            self._reservation = self.budget.reserve(*plan.charge)
         return self
 
     @cached_property
@@ -90,8 +76,7 @@ class Transaction:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What keeps the result from being released, besides a seed."""
-        _, adjacency, unit, _ = self.plan.charge
-        return () if self.n_declared else undeclared_n(adjacency, unit)
+        return () if self.n_declared else undeclared_n(self.plan.adjacency, self.plan.unit)
 
     @property
     def ledger_entry(self) -> dict[str, Any] | None:
@@ -136,7 +121,7 @@ class Transaction:
                 raise
 
 
-def check_budget(plan: Chargeable, budget: Budget | None) -> None:
+def check_budget(plan: ReleasePlan, budget: Budget | None) -> None:
     """Raise `BudgetExceededError` if the budget has no room for a release now; the ledger is only read."""
     if budget is not None:
         budget.check(*plan.charge)

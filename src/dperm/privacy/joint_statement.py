@@ -1,7 +1,7 @@
 """The statement of a release that is not one fit: sums over rows, or several parts under one guarantee."""
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from dperm.accounting.composition import delta_of, epsilon_of
@@ -9,11 +9,9 @@ from dperm.accounting.events import Event
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.markup import box, guarantee_in_a_line, promise_in_words, rows_of
+from dperm.privacy.statement import FROM_A_SEED
 from dperm.privacy.unit import PrivacyUnit
 from dperm.validation import count, finite
-
-# What keeps a run with a seed from being released.
-FROM_A_SEED = "the noise came from a seed"
 
 
 @dataclass(frozen=True)
@@ -64,11 +62,9 @@ class JointStatement:
         parts: tuple[str, ...],
         *,
         generator: str,
-        seeded: bool = False,
-        caveats: tuple[str, ...] = (),
         unit: PrivacyUnit | None = None,
     ) -> "JointStatement":
-        """The statement of an event; the seed is a caveat by itself.
+        """The statement of an event.
 
         Parameters
         ----------
@@ -76,16 +72,17 @@ class JointStatement:
             All that ran.
         guarantee : Guarantee
             What is promised of it.
-        adjacency, n, parts, generator, seeded, caveats, unit
+        adjacency, n, parts, generator, unit
             As of the class.
         """
-        if seeded:
-            caveats = (*caveats, FROM_A_SEED)
         return cls(
             guarantee.epsilon, guarantee.delta, epsilon_of(event, guarantee.delta, adjacency),
-            delta_of(event, guarantee.epsilon, adjacency), adjacency.value, n, parts, seeded, caveats, generator,
-            unit,
+            delta_of(event, guarantee.epsilon, adjacency), adjacency.value, n, parts, False, (), generator, unit,
         )  # fmt: skip
+
+    def of_run(self, *, seeded: bool = False, caveats: tuple[str, ...] = ()) -> "JointStatement":
+        """The statement with what happened in a run; a seed is a caveat by itself."""
+        return replace(self, seeded=seeded, caveats=(*self.caveats, *caveats, *((FROM_A_SEED,) if seeded else ())))
 
     @property
     def for_release(self) -> bool:

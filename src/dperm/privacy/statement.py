@@ -1,7 +1,7 @@
 """The privacy statement: what is promised and what is assumed, in six lines or as JSON."""
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from dperm.printable import one_line
@@ -9,6 +9,9 @@ from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.markup import box, guarantee_in_a_line, promise_in_words, rows_of
 from dperm.privacy.unit import PrivacyUnit
 from dperm.validation import count, finite, nonnegative, one_of, positive
+
+# What keeps a run with a seed from being released.
+FROM_A_SEED = "the noise came from a seed"
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,10 @@ class PrivacyStatement:
     def for_release(self) -> bool:
         """Whether the guarantee covers publishing the model."""
         return not self.caveats
+
+    def of_run(self, *, seeded: bool = False, caveats: tuple[str, ...] = ()) -> "PrivacyStatement":
+        """The statement with what happened in a run; a seed is a caveat by itself."""
+        return replace(self, seeded=seeded, caveats=(*self.caveats, *caveats, *((FROM_A_SEED,) if seeded else ())))
 
     def __str__(self) -> str:
         """Six lines for a person."""

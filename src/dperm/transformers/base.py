@@ -19,7 +19,7 @@ from dperm.ledger import Budget
 from dperm.mechanisms.setting import PublicTable
 from dperm.models.charged import Charged
 from dperm.models.units import declared_unit, split_groups, without_ids
-from dperm.plan.sums import Parts, ReleasedSums, Sum, SumsRelease, plan_sums
+from dperm.plan.sums import Parts, ReleasedSums, Sum, SumsPlan, plan_sums
 from dperm.plan.transaction import Transaction, check_releasable
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.joint_statement import JointStatement
@@ -89,7 +89,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         """How many columns come out of so many: public."""
         return n_features
 
-    def plan(self, n: int | None = None, n_features: int | None = None) -> SumsRelease:
+    def plan(self, n: int | None = None, n_features: int | None = None) -> SumsPlan:
         """The noise and the cost of a fit, from public numbers alone.
 
         Parameters
@@ -108,7 +108,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
     def plan_for(
         self, guarantee: Guarantee, adjacency: Adjacency, n: int | None, n_features: int | None,
         unit: PrivacyUnit | None,
-    ) -> SumsRelease:  # fmt: skip
+    ) -> SumsPlan:  # fmt: skip
         """The plan for another guarantee than its own, as one step of several has it.
 
         Parameters
@@ -161,7 +161,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         return self
 
     def run(
-        self, X: Any, plan: SumsRelease, *, random_state: Any, caveats: tuple[str, ...], membership: Membership | None
+        self, X: Any, plan: SumsPlan, *, random_state: Any, caveats: tuple[str, ...], membership: Membership | None
     ) -> None:  # fmt: skip
         """Fit by a plan whose cost is reserved already: what a pipeline does.
 
@@ -169,7 +169,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         ----------
         X : table
             The rows, as this step gets them.
-        plan : SumsRelease
+        plan : SumsPlan
             What `plan_for` returned.
         random_state : int or None
             Makes the run repeatable, and the result not for release.
@@ -185,7 +185,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             self._answer(transaction, table, plan, membership, caveats)
 
     def _answer(
-        self, transaction: Transaction, table: NDArray[Any], plan: SumsRelease, membership: Membership | None,
+        self, transaction: Transaction, table: NDArray[Any], plan: SumsPlan, membership: Membership | None,
         caveats: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         sums = plan.answer(transaction, self._parts(table), membership, caveats)

@@ -16,7 +16,7 @@ from dperm.models.units import unit_parameters
 from dperm.plan.fit_plan import FitPlan
 from dperm.plan.search import SearchOptions, SearchPlan, plan_search
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import FROM_A_SEED
+from dperm.privacy.statement import FROM_A_SEED
 from dperm.privacy.unit import PrivacyUnit
 from dperm.schema import schema_from_dict, schema_to_dict
 from dperm.solvers import SOLVERS
@@ -85,7 +85,7 @@ def _replanned(content: dict[str, Any], model: Any) -> Finding:
     same = [
         alike(event_to_list(plan.event), content["search"]["events"]),
         alike([refit.statement.epsilon, refit.statement.delta], [model.privacy_.epsilon, model.privacy_.delta]),
-        same_promise(plan.statement(seeded=seeded, caveats=caveats), statement),
+        same_promise(plan.statement.of_run(seeded=seeded, caveats=caveats), statement),
         same_but_for_releases(refit.schema, model.schema_, model.privacy_),
         alike([plan.method, plan.random_trials], [told["method"], told["trials"]]),
         *(

@@ -1,6 +1,5 @@
-"""Sums over rows that nothing is minimised with: clipped here, added up, and released with noise."""
+"""Exact sums over rows that nothing is minimised with: what every row adds is clipped here, and added up."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, TypeVar
@@ -10,15 +9,12 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameterError, PlanExceededError
 from dperm.kernel.adding import add_up
-from dperm.kernel.noise import Noise, Randomness
 from dperm.kernel.units import UnitRows, total_shares
 from dperm.mechanisms.base import Mechanism
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.held_out import HeldOutChoice
-from dperm.mechanisms.plan import Planned
 from dperm.mechanisms.setting import MOST_ROWS, summation_block
-from dperm.mechanisms.sums_plan import CalibratedSums
 
 Array = NDArray[np.float64]
 Exact = TypeVar("Exact", bound=Callable[..., Array])
@@ -39,64 +35,22 @@ def adds(kind: type[Mechanism]) -> Callable[[Exact], Exact]:
     return register
 
 
-class Tally:
-    """Releases the sums of one calibrated plan, each once.
+def exact_sum(query: Any, parts: Iterable[NDArray[Any]], units: UnitRows | None) -> Array:
+    """The sum over all rows of what each adds, bounded here whatever the parts hold and then weighted in its unit.
 
     Parameters
     ----------
-    calibrated : CalibratedSums
-        Which sums may be released, and their noise.
-    randomness : Randomness
-        Where noise is drawn.
-
-    Guarantees
-    ----------
-    A sum is counted before it is computed. What every row adds is bounded here, whatever the parts hold, and multiplied
-    by its weight in its unit after that. It leaves through `Noise` alone.
+    query : mechanism
+        One that `adds` registered.
+    parts : iterable of arrays
+        What rows add, one row of an array for each: vectors of a `BoundedSum`; of `CellCounts` the index of the row's
+        cell in every histogram, −1 for none. It may be computed while it is read.
+    units : UnitRows or None
+        Whose the rows of all parts are, in their order: needed where the plan protects a unit.
     """
-
-    def __init__(self, calibrated: CalibratedSums, randomness: Randomness) -> None:
-        self._calibrated, self._randomness = calibrated, randomness
-        self._left = Counter(calibrated.plan.planned)
-
-    def release(self, item: Planned, parts: Iterable[NDArray[Any]], units: UnitRows | None = None) -> Array:
-        """The noisy sum over all rows.
-
-        Parameters
-        ----------
-        item : Planned
-            One of the plan's own.
-        parts : iterable of arrays
-            What rows add, one row of an array for each: vectors of a `BoundedSum`; of `CellCounts` the place of the
-            row's cell in every histogram, −1 for none. It may be computed while it is read.
-        units : UnitRows, optional
-            Whose the rows of all parts are, in their order: needed where the plan protects a unit.
-        """
-        exact = self._exact(item, parts, units)
-        return Noise(item, self._calibrated, self._randomness).release(exact, item.query.sensitivity)
-
-    def choose(self, item: Planned, parts: Iterable[NDArray[Any]], units: UnitRows | None = None) -> int:
-        """The place of the smallest of the sums after noise, and nothing else.
-
-        Parameters
-        ----------
-        item, parts, units
-            As of `release`, for a `HeldOutChoice`.
-        """
-        exact = self._exact(item, parts, units)
-        return Noise(item, self._calibrated, self._randomness).choose(-exact, item.query.sensitivity)
-
-    def _exact(self, item: Planned, parts: Iterable[NDArray[Any]], units: UnitRows | None) -> Array:
-        """The sum over all rows, counted before it is computed."""
-        if (item.query.setting.unit is None) != (units is None):
-            raise PlanExceededError("the plan protects units and the rows have none, or the other way round.")
-        if self._left[item] < 1:
-            raise PlanExceededError("the plan does not contain this sum, or it was released already.")
-        self._left[item] -= 1
-        query: Any = item.query  # one that is registered has a size
-        exact = (_EXACT[type(query)](query, block, whose) for block, whose in _blocks(parts, units))
-        first = next(exact, None)
-        return np.zeros(query.size) if first is None else add_up(chain([first], exact))
+    exact = (_EXACT[type(query)](query, block, whose) for block, whose in _blocks(parts, units))
+    first = next(exact, None)
+    return np.zeros(query.size) if first is None else add_up(chain([first], exact))
 
 
 def _blocks(
