@@ -39,6 +39,7 @@ from dperm.cli.main import run_with
 from dperm.files.model_file import read_content
 from dperm.models import trials as searching
 from dperm.plan.fit_plan import FitPlan
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency
 from dperm.verify.model import verify
 from integration.html_page import Page
@@ -204,7 +205,7 @@ def test_a_search_can_be_cloned_and_changes_none_of_its_parameters():
     with pytest.raises(NotFittedError):
         again.predict(X)
     assert again.fit(X, y).predict_proba(X).tolist() == given.predict_proba(X).tolist()
-    assert "the noise came from a seed" in given.privacy_.caveats
+    assert Caveat.SEEDED in given.privacy_.caveats
     assert not given.privacy_.for_release
     assert is_classifier(given)
     assert given.set_params(estimator__penalty=2.0).estimator.penalty == 2.0
@@ -378,7 +379,7 @@ CHANGES = {
     "fewer events": lambda content: content["search"]["events"].pop(0),
     "a last fit of other events": lambda content: content["events"][0].update(noise_multiplier=999.0),
     "other words": lambda content: content["search"]["statement"].__setitem__(0, "promised:   (ε = 0.1)"),
-    "another caveat": lambda content: content["search"]["privacy"].update(caveats=["none"]),
+    "another caveat": lambda content: content["search"]["privacy"].update(caveats=["PLAN_ONLY"]),
     "a candidate more": with_a_candidate_more,
     "a key more": lambda content: content["search"].update(scores=[0.1]),
 }

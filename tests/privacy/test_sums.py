@@ -23,7 +23,7 @@ from dperm.mechanisms.setting import PublicTable
 from dperm.plan.beside import plan_beside, share_of
 from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from privacy.released_sums import released
 
 GUARANTEE = Guarantee(1.0, 1e-6)
@@ -204,12 +204,12 @@ def test_a_part_beside_others_keeps_the_whole_guarantee_and_wastes_little():
 def test_a_statement_of_several_parts_reads_back_and_says_what_is_not_for_release():
     release = plan_sums([a_sum(), counts()], GUARANTEE)
     statement = release.statement.of_run(seeded=True)
-    assert JointStatement.from_dict(statement.to_dict()) == statement
+    assert PrivacyStatement.from_dict(statement.to_dict()) == statement
     assert "NOT FOR RELEASE: the noise came from a seed" in str(statement)
     assert "adjacency replace_one" in str(release.statement)
     assert release.statement.for_release
     with pytest.raises((ValueError, KeyError)):
-        JointStatement.from_dict(statement.to_dict() | {"epsilon": -1.0})
+        PrivacyStatement.from_dict(statement.to_dict() | {"epsilon": -1.0})
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ from dperm.mechanisms.setting import PublicTable
 from dperm.models import trials as trials_module
 from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.rows.ids import codes_of_array
 from dperm.verify.searched import searched
 from privacy.released_sums import released
@@ -181,15 +181,15 @@ def test_the_oracle_refuses_rows_whose_units_do_not_fit_the_plan():
             released(plan, [lambda: [np.zeros((3, 1), dtype=int)]], 3, membership=membership)
 
 
-def test_a_statement_names_the_unit_and_one_without_is_written_as_before():
+def test_a_statement_names_the_unit_or_none():
     by_unit = plan_sums(
         [CellCounts(PublicTable(3, Adjacency.REPLACE_ONE, UNITS[0]), "counts", (2,))], Guarantee(1.0, 1e-6)
     ).statement
     assert by_unit.unit == UNITS[0]
-    assert JointStatement.from_dict(json.loads(json.dumps(by_unit.to_dict()))) == by_unit
+    assert PrivacyStatement.from_dict(json.loads(json.dumps(by_unit.to_dict()))) == by_unit
     assert "one person, with up to 3 rows" in str(by_unit)
     by_row = plan_sums([CellCounts(PublicTable(3, Adjacency.REPLACE_ONE), "counts", (2,))], Guarantee(1.0, 1e-6))
-    assert "unit" not in by_row.statement.to_dict()
+    assert by_row.statement.to_dict()["unit"] is None
 
 
 # A table of people with one to six rows each, of which every row has something of its person in it.

@@ -19,6 +19,7 @@ from dperm.models.base import PrivateEstimator
 from dperm.models.classifier import check_classes
 from dperm.models.units import Declared, declared_unit, protected_unit, split_groups, unit_parameters
 from dperm.plan.transaction import Transaction, check_releasable, undeclared_n
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.files import is_files
@@ -130,7 +131,7 @@ def private_evaluate(
     )  # fmt: skip
     public_n = count("n", rows.n_units if n is None else n)
     plan = design.plan(public_n, guarantee, side, protected)
-    caveats = ("the model itself is not for release",) if own and model.privacy_.caveats else ()
+    caveats = (Caveat.MODEL_NOT_FOR_RELEASE,) if own and model.privacy_.caveats else ()
     parts = parts_of(lambda: rows.predicted(model, design.kind, design.classes), design.terms(plan))
     with Transaction(plan, budget, random_state, found=rows.n_units, unit=protected) as transaction:
         released = plan.answer(transaction, parts, rows.membership, caveats)

@@ -28,8 +28,7 @@ from dperm.plan.options import FitOptions, IsSlow, check_schema
 from dperm.plan.transaction import check_budget, check_releasable
 from dperm.plan.uncertainty import Uncertainty
 from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.promised import promised_html
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement, Promised
 from dperm.problem import Problem
 from dperm.problem.start import LinearStart
 from dperm.rows import Source, is_streamed, source_of
@@ -97,7 +96,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     verbose: bool | int = False
     row_warnings: bool = True
 
-    privacy_: PrivacyStatement = field(init=False)
+    privacy_: FitStatement = field(init=False)
     event_: Any = field(init=False)
     parameters_: dict[str, Any] | None = field(init=False)
     schema_: Schema | None = field(init=False)
@@ -421,10 +420,22 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """
         raise InvalidParameterError(f"scikit-learn has no estimator that predicts as {self.title} does.")
 
+    @property
+    def promised(self) -> Promised:
+        """The guarantee that covers the model, including the search that selected it."""
+        search = getattr(self, "search_", None)
+        if search is None:
+            return Promised(self.privacy_, self.event_)
+        note = f"for the search and the last fit together; the last fit alone has ε = {self.privacy_.epsilon:.4g}"
+        return Promised(search.statement, search.event, note)
+
     def _html_repr(self) -> str:
         """scikit-learn's diagram for notebooks, and below it what is promised or, once fitted, the statement."""
-        told = promised_html(self) if hasattr(self, "privacy_") else guarantee_html(self)
-        return str(super()._html_repr()) + told
+        if not hasattr(self, "privacy_"):
+            return str(super()._html_repr()) + guarantee_html(self)
+        statement, _, note = self.promised
+        told = f"<p>This is promised {note}.</p>" if note else ""
+        return str(super()._html_repr()) + statement._repr_html_() + told
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are accepted, missing values are bounded, and noise may lower any score."""

@@ -80,7 +80,7 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
     ----------
     coef_, intercept_, classes_ : arrays
         As in scikit-learn.
-    privacy_ : PrivacyStatement
+    privacy_ : FitStatement
         Prints what is promised and what is assumed.
     event_ : Event
         The accounting event of the run; `event_.to_dp_event()` is what any other accountant reads.

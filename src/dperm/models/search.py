@@ -23,8 +23,7 @@ from dperm.models.trials import Trials
 from dperm.plan.search import SearchOptions, SearchPlan, plan_search
 from dperm.plan.transaction import Transaction, check_budget, check_releasable, undeclared_n
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import JointStatement
-from dperm.privacy.statement import FROM_A_SEED
+from dperm.privacy.statement import PrivacyStatement
 from dperm.rows import is_streamed
 from dperm.rows.cells import as_rows, number_table
 from dperm.validation import count
@@ -91,7 +90,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         The winner.
     best_estimator_ : estimator
         The winner, fitted to all rows; its `privacy_` speaks of that fit alone, its `search_` of everything.
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         What is promised of everything together.
     event_ : Event
         What everything costs.
@@ -130,7 +129,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
     best_index_: int = field(init=False)
     best_params_: dict[str, Any] = field(init=False)
     best_estimator_: PrivateEstimator = field(init=False)
-    privacy_: JointStatement = field(init=False)
+    privacy_: PrivacyStatement = field(init=False)
     event_: Any = field(init=False)
     ledger_entry_: dict[str, Any] | None = field(init=False)
 
@@ -237,8 +236,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
             model.fit(X, y, groups=groups, plan=None if public is None else plan.refits[winner])
             if model.event_ != plan.refits[winner].event:
                 raise PlanExceededError("the last fit is not the one that was planned.")
-            caveats = tuple(text for text in model.privacy_.caveats if text != FROM_A_SEED)
-            statement = plan.statement.of_run(seeded=seed is not None, caveats=caveats)
+            statement = plan.statement.of_run(seeded=seed is not None, caveats=model.privacy_.caveats)
             model.search_ = SearchRecord(statement, plan.event, candidates.description(plan, winner))
             model.ledger_entry_ = transaction.ledger_entry
             self.best_index_, self.best_params_, self.best_estimator_ = winner, candidates.params[winner], model

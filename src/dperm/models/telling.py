@@ -11,6 +11,7 @@ from typing import Any
 from dperm.errors import InvalidParameterError
 from dperm.models.units import protected_unit
 from dperm.plan.fit_plan import FitPlan, Release
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.markup import box, promise_in_words
 from dperm.progress import ProgressBar
@@ -44,7 +45,7 @@ def progress_bar(model: Any) -> AbstractContextManager[Any]:
     return ProgressBar(type(model).__name__) if shown else nullcontext()
 
 
-def tell_plan(model: Any, plan: FitPlan, caveats: tuple[str, ...]) -> None:
+def tell_plan(model: Any, plan: FitPlan, caveats: tuple[Caveat, ...]) -> None:
     """Before a row is read for the fit: what will run.
 
     A plan that rests on something that was read from the rows (classes, or n under add_remove) is not public; of it

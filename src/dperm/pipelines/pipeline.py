@@ -31,9 +31,9 @@ from dperm.plan.fit_plan import FitPlan
 from dperm.plan.release_plan import Promise
 from dperm.plan.sums import SumsPlan
 from dperm.plan.transaction import Transaction, check_releasable
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import JointStatement
-from dperm.privacy.statement import FROM_A_SEED
+from dperm.privacy.statement import PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.cells import as_rows, number_table
 from dperm.rows.ids import membership_of_array
@@ -48,8 +48,6 @@ _SHARED = (
 )  # fmt: skip
 # Transformers never take more than this of the precision unless told.
 _MOST_FOR_TRANSFORMERS = 0.5
-# A step's own statement is about its own noise, and what it saw came from steps before it.
-_ONE_STEP = "it is one step of a pipeline, whose privacy_ says what is promised"
 
 
 class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
@@ -83,7 +81,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
 
     Attributes
     ----------
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         What is promised of all steps together.
     event_ : Event
         The accounting event of all of them.
@@ -316,7 +314,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
 
     def _run(
         self, X: Any, y: Any, plan: PipelinePlan, classes: list[bool] | None, groups: Any,
-        membership: Membership | None, caveats: tuple[str, ...],
+        membership: Membership | None, caveats: tuple[Caveat, ...],
     ) -> None:  # fmt: skip
         """Read the rows, whose cost is reserved."""
         seeds: list[int | None] = [None] * len(self.steps)
@@ -325,7 +323,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             seeds = [int(word) for word in words]
         for (name, step), seed in zip(self.steps[:-1], seeds, strict=False):
             if isinstance(step, PrivateTransformer):
-                step.run(X, plan.steps[name], random_state=seed, caveats=(_ONE_STEP,), membership=membership)
+                step.run(X, plan.steps[name], random_state=seed, caveats=(Caveat.ONE_STEP,), membership=membership)
                 X = step.transform(X)
             elif step is not None and not isinstance(step, str):
                 X = through(step, X, tried(name, step, made_up(X)))
@@ -339,10 +337,11 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         if final.event_ != plan.final.event:
             final.forget()
             raise PlanExceededError("the last step is not the one that was planned.")
-        caveats = (*(text for text in final.privacy_.caveats if text != FROM_A_SEED), *caveats)
-        self.privacy_: JointStatement = plan.statement.of_run(seeded=self.random_state is not None, caveats=caveats)
+        caveats = (*final.privacy_.caveats, *caveats)
+        self.privacy_: PrivacyStatement = plan.statement.of_run(seeded=self.random_state is not None, caveats=caveats)
         self.event_: Event = plan.event
-        final.privacy_ = replace(final.privacy_, caveats=(*final.privacy_.caveats, _ONE_STEP))
+        # A step's own statement is about its own noise, and what it saw came from steps before it.
+        final.privacy_ = replace(final.privacy_, caveats=(*final.privacy_.caveats, Caveat.ONE_STEP))
 
     @contextmanager
     def _as_part(

@@ -16,12 +16,12 @@ from dperm.ledger import Budget
 from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
 from dperm.plan.intervals import ask_uncertainty
-from dperm.plan.release_plan import A_PLAN, ReleasePlan
+from dperm.plan.release_plan import ReleasePlan
 from dperm.plan.statement import statement_of
 from dperm.plan.transaction import Transaction, undeclared_n
 from dperm.plan.uncertainty import Uncertainty
 from dperm.plan.verdict import Verdict, verdict_of
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
 from dperm.problem import Problem
 from dperm.rows.base import Source
 from dperm.schema import Schema
@@ -45,7 +45,7 @@ class Release:
     ----------
     w : array
         The coefficients; with an intercept the last one of every output is the constant column's.
-    privacy : PrivacyStatement
+    privacy : FitStatement
         Prints as six lines.
     event : Event
         The accounting event of the run; `event.to_dp_event()` is what any other accountant reads.
@@ -58,7 +58,7 @@ class Release:
     """
 
     w: Array
-    privacy: PrivacyStatement
+    privacy: FitStatement
     event: Event
     schema: Schema | None = None
     ledger_entry: dict[str, Any] | None = None
@@ -114,14 +114,9 @@ class FitPlan(ReleasePlan):
         return self.calibrated.plan.planned[0].query.setting
 
     @cached_property
-    def statement(self) -> PrivacyStatement:  # type: ignore[override]
+    def statement(self) -> FitStatement:
         """What is promised; what happens in a run, a seed for instance, is added there."""
         return statement_of(self)
-
-    @property
-    def privacy(self) -> PrivacyStatement:  # type: ignore[override]
-        """The statement that a fit would carry, marked as a plan: there is nothing to release yet."""
-        return self.statement.of_run(caveats=(A_PLAN,))
 
     @property
     def settings(self) -> Any:

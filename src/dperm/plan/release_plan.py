@@ -7,12 +7,11 @@ from functools import cached_property
 from dperm.accounting.events import Composed, Event, OneOf, RandomTrials
 from dperm.kernel.noise import GENERATOR
 from dperm.mechanisms.plan import CalibratedPlan
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import JointStatement
 from dperm.privacy.markup import plan_box
+from dperm.privacy.statement import PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
-
-A_PLAN = "this is a plan, nothing was fitted"
 
 
 @dataclass(frozen=True)
@@ -114,16 +113,16 @@ class ReleasePlan:
         return ()
 
     @cached_property
-    def statement(self) -> JointStatement:
+    def statement(self) -> PrivacyStatement:
         """What is promised; what happens in a run, a seed for instance, is added there."""
-        return JointStatement.of(
+        return PrivacyStatement.of(
             self.event, self.guarantee, self.adjacency, self.n, self.released, generator=GENERATOR, unit=self.unit
         )  # fmt: skip
 
     @property
-    def privacy(self) -> JointStatement:
+    def privacy(self) -> PrivacyStatement:
         """The statement that a run would carry, marked as a plan: there is nothing to release yet."""
-        return self.statement.of_run(caveats=(A_PLAN,))
+        return self.statement.of_run(caveats=(Caveat.PLAN_ONLY,))
 
     def _repr_html_(self) -> str:
         """For notebooks: what would be promised, and whether it is worth it."""

@@ -17,7 +17,7 @@ from dperm.plan.sums import SumsPlan, plan_sums
 from dperm.plan.transaction import Transaction, check_budget, check_releasable, undeclared_n
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.ids import codes_of_array
 from dperm.validation import count
@@ -40,7 +40,7 @@ class RowsPerUnit:
         Of units with 1, 2, 3–4, 5–9, 10–19, 20–49, 50–99 and 100 or more rows; noise may make them negative.
     deviation : float
         The standard deviation of the noise on each; up to three of them a count is taken for noise.
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         What is promised; it names the unit.
     event_ : Event
         What is accounted for.
@@ -50,7 +50,7 @@ class RowsPerUnit:
 
     counts: tuple[float, ...]
     deviation: float
-    privacy_: JointStatement
+    privacy_: PrivacyStatement
     event_: Event
     ledger_entry_: dict[str, Any] | None = None
 

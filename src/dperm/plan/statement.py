@@ -6,27 +6,28 @@ from typing import TYPE_CHECKING
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.kernel.noise import GENERATOR
 from dperm.plan.coefficient_noise import coefficient_noise
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.caveats import Caveat
+from dperm.privacy.statement import FitStatement
 
 if TYPE_CHECKING:
     from dperm.plan.fit_plan import FitPlan
 
-_CAVEATS = {
+_CAVEATS: dict[str | None, tuple[Caveat, ...]] = {
     "certified": (),
-    "paper": ("the paper's noise is for reproduction only",),
-    None: ("no noise was added",),
+    "paper": (Caveat.PAPER_NOISE,),
+    None: (Caveat.NO_NOISE,),
 }
 
 
-def statement_of(fit: "FitPlan") -> PrivacyStatement:
+def statement_of(fit: "FitPlan") -> FitStatement:
     """What a fit by this plan promises; what happens in a run (a seed, classes read from the rows) is added there."""
     options, problem, setting, calibrated = fit.options, fit.problem, fit.setting, fit.calibrated
     guarantee, plan = fit.promise.guarantee, calibrated.plan
     epsilon, delta = (math.inf, 0.0) if guarantee is None else (guarantee.epsilon, guarantee.delta)
     event, first = fit.event, plan.planned[0]
-    return PrivacyStatement(
-        epsilon=epsilon,
-        delta=delta,
+    return FitStatement(
+        epsilon,
+        delta,
         certified_epsilon=epsilon_of(event, delta, setting.adjacency),
         certified_delta=delta_of(event, epsilon, setting.adjacency),
         adjacency=setting.adjacency.value,

@@ -18,8 +18,9 @@ from dperm.mechanisms.plan import CalibratedPlan, Planned, plan_of_sums
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.plan.release_plan import Promise, ReleasePlan
 from dperm.plan.transaction import Transaction
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
 
 Array = NDArray[np.float64]
@@ -39,7 +40,7 @@ class ReleasedSums:
         One per planned sum, in their order.
     deviations : tuple of float
         The standard deviation of the noise on every number of each.
-    statement : JointStatement
+    statement : PrivacyStatement
         What is promised.
     event : Event
         The accounting event.
@@ -47,7 +48,7 @@ class ReleasedSums:
 
     answers: tuple[Array, ...]
     deviations: tuple[float, ...]
-    statement: JointStatement
+    statement: PrivacyStatement
     event: Event
 
 
@@ -76,7 +77,7 @@ class SumsPlan(ReleasePlan):
         transaction: Transaction,
         parts: Sequence[Parts],
         membership: Membership | None = None,
-        caveats: tuple[str, ...] = (),
+        caveats: tuple[Caveat, ...] = (),
     ) -> ReleasedSums:
         """Read the rows, whose cost is reserved; whoever keeps the sums writes them.
 
@@ -88,7 +89,7 @@ class SumsPlan(ReleasePlan):
             One per planned sum: what rows add to it, computed behind the trusted boundary.
         membership : Membership, optional
             Whose the rows are, in the order of all parts: needed where the plan protects a unit.
-        caveats : tuple of str
+        caveats : tuple of Caveat
             What else keeps the result from being released.
         """
         planned, randomness = self.calibrated.plan.planned, transaction.randomness
@@ -123,7 +124,8 @@ def plan_sums(
     Examples
     --------
     >>> from dperm import Guarantee
-    >>> from dperm.privacy.guarantee import Adjacency
+    >>> from dperm.privacy.caveats import Caveat
+    from dperm.privacy.guarantee import Adjacency
     >>> from dperm.mechanisms.cell_counts import CellCounts
     >>> from dperm.mechanisms.setting import PublicTable
     >>> counts = CellCounts(PublicTable(1000, Adjacency.REPLACE_ONE), "rows by class", (2,))

@@ -12,6 +12,7 @@ from dperm.errors import InvalidParameterError, LargeDeltaWarning, NotSettledErr
 from dperm.kernel.noise import Randomness, check_random_state
 from dperm.ledger import Budget, Reservation
 from dperm.plan.release_plan import ReleasePlan
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.base import Source, check_count
@@ -74,7 +75,7 @@ class Transaction:
         return Randomness.from_random_state(self.random_state)
 
     @property
-    def caveats(self) -> tuple[str, ...]:
+    def caveats(self) -> tuple[Caveat, ...]:
         """What keeps the result from being released, besides a seed."""
         return () if self.n_declared else undeclared_n(self.plan.adjacency, self.plan.unit)
 
@@ -138,12 +139,12 @@ def check_releasable(budget: object, random_state: Any) -> None:
         )
 
 
-def undeclared_n(adjacency: Adjacency, unit: PrivacyUnit | None = None) -> tuple[str, ...]:
+def undeclared_n(adjacency: Adjacency, unit: PrivacyUnit | None = None) -> tuple[Caveat, ...]:
     """What keeps a release from being published if nobody declared n."""
     if adjacency is Adjacency.ADD_REMOVE:
-        return ("n was read from the rows, declare it under add_remove",)
+        return (Caveat.N_READ,)
     if unit is not None and unit.missing == "ignore":  # one that is replaced by rows without an id is not counted
-        return ("n was read from the rows, declare it where rows without an id are ignored",)
+        return (Caveat.UNITS_COUNTED,)
     return ()
 
 

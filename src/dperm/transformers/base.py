@@ -21,8 +21,9 @@ from dperm.models.charged import Charged
 from dperm.models.units import declared_unit, split_groups, without_ids
 from dperm.plan.sums import Parts, ReleasedSums, Sum, SumsPlan, plan_sums
 from dperm.plan.transaction import Transaction, check_releasable
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import read_table
@@ -50,7 +51,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
     contribution: str = "limit"
     missing_units: str = "separate"
 
-    privacy_: JointStatement = field(init=False)
+    privacy_: PrivacyStatement = field(init=False)
     event_: Event = field(init=False)
     ledger_entry_: dict[str, Any] | None = field(init=False)
     n_features_in_: int = field(init=False)
@@ -161,7 +162,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         return self
 
     def run(
-        self, X: Any, plan: SumsPlan, *, random_state: Any, caveats: tuple[str, ...], membership: Membership | None
+        self, X: Any, plan: SumsPlan, *, random_state: Any, caveats: tuple[Caveat, ...], membership: Membership | None
     ) -> None:  # fmt: skip
         """Fit by a plan whose cost is reserved already: what a pipeline does.
 
@@ -173,7 +174,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             What `plan_for` returned.
         random_state : int or None
             Makes the run repeatable, and the result not for release.
-        caveats : tuple of str
+        caveats : tuple of Caveat
             What keeps this step alone from being released.
         membership : Membership or None
             Whose every row is, where the plan protects a unit.
@@ -186,7 +187,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
 
     def _answer(
         self, transaction: Transaction, table: NDArray[Any], plan: SumsPlan, membership: Membership | None,
-        caveats: tuple[str, ...] = (),
+        caveats: tuple[Caveat, ...] = (),
     ) -> None:  # fmt: skip
         sums = plan.answer(transaction, self._parts(table), membership, caveats)
         self._learn(sums, plan.n)

@@ -53,7 +53,7 @@ class PrivateMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: ig
     ----------
     data_min_, data_max_, data_range_, scale_, min_ : arrays
         As in scikit-learn, noisy.
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         What is promised.
     event_ : Event
         The accounting event.

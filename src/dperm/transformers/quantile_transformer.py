@@ -57,7 +57,7 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, PrivateTransformer):  # t
     ----------
     quantiles_, references_ : arrays
         As in scikit-learn, noisy.
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         What is promised.
     event_ : Event
         The accounting event.

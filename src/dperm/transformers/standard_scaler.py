@@ -54,7 +54,7 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: 
     mean_, var_, scale_ : arrays
         As in scikit-learn, noisy. A variance is at least two standard deviations of its noise: a column whose spread
         cannot be told from the noise is not blown up.
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         What is promised.
     event_ : Event
         The accounting event.
