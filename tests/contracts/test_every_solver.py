@@ -12,6 +12,7 @@ from dperm import FitOptions, Guarantee, Problem, minimize
 from dperm.accounting.composition import epsilon_of
 from dperm.errors import UnsupportedProblemError
 from dperm.paper.printed import has_published_noise
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import (
     L1,
@@ -135,7 +136,7 @@ def test_the_plan_is_public_and_calibrated_and_keeps_the_guarantee(solver, probl
     assert first.calibrated == second.calibrated
     assert epsilon_of(first.event, GUARANTEE.delta, adjacency) <= GUARANTEE.epsilon
     assert first.calibrated.noise_multiplier > 0
-    assert first.privacy.caveats == ("this is a plan, nothing was fitted",)
+    assert first.privacy.caveats == (Caveat.PLAN_ONLY,)
 
 
 @pytest.mark.cases_with_every_value

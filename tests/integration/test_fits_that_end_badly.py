@@ -47,14 +47,14 @@ def releases():
 
 def after_the_reservation(monkeypatch, happens):
     """Let something happen when the rows are read: the cost is on disk by then."""
-    release = FitPlan._release
+    release = FitPlan.answer
 
     def wrapped(*arguments):
         found = release(*arguments)
         happens()
         return found
 
-    monkeypatch.setattr(FitPlan, "_release", wrapped)
+    monkeypatch.setattr(FitPlan, "answer", wrapped)
 
 
 def full_disk(only_below=None):
@@ -216,7 +216,7 @@ def test_an_interrupt_before_the_reservation_says_that_nothing_was_written(folde
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(FitPlan, "_check_source", interrupt)
+    monkeypatch.setattr(FitPlan, "transaction", interrupt)
     assert refused(*fit(folder)) == "dperm: interrupted; nothing was written.\n"
     assert releases() == ()
 

@@ -156,7 +156,7 @@ def changed(content, *path, to):
         (("events", 0, "mechanism"), "magic", "do not fit together"),
         (("events",), [], "do not fit together"),
         (("events",), [{"mechanism": "not private", "count": 1}], "replanning the recorded fit"),
-        (("privacy", "caveats"), ["the noise came from a seed"], "do not fit together"),  # for_release says otherwise
+        (("privacy", "caveats"), ["SEEDED"], "do not fit together"),  # for_release says otherwise
         (("privacy", "row_norm"), 0.5, "the schema and the statement do not agree"),
         (("privacy", "n"), 5_000_000, "the schema and the statement do not agree"),
         (("privacy", "full_row_norm"), 9.0, "the schema and the statement do not agree"),
@@ -411,7 +411,7 @@ def test_a_fit_that_exceeds_the_budget_is_refused_before_a_row_is_read(tmp_path)
     assert budget.account().spent == 0.0
     release = minimize(problem, np.zeros((N, 2)), np.ones(N), guarantee=Guarantee(0.5, 1e-6), budget=budget)
     (entry,) = budget.account().releases
-    assert (entry.number, entry.digest) == (release.reservation.number, release.reservation.digest)
+    assert (entry.number, entry.digest) == (release.ledger_entry["number"], release.ledger_entry["digest"])
     assert entry.fingerprint is not None
 
 

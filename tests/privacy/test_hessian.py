@@ -11,7 +11,7 @@ from contracts.discovered import LOSSES
 from dperm import FitOptions, Guarantee, InvalidParameterError, PlanExceededError, Problem
 from dperm.accounting.composition import curve_of
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
-from dperm.accounting.events.sampled_curve import SampledCurve
+from dperm.accounting.events.sampled.curve import SampledCurve
 from dperm.kernel.block import Block
 from dperm.kernel.noise import Randomness
 from dperm.kernel.objectives import objective_of

@@ -13,7 +13,8 @@ from dperm.cli.options import build_estimator, fit_options, memory_option, schem
 from dperm.errors import InvalidParameterError
 from dperm.mechanisms.setting import Setting
 from dperm.plan.auto import predictions
-from dperm.plan.fit_plan import FitPlan, warn_of_large_delta
+from dperm.plan.fit_plan import FitPlan
+from dperm.plan.transaction import warn_of_large_delta
 from dperm.privacy.guarantee import Guarantee
 from dperm.rows.memory import bytes_of, is_on_disk
 from dperm.schema import load_schema
@@ -63,7 +64,7 @@ def plan(
         n, n_features, is_slow=lambda rows, schema: schema is not None and is_on_disk(rows, schema, memory)
     )
     constants = planned.setting.constants
-    warn_of_large_delta(planned.statement.delta, planned.statement.n, 2, planned.statement.unit)
+    warn_of_large_delta(planned.statement.delta, planned.statement.n, planned.statement.unit)
     click.echo(str(planned))
     click.echo(
         f"constants:  G = {constants.lipschitz:g}, L = {constants.smoothness:g}, μ = {constants.strong_convexity:g}, "

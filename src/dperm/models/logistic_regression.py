@@ -22,7 +22,8 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
     penalty : "auto", "l2", "l1", float, Regularizer or None
         "auto" and "l2" are a ridge and "l1" an l1 penalty, with a strength computed from public numbers: n, the number
         of columns, ε, δ, the adjacency and the row norm. A number is the strength of a ridge. Or an object:
-        `dperm.problem.L2`, `L1`, `ElasticNet`, `GroupL2`. None is no penalty. The intercept is penalised like a coefficient.
+        `dperm.problem.L2`, `L1`, `ElasticNet`, `GroupL2`. None is no penalty. The intercept is
+        penalised like a coefficient.
     domain : Domain or None
         `dperm.problem.L2Ball`, `L1Ball`, `Simplex`, `Box`, or None for no constraint.
     solver : str or Solver
@@ -90,7 +91,7 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
     ----------
     coef_, intercept_, classes_ : arrays
         As in scikit-learn.
-    privacy_ : PrivacyStatement
+    privacy_ : FitStatement
         The guarantee and its assumptions.
     event_ : Event
         The accounting event of the run; `event_.to_dp_event()` converts it for other accountants.

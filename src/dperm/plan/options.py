@@ -20,8 +20,8 @@ from dperm.plan.encoding import decide
 from dperm.plan.fit_plan import FitPlan
 from dperm.plan.intervals import check_problem, check_share, interval_queries
 from dperm.plan.noise_modes import NOISE_MODES
+from dperm.plan.release_plan import Promise
 from dperm.plan.rules import check_strength_by_rule, with_scaled_constant, with_strength_by_rule
-from dperm.plan.statement import statement_of
 from dperm.privacy.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
@@ -199,8 +199,17 @@ class FitOptions:
         else:
             calibrated = self._calibrated(chosen, setting, beside, left)
         _check_start(problem, width, calibrated)
-        statement = statement_of(self, problem, width, setting, chosen, calibrated)
-        return FitPlan(self, problem, setting, chosen, calibrated, statement, width, schema)
+        return self._fit_plan(facts, chosen, calibrated)
+
+    def _fit_plan(self, facts: "PublicFacts", solver: Solver, calibrated: CalibratedPlan) -> FitPlan:
+        setting = facts.setting
+        promise = Promise(None if self.noise is None else self.guarantee, setting.adjacency, setting.n, setting.unit)
+        plan = FitPlan(
+            promise, (calibrated,), options=self, problem=facts.problem, solver=solver, n_features=facts.n_features,
+            schema=facts.schema,
+        )  # fmt: skip
+        _ = plan.statement  # numbers too large to account for are refused here, before a row is read
+        return plan
 
     def plans_with_noise(
         self, noise_multiplier: float, n_rows: int, n_features: int, has: Callable[[Event], bool]
@@ -219,16 +228,15 @@ class FitOptions:
         has : callable
             Which events are wanted; others are not accounted for.
         """
-        schema, width, problem, setting, beside, left = self.facts(n_rows, n_features)
+        facts = self.facts(n_rows, n_features)
+        _, _, problem, setting, beside, left = facts
         if left is None or self.guarantee is None:
             raise InvalidParameterError("a run without noise has no noise multiplier.")
         solver = choose_solver(self.solver, problem, setting, left)
         for plan in self._plans(solver, setting, beside, left):
             calibrated = plan.with_noise(noise_multiplier / plan.planned[0].relative_noise)
-            if not has(calibrated.event()):
-                continue
-            statement = statement_of(self, problem, width, setting, solver, calibrated)
-            yield FitPlan(self, problem, setting, solver, calibrated, statement, width, schema)
+            if has(calibrated.event()):
+                yield self._fit_plan(facts, solver, calibrated)
 
     def facts(self, n_rows: int | None, n_features: int | None) -> "PublicFacts":
         """What a plan rests on, with all that is left to rules; nothing is calibrated and no solver chosen.
