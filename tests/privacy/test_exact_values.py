@@ -13,14 +13,15 @@ from dperm.models.registry import models
 
 PACKAGE = Path(dperm.__file__).parent
 
-# Everything outside `kernel/` that imports from it, and what. Names that read rows or sum over them without noise are
-# the sources, the blocks, the objectives and the encoding; a module that is not here must not see a row.
+# Everything outside `kernel/` and `rows/` that imports from them, and what. Names that read rows or sum over them
+# without noise are the sources, the blocks, the objectives and the encoding; a module that is not here must not see a
+# row.
 IMPORTS = {
     # Run a plan: rows go in as a source, and come out through the oracle alone.
     "plan.fit_plan": {
         "noise": {"Randomness", "check_random_state"},
         "oracle": {"Oracle"},
-        "rows.base": {"Source", "check_count"},
+        "source": {"Source", "check_count"},
     },
     "plan.minimize": {"rows": {"source_of"}},
     "plan.statement": {"noise": {"GENERATOR"}},
@@ -29,7 +30,7 @@ IMPORTS = {
     "plan.rows_per_unit": {
         "noise": {"Randomness"},
         "rows_per_unit": {"FEWEST_ROWS", "cells_of_units"},
-        "rows.base": {"check_count"},
+        "source": {"check_count"},
         "rows.ids": {"codes_of_array"},
         "tally": {"Tally"},
         "units": {"Membership"},
@@ -37,7 +38,7 @@ IMPORTS = {
     "cli.rows_per_unit": {"rows.files": {"TableFile"}},
     "plan.sums": {
         "noise": {"GENERATOR", "Randomness"},
-        "rows.base": {"check_count"},
+        "source": {"check_count"},
         "tally": {"Tally"},
         "units": {"Membership"},
     },
@@ -63,16 +64,6 @@ IMPORTS = {
     },
     # Put rows apart and hand losses on them to the tally, which releases who won.
     "models.candidates": {
-        "apart": {
-            "log_losses",
-            "plain_labels",
-            "plain_numbers",
-            "squared_errors",
-            "squared_errors_of_classes",
-            "true_numbers",
-            "true_places",
-            "wrong",
-        },
         "rows.ids": {"membership_of_array"},
         "rows.tables": {"membership_of"},
         "units": {"Membership"},
@@ -81,31 +72,39 @@ IMPORTS = {
         "rows.cells": {"as_rows", "number_table"},
         "noise": {"seed_from"},
         "rows": {"is_streamed"},
-        "rows.base": {"check_count"},
+        "source": {"check_count"},
+    },
+    "models.apart": {
+        "apart": {"two_parts"},
+        "exact.words": {"Stream"},
+        "rows.encoding": {"count_rows", "label_numbers", "target_numbers"},
+        "rows.labels": {"class_numbers", "numeric_target", "one_by_one"},
+        "units": {"Membership"},
     },
     "models.trials": {
-        "apart": {"RowsApart", "one_place", "rows_apart", "stops"},
+        "apart": {"one_place", "stops"},
         "noise": {"Randomness"},
         "tally": {"Tally"},
         "units": {"Membership", "UnitRows"},
     },
     "plan.search": {"noise": {"GENERATOR"}},
     # Say what every row adds to noisy counts and sums.
-    "evaluation.design": {
-        "scores": {
-            "Array",
-            "Term",
-            "binned_by_class",
-            "confidence_cells",
-            "confusion_cells",
-            "errors_and_targets",
-            "log_losses",
-        },
+    "evaluation.scores": {"rows.labels": {"class_numbers"}},
+    "evaluation.held_out": {
+        "rows": {"is_streamed"},
+        "rows.cells": {"number_table"},
+        "rows.columns": {"as_numbers", "as_words"},
+        "rows.digests": {"IdColumn", "Numbering"},
+        "rows.encoder": {"ROWS_AT_ONCE"},
+        "rows.encoding": {"check_table", "count_rows", "label_numbers", "target_numbers"},
+        "rows.files": {"check_columns", "is_files", "number_columns", "open_pieces"},
+        "rows.ids": {"membership_of_array"},
+        "rows.labels": {"class_numbers", "numeric_target", "read_target"},
+        "rows.tables": {"membership_of"},
+        "units": {"Membership"},
     },
     "evaluation.score": {
-        "held_out": {"held_out"},
-        "scores": {"parts_of"},
-        "rows.base": {"check_count"},
+        "source": {"check_count"},
         "rows.files": {"is_files"},
     },
     "transformers.base": {
@@ -119,24 +118,21 @@ IMPORTS = {
     "transformers.pca": {
         "answers.hessian": {"to_matrix"},
         "rows.column_parts": {"rows_of"},
-        "row_by_row": {"products", "sums"},
         "second_moment": {"multiplied"},
     },
     # Pass rows from step to step.
     "pipelines.pipeline": {
         "rows.cells": {"as_rows", "number_table"},
         "noise": {"seed_from"},
-        "public_step": {"through"},
-        "rows.base": {"check_count"},
+        "source": {"check_count"},
         "rows.ids": {"membership_of_array"},
         "units": {"Membership"},
         "rows.labels": {"class_numbers", "numeric_target", "read_table", "read_target"},
     },
     "pipelines.plan": {"noise": {"GENERATOR"}},
-    "pipelines.public_steps": {"public_step": {"dense", "quietly", "rows_in", "through"}},
-    "models.linear": {"block": {"bounded_rows"}, "row_by_row": {"products"}},
+    "pipelines.public_step": {"block": {"as_table"}, "rows.cells": {"number_table"}},
+    "models.linear": {"block": {"bounded_rows"}},
     "models.classifier": {
-        "row_by_row": {"softmax"},
         "rows": {"ArraySource", "source_of"},
         "rows.dask_client": {"is_frame"},
         "rows.encoding": {"check_table", "label_numbers"},
@@ -149,12 +145,15 @@ IMPORTS = {
         "rows.labels": {"numeric_target", "read_table", "read_target"},
     },
     # Attacks: exact answers about tables that were made up, and one private fit on the owner's rows.
-    "audit.black_box": {"watched": {"ExactOracle", "Question"}},
-    "audit.exact_answers": {"watched": {"ExactOracle"}},
-    "audit.low_bits": {"watched": {"ExactOracle", "Question"}},
-    "audit.one_run": {"rows.base": {"Source"}, "rows.canaries": {"WithCanaries"}},
-    "audit.replay": {"watched": {"ExactOracle", "Passed", "Question"}},
-    "audit.subject": {"watched": {"ExactOracle", "PlaybackOracle", "Question", "WatchedOracle"}},
+    "audit.one_run": {"source": {"Source"}, "rows.canaries": {"WithCanaries"}},
+    "audit.watched": {
+        "counts": {"BeyondPart", "ColumnPart"},
+        "noise": {"Noise", "Randomness"},
+        "oracle": {"Oracle"},
+        "rows.arrays": {"ArraySource"},
+        "source": {"Source"},
+        "units": {"total_shares"},
+    },
     # Exact on purpose, and named so.
     "unsafe": {
         "rows.column_facts": {"Finding", "NOTHING", "findings"},

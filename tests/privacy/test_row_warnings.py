@@ -28,10 +28,10 @@ from dperm import (
 from dperm.cli.main import run_with
 from dperm.files.content import content_of
 from dperm.files.model_file import save_model
-from dperm.kernel.row_facts import Usual, facts_of
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem.domains import L2Ball
+from dperm.rows.row_facts import Usual, facts_of
 from dperm.schema import Amount
 
 N = 1000

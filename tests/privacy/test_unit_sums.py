@@ -36,7 +36,6 @@ from dperm.kernel import (
     second_moment,  # noqa: F401 - registers how the matrix is added up
     tally,
 )
-from dperm.kernel.apart import rows_apart
 from dperm.kernel.exact.words import fresh_key, stream_of
 from dperm.kernel.noise import Randomness
 from dperm.kernel.units import Membership, UnitRows
@@ -48,6 +47,7 @@ from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
 from dperm.mechanisms.sums_plan import SumsPlan
 from dperm.models import trials as trials_module
+from dperm.models.apart import rows_apart
 from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.joint_statement import JointStatement

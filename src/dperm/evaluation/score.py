@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError, NotSettledError
 from dperm.evaluation.design import Design
+from dperm.evaluation.held_out import held_out
 from dperm.evaluation.result import PrivateEvaluation
+from dperm.evaluation.scores import parts_of
 from dperm.files.content import content_of
-from dperm.kernel.held_out import held_out
-from dperm.kernel.scores import parts_of
+from dperm.kernel.source import check_count
 from dperm.ledger import Budget
 from dperm.models.base import PrivateEstimator
 from dperm.models.classifier import check_classes
@@ -22,7 +23,6 @@ from dperm.models.units import Declared, declared_unit, protected_unit, split_gr
 from dperm.plan.fit_plan import check_releasable, undeclared_n, warn_of_large_delta
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.base import check_count
 from dperm.rows.files import is_files
 from dperm.schema import Amount
 from dperm.validation import count, finite

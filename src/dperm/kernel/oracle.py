@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from dperm.errors import InvalidParameterError, PlanExceededError
 from dperm.kernel.answers import Asked, answer_to
 from dperm.kernel.noise import Noise, Randomness
-from dperm.kernel.row_facts import warn_about
+from dperm.kernel.source import Source
 from dperm.kernel.sums import RowSums
 from dperm.kernel.threads import threads_for
 from dperm.mechanisms import HistogramQuery, RangeQuery
 from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
-from dperm.rows.base import Source
 from dperm.schema import Schema
 from dperm.schema.binning import cell_edges, quantile_cuts
 from dperm.validation import check_not_diverged
@@ -136,7 +135,7 @@ class Oracle:
 
     def warn_about_rows(self) -> None:
         """Show whoever called the fit what is wrong with its rows; nothing of it is kept, and nothing depends on it."""
-        warn_about(self._sums.facts(), self._sums.source._unit_remarks())
+        self._sums.source._warn(self._sums.facts())
 
     def ask(self, item: PlannedQuery, *points: Array, step_size: Any = None) -> Array:
         """Answer a query of the plan at released points.

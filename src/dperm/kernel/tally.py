@@ -90,6 +90,8 @@ class Tally:
         """The sum over all rows, counted before it is computed."""
         if (item.query.setting.unit is None) != (units is None):
             raise PlanExceededError("the plan protects units and the rows have none, or the other way round.")
+        if units is not None:
+            units.check()
         if self._left[item] < 1:
             raise PlanExceededError("the plan does not contain this sum, or it was released already.")
         self._left[item] -= 1

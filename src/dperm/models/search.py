@@ -16,6 +16,7 @@ from dperm.errors import InvalidParameterError, NoiseTooLargeError, PlanExceeded
 from dperm.files.content import content_of
 from dperm.files.search_record import SearchRecord
 from dperm.kernel.noise import seed_from
+from dperm.kernel.source import check_count
 from dperm.ledger import Budget
 from dperm.models.base import Array, PrivateEstimator
 from dperm.models.candidates import SCORES, Candidates, read_candidates
@@ -26,7 +27,6 @@ from dperm.plan.search import SearchOptions, SearchPlan, plan_search
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.joint_statement import FROM_A_SEED, JointStatement
 from dperm.rows import is_streamed
-from dperm.rows.base import check_count
 from dperm.rows.cells import as_rows, number_table
 from dperm.validation import count
 

@@ -15,6 +15,7 @@ from dperm.disk import fingerprint
 from dperm.errors import InvalidParameterError, LargeDeltaWarning, NotSettledError
 from dperm.kernel.noise import Randomness, check_random_state
 from dperm.kernel.oracle import Oracle
+from dperm.kernel.source import Source, check_count
 from dperm.ledger import Budget, Reservation
 from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
@@ -26,7 +27,6 @@ from dperm.privacy.markup import plan_box
 from dperm.privacy.statement import PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
-from dperm.rows.base import Source, check_count
 from dperm.schema import Schema
 from dperm.solvers import Solver
 from dperm.validation import check_not_diverged

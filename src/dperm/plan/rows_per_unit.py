@@ -11,6 +11,7 @@ from dperm.disk import fingerprint
 from dperm.errors import InvalidParameterError
 from dperm.kernel.noise import Randomness
 from dperm.kernel.rows_per_unit import FEWEST_ROWS, cells_of_units
+from dperm.kernel.source import check_count
 from dperm.kernel.tally import Tally
 from dperm.kernel.units import Membership
 from dperm.ledger import Budget
@@ -22,7 +23,6 @@ from dperm.printable import one_line
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.joint_statement import JointStatement
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.base import check_count
 from dperm.rows.ids import codes_of_array
 from dperm.validation import count
 

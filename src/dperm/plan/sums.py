@@ -12,6 +12,7 @@ from dperm.accounting.calibration import calibrate
 from dperm.accounting.events import Event
 from dperm.errors import InvalidParameterError
 from dperm.kernel.noise import GENERATOR, Randomness
+from dperm.kernel.source import check_count
 from dperm.kernel.tally import Tally
 from dperm.kernel.units import Membership
 from dperm.ledger import Budget, Reservation
@@ -23,7 +24,6 @@ from dperm.mechanisms.sums_plan import CalibratedSums, SumsPlan
 from dperm.plan.fit_plan import check_releasable
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.joint_statement import JointStatement
-from dperm.rows.base import check_count
 
 Array = NDArray[np.float64]
 Sum = BoundedSum | CellCounts | SecondMoment

@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError
 from dperm.kernel.answers.hessian import to_matrix
-from dperm.kernel.row_by_row import products, sums
 from dperm.kernel.second_moment import multiplied  # noqa: F401 - registers how the matrix is added up
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
+from dperm.models.row_by_row import products, sums
 from dperm.plan.sums import Parts, ReleasedSums, Sum
 from dperm.rows.column_parts import rows_of
 from dperm.transformers.base import Array, PrivateTransformer
