@@ -91,6 +91,7 @@ def test_the_curve_falls_and_is_a_probability(event, adjacency):
     assert all(later <= earlier * (1 + 1e-9) + 1e-15 for earlier, later in itertools.pairwise(deltas))
 
 
+@pytest.mark.cases_with_every_value
 @every_event
 @both
 def test_epsilon_and_delta_are_inverse_to_each_other(event, adjacency):
@@ -102,6 +103,7 @@ def test_epsilon_and_delta_are_inverse_to_each_other(event, adjacency):
                 assert curve.delta(epsilon) <= delta * (1 + 1e-9)
 
 
+@pytest.mark.cases_with_every_value
 @every_event
 @both
 def test_more_of_it_costs_more_and_never_more_than_it_adds_up_to(event, adjacency):
@@ -123,6 +125,7 @@ def least_possible(curve, epsilons):
     return np.interp(np.exp(epsilons), *zip(*corners, strict=True))
 
 
+@pytest.mark.cases_with_every_value
 @every_private_event
 @both
 def test_the_discretised_loss_is_above_the_curve_and_hardly(event, adjacency):
@@ -138,6 +141,7 @@ def test_the_discretised_loss_is_above_the_curve_and_hardly(event, adjacency):
         assert exact * (1 - 1e-9) <= loss.get_epsilon_for_delta(delta) <= exact * 1.02 + 0.05 * event.scale(adjacency)
 
 
+@pytest.mark.cases_with_every_value
 @every_private_event
 @both
 def test_composed_on_a_grid_it_costs_no_less_than_by_itself(event, adjacency):
@@ -169,6 +173,7 @@ def test_its_pure_epsilon_leaves_no_delta(event, adjacency):
         assert epsilon_of(event, 0.0, adjacency) == pytest.approx(pure, rel=1e-11)
 
 
+@pytest.mark.cases_with_every_value
 @every_event
 @both
 def test_its_renyi_bound_is_looser(event, adjacency):
@@ -179,6 +184,7 @@ def test_its_renyi_bound_is_looser(event, adjacency):
     assert rdp_epsilon(many, 1e-6, adjacency) >= epsilon_of(many, 1e-6, adjacency) * (1 - 1e-9)
 
 
+@pytest.mark.cases_with_every_value
 @every_private_event
 @both
 def test_its_renyi_divergence_bounds_its_curve(event, adjacency):
@@ -192,6 +198,7 @@ def test_its_renyi_divergence_bounds_its_curve(event, adjacency):
         assert (reached <= np.exp(np.minimum(log_bound, 700.0)) * (1 + 1e-3) + 1e-15).all()
 
 
+@pytest.mark.cases_with_every_value
 @every_private_event
 @both
 def test_many_are_worth_about_their_precision(event, adjacency):
@@ -233,6 +240,7 @@ def test_leaves_and_without_know_a_single_event(event):
     assert event.without(lambda leaf: False) == event
 
 
+@pytest.mark.cases_with_every_value
 @every_event
 @both
 @pytest.mark.parametrize("count", [1, 12])
@@ -318,6 +326,7 @@ class LaplaceNoise(SingleEvent):
         return LaplaceDpEvent(1.0 / self.epsilon)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("count", [1, 30])
 @pytest.mark.parametrize("others", [(), (Gaussian(4.0),), (PoissonSampledGaussian(0.05, 1.5), Gaussian(8.0))])
 def test_an_event_of_a_class_that_nobody_knows_is_composed_by_its_curve(others, count):

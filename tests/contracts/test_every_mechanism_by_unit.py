@@ -188,6 +188,7 @@ EVERY_UNIT = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.one_case_in(2)
 @BOTH
 @EVERY_UNIT
 def test_all_rows_of_a_unit_move_an_answer_no_further_than_is_declared(unit, adjacency):

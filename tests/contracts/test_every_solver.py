@@ -129,6 +129,7 @@ def test_what_a_plan_decided_is_a_frozen_dataclass(solver):
     assert type(settings).__dataclass_params__.frozen
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize(("solver", "problem"), pairs(SOLVER_EXAMPLES, PROBLEMS + NON_CONVEX))
 def test_the_plan_is_public_and_calibrated_and_keeps_the_guarantee(solver, problem, adjacency):
@@ -141,6 +142,7 @@ def test_the_plan_is_public_and_calibrated_and_keeps_the_guarantee(solver, probl
     assert first.privacy.caveats == ("this is a plan, nothing was fitted",)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("solver", "problem"), pairs(SOLVER_EXAMPLES, PROBLEMS + NON_CONVEX))
 def test_the_answer_is_finite_and_in_the_domain(solver, problem):
     X, y = table_for(problem)
@@ -150,6 +152,7 @@ def test_the_answer_is_finite_and_in_the_domain(solver, problem):
     np.testing.assert_allclose(problem.domain.project(w), w, atol=1e-9)
 
 
+@pytest.mark.one_case_in(7, of_each="solver")
 @pytest.mark.parametrize(("solver", "problem"), pairs(CONVERGING_EXAMPLES, PROBLEMS))
 def test_without_noise_it_reaches_the_optimum(solver, problem):
     """No point near the answer, and none on the way to a long independent run, has a lower risk."""
@@ -178,6 +181,7 @@ def least_risk_of_many_rows(problem):
     return empirical_risk(problem, X, y, minimize(problem, X, y, guarantee=None, noise=None).w)
 
 
+@pytest.mark.one_case_in(2, of_each="solver")
 @pytest.mark.parametrize("n_fits", [4, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
 def test_more_budget_brings_less_excess_risk(solver, n_fits):

@@ -194,6 +194,7 @@ def a_problem_for(solver):
     return next(problem for problem in problems if solver.refusal(problem) is None)
 
 
+@pytest.mark.one_case_in(2, of_each="solver")
 @pytest.mark.parametrize(("solver", "cls"), CUT_SOLVERS)
 def test_a_fit_without_noise_does_not_depend_on_where_rows_are_and_how_they_are_cut(solver, cls, monkeypatch):
     monkeypatch.setattr(DPNewton, "noiseless_steps", 10)  # of 100, which take long on a cluster
@@ -204,6 +205,7 @@ def test_a_fit_without_noise_does_not_depend_on_where_rows_are_and_how_they_are_
     assert np.abs(other - one).max() <= 1e-9 * max(1.0, np.abs(one).max())
 
 
+@pytest.mark.one_case_in(2, of_each="solver")
 @pytest.mark.parametrize(
     "solver",
     [pytest.param(solver, marks=[] if type(solver) in ON_CLUSTER else [pytest.mark.slow], id=repr(solver))
@@ -374,6 +376,7 @@ def test_a_seeded_fit_uses_the_same_rows_of_every_unit_wherever_they_are(cls, so
     np.testing.assert_allclose(weights[1], weights[0], rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("unit", [MEAN, LIMITED], ids=["average", "limit"])
 @pytest.mark.parametrize("cls", MAKE_BY_UNIT)
 def test_a_person_with_rows_everywhere_moves_a_sum_by_no_more_than_is_declared(cls, unit, pool):

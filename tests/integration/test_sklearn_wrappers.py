@@ -70,6 +70,7 @@ def quietly(fit):
         fit()
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize(
     ("wrapped", "fits"),
     [

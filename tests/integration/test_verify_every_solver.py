@@ -69,6 +69,7 @@ def content_of(model, tmp_path):
     return read_content(tmp_path / "model.json")
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SOLVERS]
@@ -87,6 +88,7 @@ def test_a_file_of_every_solver_is_verified_by_both_derivations(name, adjacency,
         assert second.endswith(f"adjacency {adjacency}")
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "name",

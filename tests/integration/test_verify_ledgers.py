@@ -226,6 +226,7 @@ def test_a_number_of_the_wrong_type_is_found_out_whatever_the_fingerprint(model)
     assert "the contents do not fit together" in refused("report", model)
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize(
     ("path", "place"),
     [

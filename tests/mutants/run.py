@@ -65,7 +65,6 @@ TESTS = {
     "mechanisms/last_iterate": "privacy/joints_accounting privacy/last_iterate",
     "mechanisms/range": f"privacy/ranges {ANSWERS}",
     "mechanisms/": f"{ANSWERS} privacy/joints_accounting privacy/coefficient_noise",
-    "kernel/answers/range": f"privacy/ranges {ANSWERS}",
     "kernel/block": f"privacy/joints_rows privacy/sensitivity {ANSWERS}",
     "kernel/objectives/margin_hessians": "privacy/joints_minimiser privacy/hessian",
     "kernel/objectives/": KERNELS,

@@ -10,9 +10,9 @@ import pandas as pd
 from dperm import DPGD, Budget, Classes, Number, PrivateLogisticRegression, Schema, files
 from dperm.files import content, model_file
 from dperm.kernel import noise, oracle
-from dperm.kernel.answers import range as ranges
 from dperm.ledger import budget as ledger
 from dperm.ledger import tables as ledger_tables
+from dperm.mechanisms.range import answer as ranges
 from dperm.models import base, classifier
 from dperm.plan import fit_plan, options, statement
 from dperm.rows import encoding, tables

@@ -183,6 +183,7 @@ def fitted(source, solver=STEPS, *, schema=None, unit=None, random_state=0, budg
 # Workers that die. The fit that is not disturbed reads the same files here: the same partitions, and the same samples.
 
 
+@pytest.mark.one_case_in(4, of_each="solver")
 @pytest.mark.parametrize(
     ("work", "solver", "schema"),
     [

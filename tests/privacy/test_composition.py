@@ -429,6 +429,7 @@ class RangesFirst:
         return together(*map(Pure, self.ranges), own())
 
 
+@pytest.mark.cases_with_every_value
 @BOTH
 @pytest.mark.parametrize("kind", ["gaussian", "sampled", "zcdp", "pure", "objective"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (8.0, 1e-4)])

@@ -13,9 +13,9 @@ from dperm.models.registry import models
 
 PACKAGE = Path(dperm.__file__).parent
 
-# Everything outside `kernel/` and `rows/` that imports from them, and what. Names that read rows or sum over them
-# without noise are the sources, the blocks, the objectives and the encoding; a module that is not here must not see a
-# row.
+# Everything that imports from `kernel/` and `rows/`, and what; the answers of mechanisms are part of the trusted side.
+# Names that read rows or sum over them without noise are the sources, the blocks, the objectives and the encoding; a
+# module that is not here must not see a row.
 IMPORTS = {
     # Run a plan: rows go in as a source, and come out through the oracle alone.
     "plan.fit_plan": {
@@ -116,9 +116,8 @@ IMPORTS = {
     "transformers.quantile_transformer": {"rows.column_parts": {"cells_of"}},
     "transformers.standard_scaler": {"rows.column_parts": {"moments_of"}},
     "transformers.pca": {
-        "answers.hessian": {"to_matrix"},
         "rows.column_parts": {"rows_of"},
-        "second_moment": {"multiplied"},
+        "symmetric": {"to_matrix"},
     },
     # Pass rows from step to step.
     "pipelines.pipeline": {
@@ -247,10 +246,15 @@ PRIVATE = {
 ROWS = {"X", "y", "table", "source"}
 
 
+def is_answer(name):
+    """Whether it answers a mechanism: the oracle calls it, and nothing imports it."""
+    return name.startswith("mechanisms.") and name.endswith(".answer")
+
+
 def modules():
     for path in sorted(PACKAGE.rglob("*.py")):
         name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
-        if name.split(".")[0] not in ("kernel", "rows"):
+        if name.split(".")[0] not in ("kernel", "rows") and not is_answer(name):
             yield name, ast.parse(path.read_text())
 
 

@@ -27,11 +27,11 @@ from dperm import (
 from dperm.accounting.composition import curve_of
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.events.sampled_curve import SampledCurve
-from dperm.kernel.answers.hessian import to_matrix, to_vector
 from dperm.kernel.block import Block
 from dperm.kernel.noise import Randomness
 from dperm.kernel.objectives import objective_of
 from dperm.kernel.oracle import Oracle
+from dperm.kernel.symmetric import to_matrix, to_vector
 from dperm.mechanisms import HessianQuery, LocalGradientQuery, SmallestEigenvalueQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.paper.printed import published_plan

@@ -104,6 +104,7 @@ def test_a_row_that_is_ignored_adds_nothing_and_no_row_counts_twice():
     np.testing.assert_array_equal(moments_of(problem, heavy, Adjacency.REPLACE_ONE)[0], once)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("share", [True, 0.2, 0.9])

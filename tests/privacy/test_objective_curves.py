@@ -137,6 +137,7 @@ def test_the_curves_fall_in_epsilon_and_rise_in_what_is_lost(curve):
     assert values.max() <= 1.0
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("monotone", [True, False])
 def test_the_bound_is_the_sum_over_the_corners_and_above_their_maximum(monotone, adjacency):

@@ -28,8 +28,8 @@ from dperm import (
 )
 from dperm.accounting.composition import epsilon_of
 from dperm.kernel.noise import Noise
-from dperm.kernel.second_moment import multiplied
 from dperm.mechanisms.second_moment import SecondMoment
+from dperm.mechanisms.second_moment.answer import multiplied
 from dperm.mechanisms.setting import PublicTable
 from dperm.pipelines.public_step import through
 from dperm.pipelines.public_steps import made_up, tried
@@ -145,6 +145,7 @@ def test_a_cell_of_a_value_is_the_one_that_holds_it_and_a_missing_value_has_none
     np.testing.assert_array_equal(cells, [[0, 1], [1, -1], [2, 0]])
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", [adjacency.value for adjacency in ADJACENCIES])
 @pytest.mark.parametrize("transformer", TRANSFORMERS, ids=lambda one: f"{type(one).__name__}-{one.delta:g}")
 def test_no_hostile_row_moves_what_a_transformer_asks_for_further_than_declared(transformer, adjacency, exact):

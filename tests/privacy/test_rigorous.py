@@ -89,6 +89,7 @@ def assert_close(event, adjacency, spare):
     assert bound.radius < 1e-14
 
 
+@pytest.mark.cases_with_every_value
 @both
 @pytest.mark.parametrize("event", EVENTS, ids=short)
 def test_it_is_what_is_certified_to_a_thousandth(event, adjacency):
@@ -174,6 +175,7 @@ def test_the_tails_of_a_sampled_loss_are_those_of_its_densities(kind, rate):
             assert float(found.mid()) == pytest.approx(float(mp.quad(law, interval)), rel=1e-9)
 
 
+@pytest.mark.cases_with_every_value
 @both
 @pytest.mark.parametrize(
     ("event", "weaker"),

@@ -67,6 +67,7 @@ def test_it_is_the_mean_slope_and_the_mean_size_over_their_bound(intercept, stor
         np.testing.assert_allclose(seen, wanted, rtol=1e-12)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("share", [1.0, 0.1, 1e-6])
 @pytest.mark.parametrize("loss", [Squared(), Huber(0.5), Logistic(), Liar()], ids=repr)

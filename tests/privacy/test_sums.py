@@ -11,11 +11,13 @@ from dperm import Budget, Guarantee, InvalidParameterError, NoiseTooLargeError, 
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Composed, Gaussian
-from dperm.kernel import second_moment  # noqa: F401 - registers how the matrix is added up
+from dperm.kernel.adding import clipped
 from dperm.kernel.noise import Noise, Randomness
-from dperm.kernel.tally import Tally, added, clipped, counted
+from dperm.kernel.tally import Tally
 from dperm.mechanisms.bounded_sum import BoundedSum
+from dperm.mechanisms.bounded_sum.answer import added
 from dperm.mechanisms.cell_counts import CellCounts
+from dperm.mechanisms.cell_counts.answer import counted
 from dperm.mechanisms.plan import Planned
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
@@ -52,6 +54,7 @@ def distance(query, first, second):
     return np.linalg.norm(first - second, ord=1 if query.distribution == "Laplace" else 2)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("distribution", "nonnegative"), KINDS)
 @given(vectors, st.tuples(entries, entries, entries))
@@ -63,6 +66,7 @@ def test_one_row_moves_a_sum_by_no_more_than_is_declared(adjacency, distribution
         assert moved <= query.sensitivity
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("distribution", ["Gaussian", "Laplace"])
 @given(cells, st.tuples(st.integers(-3, 9), st.integers(-3, 9)))

@@ -71,6 +71,7 @@ def check_solver(solver, problem=None, capsys=None, caplog=None):
             raise BoundaryBreach("the solver printed something")
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(
     "problem",
     [logistic_problem(), Problem(Sigmoid()), Problem(Logistic(), domain=L1Ball(2.0))],

@@ -220,6 +220,7 @@ def mixture_delta(one, two, sigma, epsilon):
     return max(float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum() * (x[1] - x[0])) for p, q in ways)
 
 
+@pytest.mark.one_case_in(2)
 @BOTH
 @pytest.mark.parametrize("unit", [THREE, MEAN, PrivacyUnit("person_id", 7)], ids=str)
 @pytest.mark.parametrize("kind", ["gradient", "difference", "hessian"])

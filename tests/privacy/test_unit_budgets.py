@@ -24,9 +24,9 @@ from dperm import (
 from dperm.accounting.events import Gaussian, event_to_list
 from dperm.files.model_file import read_content
 from dperm.kernel.rows_per_unit import FEWEST_ROWS, cells_of_units
-from dperm.kernel.tally import counted
 from dperm.kernel.units import Membership
 from dperm.mechanisms.cell_counts import CellCounts
+from dperm.mechanisms.cell_counts.answer import counted
 from dperm.mechanisms.setting import PublicTable
 from dperm.privacy.guarantee import Adjacency
 from dperm.verify.model import verify

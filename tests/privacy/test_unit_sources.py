@@ -53,6 +53,7 @@ def gradient(source):
         return sums.gradient(W)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(
     "unit", [MEAN, LIMITED, PrivacyUnit("who", 3, missing="ignore"), PrivacyUnit("who", 2, "average")], ids=str
 )

@@ -32,14 +32,12 @@ from dperm.errors import DpermError
 from dperm.evaluation.verify import verify_evaluation
 from dperm.files.content import content_of
 from dperm.files.model_file import save_model
-from dperm.kernel import (
-    second_moment,  # noqa: F401 - registers how the matrix is added up
-    tally,
-)
+from dperm.kernel import tally
 from dperm.kernel.exact.words import fresh_key, stream_of
 from dperm.kernel.noise import Randomness
 from dperm.kernel.units import Membership, UnitRows
 from dperm.mechanisms.bounded_sum import BoundedSum
+from dperm.mechanisms.bounded_sum.answer import added
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.held_out import HeldOutChoice
 from dperm.mechanisms.plan import Planned
@@ -119,6 +117,7 @@ def with_canary(others, rows):
     return table[order], ids[order]
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("adjacency", "unit", "place"), CASES)
 def test_a_unit_moves_a_sum_by_no_more_than_is_declared_whatever_its_rows_hold(adjacency, unit, place):
     query, one, other, hostile = list(queries(adjacency, unit))[place]
@@ -142,6 +141,7 @@ def test_a_unit_moves_a_sum_by_no_more_than_is_declared_whatever_its_rows_hold(a
     assert farthest > 0.95 * query.sensitivity
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("adjacency", "unit", "place"), CASES)
 def test_rows_that_are_not_weighted_by_unit_would_be_caught(adjacency, unit, place):
     query, one, other, _ = list(queries(adjacency, unit))[place]
@@ -156,8 +156,8 @@ def test_rows_that_are_not_weighted_by_unit_would_be_caught(adjacency, unit, pla
 def test_weighting_before_clipping_would_be_caught():
     query = BoundedSum(PublicTable(7, Adjacency.REPLACE_ONE, PrivacyUnit("person", 3)), "sum", 2, BOUND)
     rows, weights = np.tile([HUGE, 0.0], (3, 1)), np.full((3, 1), 1.0 / 3.0)
-    assert np.linalg.norm(tally.added(query, rows * weights)) > 2.9 * BOUND
-    assert np.linalg.norm(tally.added(query, rows, UnitRows(np.zeros(3, np.int64), weights[:, 0], 1))) <= BOUND
+    assert np.linalg.norm(added(query, rows * weights)) > 2.9 * BOUND
+    assert np.linalg.norm(added(query, rows, UnitRows(np.zeros(3, np.int64), weights[:, 0], 1))) <= BOUND
 
 
 def test_rows_without_an_id_add_nothing_where_they_are_ignored():
@@ -374,6 +374,7 @@ def test_where_a_unit_goes_does_not_depend_on_how_many_rows_another_has():
     assert sides[0] == sides[1]
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("method", ["composition", "random-trials"])
 def test_a_search_is_by_unit_from_its_parts_to_its_file(monkeypatch, adjacency, method):

@@ -67,6 +67,7 @@ def first_answer(query, problem, table):
     return replay(problem, table, query.setting.adjacency, query, [points], **more).exact[0]
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("query", [query for query in MECHANISMS if not isinstance(query, FIXED)], ids=name)
 def test_tables_that_differ_in_one_weight_only_are_no_further_apart_than_any_neighbours(query, adjacency):

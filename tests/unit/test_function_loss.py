@@ -140,6 +140,7 @@ def test_a_clip_that_no_gradient_reaches_changes_nothing():
     np.testing.assert_allclose(gradient_sum(loss, X, y), by_hand(loss.start_point, X, y).sum(axis=0), rtol=1e-10)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("clipping", ["flat", "per-layer", "automatic"])
 @pytest.mark.parametrize("other", [unrecognised, transposed, batch_of_one])
 def test_norms_without_single_gradients_are_those_of_the_gradients(clipping, other):

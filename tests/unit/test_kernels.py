@@ -49,6 +49,7 @@ def test_a_longer_vector_is_clipped_to_the_bound_and_a_shorter_one_is_left():
         np.testing.assert_allclose(vector, clipped, rtol=1e-15)
 
 
+@pytest.mark.one_case_in(7)
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix, lambda X: X.astype(np.float32), np.asfortranarray])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -632,7 +632,7 @@ def test_the_fingerprint_covers_the_code_that_decides_and_not_what_only_shows_it
     assert {
         f"paper/studies/{name}.py" for name in ("reproduce/rows", "reproduce/gradients", "reproduce/lab", "reference")
     } <= names
-    assert {"datasets/covertype.npz", "mechanisms/gradient.py"} <= names
+    assert {"datasets/covertype.npz", "mechanisms/gradient/answer.py"} <= names
     assert not [name for name in names if name.startswith("cli/") or name.endswith(("page.py", "pictures.py"))]
 
 

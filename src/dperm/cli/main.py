@@ -1,6 +1,8 @@
 """The command line. Every command is a module of its own, imported when it is called."""
 
 import importlib
+import os
+import traceback
 import warnings
 from typing import Any
 
@@ -87,6 +89,9 @@ def run_with(arguments: list[str]) -> int:
     except MemoryError:
         return _fail("this takes more memory than there is.")
     except Exception as error:  # its message or traceback could show a value of the table
+        if os.environ.get("DPERM_TRACEBACK") == "1":  # a developer's switch, for tables that nobody has to protect
+            click.echo("dperm: the traceback can show values of the table; do not share it.", err=True)
+            traceback.print_exc()
         kind = type(error).__name__
         return _fail(f"internal error ({kind}); please report how you called dperm, without the data.")
     return ended if isinstance(ended, int) else 0  # `verify` ends with 1 where a statement is not true

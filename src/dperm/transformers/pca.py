@@ -9,8 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError
-from dperm.kernel.answers.hessian import to_matrix
-from dperm.kernel.second_moment import multiplied  # noqa: F401 - registers how the matrix is added up
+from dperm.kernel.symmetric import to_matrix
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable

@@ -3,8 +3,8 @@
 import numpy as np
 
 from dperm.errors import InvalidParameterError
-from dperm.kernel.answers.base import Array, Asked, answers
-from dperm.mechanisms import DescentOutputQuery
+from dperm.kernel.answers import Array, Asked, answers
+from dperm.mechanisms.descent_output import DescentOutputQuery
 
 
 @answers(DescentOutputQuery)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from dperm.errors import UnsupportedProblemError
-from dperm.kernel.answers.base import Array, Asked, answers
-from dperm.mechanisms import VertexQuery
+from dperm.kernel.answers import Array, Asked, answers
+from dperm.mechanisms.vertex import VertexQuery
 from dperm.problem.domains.mirror import EntropicDomain
 
 

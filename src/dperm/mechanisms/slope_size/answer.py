@@ -1,8 +1,7 @@
 """The answer to `SlopeSizeQuery`."""
 
-from dperm.kernel.answers.base import Array, Asked, answers
-from dperm.mechanisms import SlopeSizeQuery
-from dperm.mechanisms.slope_size import share_of
+from dperm.kernel.answers import Array, Asked, answers
+from dperm.mechanisms.slope_size import SlopeSizeQuery, share_of
 
 
 @answers(SlopeSizeQuery)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dperm.kernel.answers.base import Array, Asked, answers
+from dperm.kernel.answers import Array, Asked, answers
 from dperm.kernel.minimiser import minimiser
-from dperm.mechanisms import AdaptedObjectiveQuery
+from dperm.mechanisms.adapted_objective import AdaptedObjectiveQuery
 from dperm.mechanisms.slope_size import share_of
 
 

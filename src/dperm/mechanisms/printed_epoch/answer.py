@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from dperm.kernel.answers.base import Array, Asked, answers
+from dperm.kernel.answers import Array, Asked, answers
 from dperm.kernel.objectives import Steps
 from dperm.kernel.sampling import steps_at_once
-from dperm.mechanisms import PrintedEpochQuery
+from dperm.mechanisms.printed_epoch import PrintedEpochQuery
 from dperm.problem.prox import coordinate_prox
 from dperm.validation import positive
 

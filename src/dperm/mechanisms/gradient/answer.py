@@ -1,7 +1,7 @@
 """The answer to `GradientQuery`."""
 
-from dperm.kernel.answers.base import Array, Asked, answers
-from dperm.mechanisms import GradientQuery
+from dperm.kernel.answers import Array, Asked, answers
+from dperm.mechanisms.gradient import GradientQuery
 
 
 @answers(GradientQuery)

@@ -1,7 +1,7 @@
 """The answer to `DifferenceQuery`."""
 
-from dperm.kernel.answers.base import Array, Asked, answers
-from dperm.mechanisms import DifferenceQuery
+from dperm.kernel.answers import Array, Asked, answers
+from dperm.mechanisms.difference import DifferenceQuery
 
 
 @answers(DifferenceQuery)

@@ -3,10 +3,10 @@
 import numpy as np
 
 from dperm.errors import InvalidParameterError, PlanExceededError
-from dperm.kernel.answers.base import Array, Asked, answers
+from dperm.kernel.answers import Array, Asked, answers
 from dperm.kernel.objectives import Steps
 from dperm.kernel.sampling import steps_at_once
-from dperm.mechanisms import StochasticStepsQuery
+from dperm.mechanisms.stochastic_steps import StochasticStepsQuery
 from dperm.problem.prox import coordinate_prox
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dperm.kernel.answers.base import Array, Asked, answers
+from dperm.kernel.answers import Array, Asked, answers
 from dperm.kernel.minimiser import minimiser
-from dperm.mechanisms import OutputPerturbationQuery
+from dperm.mechanisms.output_perturbation import OutputPerturbationQuery
 
 
 @answers(OutputPerturbationQuery)

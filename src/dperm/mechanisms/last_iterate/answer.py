@@ -3,8 +3,8 @@
 import numpy as np
 
 from dperm.errors import InvalidParameterError
-from dperm.kernel.answers.base import Array, Asked, answers
-from dperm.mechanisms import LastIterateQuery
+from dperm.kernel.answers import Array, Asked, answers
+from dperm.mechanisms.last_iterate import LastIterateQuery
 
 
 @answers(LastIterateQuery)

@@ -1,8 +1,8 @@
 """The answer to `HistogramQuery`: noisy counts of all cells of all columns."""
 
-from dperm.kernel.answers.base import Array, Asked, answers
+from dperm.kernel.answers import Array, Asked, answers
 from dperm.kernel.counts import CellsPart
-from dperm.mechanisms import HistogramQuery
+from dperm.mechanisms.histogram import HistogramQuery
 
 
 @answers(HistogramQuery)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from dperm.kernel.answers.base import Array, Asked, answers
+from dperm.kernel.answers import Array, Asked, answers
 from dperm.kernel.counts import BeyondPart
 from dperm.kernel.noise import Noise
-from dperm.mechanisms import RangeQuery
+from dperm.mechanisms.range import RangeQuery
 
 
 @answers(RangeQuery)

@@ -1,7 +1,7 @@
 """The answer to `LocalGradientQuery`."""
 
-from dperm.kernel.answers.base import Array, Asked, answers
-from dperm.mechanisms import LocalGradientQuery
+from dperm.kernel.answers import Array, Asked, answers
+from dperm.mechanisms.local_gradient import LocalGradientQuery
 
 
 @answers(LocalGradientQuery)

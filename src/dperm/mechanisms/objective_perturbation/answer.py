@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dperm.kernel.answers.base import Array, Asked, answers
+from dperm.kernel.answers import Array, Asked, answers
 from dperm.kernel.minimiser import minimiser
-from dperm.mechanisms import ObjectivePerturbationQuery
+from dperm.mechanisms.objective_perturbation import ObjectivePerturbationQuery
 from dperm.problem.losses import Loss
 
 
