@@ -51,7 +51,7 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = (), kept: 
         if found not in (None, "a file"):
             raise _not_written(path, f"it is {found}")
         if found is not None and not force:
-            raise InvalidParameterError(f"{one_line(path)} is there already; to replace it add --force.")
+            raise InvalidParameterError(f"{one_line(path)} already exists; use --force to overwrite.")
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise _not_written(path, "its folder is read-only")
     except (OSError, ValueError) as error:

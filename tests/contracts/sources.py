@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 
 from contracts.discovered import concrete
-from dperm import L2, Classes, Logistic, Number, Problem, Schema
+from dperm import Classes, Number, Problem, Schema
 from dperm.audit.watched import _MadeUpSource
 from dperm.kernel.source import EncodedRows, LocalSource, Source, TablePiece
+from dperm.problem import L2, Logistic
 from dperm.rows import ArraySource, ClusterSource, FileSource, TableSource
 from dperm.rows.canaries import WithCanaries
 from dperm.rows.dask_client import open_cluster

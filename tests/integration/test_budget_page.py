@@ -268,7 +268,7 @@ def test_the_command_writes_into_this_folder_or_where_it_is_told(tmp_path, monke
     assert run("budget", "report", "adult") == (0, "wrote adult-budget.html\n", "")
     before = (tmp_path / "adult-budget.html").read_text(encoding="utf-8")
     assert "Privacy budget of adult" in before
-    assert "adult-budget.html is there already; to replace it add --force." in refused("budget", "report", "adult")
+    assert "adult-budget.html already exists; use --force to overwrite." in refused("budget", "report", "adult")
     assert run("budget", "report", "adult", "--force")[0] == 0
     assert run("budget", "report", "adult", "-o", tmp_path / "other.html")[0] == 0
     assert (tmp_path / "other.html").read_text(encoding="utf-8") == before

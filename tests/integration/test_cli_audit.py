@@ -71,7 +71,7 @@ def test_one_run_reads_a_table_and_says_whether_it_may_be_released(tmp_path, cap
     printed = capsys.readouterr().out
     assert "of 20 guesses about 40 canaries were right (1 fit)" in printed
     assert "n = 340" in printed
-    assert "NOT FOR RELEASE: the fit was charged to no budget" in printed
+    assert "NOT FOR RELEASE: the fit was not charged to a budget" in printed
     ledger = str(tmp_path / "ledger.db")
     assert run_with(["budget", "create", "people", "--epsilon", "3", "--delta", "1e-4", "--ledger", ledger]) == 0
     assert run_with([*command, "--dataset", "people", "--ledger", ledger]) == 0
@@ -84,15 +84,15 @@ def test_one_run_reads_a_table_and_says_whether_it_may_be_released(tmp_path, cap
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--epsilon", "1", "--delta", "1e-5"], "needs --n and --p"),
-        (["--n", "200", "--p", "2"], "needs --epsilon and --delta, or a model file"),
-        (["--of", "model.json", *PUBLIC], "leave --n out"),
-        (["--of", "model.json", "--penalty", "0.1"], "leave --penalty out"),
-        (["people.csv", "--of", "model.json"], "leave TABLE out"),
+        (["--epsilon", "1", "--delta", "1e-5"], "pass --n and --p"),
+        (["--n", "200", "--p", "2"], "pass --epsilon, or a model file"),
+        (["--of", "model.json", *PUBLIC], "--n cannot be combined with --of"),
+        (["--of", "model.json", "--penalty", "0.1"], "--penalty cannot be combined with --of"),
+        (["people.csv", "--of", "model.json"], "TABLE cannot be combined with --of"),
         (["--of", "{tmp}/model.json"], "model.json cannot be read"),
-        ([*PUBLIC, "--attack", "one-run"], "goes with a TABLE"),
-        (["people.csv", *PUBLIC], "goes with a TABLE"),
-        ([*PUBLIC, "--dataset", "people"], "--dataset goes with a TABLE"),
+        ([*PUBLIC, "--attack", "one-run"], "requires a TABLE"),
+        (["people.csv", *PUBLIC], "requires a TABLE"),
+        ([*PUBLIC, "--dataset", "people"], "--dataset requires a TABLE"),
         ([*PUBLIC, "--attack", "replay", "-o", "{tmp}/a.png"], "no curve to draw"),
         ([*PUBLIC, "--json", "{tmp}/nowhere/a.json"], "cannot be written"),
         ([*PUBLIC, "--confidence", "1"], "confidence must lie in"),

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("own_folders")
 
 def test_a_budget_is_created_shown_and_listed(capsys):
     assert run_with(["budget", "list"]) == 0
-    assert "no budget yet" in capsys.readouterr().out
+    assert "no budgets yet" in capsys.readouterr().out
     assert run_with(["budget", "create", "adult", "--epsilon", "3", "--delta", "1e-5"]) == 0
     assert capsys.readouterr().out == "adult: ε = 0 of 3 spent, at least 3 left (δ = 1e-05, replace_one)\n"
     assert run_with(["budget", "show", "adult"]) == 0

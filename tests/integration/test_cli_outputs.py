@@ -94,7 +94,7 @@ def test_a_file_that_is_there_is_replaced_only_when_forced(name, folder, model):
     output = folder / "there"
     output.write_text("mine")
     command = commands(folder, output)[name][0]
-    assert "is there already; to replace it add --force" in refused(*command)
+    assert "already exists; use --force to overwrite" in refused(*command)
     assert output.read_text() == "mine"
     assert Budget("people").account().releases == ()
     assert run(*command, "--force")[0] == 0

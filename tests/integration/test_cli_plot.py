@@ -48,8 +48,8 @@ def test_a_picture_is_replaced_only_when_forced_and_never_what_is_read(folder):
 
 def test_what_cannot_be_drawn_is_one_sentence(folder):
     model, out = folder / "model.json", folder / "x.png"
-    assert "the ending .png, .svg, .pdf" in refused("plot", model, "--what", "risk", "-o", folder / "x.gif")
-    assert "--column goes with --what effects" in refused("plot", model, "--what", "risk", "--column", "a", "-o", out)
+    assert "must end in .png, .svg, .pdf" in refused("plot", model, "--what", "risk", "-o", folder / "x.gif")
+    assert "--column requires --what effects" in refused("plot", model, "--what", "risk", "--column", "a", "-o", out)
     assert "no column 'a'" in refused("plot", model, "--what", "effects", "--column", "a", "-o", out)
     assert "--what" in refused("plot", model, "-o", out)
     assert "is not a dperm model file" in refused("plot", folder / "schema.toml", "--what", "risk", "-o", out)

@@ -92,7 +92,7 @@ def test_a_table_becomes_a_verified_release_that_predicts(tmp_path, capsys, monk
     assert "for release: certified noise, unseeded, no caveats" in out
     monkeypatch.setenv("DPERM_REQUIRE_BUDGET", "1")
     assert fit(table, public, tmp_path / "other.json") == 2
-    assert "DPERM_REQUIRE_BUDGET is set: name the budget that is charged with --dataset." in capsys.readouterr().err
+    assert "DPERM_REQUIRE_BUDGET is set: pass --dataset." in capsys.readouterr().err
     monkeypatch.delenv("DPERM_REQUIRE_BUDGET")
     ledger = tmp_path / "data" / "dperm" / "ledger.db"
     assert run_with(["verify", str(model), "--ledger", str(ledger)]) == 0
@@ -187,14 +187,14 @@ def test_a_table_without_the_target_is_predicted_and_odd_lines_keep_their_place(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--target", "rich"], "leave --target and --features out"),
-        (["--features", "age"], "leave --target and --features out"),
+        (["--target", "rich"], "cannot be combined with --schema"),
+        (["--features", "age"], "cannot be combined with --schema"),
         (["--classes", "no,yes"], "declare them there"),
         (["--row-norm", "2"], "leave row_norm and entry_bound out"),
         (["--model", "linear"], "whose target has a range"),
         (["--dataset", "people", "--seed", "1"], "noise from a seed protects nobody"),
         (["--dataset", "nobody"], "there is no budget 'nobody'"),
-        (["--ledger", "x.db"], "whose budget is it?"),
+        (["--ledger", "x.db"], "--ledger requires --dataset."),
         (["--n", "7"], "under replace_one the public n is the number of rows"),
         (["--schema", "none.toml"], "cannot be read"),
     ],

@@ -7,9 +7,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from dperm import (
-    L2,
     InvalidParameterError,
-    NoRegularizer,
     Number,
     PrivateHuberRegression,
     PrivateLinearRegression,
@@ -20,6 +18,7 @@ from dperm import (
     save_model,
 )
 from dperm.cli.main import run_with
+from dperm.problem import L2, NoRegularizer
 from dperm.schema import Amount, Category
 from dperm.unsafe import empirical_risk
 
@@ -203,4 +202,4 @@ def test_the_command_line_knows_the_target_of_a_schema_and_asks_for_it_without_o
     assert run_with(["diagnose", model, files[1]]) == 0
     assert "accuracy:" in capsys.readouterr().out
     assert run_with(["diagnose", model, files[1], "--target", "kind"]) == 2
-    assert "leave --target out" in capsys.readouterr().err
+    assert "--target cannot be combined with a schema" in capsys.readouterr().err

@@ -17,7 +17,6 @@ from dperm import (
     InvalidParameterError,
     InvalidTableError,
     NotSettledError,
-    PrivateEvaluation,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
@@ -31,7 +30,7 @@ from dperm.disk import WholeFile
 from dperm.evaluation import intervals
 from dperm.evaluation.design import Design
 from dperm.evaluation.metrics import Metrics
-from dperm.evaluation.result import read_evaluation
+from dperm.evaluation.result import PrivateEvaluation, read_evaluation
 from dperm.evaluation.verify import verify_evaluation
 from dperm.files.content import content_of
 from dperm.ledger import Budget, Reservation
@@ -257,7 +256,7 @@ def test_an_evaluation_that_cannot_be_written_is_printed(model_file, table, tmp_
     call = ["evaluate", str(model_file), str(tmp_path / "test.csv"), "--epsilon", "1", "-o", str(output)]
     assert run_with(call) == 2
     shown = capsys.readouterr()
-    assert "the evaluation is what was printed" in shown.err
+    assert "the evaluation was printed to standard output" in shown.err
     assert all(finding.holds for finding in verify_evaluation(json.loads(shown.out)))
     assert not output.exists()
 
@@ -300,7 +299,7 @@ def test_the_report_says_that_an_evaluation_was_changed(model_file, classifier, 
     for change in ({"model_fingerprint": "0"}, {"level": 0.5}, {"design": {}}):
         (tmp_path / "changed.json").write_text(json.dumps(content | change))
         assert run_with(["report", str(model_file), "--evaluation", str(tmp_path / "changed.json")]) == 2
-        assert "was changed after it was written" in capsys.readouterr().err
+        assert "was modified after it was written" in capsys.readouterr().err
 
 
 def test_what_is_no_fitted_model_is_refused_before_anything_is_spent(table, tmp_path):
@@ -344,9 +343,9 @@ def test_numbers_of_another_shape_are_one_sentence_without_a_value(table, shown)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--epsilon", "1", "--adjacency", "add_remove"], "declare a public one with --n"),
+        (["--epsilon", "1", "--adjacency", "add_remove"], "declare a public number with --n"),
         (["--epsilon", "0"], "epsilon must be above 0"),
-        (["--epsilon", "1", "--ledger", "x.db"], "--ledger goes with --dataset"),
+        (["--epsilon", "1", "--ledger", "x.db"], "--ledger requires --dataset"),
         (["--epsilon", "1", "--target", "age"], "leave target out"),
         (["--epsilon", "1", "--level", "2"], "level must lie strictly between 0 and 1"),
         (["--epsilon", "1", "--error-bound", "2"], "this one has classes"),

@@ -18,7 +18,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.svm import LinearSVC
 
 from dperm import (
-    L2,
     Amount,
     Budget,
     BudgetExceededError,
@@ -27,7 +26,6 @@ from dperm import (
     Guarantee,
     InvalidParameterError,
     InvalidTableError,
-    Logistic,
     Number,
     PrivateLinearRegression,
     PrivateLinearSVC,
@@ -44,6 +42,7 @@ from dperm.disk import fingerprint
 from dperm.files.model_file import read_content
 from dperm.privacy.assumptions import assumptions
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Logistic
 from dperm.verify.model import verify
 
 pytestmark = pytest.mark.usefixtures("own_folders")

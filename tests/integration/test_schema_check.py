@@ -289,7 +289,7 @@ def test_a_fit_with_a_check_stops_before_anything_is_spent(fit_of, tmp_path):
     code, said, spent = fit_of(people(weight=""), "--check")
     assert (code, spent) == (2, 0)
     assert f"{HEADER}\nweight: missing in 100 % of the rows" in said
-    assert "the schema can use nothing of weight, so nothing was fitted or spent" in said
+    assert "unusable columns: weight; nothing was fitted or spent" in said
     assert not (tmp_path / "m.json").exists()
     code, said, spent = fit_of(people(age=RNG.integers(18, 120, N)), "--check")
     assert (code, spent) == (0, 1)
@@ -340,7 +340,7 @@ def test_the_check_refuses_what_it_cannot_do(tmp_path, capsys):
         capsys, "schema", "check", tmp_path / "t.csv", "--schema", tmp_path / "s.toml", "--target", "ill"
     )
     assert code == 2
-    assert "with a schema leave --target, --header and --separator out" in said
+    assert "--target, --header and --separator cannot be combined with --schema" in said
     code, said = shown(capsys, "schema", "check", tmp_path / "t.csv", "--target", "nobody")
     assert code == 2
     assert "has no column 'nobody'" in said

@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from dperm import (
-    DPGD,
     Amount,
     Budget,
     BudgetExceededError,
@@ -40,6 +39,7 @@ from dperm.files.model_file import read_content
 from dperm.models import trials as searching
 from dperm.plan.fit_plan import FitPlan
 from dperm.privacy.guarantee import Adjacency
+from dperm.solvers import DPGD
 from dperm.verify.model import verify
 from integration.html_page import Page
 
@@ -484,11 +484,11 @@ def test_tune_takes_a_grid_from_a_file_and_a_table_without_a_schema(files, capsy
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ([], "say what to choose from"),
+        ([], "pass the candidates"),
         (["--try", "penalty"], "OPTION=VALUE"),
-        (["--try", "penalty=auto,0.1", "--grid", "grid.toml"], "say what to choose from"),
+        (["--try", "penalty=auto,0.1", "--grid", "grid.toml"], "pass the candidates"),
         (["--try", "epsilon=1,2"], "the same for all"),
-        (["--try", "colour=red,blue"], "no option of dperm fit"),
+        (["--try", "colour=red,blue"], "not an option of dperm fit"),
         (["--try", "penalty=auto", "--try", "penalty=0.1"], "two --try"),
         (["--try", "row-norm=big,1"], "must be a number"),
         (["--try", "penalty=l2:-1,auto"], "strength"),
@@ -499,8 +499,8 @@ def test_tune_takes_a_grid_from_a_file_and_a_table_without_a_schema(files, capsy
         (["--grid", "empty.toml"], "nothing to choose from"),
         (["--grid", "people.csv"], "is not TOML"),
         (["--try", "penalty=auto,0.1", "--share", "2"], "share"),
-        (["--try", "penalty=auto,0.1", "--target", "y"], "leave --target"),
-        (["--try", "penalty=auto,0.1", "--ledger", "l.db"], "--ledger goes with --dataset"),
+        (["--try", "penalty=auto,0.1", "--target", "y"], "cannot be combined with --schema"),
+        (["--try", "penalty=auto,0.1", "--ledger", "l.db"], "--ledger requires --dataset"),
     ],
 )
 def test_tune_says_what_is_wrong_in_one_line(files, capsys, more, said):

@@ -14,12 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
 from dperm import (
-    DPGD,
     Amount,
     Classes,
     Guarantee,
     InvalidParameterError,
-    L2Ball,
     Number,
     PrivateHuberRegression,
     PrivateJaxRegressor,
@@ -38,7 +36,8 @@ from dperm.accounting.events import Gaussian
 from dperm.files.model_file import read_content
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.joint_statement import JointStatement
-from dperm.solvers import SOLVERS
+from dperm.problem import L2Ball
+from dperm.solvers import DPGD, SOLVERS
 from dperm.verify.model import verify
 
 

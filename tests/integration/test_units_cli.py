@@ -122,7 +122,7 @@ def test_rows_without_an_id_are_units_of_their_own_in_a_file(tmp_path, capsys):
         (["--unit", "nobody", "--max-rows-per-unit", "2"], "has no column 'nobody'"),
         (["--unit", "patient_id", "--max-rows-per-unit", "0"], "at least 1"),
         (["--unit", "patient_id", "--contribution", "sum"], "'sum' is not one of"),
-        ([*UNIT, "--features", "age,patient_id"], "cannot be a feature as well"),
+        ([*UNIT, "--features", "age,patient_id"], "cannot also be a feature"),
         ([*UNIT, "--missing-units", "ignore", "--adjacency", "sideways"], "is not one of"),
         ([*UNIT, "--intervals", "0.5", "--n", "300"], "no intervals for units"),
     ],
@@ -136,7 +136,7 @@ def test_a_mean_of_rows_needs_no_limit(csv, tmp_path, capsys):
     more = ["--unit", "patient_id", "--contribution", "average", "--missing-units", "ignore", "--n", N + 1]
     said = shown(capsys, *fit(csv, tmp_path / "m.json", *more))
     assert "all rows of one patient are used, each weighs one over their number" in said
-    assert "one without a usable patient_id is ignored" in said
+    assert "rows without a usable patient_id are dropped" in said
 
 
 def test_a_fit_is_charged_to_the_budget_of_its_unit_and_to_no_other(csv, tmp_path, capsys):
@@ -254,7 +254,7 @@ def test_without_a_number_of_rows_a_plan_says_what_every_line_assumes(capsys):
     assert "average" not in lines_of(said)
     assert "The least" not in said
     assert "max_rows, if" not in shown(capsys, "plan", "--n", 20000, "--p", 20, *GUARANTEE)
-    assert "name its column with --unit" in refused(
+    assert "--rows-per-unit requires --unit" in refused(
         capsys, "plan", "--n", 20000, "--p", 20, *GUARANTEE, "--rows-per-unit", 8
     )
 
@@ -308,7 +308,7 @@ def test_rows_per_unit_prints_a_histogram_and_writes_it(csv, tmp_path, capsys):
     # Laplace noise of scale 2/5: one beyond 12 in 10¹³.
     assert content["counts"][0] == pytest.approx(int((found == 1).sum()), abs=12)
     assert content["privacy"]["unit"]["name"] == "patient_id"
-    assert "is there already" in refused(capsys, *arguments)
+    assert "already exists" in refused(capsys, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_rows_per_unit_prints_a_histogram_and_writes_it(csv, tmp_path, capsys):
         (["--unit", "patient_id", "--adjacency", "add_remove"], "declare n"),
         (["--unit", "patient_id", "--n", "7"], "number of units (patient_id)"),
         (["--unit", "patient_id", "--delta", "2"], "delta"),
-        (["--unit", "patient_id", "--ledger", "x.db"], "--ledger goes with --dataset"),
+        (["--unit", "patient_id", "--ledger", "x.db"], "--ledger requires --dataset"),
     ],
 )
 def test_a_wrong_count_is_refused_in_a_line(more, words, csv, capsys):

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from dperm import (
-    L2,
     Amount,
     Budget,
     Category,
@@ -30,6 +29,7 @@ from dperm.cli.main import run_with
 from dperm.files.model_file import read_content
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement
+from dperm.problem import L2
 from dperm.verify.model import verify
 from integration.tampered import changed, complaints, resealed, retold
 

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from dperm import (
-    L2,
     Amount,
     Budget,
     Category,
@@ -32,6 +31,7 @@ from dperm.evaluation.verify import verify_evaluation
 from dperm.files.content import content_of
 from dperm.files.model_file import read_content
 from dperm.privacy.joint_statement import JointStatement
+from dperm.problem import L2
 from dperm.verify.model import verify
 from integration.tampered import resealed, retold
 

@@ -7,9 +7,6 @@ import pandas as pd
 import pytest
 
 from dperm import (
-    L2,
-    L1Ball,
-    L2Ball,
     Number,
     PrivateLinearRegression,
     PrivateLogisticRegression,
@@ -21,6 +18,7 @@ from dperm.accounting.events import event_from_list
 from dperm.files.model_file import read_content
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement
+from dperm.problem import L2, L1Ball, L2Ball
 from dperm.schema import Classes
 from dperm.solvers import SOLVERS
 from dperm.verify.model import verify

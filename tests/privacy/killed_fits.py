@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 
-from dperm import DPGD, Budget, Classes, Number, PrivateLogisticRegression, Schema, files
+from dperm import Budget, Classes, Number, PrivateLogisticRegression, Schema, files
 from dperm.files import content, model_file
 from dperm.kernel import noise, oracle
 from dperm.ledger import budget as ledger
@@ -16,6 +16,7 @@ from dperm.mechanisms.range import answer as ranges
 from dperm.models import base, classifier
 from dperm.plan import fit_plan, options, statement
 from dperm.rows import encoding, tables
+from dperm.solvers import DPGD
 from privacy.ledger_processes import tracer
 
 # The steps of a fit from the first check to the file, but not the arithmetic in between.

@@ -6,19 +6,17 @@ import numpy as np
 import pytest
 
 from dperm import (
-    DPGD,
-    Box,
     FitOptions,
     Guarantee,
     InvalidParameterError,
-    L2Ball,
-    Logistic,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Problem,
     minimize,
 )
 from dperm.errors import UnsupportedProblemError
+from dperm.problem import Box, L2Ball, Logistic
+from dperm.solvers import DPGD
 from privacy.harness import N, P, base_table, hostile_rows, logistic_problem
 
 

@@ -17,7 +17,6 @@ from dperm import (
     InvalidParameterError,
     InvalidTableError,
     LargeDeltaWarning,
-    PrivateEvaluation,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
@@ -27,6 +26,7 @@ from dperm.accounting.composition import epsilon_of
 from dperm.evaluation import scores
 from dperm.evaluation.design import Design, score_edges
 from dperm.evaluation.held_out import held_out
+from dperm.evaluation.result import PrivateEvaluation
 from dperm.evaluation.scores import parts_of
 from dperm.kernel.answers import answer_to
 from dperm.kernel.noise import Noise

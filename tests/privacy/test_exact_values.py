@@ -10,6 +10,7 @@ import dperm
 from dperm import unsafe
 from dperm.models import diagnosis
 from dperm.models.registry import models
+from dperm.plan.fit_plan import FitPlan
 
 PACKAGE = Path(dperm.__file__).parent
 
@@ -304,7 +305,7 @@ def test_the_functions_that_let_something_exact_out_are_these():
             if own and not key.startswith("_") and takes_rows(value):
                 found.add(f"dperm.{name}.{key}")
     others = [getattr(dperm, name) for name in dperm.__all__ if name.startswith("Private")]
-    for cls in {*models().values(), *others, dperm.FitPlan, dperm.FitOptions}:
+    for cls in {*models().values(), *others, FitPlan, dperm.FitOptions}:
         for base in cls.__mro__:
             if base.__module__.startswith("dperm."):
                 for key, value in vars(base).items():
@@ -331,7 +332,8 @@ def test_what_is_exact_says_that_it_is():
 
 
 def test_the_exact_risk_is_a_mean_over_rows():
-    from dperm import L2, Logistic, Problem
+    from dperm import Problem
+    from dperm.problem import L2, Logistic
 
     X, y, w = np.array([[0.5, 0.0], [0.0, 0.5]]), np.array([1.0, -1.0]), np.array([1.0, 2.0])
     expected = np.mean(np.log1p(np.exp(-y * (X @ w)))) + 0.05 * (w @ w)

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from dperm import L2, Classes, InvalidTableError, Logistic, Number, Problem, Schema, Squared
+from dperm import Classes, InvalidTableError, Number, Problem, Schema
 from dperm.errors import PlanExceededError
 from dperm.kernel.counts import BeyondPart, CellsPart
 from dperm.kernel.exact.words import fresh_key
@@ -21,6 +21,7 @@ from dperm.mechanisms.setting import PublicTable, Setting
 from dperm.mechanisms.sums_plan import CalibratedSums, SumsPlan
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.unit import PrivacyUnit
+from dperm.problem import L2, Logistic, Squared
 
 N, P = 60, 3
 UNIT = PrivacyUnit("person", 4)

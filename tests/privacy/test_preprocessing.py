@@ -16,7 +16,6 @@ from sklearn.pipeline import make_union
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, PolynomialFeatures
 
 from dperm import (
-    DPGD,
     Guarantee,
     InvalidParameterError,
     PrivateLogisticRegression,
@@ -36,6 +35,7 @@ from dperm.pipelines.public_steps import made_up, tried
 from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency
 from dperm.rows.column_parts import cells_of, moments_of
+from dperm.solvers import DPGD
 
 ADJACENCIES = list(Adjacency)
 entries = st.floats(allow_nan=True, allow_infinity=True)

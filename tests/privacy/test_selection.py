@@ -42,7 +42,7 @@ from dperm.models import apart
 from dperm.models.candidates import Candidates
 from dperm.plan.search import SearchOptions, cheapest
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.verify.rigorous.bound import rigorous_bound
+from dperm.rigorous.bound import rigorous_bound
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 

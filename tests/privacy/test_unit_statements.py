@@ -77,7 +77,7 @@ def test_a_statement_says_who_is_protected_how_many_there_are_and_how_their_rows
     assert lines[3].startswith(f"public:     n = {N} patients, 2 columns")
     assert lines[3].endswith("but not the number of rows")
     assert "at most 3 rows of one patient are used, chosen at random, each weighs 1/3" in lines[4]
-    assert "one without a usable patient_id counts as one patient of its own" in lines[4]
+    assert "rows without a usable patient_id count as one patient each" in lines[4]
     assert str(IDS.size) not in " ".join(lines)
 
 
@@ -90,7 +90,7 @@ def test_a_statement_says_who_is_protected_how_many_there_are_and_how_their_rows
             PrivacyUnit("device", 5, "average"),
             "at most 5 rows of one device are used, chosen at random, each weighs one over",
         ),
-        (PrivacyUnit("patient_id", 2, missing="ignore"), "one without a usable patient_id is ignored"),
+        (PrivacyUnit("patient_id", 2, missing="ignore"), "rows without a usable patient_id are dropped"),
     ],
 )
 def test_every_policy_has_its_words(unit, words, contents):

@@ -11,24 +11,18 @@ import pytest
 from contracts.mechanisms import FIXED, MECHANISMS, name, question
 from contracts.mechanisms import P as COLUMNS
 from dperm import (
-    L2,
     Amount,
     Budget,
     Classes,
     Guarantee,
-    Huber,
     InvalidParameterError,
     InvalidTableError,
-    L1Ball,
-    L2Ball,
-    Logistic,
     Number,
     PrivateHuberRegression,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Problem,
     Schema,
-    Softmax,
     load_model,
     minimize,
     save_model,
@@ -40,6 +34,7 @@ from dperm.mechanisms.setting import Setting
 from dperm.privacy.assumptions import assumptions
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement
+from dperm.problem import L2, Huber, L1Ball, L2Ball, Logistic, Softmax
 from dperm.verify.model import verify
 from privacy.harness import Liar, N, P, Table, replay, setting_of
 

@@ -10,23 +10,12 @@ import pytest
 from scipy import sparse
 
 import dperm
-from dperm import (
-    DPGD,
-    L1,
-    L2,
-    Box,
-    DpermError,
-    FitOptions,
-    FunctionLoss,
-    Guarantee,
-    InvalidParameterError,
-    L2Ball,
-    Problem,
-    unsafe,
-)
+from dperm import DpermError, FitOptions, Guarantee, InvalidParameterError, Problem, unsafe
 from dperm.kernel.block import Block
 from dperm.kernel.objectives import objective_of
 from dperm.privacy.statement import PrivacyStatement
+from dperm.problem import L1, L2, Box, FunctionLoss, L2Ball
+from dperm.solvers import DPGD
 
 WIDTH, HIDDEN = 3, 4
 

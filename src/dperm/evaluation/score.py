@@ -69,7 +69,7 @@ def private_evaluate(
         The guarantee. With δ = 0 the noise is Laplace noise, which is the least for one evaluation; with δ > 0 it is
         Gaussian, which costs less beside other releases from the same rows (docs/evaluation.md).
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
         The public number of rows, or of units; it must be declared under add_remove, and where rows without an id are
         ignored.

@@ -24,7 +24,7 @@ from dperm.privacy.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON, Adjacency
 from dperm.privacy.unit import PrivacyUnit
 from dperm.validation import finite
 
-if TYPE_CHECKING:  # SQLAlchemy is an extra
+if TYPE_CHECKING:  # SQLAlchemy takes a while to import
     from dperm.ledger.tables import Entry, Ledger
 
 

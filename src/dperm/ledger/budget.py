@@ -31,7 +31,7 @@ from dperm.ledger.rule import Rule, event_text
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
 
-if TYPE_CHECKING:  # SQLAlchemy is an extra
+if TYPE_CHECKING:  # SQLAlchemy takes a while to import
     from dperm.ledger.tables import Entry, Ledger
 
 # A server that is restarted is back after a while. What is not settled then is settled by hand: dperm budget settle.

@@ -43,59 +43,59 @@ def _has(name: str) -> Callable[["PrivateSearch"], bool]:
 
 @dataclass(eq=False, repr=False)
 class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
-    """Choose among models by a private score on held-out rows, and fit the winner again: all under one (ε, δ).
+    """Select a model by a private score on held-out rows and refit the winner, all under one (ε, δ).
 
-    Rows are divided at random into a part to try candidates on and a part to score them on. The winner is fitted to all
-    rows with what the search leaves of the guarantee. The whole is reserved in the ledger once, before a row is read.
+    Rows are split at random: candidates are fitted on one part and scored on the other. The winner is fitted on all
+    rows with the remaining budget. The whole search is reserved in the ledger once, before a row is read.
     See docs/search.md.
 
     Parameters
     ----------
     estimator : estimator of dperm
-        What `param_grid` varies. It carries no ε, budget, n or seed of its own.
+        The model that `param_grid` varies. Its own ε, budget, n and seed are not used.
     param_grid : dict or list of dict
         As in scikit-learn's `GridSearchCV`.
     epsilon, delta : float
-        The guarantee of search and last fit together.
+        The guarantee of search and final fit together.
     candidates : list of estimators
         Instead of an estimator and a grid: models of different losses, encodings, solvers.
     scoring : {"auto", "accuracy", "log_loss", "squared_error"}
-        What is added up over held-out rows; "squared_error" is the Brier score of a classifier's probabilities. "auto"
-        takes it, or the accuracy if a candidate has no probabilities.
+        Score on held-out rows. "squared_error" is the Brier score of a classifier's probabilities; "auto" uses it, or
+        the accuracy if a candidate has no probabilities.
     method : {"auto", "composition", "random-trials"}
-        Fit every candidate and choose by noisy max, or keep the best of a random number of trials; "auto" takes what
-        leaves more precision for each trial.
+        Fit every candidate and choose by noisy max, or keep the best of a random number of trials; "auto" takes the
+        one that leaves more precision for each trial.
     share : float
-        About the share of the precision (μ²) that the search takes.
+        Approximate share of the precision (μ²) spent on the search.
     held_out : float
-        The share of rows that candidates are scored on.
+        Share of rows held out for scoring.
     trials : int, optional
-        How many random trials are expected.
+        Expected number of random trials.
     noisy_trials : bool
-        Search even where noise is expected to hide a candidate in its trial and not in the last fit. Such a search
-        chooses by the noise and mostly costs more than it gains; by default it is refused, with nothing spent.
+        Search even if noise is expected to dominate a trial but not the final fit. Such a search mostly costs more than
+        it gains; by default it is refused, with nothing spent.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
-        The declared, public number of rows, or of units if the candidates declare one. Rows are then divided by unit:
-        all rows of one are fitted on, or all are scored on.
+        The public number of rows, or of privacy units if the candidates declare one (`unit`, `max_rows_per_unit`,
+        `contribution`, `missing_units`). All rows of a unit are then on the same side of the split.
     budget : Budget, optional
         The dataset's budget in a ledger.
     random_state : int, optional
-        Makes the search repeatable, and the result not for release.
+        Seed. Makes the search reproducible, and the result not for release.
     row_warnings : bool
-        As of the estimators, for the last fit.
+        As in the estimators, for the final fit.
 
     Attributes
     ----------
     best_index_, best_params_ : int, dict
         The winner.
     best_estimator_ : estimator
-        The winner, fitted to all rows; its `privacy_` speaks of that fit alone, its `search_` of everything.
+        The winner, fitted to all rows; its `privacy_` covers that fit alone, its `search_` everything.
     privacy_ : JointStatement
-        What is promised of everything together.
+        The guarantee of everything together.
     event_ : Event
-        What everything costs.
+        The accounting event of everything.
     ledger_entry_ : dict or None
         The one entry in the ledger.
 

@@ -65,11 +65,14 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
     epsilon, delta : float
         The guarantee of everything together. The steps' own are not used, and must be left at their defaults.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
-        The public number of rows or units, by default that of X.
-    unit, max_rows_per_unit, contribution, missing_units
-        Whose rows are protected together by all steps, as of the estimators; `fit` takes their ids as `groups`.
+        The public number of rows or privacy units; by default that of X.
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together by all
+        steps. `fit` takes the ids as `groups`.
+    max_rows_per_unit, contribution, missing_units
+        As in `PrivateLogisticRegression`.
     budget : Budget, optional
         The dataset's budget in a ledger: everything is reserved there before a row is read.
     shares : dict of str to float, optional
@@ -77,16 +80,16 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         By default 0.1, and 0.25 for `PrivatePCA`; if that is more than half, half in proportion. The model has the
         rest.
     random_state : int, optional
-        Makes the fit repeatable, and the result not for release.
+        Seed. Makes the fit reproducible, and the result not for release.
 
     Attributes
     ----------
     privacy_ : JointStatement
-        What is promised of all steps together.
+        The guarantee of all steps together.
     event_ : Event
         The accounting event of all of them.
     ledger_entry_ : dict or None
-        What the ledger holds for it.
+        Its ledger entry.
 
     Examples
     --------

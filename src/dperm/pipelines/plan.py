@@ -22,7 +22,7 @@ class PipelinePlan:
     guarantee : Guarantee
         What all steps together keep.
     adjacency : Adjacency
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     n : int
         The public number of rows, or of units.
     unit : PrivacyUnit or None

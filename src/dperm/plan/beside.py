@@ -49,7 +49,7 @@ def plan_beside(
     guarantee : Guarantee
         What must hold of everything together.
     adjacency : Adjacency
-        Named, as everywhere.
+        The neighbouring relation.
     plan : callable
         Plans the part for a guarantee of its own; calibrated, not run.
     share : float

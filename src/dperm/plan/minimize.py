@@ -78,7 +78,8 @@ def minimize(
     Examples
     --------
     >>> import numpy as np
-    >>> from dperm import L2, Guarantee, Logistic, Problem, minimize
+    >>> from dperm import Guarantee, Problem, minimize
+    >>> from dperm.problem import L2, Logistic
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 3)); y = np.sign(X[:, 0])
     >>> result = minimize(Problem(Logistic(), L2(0.1)), X, y, guarantee=Guarantee(1.0, 1e-6))

@@ -14,12 +14,12 @@ from dperm.mechanisms.histogram import histogram_query
 from dperm.mechanisms.plan import CalibratedPlan, Plan
 from dperm.mechanisms.range import range_queries
 from dperm.mechanisms.setting import Setting
-from dperm.paper.printed import published_plan
 from dperm.plan.around import Beside, Fixed, fixed, what_is_left
 from dperm.plan.auto import check_solver, choose_solver
 from dperm.plan.encoding import decide
 from dperm.plan.fit_plan import FitPlan
 from dperm.plan.intervals import check_problem, check_share, interval_queries
+from dperm.plan.noise_modes import NOISE_MODES
 from dperm.plan.rules import check_strength_by_rule, with_scaled_constant, with_strength_by_rule
 from dperm.plan.statement import statement_of
 from dperm.privacy.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
@@ -50,7 +50,7 @@ class FitOptions:
     solver : str or Solver
         "auto", a name that `dperm solvers` lists, or a solver object with settings of its own.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     noise : {"certified", "paper", None}
         Certified noise; the paper's formula, for reproduction only; or none at all (ε = ∞).
     accountant : {"pld", "advanced-composition"}
@@ -74,7 +74,8 @@ class FitOptions:
 
     Examples
     --------
-    >>> from dperm import FitOptions, Guarantee, L2, Logistic, Problem
+    >>> from dperm import FitOptions, Guarantee, Problem
+    >>> from dperm.problem import L2, Logistic
     >>> options = FitOptions(Problem(Logistic(), L2(0.01)), guarantee=Guarantee(1.0, 1e-6))
     >>> options.plan(200_000, 54).solver.name
     'dp-objective'
@@ -128,12 +129,13 @@ class FitOptions:
             )
         if self.noise is None:
             return
-        one_of("noise", self.noise, ("certified", "paper"))
+        if self.noise != "certified":
+            one_of("noise", self.noise, ("certified", *NOISE_MODES))
         if not isinstance(self.guarantee, Guarantee):
             raise InvalidParameterError(f"guarantee must be a Guarantee(epsilon, delta), got {self.guarantee!r}.")
 
     def _check_unit(self) -> None:
-        if self.noise == "paper":
+        if self._prescribed:
             raise InvalidParameterError("the published formulae speak of one row: with a unit use certified noise.")
         if self.intervals:  # rows of one unit are not independent
             raise InvalidParameterError("there are no intervals for units of several rows: leave one of them out.")
@@ -146,7 +148,12 @@ class FitOptions:
     @property
     def _composes(self) -> bool:
         """Whether other releases may be part of the plan."""
-        return self.noise != "paper" and self.accountant == "pld"
+        return not self._prescribed and self.accountant == "pld"
+
+    @property
+    def _prescribed(self) -> bool:
+        """Whether a formula says how much noise there is."""
+        return self.noise not in (None, "certified")
 
     @property
     def declared_n(self) -> int | None:
@@ -182,12 +189,12 @@ class FitOptions:
     def _plan(self, facts: "PublicFacts", is_slow: IsSlow | None) -> FitPlan:
         schema, width, problem, setting, beside, left = facts
         solver = self.solver
-        if solver == "auto" and (self.noise == "paper" or self.accountant != "pld"):
+        if solver == "auto" and (self._prescribed or self.accountant != "pld"):
             solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
         slow = is_slow is not None and is_slow(setting.n, schema)
         chosen = choose_solver(solver, problem, setting, left, slow_passes=slow)
-        if self.noise == "paper" and self.guarantee is not None:
-            chosen, published = published_plan(chosen, setting, self.guarantee)
+        if self._prescribed and self.guarantee is not None:
+            chosen, published = NOISE_MODES[str(self.noise)](chosen, setting, self.guarantee)
             calibrated = replace(published, constant=True)
         else:
             calibrated = self._calibrated(chosen, setting, beside, left)

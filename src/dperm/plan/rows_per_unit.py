@@ -144,7 +144,7 @@ def rows_per_unit(
     epsilon, delta : float
         The guarantee. δ = 0 has the least noise for this alone; above 0 costs less beside other releases.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
         The public number of units; to be declared under add_remove, and where rows without an id are ignored.
     missing_units : {"separate", "ignore"}

@@ -22,7 +22,7 @@ class PrivacyStatement:
     certified_epsilon, certified_delta : float
         What the accountant proves for the run that happened: ε at this δ, and δ at this ε.
     adjacency : str
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     mechanism : str
         What ran.
     n_steps : int
@@ -138,12 +138,12 @@ class PrivacyStatement:
         if self.target_range is not None:
             logarithms = "" if self.target_transform is None else f", after {self.target_transform},"
             rows += f", targets{logarithms} to [{self.target_range[0]:g}, {self.target_range[1]:g}]"
-        ignored = "a value that is not finite or an unknown label"
+        dropped = "NaN/inf or an undeclared label"
         if self.weights == "private":
             rows += f", weights, which are private, to [0, {self.weight_bound:g}]"
-            ignored = "a value that is not finite, an unknown label or a weight that is negative or no number"
+            dropped = "NaN/inf, an undeclared label or a negative or non-numeric weight"
         parameters = "and every parameter of the fit"
-        rows += f"; one with {ignored} is ignored"
+        rows += f"; rows with {dropped} are dropped"
         if self.unit is not None:
             parameters += ", but not the number of rows"
             rows += f"; {self.unit.missing_in_words}; {self.unit.rows_in_words}"

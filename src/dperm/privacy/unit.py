@@ -107,7 +107,7 @@ class PrivacyUnit:
 
     @property
     def rows_in_words(self) -> str:
-        """How the rows of one are used, in a sentence without an end."""
+        """How the rows of one are used, without a full stop."""
         if self.max_rows is None:
             return f"all rows of one {self.word} are used, each weighs one over their number"
         if self.max_rows == 1:
@@ -117,9 +117,9 @@ class PrivacyUnit:
 
     @property
     def missing_in_words(self) -> str:
-        """What becomes of a row without an id, in a sentence without an end."""
-        fate = f"counts as one {self.word} of its own" if self.missing == "separate" else "is ignored"
-        return f"one without a usable {self.name} {fate}"
+        """How rows without an id are treated, without a full stop."""
+        fate = f"count as one {self.word} each" if self.missing == "separate" else "are dropped"
+        return f"rows without a usable {self.name} {fate}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

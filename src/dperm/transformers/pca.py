@@ -37,16 +37,18 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
     n_components : int or None
         How many components; all of them for None. How many are enough cannot be read from the rows.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
-        The public number of rows or units, by default that of X.
-    unit, max_rows_per_unit, contribution, missing_units
-        Whose rows are protected together, as of the estimators; `fit` takes their ids as `groups`.
-        `contribution` must be "average": what is divided by n must weigh n in all.
+        The public number of rows or privacy units; by default that of X.
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together. `fit` takes
+        the ids as `groups`.
+    max_rows_per_unit, contribution, missing_units
+        As in `PrivateLogisticRegression`. `contribution` must be "average".
     budget : Budget, optional
         The dataset's budget in a ledger: the fit is reserved there before a row is read.
     random_state : int, optional
-        Makes the fit repeatable, and the result not for release.
+        Seed. Makes the fit reproducible, and the result not for release.
 
     Attributes
     ----------
@@ -55,7 +57,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
     noise_deviation_ : float
         Standard deviation of the noise on a variance: components whose variance is below √columns times this are noise.
     privacy_ : JointStatement
-        What is promised.
+        The guarantee.
     event_ : Event
         The accounting event.
 

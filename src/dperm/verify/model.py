@@ -134,7 +134,7 @@ def _bound(event: Any, statement: PrivacyStatement | JointStatement) -> list[Fin
 
 def _rigorous(events: list[dict[str, Any]], statement: PrivacyStatement | JointStatement) -> list[Finding]:
     """ε by other code, with balls instead of floats."""
-    from dperm.verify.rigorous.bound import rigorous_bound  # python-flint takes a moment to load
+    from dperm.rigorous.bound import rigorous_bound  # python-flint takes a moment to load
 
     try:
         with np.errstate(all="ignore"):

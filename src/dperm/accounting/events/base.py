@@ -160,7 +160,7 @@ class SingleEvent(Event):
         parts : sequence of (SingleEvent, int)
             What ran; some of it is of this class.
         adjacency : Adjacency
-            Named, as everywhere.
+            The neighbouring relation.
         """
         if not all(isinstance(leaf, cls) for leaf, _ in parts):
             return None

@@ -15,6 +15,15 @@ class GroupL2(Regularizer):
 
     Coefficients outside of the groups have the ridge alone. It makes r strongly convex.
 
+    Parameters
+    ----------
+    strength : float
+        Strength of the group penalty.
+    groups : tuple of tuple of int
+        Disjoint groups of coefficient indices.
+    ridge : float
+        Strength of the additional ridge.
+
     Examples
     --------
     >>> GroupL2(0.1, groups=((0, 1), (2, 3))).value(np.array([3.0, 4.0, 0.0, 0.0, 9.0]))

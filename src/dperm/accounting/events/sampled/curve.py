@@ -32,7 +32,7 @@ class SampledCurve(Curve):
     parts : tuple of (SingleEvent, int)
         Gaussians and sampled Gaussians.
     adjacency : Adjacency
-        Named, as everywhere.
+        The neighbouring relation.
     """
 
     parts: tuple[tuple[SingleEvent, int], ...]

@@ -17,10 +17,10 @@ from dperm.accounting.attack import true_positive_rates
 from dperm.datasets.adult import load_adult
 from dperm.datasets.covertype import load_covertype_table
 from dperm.datasets.tables import Tables
+from dperm.demo.without_privacy import is_second, linear_on_bins, trees
 from dperm.disk import make_folder, write_whole
 from dperm.errors import InvalidParameterError
 from dperm.models.logistic_regression import PrivateLogisticRegression
-from dperm.paper.studies.without_privacy import is_second, linear_on_bins, trees
 from dperm.pictures.attack import RATES, percent_up
 from dperm.pictures.canvas import COLOURS, GREY, MARKERS, bare, offscreen
 from dperm.printable import one_line
