@@ -31,8 +31,8 @@ from dperm import (
     make_private_pipeline,
 )
 from dperm.accounting.composition import epsilon_of
-from dperm.kernel.public_step import through
 from dperm.ledger.rule import event_text
+from dperm.pipelines.public_step import through
 from dperm.pipelines.public_steps import made_up, tried
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement
