@@ -4,20 +4,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from dperm.kernel.tally import Tally
-from dperm.mechanisms.sums_plan import CalibratedSums, SumsPlan
 
 from dperm import Classes, InvalidTableError, Number, Problem, Schema
 from dperm.errors import PlanExceededError
 from dperm.kernel.counts import BeyondPart, CellsPart
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.noise import Randomness
+from dperm.kernel.oracle import Oracle
 from dperm.kernel.source import EncodedRows, LocalSource, TablePiece
 from dperm.kernel.sums import RowSums
 from dperm.kernel.units import Membership, UnitRows
 from dperm.mechanisms import GradientQuery, HessianQuery, MomentsQuery
 from dperm.mechanisms.bounded_sum import BoundedSum
-from dperm.mechanisms.plan import Planned
+from dperm.mechanisms.plan import CalibratedPlan, Planned, plan_of_sums
 from dperm.mechanisms.setting import PublicTable, Setting
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.unit import PrivacyUnit
@@ -172,10 +171,10 @@ def test_a_target_or_weights_for_other_rows_are_refused(n_targets):
 def test_weights_of_a_unit_that_add_up_to_more_than_one_are_refused(weights):
     query = BoundedSum(PublicTable(N, Adjacency.ADD_REMOVE, UNIT), "sums", 2, 1.0)
     item = Planned(query)
-    tally = Tally(CalibratedSums(SumsPlan((item,)), None), Randomness.from_random_state(0))
+    oracle = Oracle.of_sums(CalibratedPlan(plan_of_sums((item,)), None), Randomness.from_random_state(0))
     units = UnitRows(np.array([0, 0, 1]), np.array(weights), 2)
     with pytest.raises(PlanExceededError):
-        tally.release(item, [np.ones((3, 2))], units)
+        oracle.add_up(item, [np.ones((3, 2))], units)
 
 
 def test_the_weights_that_the_kernel_draws_are_accepted_however_many_rows_a_unit_has():

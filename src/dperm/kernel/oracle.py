@@ -207,6 +207,8 @@ class Oracle:
         """The sum over all rows, counted before it is computed."""
         if (item.query.setting.unit is None) != (units is None):
             raise PlanExceededError("the plan protects units and the rows have none, or the other way round.")
+        if units is not None:
+            units.check()
         self._spend(item)
         return exact_sum(item.query, parts, units)
 
