@@ -110,8 +110,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     title: ClassVar[str]
     # What a schema must declare about the target.
     target_kind: ClassVar[type[Classes] | type[Amount]]
-    # Parameters that this model has and others have not, with a line for the command line's help.
-    own_parameters: ClassVar[dict[str, str]] = {}
+    # Parameters that this model has and others have not; `cli/choices.py` describes them.
+    own_parameters: ClassVar[tuple[str, ...]] = ()
     # Those that are code, which no file holds.
     code_parameters: ClassVar[tuple[str, ...]] = ()
     # Whether all of its parameters can be written there.

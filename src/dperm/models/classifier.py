@@ -42,10 +42,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     classes_: NDArray[Any] = field(init=False)
 
     target_kind = Classes
-    own_parameters: ClassVar[dict[str, str]] = {
-        "classes": "The public classes, separated by commas. If absent they are read from the table, and the result is "
-        "not for release; `dperm tune` needs them, here or in a schema."
-    }
+    own_parameters: ClassVar[tuple[str, ...]] = ("classes",)
 
     @abstractmethod
     def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:

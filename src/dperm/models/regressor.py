@@ -39,9 +39,7 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     lowest: ClassVar[float] = -1.0
     # What of a target its loss is least at.
     centre: ClassVar[str] = "the mean (with few rows, too low for a target with a long tail)"
-    own_parameters: ClassVar[dict[str, str]] = {
-        "target_bound": "Clip targets to this size (regression, without a schema)."
-    }
+    own_parameters: ClassVar[tuple[str, ...]] = ("target_bound",)
 
     def _check_schema(self, schema: Schema) -> None:
         super()._check_schema(schema)
