@@ -291,11 +291,14 @@ def test_a_ledger_that_was_edited_is_one_sentence_and_no_page(tmp_path, monkeypa
     ("arguments", "words"),
     [
         (["nobody"], "there is no budget 'nobody' in "),
-        ([""], "dataset must be text"),
+        ([""], "dataset must be a non-empty string"),
         (["adult", "--ledger", "missing.db"], "missing.db"),
-        (["adult", "-o", "no/such/folder.html"], "its folder is not there"),
+        (["adult", "-o", "no/such/folder.html"], "its folder does not exist"),
         (["adult", "-o", "."], "it is a folder"),
-        (["adult", "--ledger", "nonsense://ann:secret@host/name"], "nonsense://ann:***@host/name is no address"),
+        (
+            ["adult", "--ledger", "nonsense://ann:secret@host/name"],
+            "nonsense://ann:***@host/name is not a database URL",
+        ),
     ],
 )
 def test_wrong_inputs_are_one_sentence_and_no_page(arguments, words, tmp_path, monkeypatch):
@@ -310,5 +313,5 @@ def test_the_page_is_not_written_over_the_ledger(tmp_path):
     budget_with(Gaussian(20.0), ledger=str(ledger))
     before = ledger.read_bytes()
     error = refused("budget", "report", "adult", "--ledger", ledger, "-o", ledger, "--force")
-    assert "that is where budgets are kept" in error
+    assert "it is a ledger" in error
     assert ledger.read_bytes() == before

@@ -43,7 +43,7 @@ def test_a_picture_is_replaced_only_when_forced_and_never_what_is_read(folder):
     assert (folder / "there.png").read_text() == "mine"
     assert run(*draw, folder / "there.png", "--force")[0] == 0
     (folder / "model.png").hardlink_to(folder / "model.json")
-    assert "it is what this command reads" in refused(*draw, folder / "model.png", "--force")
+    assert "it is an input of this command" in refused(*draw, folder / "model.png", "--force")
 
 
 def test_what_cannot_be_drawn_is_one_sentence(folder):

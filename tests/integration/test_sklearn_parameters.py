@@ -75,7 +75,7 @@ def test_every_classifier_with_probabilities_has_their_logarithms():
 
 def test_partial_fit_is_not_there_and_says_why():
     assert not hasattr(MODEL, "partial_fit")
-    with pytest.raises(AttributeError, match=r"another release.*Budget"):
+    with pytest.raises(AttributeError, match=r"a further release.*Budget"):
         MODEL.partial_fit(*rows())
 
 
@@ -111,7 +111,7 @@ def test_a_solver_begins_at_the_start_or_refuses_it(solver):
     if kind.refusal(model._problem()) is not None:
         pytest.skip("it does not take logistic regression on a ball")
     if not kind.takes_start:
-        with pytest.raises(UnsupportedProblemError, match="leave start out"):
+        with pytest.raises(UnsupportedProblemError, match="start is not supported"):
             model.set_params(start=([[1.0, 0.0, 0.0]], [0.0])).fit(X, y)
         return
     one, two = (model.set_params(start=([[at, 1.0, -1.0]], [0.0])).fit(X, y).coef_ for at in (-2.0, 2.0))
@@ -166,9 +166,9 @@ def test_the_statement_the_assumptions_and_the_file_know_of_the_start(tmp_path):
         (MODEL, {"start": ([[1.0, 2.0, 3.0]], [1.0]), "fit_intercept": False}, "fit has none"),
         (MODEL, {"start": ([[1e30, 0.0, 0.0]], [0.0]), "solver": "dp-gd"}, "too far from 0"),
         (MODEL, {"start": ([[1e200, 0.0, 0.0]], [0.0]), "solver": "dp-sgd"}, "finite numbers"),
-        (MODEL, {"warm_start": True}, "released or public numbers"),
-        (MODEL, {"n_jobs": 0}, "whole number of threads"),
-        (MODEL, {"n_jobs": True}, "whole number of threads"),
+        (MODEL, {"warm_start": True}, "public or released coefficients"),
+        (MODEL, {"n_jobs": 0}, "positive integer"),
+        (MODEL, {"n_jobs": True}, "positive integer"),
         (MODEL, {"verbose": 3}, "0, 1 or 2"),
         (PrivateMLPRegressor(), {"start": {"layer0/kernel": [[1.0]]}}, "weights_"),
         (PrivateJaxRegressor(model=len, params={}), {"start": {}}, "starts at params"),

@@ -87,7 +87,7 @@ def test_candidates_of_a_search_must_read_ids_alike():
     search = PrivateSearch(
         PrivateLogisticRegression(schema=schema), {"schema": [schema, other]}, epsilon=1.0, delta=1e-5
     )
-    with pytest.raises(InvalidParameterError, match="read ids alike"):
+    with pytest.raises(InvalidParameterError, match="read ids the same way"):
         search.plan(n=1000)
 
 

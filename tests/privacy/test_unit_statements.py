@@ -233,7 +233,7 @@ def test_a_large_delta_would_allow_publishing_all_rows_of_one():
 def test_weights_of_rows_are_not_public_where_the_number_of_rows_is_not():
     X, y, weights = TABLE[["age", "dose", "patient_id"]] / [90.0, 5.0, 1.0], TABLE["ill"], np.full(len(TABLE), 0.5)
     asked = ASKED | {"classes": ["no", "yes"], "unit": "patient_id", "max_rows_per_unit": 3}
-    with pytest.raises(InvalidParameterError, match="private_weights = True"):
+    with pytest.raises(InvalidParameterError, match="private_weights=True"):
         PrivateLogisticRegression(**asked).fit(X, y, sample_weight=weights)
     model = PrivateLogisticRegression(**asked, private_weights=True).fit(X, y, sample_weight=weights)
     assert model.privacy_.weights == "private"

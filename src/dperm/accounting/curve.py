@@ -198,9 +198,7 @@ def gaussian_mu(guarantee: Guarantee) -> float:
     """The largest μ whose Gaussian release keeps the guarantee, rounded down."""
     epsilon, delta = guarantee.epsilon, guarantee.delta
     if delta == 0.0:
-        raise InvalidParameterError(
-            "delta = 0 cannot be kept with Gaussian noise; use a delta above 0, or a pure-ε solver."
-        )
+        raise InvalidParameterError("Gaussian noise cannot give delta = 0; use delta > 0 or a pure-ε solver.")
     top = 1.0
     while gaussian_delta(top, epsilon) <= delta:
         top *= 2.0

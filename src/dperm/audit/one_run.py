@@ -123,7 +123,7 @@ def one_run(
     """
     k_plus, k_minus = guesses
     if not 0 < k_plus + k_minus <= m:
-        raise InvalidParameterError(f"there are {m} canaries, so that many guesses at the most can be made.")
+        raise InvalidParameterError(f"there are {m} canaries, so at most that many guesses are possible.")
     n = (options.declared_n or source._n_units) + m
     plan = replace(options, n=n).plan(n, None if options.schema is not None else source.n_features)
     problem = plan.problem
@@ -182,9 +182,7 @@ def audit_table(
     X, groups = split_groups(model, X, groups)
     source, options, facts = model._read(X, y, model.options(), groups=groups)
     if facts.get("caveats"):
-        raise InvalidParameterError(
-            "declare the classes: those that were read from the rows are not part of any guarantee."
-        )
+        raise InvalidParameterError("declare the classes: the guarantee does not cover classes read from the rows.")
 
     def fit(with_canaries: Source, plan: FitPlan) -> Array:
         release = plan.run(

@@ -46,7 +46,7 @@ class Subject:
     def __post_init__(self) -> None:
         """Refuse what there is no attack on."""
         if self.plan.calibrated.noise_multiplier is None:
-            raise UnsupportedProblemError("a run without noise promises nothing, so there is nothing to audit.")
+            raise UnsupportedProblemError("a run without noise has no guarantee to audit.")
 
     def run(self, table: Table, number: int | None) -> Run:
         """Fit number so-and-so of an audit, on a made-up table; None is for keys of the operating system."""

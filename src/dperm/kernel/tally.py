@@ -70,9 +70,9 @@ class Tally:
     def _exact(self, item: Planned, parts: Iterable[NDArray[Any]], units: UnitRows | None) -> Array:
         """The sum over all rows, counted before it is computed."""
         if (item.query.setting.unit is None) != (units is None):
-            raise PlanExceededError("the plan protects units and the rows have none, or the other way round.")
+            raise PlanExceededError("the plan and the rows must both have a privacy unit, or neither.")
         if self._left[item] < 1:
-            raise PlanExceededError("the plan does not contain this sum, or it was released already.")
+            raise PlanExceededError("sum is not in the plan, or was already released.")
         self._left[item] -= 1
         query: Any = item.query  # one that is a sum has a size
         answer = answer_to(query)
@@ -89,10 +89,10 @@ def _blocks(
     for part in parts:
         table = np.asarray(part)
         if table.ndim != 2:
-            raise InvalidParameterError("what rows add must be a table with one line per row.")
+            raise InvalidParameterError("contributions must have one line per row.")
         for first in range(0, max(len(table), 1), MOST_ROWS):
             block = table[first : first + MOST_ROWS]
             yield block, None if units is None else units[done : done + len(block)]
             done += len(block)
     if units is not None and done != units.weights.size:
-        raise PlanExceededError("there are units for more or fewer rows than were added up.")
+        raise PlanExceededError("the number of unit ids does not match the number of rows.")

@@ -218,7 +218,7 @@ class Membership:
             return []
         word, limit = self.unit.word, self.unit.max_rows
         if nearly_all(int(np.count_nonzero(self.counts <= 1)), self.n):
-            return [f"hardly any {word} has more than one row, so what is protected is little more than one row"]
+            return [f"hardly any {word} has more than one row, so the unit protects little more than single rows"]
         if limit is None:
             return []
         unused = float(np.mean(1.0 - limit / np.maximum(self.counts, limit)))

@@ -97,7 +97,7 @@ def event_text(event: Event) -> str:
         raise
     except (AttributeError, KeyError, TypeError, ValueError):
         raise InvalidParameterError(
-            "event must be made of events of dperm.accounting.events; hand over the event of a plan."
+            "event must consist of dperm.accounting.events; pass the event of a plan."
         ) from None
 
 

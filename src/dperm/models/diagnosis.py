@@ -149,7 +149,7 @@ class Diagnosis:
         why = "a value that is missing under the policy row" if self.has_schema else "a value that is not finite"
         no_target = "no number as a target" if self.majority is None else "a label that is none of the declared classes"
         lines = [
-            "NOT FOR RELEASE: exact facts about these rows, without noise, for the person who holds them",
+            "NOT FOR RELEASE: exact facts about these rows, without noise, for the data holder",
             f"rows:       {self.n_rows}; ignored: {_percent(self.ignored_values)} with {why}, "
             f"{_percent(self.ignored_targets)} with {no_target}",
             f"clipped:    {_percent(self.clipped)} of the rows"
@@ -198,14 +198,14 @@ def diagnose(
     All numbers are exact, hence not differentially private. The exact minimiser is found by the same fit without noise.
     """
     if is_streamed(X):
-        raise InvalidParameterError("diagnose looks at a table in memory: hand over one, or a part of it.")
+        raise InvalidParameterError("diagnose requires a table in memory: pass one, or a part of it.")
     again = _as_fitted(model)
     check_given(again, X, sample_weight)
     X, groups = split_groups(again, X, groups)
     source, options, facts = again._read(X, y, again.options(), sample_weight, groups)
     width = np.atleast_2d(model.coef_).shape[1]
     if source.n_features != width:
-        raise InvalidParameterError(f"the model is for {width} columns, and the table has {source.n_features}.")
+        raise InvalidParameterError(f"the model has {width} columns, and the table has {source.n_features}.")
     # The same fit without noise.
     plan = replace(options, guarantee=None, adjacency="replace_one").plan(source._n_units, source.n_features)
     problem, exact = plan.problem, plan.run(source, row_warnings=False)

@@ -104,9 +104,7 @@ def schema_of(model: Any) -> Schema:
     """The schema of a fitted linear model, or one sentence if it has none."""
     coefficients_of(model)
     if model.schema_ is None:
-        raise InvalidParameterError(
-            "what a column adds over its range needs a schema, which knows the ranges; draw the coefficients."
-        )
+        raise InvalidParameterError("effects need a schema, which declares the ranges; plot the coefficients instead.")
     schema: Schema = model.schema_
     return schema
 

@@ -77,15 +77,14 @@ def tried(name: str, step: Any, rows: Any) -> Any:
         failure = type(error).__name__
     if failure is not None:
         raise InvalidParameterError(
-            f"the step {name!r} fails on made-up rows, of which its width is learned, with a {failure}: try it on rows "
-            "of your own making."
+            f"the step {name!r} fails on synthetic rows, which determine its width, with a {failure}: try it on "
+            "synthetic rows."
         )
     with quietly():
         alike = all(_is_by_row(step, table, width, out) for table in (rows, *_harder(rows)))
     if not alike:
         raise InvalidParameterError(
-            f"the step {name!r} makes something else of a row when others are there, or not one row of each: it looks "
-            "at rows across the table, without noise."
+            f"the step {name!r} does not map each row independently: it combines rows of the table, without noise."
         )
     return out
 

@@ -128,7 +128,7 @@ def risk_of_max_rows(
     """
     unit = options.protected_unit
     if unit is None:
-        raise InvalidParameterError("max_rows is about a unit: name its column with unit.")
+        raise InvalidParameterError("max_rows requires a unit.")
     if isinstance(rows_per_unit, RowsPerUnit):
         typical = f"rows per {unit.word} are as they were counted with noise"
     elif rows_per_unit is None:
@@ -137,7 +137,7 @@ def risk_of_max_rows(
         rows = f"{positive('rows_per_unit', rows_per_unit):g}"
         typical = f"every {unit.word} has {rows} row{'' if rows == '1' else 's'}"
     if options.noise is None or options.guarantee is None:
-        raise UnsupportedProblemError("a fit without noise costs nothing, so there is nothing to compare.")
+        raise UnsupportedProblemError("a fit without noise has no cost to compare.")
     facts = options.facts(n, n_features)
     why = why_unknown(options, facts.problem)
     if why is not None:

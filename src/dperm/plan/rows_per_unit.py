@@ -75,8 +75,8 @@ class RowsPerUnit:
     @property
     def _nothing(self) -> str:
         return (
-            f"nothing stands out of the noise: no count is above {_short(self.threshold)}, so they say nothing about "
-            "rows per unit; a larger ε would, or more units."
+            f"no count exceeds the noise threshold {_short(self.threshold)}, so they say nothing about rows per "
+            "unit; a larger ε would, or more units."
         )
 
     def rows_used(self, max_rows: int | None = None) -> float:
@@ -173,7 +173,7 @@ def rows_per_unit(
     check_releasable(budget, random_state)
     if n is None and undeclared_n(side, whose):
         raise InvalidParameterError(
-            "how many units there are is private under add_remove, and where rows without an id are ignored: declare n."
+            "the number of units is private under add_remove, and with missing_units='ignore': declare n."
         )
     if n is not None and budget is not None:
         budget.check(_plan(count("n", n), side, guarantee, whose).event, side, whose, delta)  # before anything is read
@@ -206,7 +206,7 @@ def _codes(ids: Any, unit: str) -> Any:
     """Which rows have the same id, of an array or of the column of that name."""
     if len(getattr(ids, "shape", ())) == 2 or hasattr(ids, "column_names"):
         if unit not in list(getattr(ids, "column_names", getattr(ids, "columns", ()))):
-            raise InvalidParameterError(f"there is no column {unit!r}: give the ids of rows, or a frame that has it.")
+            raise InvalidParameterError(f"there is no column {unit!r}: pass the ids, or a frame with this column.")
         ids = ids[unit]
     return codes_of_array(ids, len(ids))
 

@@ -64,7 +64,7 @@ class PrivacyUnit:
         """Refuse what bounds nobody."""
         if not isinstance(self.name, str) or not self.name.strip():
             raise InvalidParameterError(
-                f"unit must be the name of the column that says whose a row is, got {self.name!r}."
+                f"unit must be the name of the column that identifies the privacy unit, got {self.name!r}."
             )
         object.__setattr__(self, "name", str(self.name))
         if self.max_rows is not None:

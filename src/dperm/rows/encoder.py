@@ -202,7 +202,9 @@ def _rows_of_units(units: ChosenRows | UnitRows | None, first: int, last: int) -
         return None
     found = units[first:last]
     if found.numbers.size != last - first:
-        raise InvalidTableError("the table has other rows than when its ids were read, so what was read of it is void.")
+        raise InvalidTableError(
+            "the table has other rows than when its ids were read, so it cannot be read consistently."
+        )
     return found
 
 

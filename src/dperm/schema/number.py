@@ -87,7 +87,7 @@ class Number:
         else:
             object.__setattr__(self, "missing", finite("missing", self.missing))
         if not isinstance(self.released, bool) or (self.released and self.private):
-            raise InvalidParameterError("released must be true or false, and goes with a range of numbers.")
+            raise InvalidParameterError("released must be true or false, and requires a range of numbers.")
         self._check_bins()
         self._check_transform()
 
@@ -142,7 +142,7 @@ class Number:
         if self.bins != "private" or self.private or len(edges) + 1 != self.n_bins:
             raise InvalidParameterError('edges are written by a fit with bins = "private", one fewer than n_bins.')
         if any(low >= high for low, high in pairwise((self.bounds[0], *edges, self.bounds[1]))):
-            raise InvalidParameterError("edges must rise within the range.")
+            raise InvalidParameterError("edges must increase within the range.")
         object.__setattr__(self, "edges", edges)
 
     @property
@@ -154,7 +154,7 @@ class Number:
     def bounds(self) -> Range:
         """The range as two numbers."""
         if isinstance(self.range, str):
-            raise InvalidParameterError("a private range is known after a fit only.")
+            raise InvalidParameterError("a private range is known only after a fit.")
         return self.range
 
     @property
@@ -187,7 +187,7 @@ class Number:
         if self.edges is not None:
             return (low, *self.edges, high)
         if self.n_bins is None or self.private_edges:
-            raise InvalidParameterError("where private bins are cut is known after a fit only.")
+            raise InvalidParameterError("private bins are known only after a fit.")
         first, last = self.span
         even = (first + (last - first) * (step / self.n_bins) for step in range(1, self.n_bins))
         return (low, *(float(self.taken_back(knot)) for knot in even), high)

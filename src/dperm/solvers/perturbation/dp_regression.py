@@ -113,7 +113,7 @@ class DPRegression(ObjectiveSolver):
     def refusal(self, problem: Problem) -> str | None:
         """Losses of a residual, whose slope says how far off a prediction is."""
         if not isinstance(problem.loss, ResidualLoss):
-            return f"it is for losses of a residual, such as squared loss, not for {problem.loss.name}."
+            return f"it requires a loss of residuals, such as squared loss, not {problem.loss.name}."
         return super().refusal(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[DPRegressionSettings]:

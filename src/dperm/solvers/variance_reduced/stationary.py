@@ -119,7 +119,7 @@ class Stationary:
                     candidates += [pace] if pace is not None else []
         if not candidates:
             raise InvalidParameterError(
-                "the budget does not suffice for gradient differences of so many steps; use fewer steps, a shorter "
+                "the budget is too small for gradient differences over this many steps; use fewer steps, a shorter "
                 "period or a smaller step_size."
             )
         return min(candidates, key=lambda pace: pace.bound)
