@@ -93,7 +93,7 @@ def _is_database(path: Path, found: str | None) -> bool:
 
 
 class WholeFile:
-    """A file that appears when it is complete. Room for it is made at once, so that a full disk is noticed early.
+    """A file that appears when it is complete. Room for it is made at once, so that a full disk is detected early.
 
     Parameters
     ----------
@@ -284,5 +284,5 @@ def canonical(value: Any, *, allow_nan: bool = False) -> str:
 
 
 def fingerprint(content: dict[str, Any]) -> str:
-    """SHA-256 of plain data, also of what no release holds: whoever checks a file must be able to compare."""
+    """SHA-256 of plain data, also of what no release holds: anyone who checks a file must be able to compare."""
     return hashlib.sha256(canonical(content, allow_nan=True).encode()).hexdigest()

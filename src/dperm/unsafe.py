@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 _MOST_CATEGORIES, _MOST_CLASSES = 100, 20
 # Numbers with fewer different values than this may be codes.
 _FEWEST_NUMBERS = 3
-# From so many rows on, numbers that are all whole and all different are an identifier.
+# From this many rows on, numbers that are all whole and all different are an identifier.
 _MANY_ROWS = 100
 _IDENTIFIER = "it looks like an identifier: integers, all different"
 
@@ -94,7 +94,7 @@ def draft_schema(table: Any, target: str, unit: str | None = None) -> tuple[Sche
     target : str
         The column to predict.
     unit : str, optional
-        The column that says whose a row is: it is no feature. Half of the units have no more rows than the draft's
+        The column that identifies the privacy unit, not a feature. Half of the units have no more rows than the draft's
         max_rows.
 
     Returns
@@ -147,7 +147,7 @@ def check_schema(
     table : pandas, polars or Arrow table, path, list of paths or pyarrow dataset
         The sensitive table. Files are read once, a few rows at a time.
     schema : Schema, optional
-        What was declared; without one every column is looked at by itself.
+        What was declared; without one every column is looked at on its own.
     header, separator
         Of CSV files, where there is no schema that says so.
     columns : sequence of str, optional
@@ -155,7 +155,7 @@ def check_schema(
     target : str, optional
         The column to predict where there is no schema.
     rows : int, optional
-        Look at so many rows, or a few more, from the beginning [default: at all].
+        Look at this many rows, or a few more, from the beginning [default: at all].
 
     Returns
     -------

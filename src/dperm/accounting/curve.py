@@ -57,7 +57,7 @@ class Curve(ABC):
         delta : float
             The δ to evaluate at.
         points : int
-            About how many points discretise the narrowest privacy loss at the most, for curves that are known on a grid
+            About how many points discretise the narrowest privacy loss at most, for curves that are known on a grid
             only. Fewer are faster and round up more.
         """
         if delta == 0.0 and not self.reaches_zero:

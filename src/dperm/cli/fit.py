@@ -28,7 +28,7 @@ from dperm.rows.files import TableFile
 from dperm.schema import Amount, Schema, load_schema
 from dperm.unsafe import check_schema
 
-# Bytes that are written before anything is spent, so that a full disk is noticed then; most model files are smaller.
+# Bytes that are written before anything is spent, so that a full disk is detected then; most model files are smaller.
 ROOM = 2**20
 # Rows that are looked at before every fit on a terminal; --check looks at all.
 LOOKED_AT = 2**17

@@ -67,7 +67,7 @@ def private_evaluate(
         of which the model says nothing finite, is ignored; so is one with a NaN, where the model has no schema.
     epsilon, delta : float
         The guarantee. With δ = 0 the noise is Laplace noise, which is the least for one evaluation; with δ > 0 it is
-        Gaussian, which costs less beside other releases from the same rows (docs/evaluation.md).
+        Gaussian, which costs less together with other releases from the same rows (docs/evaluation.md).
     adjacency : {"replace_one", "add_remove"}
         Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional

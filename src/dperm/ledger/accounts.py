@@ -83,7 +83,7 @@ class Account:
     rule : Rule
         How the budget is checked.
     filtered : float
-        ε at the budget's δ of everything reserved, for an analyst who may have chosen each release in view of the
+        ε at the budget's δ of everything reserved, for an analyst who may have chosen each release after seeing the
         results before it.
     composed : float
         The same, if all releases were fixed before the first.
@@ -173,7 +173,7 @@ class Account:
     def totals(
         self, counts: Sequence[int], progress: Callable[[int, int], None] = lambda done, total: None
     ) -> dict[int, float]:
-        """What was spent after so many releases, by the budget's rule.
+        """What was spent after this many releases, by the budget's rule.
 
         Parameters
         ----------

@@ -39,7 +39,7 @@ def witness_folder() -> Path:
 
 
 def without_password(place: str) -> str:
-    """A URL that may be shown; of what is no proper URL rather too much is hidden.
+    """A URL that may be shown; of what is not a proper URL rather too much is hidden.
 
     Examples
     --------

@@ -57,7 +57,7 @@ class Rule:
 # Kept, because every look at a ledger composes the same releases again.
 @functools.lru_cache(maxsize=512)
 def filtered_epsilon(texts: Texts, rule: Filter, adjacency: Adjacency) -> float:
-    """ε of these releases, each perhaps chosen in view of the results before it."""
+    """ε of these releases, each perhaps chosen after seeing the results before it."""
     return rule.epsilon(_charges(texts), adjacency)
 
 

@@ -1,4 +1,4 @@
-"""What this machine has seen of every ledger, so that an older copy of a database is noticed.
+"""What this machine has seen of every ledger, so that an older copy of a database is detected.
 
 There is one file per budget. Its name is the whole note:
 `ledger-<id of the budget>-<number of an entry>-<digest of that entry>`.

@@ -61,7 +61,7 @@ class Reading(NamedTuple):
 
 
 def n_scores(n_classes: int) -> int:
-    """How many scores tell so many classes apart; none stands for a regression, which predicts one number."""
+    """How many scores tell this many classes apart; none stands for a regression, which predicts one number."""
     return n_classes if n_classes > 2 else 1
 
 
@@ -234,7 +234,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             polars or Arrow table, files (a path, a pattern with `*`, a folder, a pyarrow dataset), a Dask data frame,
             or a `FileSource` or `ClusterSource` with settings of its own.
         y : array of shape (rows,)
-            Targets: labels, of which one that is not among `classes` makes its row ignored, or numbers, which are
+            Targets: labels, of which one that is not among `classes` drops its row, or numbers, which are
             clipped. With a schema by default the table's own target column.
         sample_weight : array of shape (rows,), or str
             A weight for every row, of at most `weight_bound`; the mean of the weighted losses is over n, not over the

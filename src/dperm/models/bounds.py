@@ -63,7 +63,7 @@ def names_of(model: Any, X: Any) -> list[str]:
 
 
 def by_schema(model: Any, names: list[str], y: Any = None) -> Any:
-    """The same estimator with a schema of these columns in the place of its bounds.
+    """The same estimator with a schema of these columns in place of its bounds.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def by_schema(model: Any, names: list[str], y: Any = None) -> Any:
     names : list of str
         Of the columns.
     y : array, optional
-        Its type declares the classes of truth values.
+        A boolean type declares the classes.
     """
     if model.schema is not None:
         raise InvalidParameterError("bounds cannot be combined with a schema, which declares the ranges.")

@@ -116,7 +116,7 @@ class Candidates:
         return next(iter(found), None)
 
     def with_classes(self, y: Any) -> None:
-        """Truth values declare their classes by their type; other classes must be declared."""
+        """Booleans declare their classes by their type; other classes must be declared."""
         for model in self.models:
             if isinstance(model, Classifier) and model._declared is None:
                 if getattr(getattr(y, "dtype", None), "kind", None) != "b":
@@ -131,7 +131,7 @@ class Candidates:
         return split_groups(self.models[0], X, groups)
 
     def membership(self, X: Any, groups: Any, n_rows: int) -> Membership | None:
-        """Whose every row is; None where every row is protected by itself."""
+        """The unit of every row; None where each row is its own unit."""
         schema = schema_with_unit(self.models[0])
         return membership_of_array(groups, n_rows, self.unit) if schema is None else membership_of(X, schema)
 

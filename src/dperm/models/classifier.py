@@ -94,7 +94,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
             return Reading(source, options, {"classes": classes, **said})
         table = read_table(self, X, fitting=True)
         labels, given = read_target(self, y, table.shape[0]), weights_of_rows(self, sample_weight, table.shape[0])
-        # Truth values declare their classes by their type.
+        # Booleans declare their classes by their type.
         known = self._declared or ((False, True) if labels.dtype.kind == "b" else None)
         classes, facts = self._classes_of(labels) if known is None else (known, {"classes": known})
         weights = check_class_weight(self.class_weight, classes)

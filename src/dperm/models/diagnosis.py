@@ -37,9 +37,9 @@ Array = NDArray[np.float64]
 
 # A row that is divided by more than this was clipped; below it is the room that is left for rounding.
 _UNCLIPPED = 1.0 + 1e-6
-# So many columns are named in one line.
+# This many columns are named in one line.
 _NAMED = 8
-# The constant decides almost alone where so many rows get the same class, and the exact model tells more apart.
+# The constant decides almost alone where this many rows get the same class, and the exact model tells more apart.
 _NEARLY_ALL = 0.99
 
 

@@ -53,7 +53,7 @@ class OwnFunction(Network):
         return self.params
 
     def description(self) -> dict[str, Any]:
-        """Shapes in the place of what is code."""
+        """Shapes in place of what is code."""
         if makes_params(self.params):
             return {"model": None, "params": None}
         shapes = [["/".join(path), list(leaf.shape)] for path, leaf in flat_leaves(self.params)]

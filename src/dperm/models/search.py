@@ -302,6 +302,6 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
 
 
 def _promised(plan: SearchPlan) -> Guarantee:
-    """Of the last fit by itself."""
+    """Of the last fit on its own."""
     statement = plan.refits[0].statement
     return Guarantee(statement.epsilon, statement.delta)

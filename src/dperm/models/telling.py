@@ -72,7 +72,7 @@ def _tell(model: Any, text: str) -> None:
     line = f"{type(model).__name__}: {text}"
     LOG.info("%s", line)
     if check_verbose(model.verbose) == 2:
-        with suppress(OSError, ValueError):  # a closed terminal is no reason to lose a release
+        with suppress(OSError, ValueError):  # a closed terminal is not a reason to lose a release
             sys.stderr.write(f"{line}\n")
 
 

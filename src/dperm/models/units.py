@@ -24,7 +24,7 @@ class Protecting(Protocol):
 
 @dataclass
 class Declared:
-    """The same of whatever is no estimator."""
+    """The same for objects that are not estimators."""
 
     unit: str | None = None
     max_rows_per_unit: int | None = None
@@ -76,7 +76,7 @@ def schema_with_unit(model: Protecting) -> Schema | None:
 
 
 def protected_unit(model: Protecting) -> PrivacyUnit | None:
-    """Whose rows are protected together, whoever declares it."""
+    """The privacy unit, whether declared by the schema or by a parameter."""
     schema = schema_with_unit(model)
     return declared_unit(model) if schema is None else schema.unit
 

@@ -23,7 +23,7 @@ class Weighted(Protecting, Protocol):
 
 
 def check_policy(model: Weighted) -> None:
-    """Raise unless the declared bound is a number and the policy a truth value."""
+    """Raise unless the declared bound is a number and the policy a boolean."""
     positive("weight_bound", model.weight_bound)
     truth("private_weights", model.private_weights)
 
@@ -53,7 +53,7 @@ def check_given(model: Weighted, X: Any, sample_weight: Any) -> None:
 
 
 def weights_of_rows(model: Weighted, sample_weight: Any, n_rows: int) -> Array | None:
-    """The weights of so many rows by the declared policy, None without any."""
+    """The weights of this many rows by the declared policy, None without any."""
     return bounded_weights(sample_weight, n_rows, model.weight_bound, private=model.private_weights)
 
 

@@ -43,7 +43,7 @@ class Step:
     kind : {"private", "public", "wrapper", "looks"}
         With noise; learning nothing from rows; holding others; or learning without noise.
     fits : int or None
-        How often it is fitted in all; None where that cannot be told beforehand.
+        How often it is fitted in all; None where that cannot be told in advance.
     not_covered : tuple of str
         What it computes from rows that no noise is added to.
     """

@@ -28,7 +28,7 @@ class PipelineCheck:
     ----------
     steps : tuple of Step
         Each with its `name`, `estimator`, `kind` ("private", "public", "wrapper" or "looks"), how many `fits` there are
-        of it (None where that cannot be told beforehand) and what is `not_covered`.
+        of it (None where that cannot be told in advance) and what is `not_covered`.
     """
 
     steps: tuple[Step, ...]
@@ -45,13 +45,13 @@ class PipelineCheck:
 
     @property
     def fits(self) -> int | None:
-        """How many private fits there are in all; None where that cannot be told beforehand."""
+        """How many private fits there are in all; None where that cannot be told in advance."""
         counts = [step.fits for step in self.private]
         return None if None in counts else sum(filter(None, counts))
 
     @property
     def is_counted(self) -> bool:
-        """Whether somebody adds the fits up: there is one at the most, or all are charged to one budget."""
+        """Whether somebody adds the fits up: there is one at most, or all are charged to one budget."""
         budgets = {step.estimator.budget for step in self.private}
         if self.fits is not None and self.fits <= 1:
             return True

@@ -205,7 +205,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         for name, step in self.steps[:-1]:
             if isinstance(step, PrivateTransformer):
                 width = width_of(rows)
-                if rows is not given:  # of rows as they were handed over it is asked when they are read
+                if rows is not given:  # of rows as they were passed it is asked when they are read
                     _check_numbers(name, step, rows)
                 planned[name] = step.plan_for(share_of(guarantee, shares[name]), adjacency, n, width, unit)
                 rows = made_up(np.empty((0, step.n_features_out(width))))
@@ -235,7 +235,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         y : array of shape (rows,)
             Targets.
         groups : array of shape (rows,)
-            The id of every row's `unit`, which is no column of X.
+            The id of every row's `unit`, which is not a column of X.
         **params
             None are taken.
 
@@ -291,7 +291,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         return unit
 
     def _classes_by_type(self, labels: NDArray[Any]) -> list[bool] | None:
-        """The classes of truth values, which nobody has to declare; None where they are declared, or there are none."""
+        """The classes of a boolean target, which need no declaration; None if they are declared, or there are none."""
         final = self.steps[-1][1]
         if not hasattr(final, "classes") or final.classes is not None:
             return None
@@ -380,7 +380,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
 
 
 def _check_numbers(name: str, step: PrivateTransformer, rows: Any) -> None:
-    """Raise if made-up rows are not what a private transformer takes: whether they are follows from types alone."""
+    """Raise if synthetic rows are not what a private transformer takes: whether they are follows from types alone."""
     if sparse.issparse(rows):
         raise InvalidParameterError(
             f"the step {name!r} ({type(step).__name__}) does not support sparse rows: make them dense first, e.g. "

@@ -28,7 +28,7 @@ DEFAULT_SHARE = 0.5
 _SHARES = (0.12, 0.06, 0.12, 0.3, 0.4)
 # What the target adds to ‖z‖², over what the row does, κ²t²/R²: noise hurts least near here if ‖w‖ is about t/R.
 _TARGET_SHARE = 0.5
-# A matrix of so many rows still goes into a model file.
+# A matrix of this many rows still goes into a model file.
 _MOST_COEFFICIENTS = 1000
 
 

@@ -33,7 +33,7 @@ from dperm.validation import count, one_of
 # A plan holds vectors of as many numbers, and compiled code counts columns in 32 bits.
 MOST_COLUMNS = 10**8
 
-# Whether passes over so many rows of a schema cost much.
+# Whether passes over this many rows of a schema cost much.
 IsSlow = Callable[[int, Schema | None], bool]
 
 
@@ -169,7 +169,7 @@ class FitOptions:
             Shape of the table, with a unit the number of units. A declared n comes first, and a schema knows the number
             of columns.
         is_slow : callable, optional
-            Of a source, `Source.is_slow`: whether passes over so many rows cost much, so that "auto" counts them.
+            Of a source, `Source.is_slow`: whether passes over this many rows cost much, so that "auto" counts them.
         """
         facts = self.facts(n_rows, n_features)
         try:

@@ -80,13 +80,13 @@ class RowsPerUnit:
         )
 
     def rows_used(self, max_rows: int | None = None) -> float:
-        """About how many rows of a unit are used in the mean, if at most so many are; all of them by default."""
+        """About how many rows of a unit are used in the mean, if at most this many are; all of them by default."""
         most = math.inf if max_rows is None else count("max_rows", max_rows)
         return math.fsum(share * min(rows, most) for share, rows in zip(self.shares, _MIDDLE, strict=True))
 
     @property
     def rows_of_equal_weight(self) -> float:
-        """So many rows of each unit would vary as much as the means of all rows of units do: the harmonic mean."""
+        """Rows per unit that would vary as much as the means of all rows of units do: the harmonic mean."""
         return 1.0 / math.fsum(share / rows for share, rows in zip(self.shares, _MIDDLE, strict=True))
 
     def __str__(self) -> str:
@@ -142,7 +142,7 @@ def rows_per_unit(
     unit : str
         What the ids stand for, "patient_id" for instance: the name that fits and budgets have for it.
     epsilon, delta : float
-        The guarantee. δ = 0 has the least noise for this alone; above 0 costs less beside other releases.
+        The guarantee. δ = 0 has the least noise for this alone; above 0 costs less together with other releases.
     adjacency : {"replace_one", "add_remove"}
         Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional

@@ -1,4 +1,4 @@
-"""What is promised of a model: of its fit or, where a search chose it, of the search and the last fit together."""
+"""The guarantee that covers a model, including the search that selected it."""
 
 from typing import Any, NamedTuple
 

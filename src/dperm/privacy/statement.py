@@ -77,7 +77,7 @@ class PrivacyStatement:
     public_start : bool
         Whether the fit began at a point that the user gave.
     unit : PrivacyUnit or None
-        Whose rows are protected together; None where every row is protected by itself.
+        Whose rows are protected together; None where each row is its own unit.
     """
 
     epsilon: float
@@ -267,7 +267,7 @@ class PrivacyStatement:
 
 
 def check_classes(classes: object) -> None:
-    """Raise unless it is None or a list of texts, numbers or truth values."""
+    """Raise unless it is None or a list of texts, numbers or booleans."""
     if classes is not None and not (
         isinstance(classes, list | tuple) and all(isinstance(label, str | int | float) for label in classes)
     ):

@@ -80,7 +80,7 @@ def scored(content: dict[str, Any], model_fingerprint: str, file_name: str, ledg
     Raises
     ------
     InvalidParameterError
-        If it is no evaluation, one that was changed, or one of another model.
+        If it is not an evaluation, one that was changed, or one of another model.
     """
     if not is_unchanged(content):
         raise InvalidParameterError("the evaluation was modified after it was written (fingerprint mismatch).")

@@ -40,7 +40,7 @@ def plain(number: float) -> str:
 
 
 def one_in(delta: float) -> str:
-    """A small probability as one in so many, in round numbers and no less than it is."""
+    """A small probability as one in this many, in round numbers and no less than it is."""
     times = math.floor(1.0 / delta * (1.0 + 1e-9))
     digits = max(0, len(str(times)) - 2)
     return f"1 in {times // 10**digits * 10**digits:,}" if times < 10**15 else f"less than 1 in {10**15:,}"

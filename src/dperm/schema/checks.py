@@ -17,7 +17,7 @@ _WHOLE = re.compile(r"([-+]?\d+)\.0*")
 def as_text(value: Any) -> str:
     """A category or a class the way tables are searched for it.
 
-    Whole numbers and truth values have one spelling each, 2 and true, however a table writes them: 2.0, True.
+    Whole numbers and booleans have one spelling each, 2 and true, however a table writes them: 2.0, True.
     """
     if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**63:
         return str(int(value))
@@ -42,7 +42,7 @@ def interval(name: str, value: Any, narrowest: float = 1e-12) -> Range:
 
 
 def sequence(name: str, value: Any) -> tuple[Any, ...]:
-    """A list that is no text, or raise."""
+    """A list that is not a text, or raise."""
     if isinstance(value, str | Mapping) or not hasattr(value, "__iter__"):
         raise InvalidParameterError(f"{name} must be a list, got {value!r}.")
     return tuple(value)

@@ -11,7 +11,7 @@ from dperm.errors import InvalidParameterError
 from dperm.schema.checks import Range, interval, sequence
 from dperm.validation import count, finite, one_of
 
-# Ranges that are not known beforehand: their ends are sought among 0 and ± these, or evenly where bounds are known.
+# Ranges that are not known in advance: their ends are sought among 0 and ± these, or evenly where bounds are known.
 _MAGNITUDES = tuple(float(f"{2.0 ** (power / 8):.3g}") for power in range(-160, 481))
 _EVEN_CANDIDATES = 1000
 
@@ -34,7 +34,7 @@ class Number:
     outside : {"clip", "missing"}
         What a number out of range becomes: the nearer end, or a missing value.
     missing : "middle", "column", "row", or a number
-        What a missing value, or a text that is no number, becomes: the middle of the range, the middle and a 1 in a
+        What a missing value, or a text that is not a number, becomes: the middle of the range, the middle and a 1 in a
         column of its own, nothing (the whole row is ignored in a fit), or this number.
     released : bool
         Whether the range came out of a fit, which accounted for it.

@@ -99,7 +99,7 @@ class Schema:
     n : int, optional
         The public number of rows, or of units if there is one; by default that of the table.
     unit : PrivacyUnit, optional
-        The column that says whose a row is, if all rows of a person, a day or a device are protected together.
+        The column that identifies the privacy unit, if all rows of a person, a day or a device are protected together.
     missing : sequence
         Texts and numbers that stand for no value; an empty field always does.
     header : sequence of str, optional

@@ -31,7 +31,7 @@ from dperm.validation import count, finite
 
 Array = NDArray[np.float64]
 
-# Beyond this squares of numbers would be far from exact beside each other.
+# Beyond this squares of numbers would be far from exact next to each other.
 _LARGEST = 1e100
 
 
@@ -87,7 +87,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         return None
 
     def n_features_out(self, n_features: int) -> int:
-        """How many columns come out of so many: public."""
+        """How many columns come out of this many: public."""
         return n_features
 
     def plan(self, n: int | None = None, n_features: int | None = None) -> SumsRelease:

@@ -41,7 +41,7 @@ _TYPICAL_DISTANCE, _LEFT_BY_THE_FIRST = 0.25, 0.25
 # The share of their bound that residuals are clipped at, roughly: for what hides the end of a minimisation.
 _TYPICAL_CLIP = 0.1
 
-# A size is asked for with slopes clipped at so many times the one before it.
+# A size is asked for with slopes clipped at this many times the one before it.
 _REACH = 6.0
 
 # By how much clipping is expected to move the mean of residuals, over their mean size; and the noise of that mean, over
