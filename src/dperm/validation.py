@@ -3,6 +3,7 @@
 import math
 import numbers
 import operator
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def _shown(value: object) -> str:
     return repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a number of more than 30 digits"
 
 
-def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
+def one_of(name: str, value: object, allowed: Collection[str]) -> str:
     """Return `value` if it is one of the allowed words, else raise."""
     if not isinstance(value, str) or value not in allowed:
         words = ", ".join(repr(word) for word in allowed)

@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 
 from contracts.discovered import concrete
-from dperm import L2, Classes, Logistic, Number, Problem, Schema
+from dperm import Classes, Number, Problem, Schema
 from dperm.kernel.block import Block
 from dperm.kernel.watched import _MadeUpSource
+from dperm.problem import L2, Logistic
 from dperm.rows import ArraySource, ClusterSource, FileSource, TableSource
 from dperm.rows.base import LocalSource, Source
 from dperm.rows.canaries import WithCanaries

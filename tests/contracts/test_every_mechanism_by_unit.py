@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from contracts.mechanisms import FIXED, MECHANISMS, P, name
-from dperm import L2, Classes, L1Ball, Logistic, Number, Problem, Schema
+from dperm import Classes, Number, Problem, Schema
 from dperm.audit.exact_answers import exact_answer, is_whole_fit, points_for
 from dperm.errors import DpermError
 from dperm.kernel.exact.words import fresh_key
@@ -37,6 +37,7 @@ from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.unit import PrivacyUnit
+from dperm.problem import L2, L1Ball, Logistic
 from dperm.rows import ArraySource, TableSource
 from dperm.rows.counts import BeyondPart, CellsPart
 

@@ -27,30 +27,7 @@ from contracts.sources import (
     numbers,
     persons,
 )
-from dperm import (
-    DPGD,
-    DPSGD,
-    DPSVRG,
-    L2,
-    RRPSGD,
-    BassilySGD,
-    Classes,
-    DPNewton,
-    DPObjective,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    L1Ball,
-    L2Ball,
-    Logistic,
-    Number,
-    PrivacyUnit,
-    Problem,
-    Schema,
-    Softmax,
-    Squared,
-    TalwarFrankWolfe,
-)
+from dperm import Classes, Guarantee, InvalidParameterError, Number, PrivacyUnit, Problem, Schema
 from dperm.kernel.adding import add_up
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.minimiser import minimiser
@@ -61,11 +38,14 @@ from dperm.kernel.sums import RowSums
 from dperm.mechanisms import StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting, summation_slack
+from dperm.paper import RRPSGD
 from dperm.plan.options import FitOptions
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Huber, L1Ball, L2Ball, Logistic, Softmax, Squared
 from dperm.rows import ArraySource, TableSource
 from dperm.rows.base import LocalSource
 from dperm.rows.counts import BeyondPart
+from dperm.solvers import DPGD, DPSGD, DPSVRG, BassilySGD, DPNewton, DPObjective, TalwarFrankWolfe
 
 SETTING = Setting(PROBLEM.constants(P), N, Adjacency.REPLACE_ONE)
 # What the padding of a sensitivity allows two computed means of one table to differ by.

@@ -7,9 +7,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from dperm import (
-    L2,
     InvalidParameterError,
-    NoRegularizer,
     Number,
     PrivateHuberRegression,
     PrivateLinearRegression,
@@ -20,6 +18,7 @@ from dperm import (
     save_model,
 )
 from dperm.cli.main import run_with
+from dperm.problem import L2, NoRegularizer
 from dperm.schema import Amount, Category
 from dperm.unsafe import empirical_risk
 

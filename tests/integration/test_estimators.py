@@ -19,11 +19,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 from dperm import (
-    DPGD,
-    L1,
-    L2,
     InvalidParameterError,
-    L2Ball,
     NotForReleaseWarning,
     PrivateHuberRegression,
     PrivateLinearRegression,
@@ -33,10 +29,10 @@ from dperm import (
     PrivateMLPRegressor,
     PrivatePoissonRegression,
     Problem,
-    Softmax,
-    Squared,
 )
+from dperm.problem import L1, L2, L2Ball, Softmax, Squared
 from dperm.problem.losses import Logistic
+from dperm.solvers import DPGD
 from dperm.unsafe import empirical_risk
 
 # docs/sklearn.md has the same list, and the test below compares.

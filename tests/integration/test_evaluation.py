@@ -17,7 +17,6 @@ from dperm import (
     InvalidParameterError,
     InvalidTableError,
     NotSettledError,
-    PrivateEvaluation,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
@@ -31,7 +30,7 @@ from dperm.disk import WholeFile
 from dperm.evaluation import intervals
 from dperm.evaluation.design import Design
 from dperm.evaluation.metrics import Metrics
-from dperm.evaluation.result import read_evaluation
+from dperm.evaluation.result import PrivateEvaluation, read_evaluation
 from dperm.evaluation.verify import verify_evaluation
 from dperm.files.content import content_of
 from dperm.ledger import Budget, Reservation

@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm import Budget, Guarantee, Logistic, Problem, load_model, minimize
+from dperm import Budget, Guarantee, Problem, load_model, minimize
 from dperm.errors import DpermError, LedgerDamagedError, NotSettledError
 from dperm.ledger import budget as ledger_of_budgets
 from dperm.ledger import default_ledger
 from dperm.ledger.tables import Ledger
 from dperm.plan.fit_plan import FitPlan
+from dperm.problem import Logistic
 from dperm.problem.regularizers import L2
 from integration.hostile import fit_arguments, make_budget, refused, run, write_table
 
@@ -46,14 +47,14 @@ def releases():
 
 def after_the_reservation(monkeypatch, happens):
     """Let something happen when the rows are read: the cost is on disk by then."""
-    release = FitPlan._release
+    release = FitPlan.answer
 
     def wrapped(*arguments):
         found = release(*arguments)
         happens()
         return found
 
-    monkeypatch.setattr(FitPlan, "_release", wrapped)
+    monkeypatch.setattr(FitPlan, "answer", wrapped)
 
 
 def full_disk(only_below=None):
@@ -215,7 +216,7 @@ def test_an_interrupt_before_the_reservation_says_that_nothing_was_written(folde
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(FitPlan, "_check_source", interrupt)
+    monkeypatch.setattr(FitPlan, "transaction", interrupt)
     assert refused(*fit(folder)) == "dperm: interrupted; nothing was written.\n"
     assert releases() == ()
 

@@ -9,7 +9,6 @@ from dperm import (
     Classes,
     Guarantee,
     InvalidParameterError,
-    Logistic,
     Number,
     PrivateLinearRegression,
     PrivateLogisticRegression,
@@ -20,6 +19,7 @@ from dperm import (
 from dperm.cli.main import run_with
 from dperm.ledger import Budget
 from dperm.plan import options as planning_options
+from dperm.problem import Logistic
 
 ROWS = np.random.default_rng(0).normal(size=(500, 2)) / 3.0
 LABELS = (ROWS[:, 0] > 0).astype(int)

@@ -35,7 +35,7 @@ from dperm.kernel.public_step import through
 from dperm.ledger.rule import event_text
 from dperm.pipelines.public_steps import made_up, tried
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -70,7 +70,7 @@ def test_a_pipeline_learns_predicts_and_is_one_release():
     assert 0.95 < epsilon_of(pipe.event_, 1e-6, Adjacency.REPLACE_ONE) <= 1.0
     assert pipe.privacy_.for_release
     assert len(pipe.privacy_.parts) == 2
-    assert JointStatement.from_dict(pipe.privacy_.to_dict()) == pipe.privacy_
+    assert PrivacyStatement.from_dict(pipe.privacy_.to_dict()) == pipe.privacy_
     assert {name: str(value) for name, value in pipe.get_params().items()} == {
         name: str(value) for name, value in before.items()
     }

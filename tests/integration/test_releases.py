@@ -18,7 +18,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.svm import LinearSVC
 
 from dperm import (
-    L2,
     Amount,
     Budget,
     BudgetExceededError,
@@ -27,7 +26,6 @@ from dperm import (
     Guarantee,
     InvalidParameterError,
     InvalidTableError,
-    Logistic,
     Number,
     PrivateLinearRegression,
     PrivateLinearSVC,
@@ -44,6 +42,7 @@ from dperm.disk import fingerprint
 from dperm.files.model_file import read_content
 from dperm.privacy.assumptions import assumptions
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Logistic
 from dperm.verify.model import verify
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -157,7 +156,7 @@ def changed(content, *path, to):
         (("events", 0, "mechanism"), "magic", "do not fit together"),
         (("events",), [], "do not fit together"),
         (("events",), [{"mechanism": "not private", "count": 1}], "replanning the recorded fit"),
-        (("privacy", "caveats"), ["the noise came from a seed"], "do not fit together"),  # for_release says otherwise
+        (("privacy", "caveats"), ["SEEDED"], "do not fit together"),  # for_release says otherwise
         (("privacy", "row_norm"), 0.5, "the schema and the statement do not agree"),
         (("privacy", "n"), 5_000_000, "the schema and the statement do not agree"),
         (("privacy", "full_row_norm"), 9.0, "the schema and the statement do not agree"),
@@ -412,7 +411,7 @@ def test_a_fit_that_exceeds_the_budget_is_refused_before_a_row_is_read(tmp_path)
     assert budget.account().spent == 0.0
     release = minimize(problem, np.zeros((N, 2)), np.ones(N), guarantee=Guarantee(0.5, 1e-6), budget=budget)
     (entry,) = budget.account().releases
-    assert (entry.number, entry.digest) == (release.reservation.number, release.reservation.digest)
+    assert (entry.number, entry.digest) == (release.ledger_entry["number"], release.ledger_entry["digest"])
     assert entry.fingerprint is not None
 
 

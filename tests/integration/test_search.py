@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from dperm import (
-    DPGD,
     Amount,
     Budget,
     BudgetExceededError,
@@ -39,7 +38,9 @@ from dperm.cli.main import run_with
 from dperm.files.model_file import read_content
 from dperm.models import trials as searching
 from dperm.plan.fit_plan import FitPlan
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency
+from dperm.solvers import DPGD
 from dperm.verify.model import verify
 from integration.html_page import Page
 
@@ -151,7 +152,7 @@ def test_a_search_that_dies_counts_as_spent_and_one_that_is_refused_does_not(tmp
     with pytest.raises(BudgetExceededError):
         search(budget=budget, epsilon=12.0).fit(X, y)
     assert budget.account().releases == ()
-    monkeypatch.setattr(FitPlan, "_release", lambda *_: (_ for _ in ()).throw(MemoryError()))
+    monkeypatch.setattr(FitPlan, "answer", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(MemoryError) as raised:
         search(budget=budget).fit(X, y)
     assert "counts as spent" in " ".join(raised.value.__notes__)
@@ -204,7 +205,7 @@ def test_a_search_can_be_cloned_and_changes_none_of_its_parameters():
     with pytest.raises(NotFittedError):
         again.predict(X)
     assert again.fit(X, y).predict_proba(X).tolist() == given.predict_proba(X).tolist()
-    assert "the noise came from a seed" in given.privacy_.caveats
+    assert Caveat.SEEDED in given.privacy_.caveats
     assert not given.privacy_.for_release
     assert is_classifier(given)
     assert given.set_params(estimator__penalty=2.0).estimator.penalty == 2.0
@@ -378,7 +379,7 @@ CHANGES = {
     "fewer events": lambda content: content["search"]["events"].pop(0),
     "a last fit of other events": lambda content: content["events"][0].update(noise_multiplier=999.0),
     "other words": lambda content: content["search"]["statement"].__setitem__(0, "promised:   (ε = 0.1)"),
-    "another caveat": lambda content: content["search"]["privacy"].update(caveats=["none"]),
+    "another caveat": lambda content: content["search"]["privacy"].update(caveats=["PLAN_ONLY"]),
     "a candidate more": with_a_candidate_more,
     "a key more": lambda content: content["search"].update(scores=[0.1]),
 }

@@ -14,12 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
 from dperm import (
-    DPGD,
     Amount,
     Classes,
     Guarantee,
     InvalidParameterError,
-    L2Ball,
     Number,
     PrivateHuberRegression,
     PrivateJaxRegressor,
@@ -37,8 +35,9 @@ from dperm import (
 from dperm.accounting.events import Gaussian
 from dperm.files.model_file import read_content
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
-from dperm.solvers import SOLVERS
+from dperm.privacy.statement import PrivacyStatement
+from dperm.problem import L2Ball
+from dperm.solvers import DPGD, SOLVERS
 from dperm.verify.model import verify
 
 
@@ -363,7 +362,7 @@ def test_plans_and_joint_statements_have_a_page_too():
     assert "nothing was fitted" in plan._repr_html_()
     assert "Verdict" in plan._repr_html_()
     event = Gaussian(10.0)
-    page = JointStatement.of(
+    page = PrivacyStatement.of(
         event, Guarantee(1.0, 1e-6), Adjacency.REPLACE_ONE, 100, ("the sum of ages",), generator="ChaCha20"
     )._repr_html_()
     assert "ages" in page

@@ -15,16 +15,13 @@ from scipy import sparse
 
 from contracts.sources import two_workers
 from dperm import (
-    DPGD,
     Budget,
     CacheFullWarning,
     Category,
     Classes,
-    FileSource,
     Guarantee,
     InvalidParameterError,
     InvalidTableError,
-    Logistic,
     Number,
     PrivateLinearRegression,
     PrivateLogisticRegression,
@@ -41,10 +38,12 @@ from dperm.kernel.parts import GradientPart
 from dperm.mechanisms.setting import PublicTable, Setting, summation_slack
 from dperm.plan.auto import choose_solver, expected_passes, predictions
 from dperm.privacy.guarantee import Adjacency
-from dperm.rows import TableSource
+from dperm.problem import Logistic
+from dperm.rows import FileSource, TableSource
 from dperm.rows.csv_file import CsvPiece
 from dperm.rows.memory import bytes_of
 from dperm.rows.pieces import ParquetPiece
+from dperm.solvers import DPGD
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 

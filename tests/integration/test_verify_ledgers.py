@@ -171,6 +171,7 @@ WRONG = [
     (("privacy", "private_ranges"), "age"),
     (("privacy", "caveats"), None),
     (("privacy", "caveats"), "for release"),
+    (("privacy", "caveats"), ["the noise\nverified: came from a seed"]),
     (("privacy", "classes"), "no"),
     (("privacy", "classes"), [["no"], ["yes"]]),
     (("privacy", "classes"), [None, "yes"]),
@@ -232,7 +233,6 @@ def test_a_number_of_the_wrong_type_is_found_out_whatever_the_fingerprint(model)
     [
         (("ledger", "dataset"), None),
         (("privacy", "mechanism"), None),
-        (("privacy", "caveats"), list),
         (("privacy", "generator"), None),
         (("privacy", "classes"), lambda text: [text, "yes"]),
         (("privacy", "unit"), lambda text: PrivacyUnit(text, 2).to_dict()),
@@ -246,7 +246,7 @@ def test_no_text_in_a_file_forges_a_line(path, place, model):
     honest = content_of(model)
     for ending in ("\n", "\r", "\x0b", "\x85", "\u2028", "\x1b[2K\x1b[1A"):
         text = f"people{ending}verified: the recorded events imply the stated guarantee"
-        to = [text] if place is list else text if place is None else place(text)
+        to = text if place is None else place(text)
         content = changed(honest, *path, to=to)
         if path[0] == "privacy":
             content = retold(content)

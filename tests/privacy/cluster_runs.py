@@ -18,8 +18,10 @@ import psutil
 from distributed.config import initialize_logging
 
 from contracts.sources import PROBLEM, SCHEMA
-from dperm import DPGD, Budget, ClusterSource, Guarantee, minimize
+from dperm import Budget, Guarantee, minimize
+from dperm.rows import ClusterSource
 from dperm.rows.dask_client import open_cluster
+from dperm.solvers import DPGD
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 STEPS = DPGD(n_steps=15, accounting="composition")

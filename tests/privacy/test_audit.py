@@ -8,21 +8,7 @@ from scipy.stats import binom, norm
 
 from contracts.solvers import SOLVER_EXAMPLES
 from contracts.test_every_solver import first_taken_by
-from dperm import (
-    DPGD,
-    DPSVRG,
-    L2,
-    Classes,
-    FitOptions,
-    Guarantee,
-    Logistic,
-    Number,
-    PrivateLogisticRegression,
-    Problem,
-    Schema,
-    Softmax,
-    minimize,
-)
+from dperm import Classes, FitOptions, Guarantee, Number, PrivateLogisticRegression, Problem, Schema, minimize
 from dperm.accounting.events import Gaussian
 from dperm.audit import audit_plan, audit_table
 from dperm.audit.bounds import (
@@ -42,6 +28,8 @@ from dperm.audit.tables import Surroundings, hostile_rows, neighbour_pairs
 from dperm.errors import InvalidParameterError, UnsupportedProblemError
 from dperm.mechanisms import HistogramQuery, RangeQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Logistic, Softmax
+from dperm.solvers import DPGD, DPSVRG
 from privacy.broken import BROKEN
 
 PLAN = FitOptions(

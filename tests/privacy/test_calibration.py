@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dperm import DPGD, FitOptions, Guarantee, InvalidParameterError, LargeDeltaWarning, minimize
+from dperm import FitOptions, Guarantee, InvalidParameterError, LargeDeltaWarning, minimize
 from dperm.accounting.calibration import calibrate, find_noise_multiplier
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon
@@ -13,6 +13,7 @@ from dperm.errors import NoiseTooLargeError, UnsupportedProblemError
 from dperm.mechanisms import GradientQuery, LastIterateQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.solvers import DPGD
 from privacy.harness import logistic_problem, setting_of
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE

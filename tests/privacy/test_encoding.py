@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.model_selection import cross_val_score
 
-from dperm import L2, Amount, Bins, Category, Classes, InvalidTableError, Number, PrivateLogisticRegression, Schema
+from dperm import Amount, Bins, Category, Classes, InvalidTableError, Number, PrivateLogisticRegression, Schema
+from dperm.problem import L2
 from dperm.rows.encoding import check_table, count_rows, encode_rows, encode_target
 
 MIXED = Schema(

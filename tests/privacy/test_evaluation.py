@@ -17,7 +17,6 @@ from dperm import (
     InvalidParameterError,
     InvalidTableError,
     LargeDeltaWarning,
-    PrivateEvaluation,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
@@ -25,6 +24,7 @@ from dperm import (
 )
 from dperm.accounting.composition import epsilon_of
 from dperm.evaluation.design import Design, score_edges
+from dperm.evaluation.result import PrivateEvaluation
 from dperm.kernel import scores
 from dperm.kernel.answers import answer_to
 from dperm.kernel.held_out import held_out

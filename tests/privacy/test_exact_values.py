@@ -10,6 +10,7 @@ import dperm
 from dperm import unsafe
 from dperm.models import diagnosis
 from dperm.models.registry import models
+from dperm.plan.fit_plan import FitPlan
 
 PACKAGE = Path(dperm.__file__).parent
 
@@ -18,30 +19,20 @@ PACKAGE = Path(dperm.__file__).parent
 # module that is not here must not see a row.
 IMPORTS = {
     # Run a plan: rows go in as a source, and come out through the oracle alone.
-    "plan.fit_plan": {
-        "noise": {"Randomness", "check_random_state"},
-        "oracle": {"Oracle"},
-        "rows.base": {"Source", "check_count"},
-    },
+    "plan.fit_plan": {"oracle": {"Oracle"}, "rows.base": {"Source"}},
+    # Checks n against the rows, and draws the keys of a run.
+    "plan.transaction": {"noise": {"Randomness", "check_random_state"}, "rows.base": {"Source", "check_count"}},
     "plan.minimize": {"rows": {"source_of"}},
+    "plan.release_plan": {"noise": {"GENERATOR"}},
     "plan.statement": {"noise": {"GENERATOR"}},
-    # Release sums: what rows add goes in, and noisy sums come out of the tally.
     # Counts units by their rows, with noise.
     "plan.rows_per_unit": {
-        "noise": {"Randomness"},
         "rows_per_unit": {"FEWEST_ROWS", "cells_of_units"},
-        "rows.base": {"check_count"},
         "rows.ids": {"codes_of_array"},
-        "tally": {"Tally"},
         "units": {"Membership"},
     },
     "cli.rows_per_unit": {"rows.files": {"TableFile"}},
-    "plan.sums": {
-        "noise": {"GENERATOR", "Randomness"},
-        "rows.base": {"check_count"},
-        "tally": {"Tally"},
-        "units": {"Membership"},
-    },
+    "plan.sums": {"oracle": {"Oracle"}, "units": {"Membership"}},
     # Check what is fitted, and encode what is predicted or scored on the caller's own rows.
     "models.base": {
         "block": {"bounded_rows"},
@@ -62,7 +53,7 @@ IMPORTS = {
         "rows.encoding": {"count_rows"},
         "rows.weights": {"bounded_weights", "weight_column"},
     },
-    # Put rows apart and hand losses on them to the tally, which releases who won.
+    # Put rows apart and hand losses on them to the oracle, which releases who won.
     "models.candidates": {
         "apart": {
             "log_losses",
@@ -82,15 +73,13 @@ IMPORTS = {
         "rows.cells": {"as_rows", "number_table"},
         "noise": {"seed_from"},
         "rows": {"is_streamed"},
-        "rows.base": {"check_count"},
     },
     "models.trials": {
         "apart": {"RowsApart", "one_place", "rows_apart", "stops"},
         "noise": {"Randomness"},
-        "tally": {"Tally"},
+        "oracle": {"Oracle"},
         "units": {"Membership", "UnitRows"},
     },
-    "plan.search": {"noise": {"GENERATOR"}},
     # Say what every row adds to noisy counts and sums.
     "evaluation.design": {
         "scores": {
@@ -106,7 +95,6 @@ IMPORTS = {
     "evaluation.score": {
         "held_out": {"held_out"},
         "scores": {"parts_of"},
-        "rows.base": {"check_count"},
         "rows.files": {"is_files"},
     },
     "transformers.base": {
@@ -127,12 +115,10 @@ IMPORTS = {
         "rows.cells": {"as_rows", "number_table"},
         "noise": {"seed_from"},
         "public_step": {"through"},
-        "rows.base": {"check_count"},
         "rows.ids": {"membership_of_array"},
         "units": {"Membership"},
         "rows.labels": {"class_numbers", "numeric_target", "read_table", "read_target"},
     },
-    "pipelines.plan": {"noise": {"GENERATOR"}},
     "pipelines.public_steps": {"public_step": {"dense", "quietly", "rows_in", "through"}},
     "models.linear": {"block": {"bounded_rows"}, "row_by_row": {"products"}},
     "models.classifier": {
@@ -237,6 +223,7 @@ PRIVATE = {
     "dperm.evaluation.score.private_evaluate",
     "dperm.plan.minimize.minimize",
     "FitPlan.run",
+    "FitPlan.transaction",
     "PrivateEstimator.fit",
     "PrivatePipeline.fit",
     "PrivateSearch.fit",
@@ -306,7 +293,7 @@ def test_the_functions_that_let_something_exact_out_are_these():
             if own and not key.startswith("_") and takes_rows(value):
                 found.add(f"dperm.{name}.{key}")
     others = [getattr(dperm, name) for name in dperm.__all__ if name.startswith("Private")]
-    for cls in {*models().values(), *others, dperm.FitPlan, dperm.FitOptions}:
+    for cls in {*models().values(), *others, FitPlan, dperm.FitOptions}:
         for base in cls.__mro__:
             if base.__module__.startswith("dperm."):
                 for key, value in vars(base).items():
@@ -333,7 +320,8 @@ def test_what_is_exact_says_that_it_is():
 
 
 def test_the_exact_risk_is_a_mean_over_rows():
-    from dperm import L2, Logistic, Problem
+    from dperm import Problem
+    from dperm.problem import L2, Logistic
 
     X, y, w = np.array([[0.5, 0.0], [0.0, 0.5]]), np.array([1.0, -1.0]), np.array([1.0, 2.0])
     expected = np.mean(np.log1p(np.exp(-y * (X @ w)))) + 0.05 * (w @ w)

@@ -8,16 +8,12 @@ import pytest
 from scipy import sparse
 
 from dperm import (
-    L2,
     FitOptions,
     Guarantee,
-    Logistic,
-    Poisson,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivatePoissonRegression,
     Problem,
-    Squared,
 )
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.events import Composed
@@ -27,6 +23,7 @@ from dperm.mechanisms import GradientQuery, HessianQuery, MomentsQuery
 from dperm.mechanisms.plan import PlannedQuery
 from dperm.plan.intervals import moments_query
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Logistic, Poisson, Squared
 from dperm.rows import ArraySource
 from privacy.harness import BlindNoise, N, P, Table, base_table, neighbours, only_row, replay, setting_of
 

@@ -9,14 +9,7 @@ import pytest
 from scipy import integrate
 from scipy.stats import norm
 
-from dperm import (
-    L2,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    Logistic,
-    Problem,
-)
+from dperm import Guarantee, InvalidParameterError, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_delta, gaussian_epsilon, pure_delta, two_sided_delta, zcdp_delta
@@ -25,6 +18,7 @@ from dperm.accounting.events.objective_perturbation import TailCurve, TangentCur
 from dperm.errors import NoiseTooLargeError
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
+from dperm.problem import L2, Huber, Logistic
 from privacy.harness import setting_of
 from privacy.objective_runs import (
     ADD,

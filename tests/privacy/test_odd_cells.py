@@ -14,13 +14,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from dperm import (
-    L2,
     Category,
     Classes,
     Guarantee,
     InvalidParameterError,
     InvalidTableError,
-    Logistic,
     Number,
     PrivacyUnit,
     PrivateLinearRegression,
@@ -36,6 +34,7 @@ from dperm import (
     rows_per_unit,
 )
 from dperm.cli.main import run_with
+from dperm.problem import L2, Logistic
 
 N, ROW, COLUMN = 60, 5, 1
 RNG = np.random.default_rng(0)

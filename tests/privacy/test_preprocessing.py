@@ -16,7 +16,6 @@ from sklearn.pipeline import make_union
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, PolynomialFeatures
 
 from dperm import (
-    DPGD,
     Guarantee,
     InvalidParameterError,
     PrivateLogisticRegression,
@@ -36,6 +35,8 @@ from dperm.pipelines.public_steps import made_up, tried
 from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency
 from dperm.rows.column_parts import cells_of, moments_of
+from dperm.solvers import DPGD
+from privacy.released_sums import released
 
 ADJACENCIES = list(Adjacency)
 entries = st.floats(allow_nan=True, allow_infinity=True)
@@ -123,9 +124,9 @@ def test_a_second_moment_is_the_sum_of_outer_products_of_clipped_rows():
 def test_noise_on_a_second_moment_is_that_of_its_event():
     query = SecondMoment(PublicTable(100, Adjacency.ADD_REMOVE), "second moment", 150, 1.0)
     release = plan_sums([query], Guarantee(1.0, 1e-6))
-    noise = release.run([lambda: [np.zeros((100, 150))]], 100).answers[0]
+    noise = released(release, [lambda: [np.zeros((100, 150))]], 100).answers[0]
     # Five standard errors of a deviation from 11 325 numbers: a false alarm in 2 million runs.
-    assert abs(noise.std() / release.deviations[0] - 1.0) < 5.0 / math.sqrt(2 * noise.size)
+    assert abs(noise.std() / release.calibrated.deviations[0] - 1.0) < 5.0 / math.sqrt(2 * noise.size)
     assert epsilon_of(release.event, 1e-6, Adjacency.ADD_REMOVE) <= 1.0
 
 

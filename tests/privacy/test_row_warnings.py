@@ -16,13 +16,11 @@ from dperm import (
     Classes,
     DroppedRowsWarning,
     Guarantee,
-    Logistic,
     Number,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Problem,
     Schema,
-    Squared,
     minimize,
 )
 from dperm.cli.main import run_with
@@ -31,6 +29,7 @@ from dperm.files.model_file import save_model
 from dperm.kernel.row_facts import Usual, facts_of
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
+from dperm.problem import Logistic, Squared
 from dperm.problem.domains import L2Ball
 from dperm.schema import Amount
 

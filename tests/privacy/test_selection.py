@@ -41,7 +41,7 @@ from dperm.mechanisms.setting import PublicTable
 from dperm.models.candidates import Candidates
 from dperm.plan.search import SearchOptions, cheapest
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.verify.rigorous.bound import rigorous_bound
+from dperm.rigorous.bound import rigorous_bound
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 

@@ -9,17 +9,7 @@ import numpy as np
 import pytest
 
 from contracts.solvers import SOLVER_EXAMPLES
-from dperm import (
-    DPGD,
-    DivergedError,
-    Guarantee,
-    InvalidParameterError,
-    L1Ball,
-    Logistic,
-    PlanExceededError,
-    Problem,
-    Sigmoid,
-)
+from dperm import DivergedError, Guarantee, InvalidParameterError, PlanExceededError, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
@@ -27,8 +17,9 @@ from dperm.mechanisms import DifferenceQuery, GradientQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
-from dperm.problem import Constants
+from dperm.problem import Constants, L1Ball, Logistic, Sigmoid
 from dperm.rows import ArraySource
+from dperm.solvers import DPGD
 from privacy.harness import (
     BlindOracle,
     BoundaryBreach,

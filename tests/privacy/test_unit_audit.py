@@ -10,15 +10,10 @@ from scipy.stats import binom, norm
 from contracts.solvers import SOLVER_EXAMPLES
 from contracts.test_every_solver import first_taken_by
 from dperm import (
-    DPGD,
-    DPSVRG,
-    L2,
     Classes,
     FitOptions,
     Guarantee,
-    Huber,
     InvalidParameterError,
-    Logistic,
     Number,
     PlanExceededError,
     PrivacyUnit,
@@ -45,8 +40,10 @@ from dperm.mechanisms import DifferenceQuery, GradientQuery, HessianQuery, Outpu
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Huber, Logistic
 from dperm.rows import ArraySource
 from dperm.rows.canaries import WithCanaries
+from dperm.solvers import DPGD, DPSVRG
 from privacy.broken import BROKEN_UNITS
 from privacy.joints import LIARS, QUESTIONS, ROWS, STORAGE, adjacent_tables, ball_problem
 

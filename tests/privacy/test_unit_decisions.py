@@ -10,7 +10,6 @@ import pytest
 
 from dperm import (
     Classes,
-    FileSource,
     InvalidParameterError,
     InvalidTableError,
     Number,
@@ -26,6 +25,7 @@ from dperm import (
 )
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
+from dperm.rows import FileSource
 from dperm.rows.digests import IdColumn, PartitionUnits, sequence_of
 from dperm.rows.files import TableFile
 

@@ -32,7 +32,7 @@ from dperm.errors import DpermError
 from dperm.evaluation.verify import verify_evaluation
 from dperm.files.content import content_of
 from dperm.files.model_file import save_model
-from dperm.kernel import tally
+from dperm.kernel import oracle
 from dperm.kernel.apart import rows_apart
 from dperm.kernel.exact.words import fresh_key, stream_of
 from dperm.kernel.noise import Randomness
@@ -41,16 +41,16 @@ from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.bounded_sum.answer import added
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.held_out import HeldOutChoice
-from dperm.mechanisms.plan import Planned
+from dperm.mechanisms.plan import Planned, plan_of_sums
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
-from dperm.mechanisms.sums_plan import SumsPlan
 from dperm.models import trials as trials_module
 from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.rows.ids import codes_of_array
 from dperm.verify.searched import searched
+from privacy.released_sums import released
 
 UNITS = [
     PrivacyUnit("person", 3),
@@ -65,7 +65,7 @@ BOUND, HUGE = 0.7, 1e308
 
 
 def queries(adjacency, unit):
-    """Every mechanism that the tally knows, with rows that are as far apart as two can be, and hostile ones."""
+    """Every mechanism that the oracle adds up, with rows that are as far apart as two can be, and hostile ones."""
     table = PublicTable(7, adjacency, unit)
     hostile = [HUGE, -HUGE, np.inf, -np.inf, np.nan, 1e-308, 0.4]
     for distribution in ("Gaussian", "Laplace"):
@@ -92,14 +92,14 @@ def width(query):
 
 
 def exact(query, rows, ids, weights=None):
-    """The sum before noise, as the tally computes it; with other weights if they are given."""
+    """The sum before noise, as the oracle computes it; with other weights if they are given."""
     item = Planned(query)
-    released = tally.Tally(SumsPlan((item,)).with_noise(None), Randomness.from_random_state(None))
+    whole = oracle.Oracle.of_sums(plan_of_sums((item,)).with_noise(None), Randomness.from_random_state(None))
     units = Membership.of(query.setting.unit, codes_of_array(ids, len(ids))).drawn(fresh_key())
     if weights is not None:
         units = UnitRows(units.numbers, weights, units.n)
     half = len(rows) // 2  # in two parts, so that units are cut
-    return released._exact(item, [rows[:half], rows[half:]], units)
+    return whole._exact(item, [rows[:half], rows[half:]], units)
 
 
 def moved(query, first, second):
@@ -166,29 +166,29 @@ def test_rows_without_an_id_add_nothing_where_they_are_ignored():
     assert exact(query, rows, ids)[0] == pytest.approx(2.0 / 3.0)
 
 
-def test_the_tally_refuses_rows_whose_units_do_not_fit_the_plan():
+def test_the_oracle_refuses_rows_whose_units_do_not_fit_the_plan():
     by_unit = Planned(CellCounts(PublicTable(3, Adjacency.REPLACE_ONE, UNITS[0]), "counts", (2,)))
     by_row = Planned(CellCounts(PublicTable(3, Adjacency.REPLACE_ONE), "counts", (2,)))
     units = Membership.of(UNITS[0], np.arange(3)).drawn(fresh_key())
     for item, cells, whose in ((by_unit, 3, None), (by_row, 3, units), (by_unit, 2, units), (by_unit, 4, units)):
-        released = tally.Tally(SumsPlan((item,)).with_noise(1.0), Randomness.from_random_state(0))
+        counting = oracle.Oracle.of_sums(plan_of_sums((item,)).with_noise(1.0), Randomness.from_random_state(0))
         with pytest.raises((PlanExceededError, IndexError, ValueError)):
-            released.release(item, [np.zeros((cells, 1), dtype=int)], whose)
+            counting.add_up(item, [np.zeros((cells, 1), dtype=int)], whose)
     plan = plan_sums([by_unit.query], Guarantee(1.0, 1e-6))
     for membership in (None, Membership.of(UNITS[1], np.arange(3))):
         with pytest.raises(InvalidParameterError, match="another unit"):
-            plan.run([lambda: [np.zeros((3, 1), dtype=int)]], 3, membership=membership)
+            released(plan, [lambda: [np.zeros((3, 1), dtype=int)]], 3, membership=membership)
 
 
-def test_a_statement_names_the_unit_and_one_without_is_written_as_before():
+def test_a_statement_names_the_unit_or_none():
     by_unit = plan_sums(
         [CellCounts(PublicTable(3, Adjacency.REPLACE_ONE, UNITS[0]), "counts", (2,))], Guarantee(1.0, 1e-6)
-    ).statement()
+    ).statement
     assert by_unit.unit == UNITS[0]
-    assert JointStatement.from_dict(json.loads(json.dumps(by_unit.to_dict()))) == by_unit
+    assert PrivacyStatement.from_dict(json.loads(json.dumps(by_unit.to_dict()))) == by_unit
     assert "one person, with up to 3 rows" in str(by_unit)
     by_row = plan_sums([CellCounts(PublicTable(3, Adjacency.REPLACE_ONE), "counts", (2,))], Guarantee(1.0, 1e-6))
-    assert "unit" not in by_row.statement().to_dict()
+    assert by_row.statement.to_dict()["unit"] is None
 
 
 # A table of people with one to six rows each, of which every row has something of its person in it.
@@ -384,10 +384,10 @@ def test_a_search_is_by_unit_from_its_parts_to_its_file(monkeypatch, adjacency, 
         parts.append(rows_apart(*arguments))
         return parts[0]
 
-    whole = tally.Tally._exact
+    whole = oracle.Oracle._exact
     monkeypatch.setattr(trials_module, "rows_apart", spied)
     monkeypatch.setattr(
-        tally.Tally, "_exact", lambda self, item, rows, units: weights.append(units) or whole(self, item, rows, units)
+        oracle.Oracle, "_exact", lambda self, item, rows, units: weights.append(units) or whole(self, item, rows, units)
     )
     declared = None if adjacency is Adjacency.REPLACE_ONE else PEOPLE
     found = PrivateSearch(

@@ -24,7 +24,8 @@ FIT = """
 import sys
 import numpy as np
 from numba.core import event
-from dperm import Guarantee, Logistic, Problem, minimize
+from dperm import Guarantee, Problem, minimize
+from dperm.problem import Logistic
 from dperm.unsafe import empirical_gradient
 {loss}
 compiled = []

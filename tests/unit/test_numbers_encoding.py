@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from dperm import Bins, Category, Classes, FitOptions, Guarantee, Logistic, Number, Problem, Schema
+from dperm import Bins, Category, Classes, FitOptions, Guarantee, Number, Problem, Schema
 from dperm.plan.encoding import bins_for, decide
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import Logistic
 
 TARGET = Classes("y", [0, 1])
 PLAIN = Schema({f"x{k}": Number((0, 1)) for k in range(6)} | {f"c{k}": Category(["a", "b"]) for k in range(7)}, TARGET)

@@ -9,8 +9,6 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from dperm import (
-    DPObjective,
-    L2Ball,
     Number,
     PrivateHuberRegression,
     PrivateLinearRegression,
@@ -21,7 +19,9 @@ from dperm import (
 )
 from dperm.datasets.adult import load_adult
 from dperm.plan.verdict import Verdict
+from dperm.problem import L2Ball
 from dperm.schema import Classes
+from dperm.solvers import DPObjective
 
 MODELS = (PrivateLogisticRegression, PrivateLinearRegression, PrivateHuberRegression)
 

@@ -15,7 +15,7 @@ from dperm.accounting.curve import FINE_GRID, Curve, GaussianCurve
 from dperm.accounting.events import ZCDP, Composed, Event, SingleEvent
 from dperm.accounting.events.base import Parts, concentrated_curve, counted
 from dperm.accounting.events.composed import check_event
-from dperm.accounting.events.sampled_curve import draw_probability
+from dperm.accounting.events.sampled.curve import draw_probability
 from dperm.accounting.loss_sum import LossSum
 from dperm.accounting.privacy_loss import LARGEST_GRID, NO_GRID, mass_rounding
 from dperm.privacy.guarantee import Adjacency

@@ -185,11 +185,9 @@ def audit_table(
         raise InvalidParameterError("declare the classes: the guarantee does not cover classes read from the rows.")
 
     def fit(with_canaries: Source, plan: FitPlan) -> Array:
-        release = plan.run(
+        return plan.run(
             with_canaries, budget=budget, random_state=random_state, progress=progress, row_warnings=False
-        )
-        release.settle()
-        return release.w
+        ).w
 
     plan, attack = one_run(
         fit, source, options, m, guesses or (m // 4, m // 4), 1.0 - check_confidence(confidence),

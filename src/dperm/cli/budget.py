@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from dperm.accounting.events import event_to_list
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
 from dperm.cli.output import FILE, output_option
 from dperm.consequences import CONSEQUENCES
 from dperm.errors import InvalidParameterError, LedgerDamagedError
-from dperm.ledger import Budget, Reservation, budgets
+from dperm.ledger import Budget, budgets, settle_file
 from dperm.ledger.accounts import Account, Spending, rounded_down, rounded_up
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Guarantee
@@ -136,14 +135,8 @@ def settle(model_path: Path, ledger: str | None) -> None:
     entry = content["ledger"]
     if entry is None:
         raise InvalidParameterError(f"{one_line(model_path)} was not charged to a budget.")
-    charged = Budget(entry["dataset"], ledger)
-    events = [event_to_list(release.event) for release in charged.account().releases if _is(release, entry)]
-    if events != [content["events"]]:
-        raise InvalidParameterError(
-            f"entry {entry['number']} of {entry['dataset']!r} in the ledger has different events."
-        )
     CONSEQUENCES.notes.append(f"check the ledger: dperm budget show {shlex.quote(entry['dataset'])}")
-    Reservation(charged, entry["number"], entry["digest"]).settle(content["fingerprint"])
+    settle_file(content, ledger)
     click.echo(f"entry {entry['number']} of {entry['dataset']!r} in the ledger is settled with this release")
 
 
@@ -161,10 +154,6 @@ def _released(path: Path) -> dict[str, Any]:
     if not is_unchanged(content):
         raise InvalidParameterError(f"{one_line(path)} was modified after it was written (fingerprint mismatch).")
     return content
-
-
-def _is(release: Spending, entry: dict[str, Any]) -> bool:
-    return (release.number, release.digest) == (entry["number"], entry["digest"])
 
 
 def _bar(account: Account) -> str:

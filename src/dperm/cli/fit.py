@@ -20,8 +20,9 @@ from dperm.errors import DpermError, InvalidParameterError, InvalidTableError
 from dperm.files.model_file import model_text
 from dperm.ledger import Budget
 from dperm.models.base import PrivateEstimator
-from dperm.models.classifier import CLASSES_READ
+from dperm.plan.transaction import check_budget
 from dperm.printable import one_line
+from dperm.privacy.caveats import Caveat
 from dperm.rows import ClusterSource, FileSource, Source
 from dperm.rows.dask_client import open_cluster
 from dperm.rows.files import TableFile
@@ -110,7 +111,7 @@ def fit(
             source: Source = FileSource(table, **keeping, n_rows=asked.declared_rows)
             if asked.declared_n is not None:  # before the table is opened
                 plan = asked.plan(is_slow=source.is_slow if cluster is None else lambda *_: True)
-                plan.check_budget(budget)
+                check_budget(plan, budget)
             if cluster is not None:
                 client = opened.enter_context(open_cluster(cluster))
                 source = ClusterSource(table, client, **keeping, n_rows=asked.declared_rows)
@@ -134,7 +135,7 @@ def fit(
     written.check()
     click.echo(str(model.privacy_))
     if (
-        CLASSES_READ not in model.privacy_.caveats or len(model.privacy_.classes or ()) == 2
+        Caveat.CLASSES_READ not in model.privacy_.caveats or len(model.privacy_.classes or ()) == 2
     ):  # a plan without classes is one for two
         plan = plan or asked.plan(model.privacy_.n, model.privacy_.n_features)
         click.echo(f"verdict:    {plan.verdict}")

@@ -13,11 +13,12 @@ from dperm.cli.options import build_estimator, fit_options, memory_option, schem
 from dperm.errors import InvalidParameterError
 from dperm.mechanisms.setting import Setting
 from dperm.plan.auto import predictions
-from dperm.plan.fit_plan import FitPlan, warn_of_large_delta
+from dperm.plan.fit_plan import FitPlan
+from dperm.plan.transaction import warn_of_large_delta
 from dperm.privacy.guarantee import Guarantee
 from dperm.rows.memory import bytes_of, is_on_disk
 from dperm.schema import load_schema
-from dperm.solvers import Solver
+from dperm.solvers import SOLVERS, Solver
 from dperm.validation import positive
 
 
@@ -63,7 +64,7 @@ def plan(
         n, n_features, is_slow=lambda rows, schema: schema is not None and is_on_disk(rows, schema, memory)
     )
     constants = planned.setting.constants
-    warn_of_large_delta(planned.statement.delta, planned.statement.n, 2, planned.statement.unit)
+    warn_of_large_delta(planned.statement.delta, planned.statement.n, planned.statement.unit)
     click.echo(str(planned))
     click.echo(
         f"constants:  G = {constants.lipschitz:g}, L = {constants.smoothness:g}, μ = {constants.strong_convexity:g}, "
@@ -83,7 +84,7 @@ def _explain(planned: FitPlan) -> None:
     """Every solver that takes the problem, the smallest expected risk first."""
     guarantee = Guarantee(planned.statement.epsilon, planned.statement.delta)
     click.echo("\nexpected excess risk of every solver that takes this problem, and its passes over the rows:")
-    for solver, risk in predictions(planned.problem, planned.setting, guarantee):
+    for solver, risk in predictions(planned.problem, planned.setting, guarantee, tuple(SOLVERS.values())):
         passes = _passes_of(solver, planned.setting, guarantee)
         expected = f"{risk:.1e}" if math.isfinite(risk) else "unknown"
         cost = "unknown" if passes is None else f"{passes:.3g}" if math.isfinite(passes) else "until solved"

@@ -27,7 +27,7 @@ def demo(output: Path, rows: int) -> None:
 
     Example: dperm demo --output demo-output
     """
-    from dperm.paper.studies.demo import run_demo
+    from dperm.demo import run_demo
 
     run_demo(output, Console(), rows)
 

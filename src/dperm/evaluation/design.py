@@ -21,7 +21,7 @@ from dperm.kernel.scores import (
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.setting import PublicTable
-from dperm.plan.sums import Sum, SumsRelease, plan_sums
+from dperm.plan.sums import Sum, SumsPlan, plan_sums
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
 from dperm.validation import finite, one_of, positive
@@ -88,7 +88,7 @@ class Design:
         """What log losses are clipped to."""
         return math.log(self.n_classes / _LEAST_PROBABILITY)
 
-    def plan(self, n: int, guarantee: Guarantee, adjacency: Adjacency, unit: PrivacyUnit | None = None) -> SumsRelease:
+    def plan(self, n: int, guarantee: Guarantee, adjacency: Adjacency, unit: PrivacyUnit | None = None) -> SumsPlan:
         """The noise with which everything keeps the guarantee.
 
         Parameters
@@ -138,7 +138,7 @@ class Design:
         losses = summed("the sum of log losses", self.largest_loss)
         return [*counts, losses, summed("the sum of squared log losses", self.largest_loss**2)]
 
-    def terms(self, release: SumsRelease) -> list[Term]:
+    def terms(self, release: SumsPlan) -> list[Term]:
         """What every row adds to each of the planned sums: functions of the trusted code with public numbers."""
         if self.kind == "number":
             return [partial(_moment, design=self, name=name) for name in ERROR_SUMS]

@@ -1,7 +1,6 @@
 """`private_evaluate`: from a public model and sensitive rows to a private evaluation."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dperm.errors import InvalidParameterError, NotSettledError
+from dperm.errors import InvalidParameterError
 from dperm.evaluation.design import Design
 from dperm.evaluation.result import PrivateEvaluation
 from dperm.files.content import content_of
@@ -19,10 +18,10 @@ from dperm.ledger import Budget
 from dperm.models.base import PrivateEstimator
 from dperm.models.classifier import check_classes
 from dperm.models.units import Declared, declared_unit, protected_unit, split_groups, unit_parameters
-from dperm.plan.fit_plan import check_releasable, undeclared_n, warn_of_large_delta
+from dperm.plan.transaction import Transaction, check_releasable, undeclared_n
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.base import check_count
 from dperm.rows.files import is_files
 from dperm.schema import Amount
 from dperm.validation import count, finite
@@ -129,40 +128,19 @@ def private_evaluate(
         unit=protected, groups=groups,
     )  # fmt: skip
     public_n = count("n", rows.n_units if n is None else n)
-    check_count(rows.n_units, public_n, side, protected)
-    warn_of_large_delta(delta, public_n, stacklevel=3, unit=protected)
     plan = design.plan(public_n, guarantee, side, protected)
-    caveats = ("the model itself is not for release",) if own and model.privacy_.caveats else ()
+    caveats = (Caveat.MODEL_NOT_FOR_RELEASE,) if own and model.privacy_.caveats else ()
     parts = parts_of(lambda: rows.predicted(model, design.kind, design.classes), design.terms(plan))
-    released = plan.run(
-        parts, rows.n_rows, budget=budget, random_state=random_state, caveats=caveats, membership=rows.membership
-    )  # fmt: skip
-    entry = released.reservation
-    with nullcontext() if entry is None else entry.noted():
+    with Transaction(plan, budget, random_state, found=rows.n_units, unit=protected) as transaction:
+        released = plan.answer(transaction, parts, rows.membership, caveats)
         found = PrivateEvaluation(
             design, released.answers, released.deviations, released.statement, released.event,
             model=model.title if own else type(model).__name__,
             model_fingerprint=content_of(model)["fingerprint"] if own else None,
             level=float(level),
+            ledger_entry_=transaction.ledger_entry,
         )  # fmt: skip
-        if entry is not None:
-            found = replace(
-                found,
-                ledger_entry_={
-                    "dataset": entry.budget.dataset,
-                    "number": entry.number,
-                    "digest": entry.digest,
-                    "fixed_in_advance": entry.fixed_in_advance,
-                },
-            )
-        if save is not None:
-            save(found)
-        if entry is not None:
-            try:
-                entry.settle(found.to_dict()["fingerprint"])
-            except NotSettledError as error:
-                error.release = found  # it was accounted for, so it is not to be lost
-                raise
+        transaction.write(found, lambda: str(found.to_dict()["fingerprint"]), save)
     return found
 
 

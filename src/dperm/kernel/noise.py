@@ -18,7 +18,7 @@ from dperm.kernel.exact.rounding import add_gaussian, add_laplace
 from dperm.kernel.exact.selection import exponential_choice, laplace_choice
 from dperm.kernel.exact.words import Stream, fresh_key, stream_of
 from dperm.kernel.sampling import Sampling
-from dperm.mechanisms.plan import Planned, WithNoise
+from dperm.mechanisms.plan import CalibratedPlan, Planned
 
 Array = NDArray[np.float64]
 
@@ -34,14 +34,14 @@ class Noise:
     ----------
     item : Planned
         The query, how often it may be asked, and its noise relative to the plan's.
-    calibrated : WithNoise
+    calibrated : CalibratedPlan
         Has the plan's noise multiplier; None there is the explicit way to run without noise or privacy.
     randomness : Randomness
         Where noise is drawn.
     """
 
     item: Planned
-    calibrated: WithNoise
+    calibrated: CalibratedPlan
     randomness: "Randomness"
 
     # Each turns a vector of exact numbers, in place, into what may be released, given a scale and a stream of random

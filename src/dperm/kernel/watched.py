@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dperm.kernel.noise import Noise, Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.kernel.units import total_shares
-from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
+from dperm.mechanisms.plan import CalibratedPlan, Planned, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
@@ -180,7 +180,7 @@ class WatchedOracle(Oracle):
         if schema is not None:
             self._sums.source.with_schema(schema)
 
-    def _noise_of(self, item: PlannedQuery) -> Noise:
+    def _noise_of(self, item: Planned) -> Noise:
         return cast(Noise, _WatchedNoise(super()._noise_of(item), self._kept))
 
 
@@ -192,7 +192,7 @@ class ExactOracle(WatchedOracle):
         self.ask(item, *points, step_size=step_size)
         return self.transcript.pop()
 
-    def _spend(self, item: PlannedQuery) -> None:
+    def _spend(self, item: Planned) -> None:
         """No plan is followed."""
 
 

@@ -5,13 +5,12 @@ import os
 import shlex
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dperm.accounting.events import Event
+from dperm.accounting.events import Event, event_to_list
 from dperm.accounting.events.one_of import total_pure_epsilon
 from dperm.accounting.filter import Filter
 from dperm.consequences import CONSEQUENCES, Charge
@@ -342,14 +341,25 @@ class Reservation:
                     "its own reservation."
                 )
 
-    @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Whatever goes wrong inside says that this reservation counts as spent."""
-        try:
-            yield
-        except BaseException as error:
-            error.add_note(self.spent)
-            raise
+
+def settle_file(content: dict[str, Any], ledger: str | None = None) -> None:
+    """Tell the ledger of a release whose file was written and that it could not be told of.
+
+    Parameters
+    ----------
+    content : dict
+        Of the file: its "ledger" entry, its "events" and its "fingerprint".
+    ledger : str, optional
+        As of `Budget`.
+    """
+    entry = content["ledger"]
+    budget, key = Budget(entry["dataset"], ledger), (entry["number"], entry["digest"])
+    found = [release for release in budget.account().releases if (release.number, release.digest) == key]
+    if [event_to_list(release.event) for release in found] != [content["events"]]:
+        raise InvalidParameterError(
+            f"entry {entry['number']} of {entry['dataset']!r} in the ledger is for other events."
+        )
+    Reservation(budget, *key).settle(content["fingerprint"])
 
 
 def budgets(ledger: str | None = None) -> tuple[Budget, ...]:

@@ -3,7 +3,6 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -24,12 +23,12 @@ from dperm.models.pictured import Pictured
 from dperm.models.telling import check_verbose, guarantee_html, progress_bar, tell_plan, tell_release
 from dperm.models.units import declared_unit, schema_with_unit, split_groups, unit_parameters, without_ids
 from dperm.models.weights import check_given, check_policy
-from dperm.plan.fit_plan import FitPlan, Release, check_releasable
+from dperm.plan.fit_plan import FitPlan, Release
 from dperm.plan.options import FitOptions, IsSlow, check_schema
+from dperm.plan.transaction import check_budget, check_releasable
 from dperm.plan.uncertainty import Uncertainty
 from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.promised import promised_html
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement, Promised
 from dperm.problem import Problem
 from dperm.problem.start import LinearStart
 from dperm.rows import Source, is_streamed, source_of
@@ -97,7 +96,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     verbose: bool | int = False
     row_warnings: bool = True
 
-    privacy_: PrivacyStatement = field(init=False)
+    privacy_: FitStatement = field(init=False)
     event_: Any = field(init=False)
     parameters_: dict[str, Any] | None = field(init=False)
     schema_: Schema | None = field(init=False)
@@ -265,7 +264,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             raise InvalidParameterError("intervals cannot be combined with sample_weight.")
         plan = plan or self._plan_by_shape(options, X)
         if plan is not None:
-            plan.check_budget(self.budget)  # refused before a label is read
+            check_budget(plan, self.budget)  # refused before a label is read
         self.forget()
         source, options, facts = self._read(X, y, options, sample_weight, groups)
         if plan is None or plan.options != options:
@@ -274,18 +273,11 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             plan = options.plan(source._n_units, source.n_features, source.is_slow)
         self.parameters_ = parameters_to_dict(self, plan.solver, plan.schema)
         tell_plan(self, plan, facts.get("caveats", ()))
-        with progress_bar(self) as progress:
-            release = plan.run(
-                source, budget=self.budget, random_state=self.random_state, progress=progress,
-                row_warnings=self.row_warnings, n_jobs=self.n_jobs,
-            )  # fmt: skip
-        entry = release.reservation
-        with nullcontext() if entry is None else entry.noted():
+        with plan.transaction(source, self.budget, self.random_state) as transaction:
+            with progress_bar(self) as progress:
+                release = plan.answer(transaction, progress, self.row_warnings, self.n_jobs)
             self._keep(release, plan.problem, facts)
-            if save is not None:
-                save(self)
-            if entry is not None:
-                entry.settle(content_of(self)["fingerprint"])
+            transaction.write(self, lambda: str(content_of(self)["fingerprint"]), save)
         tell_release(self, release)
         return self
 
@@ -330,11 +322,11 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """Store what was released, and nothing else."""
         caveats = (*release.privacy.caveats, *facts.pop("caveats", ()))
         self.privacy_ = replace(release.privacy, **facts, caveats=caveats, public_start=self.start is not None)
-        self.event_, self.schema_, entry = release.event, release.schema, release.reservation
+        self.event_, self.schema_ = release.event, release.schema
         if self.schema_ is not None:
             self.feature_names_in_ = np.asarray(list(self.schema_.columns), dtype=object)
             self.n_features_in_ = len(self.schema_.columns)
-        self.ledger_entry_ = None if entry is None else entry.to_dict()
+        self.ledger_entry_ = release.ledger_entry
         self.uncertainty_ = release.uncertainty
         self._keep_coefficients(release, problem)
 
@@ -417,10 +409,22 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """
         raise InvalidParameterError(f"scikit-learn has no estimator that predicts as {self.title} does.")
 
+    @property
+    def promised(self) -> Promised:
+        """The guarantee that covers the model, including the search that selected it."""
+        search = getattr(self, "search_", None)
+        if search is None:
+            return Promised(self.privacy_, self.event_)
+        note = f"for the search and the last fit together; the last fit alone has ε = {self.privacy_.epsilon:.4g}"
+        return Promised(search.statement, search.event, note)
+
     def _html_repr(self) -> str:
         """scikit-learn's diagram for notebooks, and below it what is promised or, once fitted, the statement."""
-        told = promised_html(self) if hasattr(self, "privacy_") else guarantee_html(self)
-        return str(super()._html_repr()) + told
+        if not hasattr(self, "privacy_"):
+            return str(super()._html_repr()) + guarantee_html(self)
+        statement, _, note = self.promised
+        told = f"<p>This is promised {note}.</p>" if note else ""
+        return str(super()._html_repr()) + statement._repr_html_() + told
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are accepted, missing values are bounded, and noise may lower any score."""

@@ -182,7 +182,7 @@ class Candidates:
         return plan
 
     def losses(self, model: PrivateEstimator, rows: tuple[Any, Any]) -> Array:
-        """What a fitted model loses on each held-out row, between 0 and 1: for the tally alone."""
+        """What a fitted model loses on each held-out row, between 0 and 1: for the oracle alone."""
         schema = model.schema_
         if isinstance(model, Classifier):
             places = true_places(rows, schema, model._declared or ())

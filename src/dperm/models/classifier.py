@@ -19,6 +19,7 @@ from dperm.models.linear import PrivateGLM
 from dperm.models.weights import facts_of_weights, weights_of_rows, weights_of_table
 from dperm.plan.fit_plan import Release
 from dperm.plan.options import FitOptions
+from dperm.privacy.caveats import Caveat
 from dperm.problem import Problem
 from dperm.problem.losses import Loss
 from dperm.rows import ArraySource, source_of
@@ -29,7 +30,6 @@ from dperm.schema import Classes, Schema
 from dperm.validation import positive
 
 # The caveat of a fit whose classes nobody declared.
-CLASSES_READ = "the classes were read from the rows"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -114,7 +114,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
             stacklevel=4,
         )
         classes = check_classes(distinct_labels(labels))
-        return classes, {"classes": classes, "caveats": (CLASSES_READ,)}
+        return classes, {"classes": classes, "caveats": (Caveat.CLASSES_READ,)}
 
     def _keep(self, release: Release, problem: Problem, facts: dict[str, Any]) -> None:
         super()._keep(release, problem, facts)

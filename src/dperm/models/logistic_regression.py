@@ -21,12 +21,13 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
         The guarantee. δ should be well below 1/n; a `LargeDeltaWarning` is emitted if it is not below 1/n.
     penalty : "auto", "l2", "l1", float, Regularizer or None
         "auto" and "l2" are a ridge and "l1" an l1 penalty, with a strength computed from public numbers: n, the number
-        of columns, ε, δ, the adjacency and the row norm. A number is the strength of a ridge. Or an object: `dperm.L2`,
-        `L1`, `ElasticNet`, `GroupL2`. None is no penalty. The intercept is penalised like a coefficient.
+        of columns, ε, δ, the adjacency and the row norm. A number is the strength of a ridge. Or an object:
+        `dperm.problem.L2`, `L1`, `ElasticNet`, `GroupL2`. None is no penalty. The intercept is
+        penalised like a coefficient.
     domain : Domain or None
-        `dperm.L2Ball`, `L1Ball`, `Simplex`, `Box`, or None for no constraint.
+        `dperm.problem.L2Ball`, `L1Ball`, `Simplex`, `Box`, or None for no constraint.
     solver : str or Solver
-        "auto", a name listed by `dperm solvers`, or an object such as `dperm.DPGD(n_steps=100)`.
+        "auto", a name listed by `dperm solvers`, or an object such as `dperm.solvers.DPGD(n_steps=100)`.
     row_norm : float, optional
         Every row is clipped to this l2 norm (by default 1) for fitting and prediction. Scale the columns first, by
         public numbers or with `bounds`. With `bounds` it applies to scaled rows, which by default are not clipped.
@@ -90,7 +91,7 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
     ----------
     coef_, intercept_, classes_ : arrays
         As in scikit-learn.
-    privacy_ : PrivacyStatement
+    privacy_ : FitStatement
         The guarantee and its assumptions.
     event_ : Event
         The accounting event of the run; `event_.to_dp_event()` converts it for other accountants.

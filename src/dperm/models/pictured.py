@@ -7,13 +7,13 @@ from typing import Any, Self
 from dperm.pictures.risk import RiskCurve
 from dperm.plan.options import FitOptions
 from dperm.plan.outlook import risk_of_epsilon
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
 
 
 class Pictured:
     """What an estimator can draw of itself; no row is needed for any of it."""
 
-    privacy_: PrivacyStatement
+    privacy_: FitStatement
 
     @abstractmethod
     def _options_with(self, n: int | None) -> FitOptions:

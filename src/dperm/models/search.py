@@ -1,7 +1,6 @@
 """A search among models under one guarantee."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
@@ -21,12 +20,11 @@ from dperm.models.base import Array, PrivateEstimator
 from dperm.models.candidates import SCORES, Candidates, read_candidates
 from dperm.models.charged import Charged
 from dperm.models.trials import Trials
-from dperm.plan.fit_plan import check_releasable, undeclared_n
 from dperm.plan.search import SearchOptions, SearchPlan, plan_search
+from dperm.plan.transaction import Transaction, check_budget, check_releasable, undeclared_n
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import FROM_A_SEED, JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.rows import is_streamed
-from dperm.rows.base import check_count
 from dperm.rows.cells import as_rows, number_table
 from dperm.validation import count
 
@@ -92,7 +90,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         The winner.
     best_estimator_ : estimator
         The winner, fitted to all rows; its `privacy_` covers that fit alone, its `search_` everything.
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         The guarantee of everything together.
     event_ : Event
         The accounting event of everything.
@@ -131,7 +129,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
     best_index_: int = field(init=False)
     best_params_: dict[str, Any] = field(init=False)
     best_estimator_: PrivateEstimator = field(init=False)
-    privacy_: JointStatement = field(init=False)
+    privacy_: PrivacyStatement = field(init=False)
     event_: Any = field(init=False)
     ledger_entry_: dict[str, Any] | None = field(init=False)
 
@@ -217,7 +215,6 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         membership = candidates.membership(X, groups, shape[0])
         found = shape[0] if membership is None else membership.n
         n = found if declared is None else declared
-        check_count(found, n, Adjacency.parse(self.adjacency), candidates.unit)
         plan = self._plan(candidates, n, shape[1])
         if plan.drowned and not self.noisy_trials:
             raise NoiseTooLargeError(
@@ -225,12 +222,10 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
                 f"{plan.trials[0].statement.epsilon:.2g}) but not in the final fit, so noise would decide the "
                 "search: use fewer candidates, a larger epsilon, or noisy_trials=True to search anyway."
             )
-        if self.budget is not None:
-            self.budget.check(*plan.charge)  # refused before a label is read
+        check_budget(plan, self.budget)  # refused before a label is read
         candidates.check_table(X, y, groups)
         self.forget()
-        reservation = None if self.budget is None else self.budget.reserve(*plan.charge)
-        with nullcontext() if reservation is None else reservation.noted():
+        with Transaction(plan, self.budget, self.random_state, found=found, unit=candidates.unit) as transaction:
             seed = None if self.random_state is None else seed_from(self.random_state)
             run = Trials(plan, candidates, seed)
             winner = run.winner(X, y, membership)
@@ -241,16 +236,12 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
             model.fit(X, y, groups=groups, plan=None if public is None else plan.refits[winner])
             if model.event_ != plan.refits[winner].event:
                 raise PlanExceededError("the last fit is not the one that was planned.")
-            caveats = tuple(text for text in model.privacy_.caveats if text != FROM_A_SEED)
-            statement = plan.statement(seeded=seed is not None, caveats=caveats)
+            statement = plan.statement.of_run(seeded=seed is not None, caveats=model.privacy_.caveats)
             model.search_ = SearchRecord(statement, plan.event, candidates.description(plan, winner))
-            model.ledger_entry_ = None if reservation is None else reservation.to_dict()
+            model.ledger_entry_ = transaction.ledger_entry
             self.best_index_, self.best_params_, self.best_estimator_ = winner, candidates.params[winner], model
             self.privacy_, self.event_, self.ledger_entry_ = statement, plan.event, model.ledger_entry_
-            if save is not None:
-                save(model)
-            if reservation is not None:
-                reservation.settle(content_of(model)["fingerprint"])
+            transaction.write(model, lambda: str(content_of(model)["fingerprint"]), save)
         return self
 
     def _first(self) -> Any:

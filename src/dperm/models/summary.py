@@ -12,7 +12,7 @@ from scipy.stats import norm
 from dperm.errors import InvalidParameterError
 from dperm.files.content import column_names
 from dperm.printable import one_line
-from dperm.privacy.promised import promised_of
+from dperm.privacy.caveats import in_words
 from dperm.privacy.unit import counted
 
 Array = NDArray[np.float64]
@@ -204,7 +204,7 @@ def _without_intervals(model: Any, title: str) -> Summary:
 
 
 def _header(model: Any) -> tuple[tuple[str, str], ...]:
-    statement, _, note = promised_of(model)
+    statement, _, note = model.promised
     promise = "nothing: the run had no noise (ε = ∞)"
     if not math.isinf(statement.epsilon):
         promise = f"ε = {statement.epsilon:g}, δ = {statement.delta:g}, adjacency {statement.adjacency}"
@@ -219,7 +219,7 @@ def _header(model: Any) -> tuple[tuple[str, str], ...]:
     if hasattr(model, "predicts"):
         facts.append(("predicts", model.predicts))
     if statement.caveats:
-        facts.append(("release", f"NOT FOR RELEASE: {'; '.join(statement.caveats)}"))
+        facts.append(("release", f"NOT FOR RELEASE: {in_words(statement.caveats)}"))
     return tuple(facts)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from dperm.errors import InvalidParameterError
 from dperm.models.units import protected_unit
 from dperm.plan.fit_plan import FitPlan, Release
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.markup import box, promise_in_words
 from dperm.progress import ProgressBar
@@ -44,7 +45,7 @@ def progress_bar(model: Any) -> AbstractContextManager[Any]:
     return ProgressBar(type(model).__name__) if shown else nullcontext()
 
 
-def tell_plan(model: Any, plan: FitPlan, caveats: tuple[str, ...]) -> None:
+def tell_plan(model: Any, plan: FitPlan, caveats: tuple[Caveat, ...]) -> None:
     """Before a row is read for the fit: what will run.
 
     A plan that rests on something that was read from the rows (classes, or n under add_remove) is not public; of it
@@ -61,8 +62,8 @@ def tell_plan(model: Any, plan: FitPlan, caveats: tuple[str, ...]) -> None:
 
 def tell_release(model: Any, release: Release) -> None:
     """When the coefficients are there."""
-    entry = release.reservation
-    charged = "no budget was charged" if entry is None else f"entry {entry.number} of {entry.budget.dataset!r}"
+    entry = release.ledger_entry
+    charged = "no budget was charged" if entry is None else f"entry {entry['number']} of {entry['dataset']!r}"
     _tell(model, f"released coefficients; {charged}")
 
 

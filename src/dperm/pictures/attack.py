@@ -11,7 +11,6 @@ from dperm.errors import InvalidParameterError
 from dperm.pictures.canvas import BLUE, GREY, PALE, RED, bare, given_or_new, promise
 from dperm.pictures.entries import Array
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.promised import promised_of
 from dperm.privacy.unit import PrivacyUnit
 
 # Where the curve is computed: closely where it is steep.
@@ -34,7 +33,7 @@ def plot_attack(model: Any, ax: Any = None) -> Any:
     Axes
     """
     check_is_fitted(model, "privacy_")
-    statement, event, _ = promised_of(model)
+    statement, event, _ = model.promised
     if math.isinf(statement.epsilon):
         raise InvalidParameterError(
             "the model was fitted without noise: there is no guarantee, and any attack may succeed."

@@ -1,7 +1,7 @@
 """A pipeline of private steps under one guarantee."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -27,12 +27,14 @@ from dperm.models.units import declared_unit
 from dperm.pipelines.plan import PipelinePlan
 from dperm.pipelines.public_steps import made_up, tried, width_of
 from dperm.plan.beside import plan_beside, share_of
-from dperm.plan.fit_plan import FitPlan, check_releasable, undeclared_n
-from dperm.plan.sums import SumsRelease
+from dperm.plan.fit_plan import FitPlan
+from dperm.plan.release_plan import Promise
+from dperm.plan.sums import SumsPlan
+from dperm.plan.transaction import Transaction, check_releasable
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.base import check_count
 from dperm.rows.cells import as_rows, number_table
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import class_numbers, numeric_target, read_table, read_target
@@ -46,8 +48,6 @@ _SHARED = (
 )  # fmt: skip
 # Transformers never take more than this of the precision unless told.
 _MOST_FOR_TRANSFORMERS = 0.5
-# A step's own statement is about its own noise, and what it saw came from steps before it.
-_ONE_STEP = "it is one step of a pipeline, whose privacy_ states the guarantee"
 
 
 class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
@@ -84,7 +84,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
 
     Attributes
     ----------
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         The guarantee of all steps together.
     event_ : Event
         The accounting event of all of them.
@@ -200,7 +200,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         check_releasable(self.budget, self.random_state)
         guarantee, adjacency = Guarantee(self.epsilon, self.delta), Adjacency.parse(self.adjacency)
         unit = declared_unit(self)
-        shares, planned = self._shares(), dict[str, SumsRelease]()
+        shares, planned = self._shares(), dict[str, SumsPlan]()
         rows = given = made_up(X)
         for name, step in self.steps[:-1]:
             if isinstance(step, PrivateTransformer):
@@ -223,7 +223,8 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             last = plan_beside(others, guarantee, adjacency, plan_final, 1.0 - sum(shares.values()))
         else:
             last = plan_final(guarantee)
-        return PipelinePlan(guarantee, adjacency, n, unit, planned, name, last)
+        promise = Promise(guarantee, adjacency, n, unit)
+        return PipelinePlan(promise, (*planned.values(), last), steps=planned, final_name=name, final=last)
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, **params: Any) -> Self:
         """Fit all steps on sensitive rows and keep only what may be released.
@@ -257,16 +258,14 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         membership = membership_of_array(groups, n_rows, unit)
         found = n_rows if membership is None else membership.n
         plan = self._plan(found if self.n is None else self.n, X, classes)
-        check_count(found, plan.n, plan.adjacency, unit)
         self._check_rows(first, X, labels)
         self.forget()
-        delta = plan.guarantee.delta
-        entry = None if self.budget is None else self.budget.reserve(plan.event, plan.adjacency, plan.unit, delta)
-        with nullcontext() if entry is None else entry.noted():
-            self._run(X, y, plan, classes, groups, membership)
-            self.ledger_entry_ = None if entry is None else entry.to_dict()
-            if entry is not None:
-                entry.settle(fingerprint(self.content()))
+        with Transaction(
+            plan, self.budget, self.random_state, found=found, unit=unit, n_declared=self.n is not None
+        ) as transaction:
+            self._run(X, y, plan, classes, groups, membership, transaction.caveats)
+            self.ledger_entry_ = transaction.ledger_entry
+            transaction.write(self, lambda: fingerprint(self.content()))
         return self
 
     @staticmethod
@@ -314,7 +313,8 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             read_table(first, X, fitting=True)
 
     def _run(
-        self, X: Any, y: Any, plan: PipelinePlan, classes: list[bool] | None, groups: Any, membership: Membership | None
+        self, X: Any, y: Any, plan: PipelinePlan, classes: list[bool] | None, groups: Any,
+        membership: Membership | None, caveats: tuple[Caveat, ...],
     ) -> None:  # fmt: skip
         """Read the rows, whose cost is reserved."""
         seeds: list[int | None] = [None] * len(self.steps)
@@ -323,7 +323,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             seeds = [int(word) for word in words]
         for (name, step), seed in zip(self.steps[:-1], seeds, strict=False):
             if isinstance(step, PrivateTransformer):
-                step.run(X, plan.steps[name], random_state=seed, caveats=(_ONE_STEP,), membership=membership)
+                step.run(X, plan.steps[name], random_state=seed, caveats=(Caveat.ONE_STEP,), membership=membership)
                 X = step.transform(X)
             elif step is not None and not isinstance(step, str):
                 X = through(step, X, tried(name, step, made_up(X)))
@@ -337,11 +337,11 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         if final.event_ != plan.final.event:
             final.forget()
             raise PlanExceededError("the last step is not the one that was planned.")
-        caveats = tuple(text for text in final.privacy_.caveats if text != "the noise came from a seed")
-        caveats += undeclared_n(plan.adjacency, plan.unit) if self.n is None else ()
-        self.privacy_: JointStatement = plan.statement(seeded=self.random_state is not None, caveats=caveats)
+        caveats = (*final.privacy_.caveats, *caveats)
+        self.privacy_: PrivacyStatement = plan.statement.of_run(seeded=self.random_state is not None, caveats=caveats)
         self.event_: Event = plan.event
-        final.privacy_ = replace(final.privacy_, caveats=(*final.privacy_.caveats, _ONE_STEP))
+        # A step's own statement is about its own noise, and what it saw came from steps before it.
+        final.privacy_ = replace(final.privacy_, caveats=(*final.privacy_.caveats, Caveat.ONE_STEP))
 
     @contextmanager
     def _as_part(

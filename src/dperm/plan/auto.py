@@ -11,7 +11,7 @@ from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.remembered import remembered
-from dperm.solvers import SOLVERS, Solver
+from dperm.solvers import AUTOMATIC, SOLVERS, Solver
 from dperm.solvers.descent.dp_gd import DPGD
 from dperm.solvers.perturbation.dp_objective import DPObjective
 from dperm.solvers.perturbation.dp_softmax import DPSoftmax
@@ -39,7 +39,9 @@ class Prediction(NamedTuple):
     risk: float
 
 
-def predictions(problem: Problem, setting: Setting, guarantee: Guarantee) -> list[Prediction]:
+def predictions(
+    problem: Problem, setting: Setting, guarantee: Guarantee, kinds: tuple[type[Solver], ...] = AUTOMATIC
+) -> list[Prediction]:  # fmt: skip
     """Every solver that takes the problem, the smallest expected risk first; no data is touched.
 
     Parameters
@@ -50,8 +52,10 @@ def predictions(problem: Problem, setting: Setting, guarantee: Guarantee) -> lis
         Its constants, the public n and the adjacency.
     guarantee : Guarantee
         What must hold.
+    kinds : tuple of Solver classes
+        Those to look at; by default the ones that "auto" chooses among.
     """
-    return list(_ranked(tuple(SOLVERS.values()), problem, setting, guarantee))
+    return list(_ranked(kinds, problem, setting, guarantee))
 
 
 @remembered(256)

@@ -12,7 +12,7 @@ from dperm.privacy.guarantee import SMALLEST_EPSILON, Adjacency, Guarantee
 
 
 class HasEvent(Protocol):
-    """Anything planned: a `FitPlan`, a `SumsRelease`."""
+    """Anything planned: a `FitPlan`, a `SumsPlan`."""
 
     @property
     def event(self) -> Event:

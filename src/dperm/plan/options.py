@@ -14,14 +14,14 @@ from dperm.mechanisms.histogram import histogram_query
 from dperm.mechanisms.plan import CalibratedPlan, Plan
 from dperm.mechanisms.range import range_queries
 from dperm.mechanisms.setting import Setting
-from dperm.paper.printed import published_plan
 from dperm.plan.around import Beside, Fixed, fixed, what_is_left
 from dperm.plan.auto import check_solver, choose_solver
 from dperm.plan.encoding import decide
 from dperm.plan.fit_plan import FitPlan
 from dperm.plan.intervals import check_problem, check_share, interval_queries
+from dperm.plan.noise_modes import NOISE_MODES
+from dperm.plan.release_plan import Promise
 from dperm.plan.rules import check_strength_by_rule, with_scaled_constant, with_strength_by_rule
-from dperm.plan.statement import statement_of
 from dperm.privacy.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
@@ -74,7 +74,8 @@ class FitOptions:
 
     Examples
     --------
-    >>> from dperm import FitOptions, Guarantee, L2, Logistic, Problem
+    >>> from dperm import FitOptions, Guarantee, Problem
+    >>> from dperm.problem import L2, Logistic
     >>> options = FitOptions(Problem(Logistic(), L2(0.01)), guarantee=Guarantee(1.0, 1e-6))
     >>> options.plan(200_000, 54).solver.name
     'dp-objective'
@@ -128,12 +129,13 @@ class FitOptions:
             )
         if self.noise is None:
             return
-        one_of("noise", self.noise, ("certified", "paper"))
+        if self.noise != "certified":
+            one_of("noise", self.noise, ("certified", *NOISE_MODES))
         if not isinstance(self.guarantee, Guarantee):
             raise InvalidParameterError(f"guarantee must be a Guarantee(epsilon, delta), got {self.guarantee!r}.")
 
     def _check_unit(self) -> None:
-        if self.noise == "paper":
+        if self._prescribed:
             raise InvalidParameterError("the published formulae are for single rows: with a unit use certified noise.")
         if self.intervals:  # rows of one unit are not independent
             raise InvalidParameterError("intervals cannot be combined with a privacy unit.")
@@ -146,7 +148,12 @@ class FitOptions:
     @property
     def _composes(self) -> bool:
         """Whether other releases may be part of the plan."""
-        return self.noise != "paper" and self.accountant == "pld"
+        return not self._prescribed and self.accountant == "pld"
+
+    @property
+    def _prescribed(self) -> bool:
+        """Whether a formula says how much noise there is."""
+        return self.noise not in (None, "certified")
 
     @property
     def declared_n(self) -> int | None:
@@ -182,18 +189,27 @@ class FitOptions:
     def _plan(self, facts: "PublicFacts", is_slow: IsSlow | None) -> FitPlan:
         schema, width, problem, setting, beside, left = facts
         solver = self.solver
-        if solver == "auto" and (self.noise == "paper" or self.accountant != "pld"):
+        if solver == "auto" and (self._prescribed or self.accountant != "pld"):
             solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
         slow = is_slow is not None and is_slow(setting.n, schema)
         chosen = choose_solver(solver, problem, setting, left, slow_passes=slow)
-        if self.noise == "paper" and self.guarantee is not None:
-            chosen, published = published_plan(chosen, setting, self.guarantee)
+        if self._prescribed and self.guarantee is not None:
+            chosen, published = NOISE_MODES[str(self.noise)](chosen, setting, self.guarantee)
             calibrated = replace(published, constant=True)
         else:
             calibrated = self._calibrated(chosen, setting, beside, left)
         _check_start(problem, width, calibrated)
-        statement = statement_of(self, problem, width, setting, chosen, calibrated)
-        return FitPlan(self, problem, setting, chosen, calibrated, statement, width, schema)
+        return self._fit_plan(facts, chosen, calibrated)
+
+    def _fit_plan(self, facts: "PublicFacts", solver: Solver, calibrated: CalibratedPlan) -> FitPlan:
+        setting = facts.setting
+        promise = Promise(None if self.noise is None else self.guarantee, setting.adjacency, setting.n, setting.unit)
+        plan = FitPlan(
+            promise, (calibrated,), options=self, problem=facts.problem, solver=solver, n_features=facts.n_features,
+            schema=facts.schema,
+        )  # fmt: skip
+        _ = plan.statement  # numbers too large to account for are refused here, before a row is read
+        return plan
 
     def plans_with_noise(
         self, noise_multiplier: float, n_rows: int, n_features: int, has: Callable[[Event], bool]
@@ -212,16 +228,15 @@ class FitOptions:
         has : callable
             Which events are wanted; others are not accounted for.
         """
-        schema, width, problem, setting, beside, left = self.facts(n_rows, n_features)
+        facts = self.facts(n_rows, n_features)
+        _, _, problem, setting, beside, left = facts
         if left is None or self.guarantee is None:
             raise InvalidParameterError("a run without noise has no noise multiplier.")
         solver = choose_solver(self.solver, problem, setting, left)
         for plan in self._plans(solver, setting, beside, left):
             calibrated = plan.with_noise(noise_multiplier / plan.planned[0].relative_noise)
-            if not has(calibrated.event()):
-                continue
-            statement = statement_of(self, problem, width, setting, solver, calibrated)
-            yield FitPlan(self, problem, setting, solver, calibrated, statement, width, schema)
+            if has(calibrated.event()):
+                yield self._fit_plan(facts, solver, calibrated)
 
     def facts(self, n_rows: int | None, n_features: int | None) -> "PublicFacts":
         """What a plan rests on, with all that is left to rules; nothing is calibrated and no solver chosen.

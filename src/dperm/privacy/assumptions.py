@@ -3,19 +3,19 @@
 from typing import Any
 
 from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
 from dperm.privacy.unit import PrivacyUnit
 from dperm.schema import Schema
 
 
 def assumptions(
-    statement: PrivacyStatement, schema: Schema | None, entry: dict[str, Any] | None, *, searched: bool = False
+    statement: FitStatement, schema: Schema | None, entry: dict[str, Any] | None, *, searched: bool = False
 ) -> list[str]:  # fmt: skip
     """The assumptions of one release.
 
     Parameters
     ----------
-    statement : PrivacyStatement
+    statement : FitStatement
         What is promised.
     schema : Schema or None
         What was declared about the table.
@@ -61,7 +61,7 @@ def assumptions(
     return signed
 
 
-def _about_rows(statement: PrivacyStatement) -> list[str]:
+def _about_rows(statement: FitStatement) -> list[str]:
     signed = ["One person is one row. A person with several rows is protected row by row only."]
     if statement.adjacency == Adjacency.REPLACE_ONE:
         signed.append(
@@ -77,7 +77,7 @@ def _about_rows(statement: PrivacyStatement) -> list[str]:
     return signed
 
 
-def _about_the_unit(statement: PrivacyStatement, unit: PrivacyUnit) -> list[str]:
+def _about_the_unit(statement: FitStatement, unit: PrivacyUnit) -> list[str]:
     word, n = unit.word, statement.n
     signed = [
         f"The column {unit.name!r} says truly whose a row is, and one {word} has one {unit.name} in all of its rows. "
@@ -110,7 +110,7 @@ def _about_the_unit(statement: PrivacyStatement, unit: PrivacyUnit) -> list[str]
     return signed
 
 
-def _about_weights_and_start(statement: PrivacyStatement) -> list[str]:
+def _about_weights_and_start(statement: FitStatement) -> list[str]:
     signed = []
     if statement.weights == "public":
         signed.append(
@@ -130,7 +130,7 @@ def _about_weights_and_start(statement: PrivacyStatement) -> list[str]:
     return signed
 
 
-def _about_the_schema(statement: PrivacyStatement, schema: Schema) -> list[str]:
+def _about_the_schema(statement: FitStatement, schema: Schema) -> list[str]:
     kinds = (
         ("ranges", schema.released_ranges, statement.private_ranges),
         ("bins", schema.released_edges, statement.private_edges),

@@ -53,7 +53,8 @@ class FileSource(SchemaSource, LocalSource):
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from dperm import Classes, FileSource, Number, PrivateLogisticRegression, Schema
+    >>> from dperm import Classes, Number, PrivateLogisticRegression, Schema
+    >>> from dperm.rows import FileSource
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> for part in range(3):
     ...     lines = [f"{age},{int(age > 50)}" for age in range(20, 90)]

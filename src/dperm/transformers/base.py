@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -20,10 +19,11 @@ from dperm.ledger import Budget
 from dperm.mechanisms.setting import PublicTable
 from dperm.models.charged import Charged
 from dperm.models.units import declared_unit, split_groups, without_ids
-from dperm.plan.fit_plan import check_releasable, undeclared_n, warn_of_large_delta
-from dperm.plan.sums import Parts, ReleasedSums, Sum, SumsRelease, plan_sums
+from dperm.plan.sums import Parts, ReleasedSums, Sum, SumsPlan, plan_sums
+from dperm.plan.transaction import Transaction, check_releasable
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import read_table
@@ -51,7 +51,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
     contribution: str = "limit"
     missing_units: str = "separate"
 
-    privacy_: JointStatement = field(init=False)
+    privacy_: PrivacyStatement = field(init=False)
     event_: Event = field(init=False)
     ledger_entry_: dict[str, Any] | None = field(init=False)
     n_features_in_: int = field(init=False)
@@ -90,7 +90,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         """How many columns come out of this many: public."""
         return n_features
 
-    def plan(self, n: int | None = None, n_features: int | None = None) -> SumsRelease:
+    def plan(self, n: int | None = None, n_features: int | None = None) -> SumsPlan:
         """The noise and the cost of a fit, from public numbers alone.
 
         Parameters
@@ -109,7 +109,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
     def plan_for(
         self, guarantee: Guarantee, adjacency: Adjacency, n: int | None, n_features: int | None,
         unit: PrivacyUnit | None,
-    ) -> SumsRelease:  # fmt: skip
+    ) -> SumsPlan:  # fmt: skip
         """The plan for another guarantee than its own, as one step of several has it.
 
         Parameters
@@ -154,22 +154,14 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         membership = membership_of_array(groups, n_rows, unit)
         found = n_rows if membership is None else membership.n
         plan = self.plan(None if self.n is not None else found, n_features)
-        caveats = undeclared_n(Adjacency.parse(self.adjacency), unit) if self.n is None else ()
-        warn_of_large_delta(self.delta, plan.calibrated.plan.n, stacklevel=3, unit=unit)
-        sums = plan.run(
-            self._parts(table), n_rows, budget=self.budget, random_state=self.random_state, caveats=caveats,
-            membership=membership,
-        )  # fmt: skip
-        entry = sums.reservation
-        with nullcontext() if entry is None else entry.noted():
-            self._keep(sums, plan)
-            self.ledger_entry_ = None if entry is None else entry.to_dict()
-            if entry is not None:
-                entry.settle(fingerprint(self.content()))
+        with Transaction(
+            plan, self.budget, self.random_state, found=found, unit=unit, n_declared=self.n is not None
+        ) as transaction:
+            self._answer(transaction, table, plan, membership)
         return self
 
     def run(
-        self, X: Any, plan: SumsRelease, *, random_state: Any, caveats: tuple[str, ...], membership: Membership | None
+        self, X: Any, plan: SumsPlan, *, random_state: Any, caveats: tuple[Caveat, ...], membership: Membership | None
     ) -> None:  # fmt: skip
         """Fit by a plan whose cost is reserved already: what a pipeline does.
 
@@ -177,26 +169,29 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         ----------
         X : table
             The rows, as this step gets them.
-        plan : SumsRelease
+        plan : SumsPlan
             What `plan_for` returned.
         random_state : int or None
             Makes the run repeatable, and the result not for release.
-        caveats : tuple of str
+        caveats : tuple of Caveat
             What keeps this step alone from being released.
         membership : Membership or None
             Whose every row is, where the plan protects a unit.
         """
         self.forget()
         table = self.read(X, fitting=True)
-        sums = plan.run(
-            self._parts(table), table.shape[0], random_state=random_state, caveats=caveats, membership=membership
-        )  # fmt: skip
-        self._keep(sums, plan)
-        self.ledger_entry_ = None
+        found, unit = (table.shape[0], None) if membership is None else (membership.n, membership.unit)
+        with Transaction(plan, None, random_state, found=found, unit=unit) as transaction:
+            self._answer(transaction, table, plan, membership, caveats)
 
-    def _keep(self, sums: ReleasedSums, plan: SumsRelease) -> None:
-        self._learn(sums, plan.calibrated.plan.n)
-        self.privacy_, self.event_ = sums.statement, sums.event
+    def _answer(
+        self, transaction: Transaction, table: NDArray[Any], plan: SumsPlan, membership: Membership | None,
+        caveats: tuple[Caveat, ...] = (),
+    ) -> None:  # fmt: skip
+        sums = plan.answer(transaction, self._parts(table), membership, caveats)
+        self._learn(sums, plan.n)
+        self.privacy_, self.event_, self.ledger_entry_ = sums.statement, sums.event, transaction.ledger_entry
+        transaction.write(self, lambda: fingerprint(self.content()))
 
     def read(self, X: Any, *, fitting: bool) -> NDArray[Any]:
         """Check a table the scikit-learn way, but never for the values in it.

@@ -56,7 +56,7 @@ class PrivateMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: ig
     ----------
     data_min_, data_max_, data_range_, scale_, min_ : arrays
         As in scikit-learn, noisy.
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         The guarantee.
     event_ : Event
         The accounting event.

@@ -56,7 +56,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
         As in scikit-learn, noisy. A negative eigenvalue of the noisy matrix counts as 0.
     noise_deviation_ : float
         Standard deviation of the noise on a variance: components whose variance is below √columns times this are noise.
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         The guarantee.
     event_ : Event
         The accounting event.

@@ -60,7 +60,7 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, PrivateTransformer):  # t
     ----------
     quantiles_, references_ : arrays
         As in scikit-learn, noisy.
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         The guarantee.
     event_ : Event
         The accounting event.

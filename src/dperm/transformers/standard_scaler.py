@@ -56,7 +56,7 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: 
     mean_, var_, scale_ : arrays
         As in scikit-learn, noisy. A variance is at least two standard deviations of its noise: a column whose spread
         cannot be told from the noise is not blown up.
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         The guarantee.
     event_ : Event
         The accounting event.

@@ -5,10 +5,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dperm import DPGD, DPSGD, DPSVRG, ChaudhuriOutput, DPNewton
 from dperm.kernel.block import Block
 from dperm.kernel.units import Membership, UnitRows
 from dperm.privacy.unit import PrivacyUnit
+from dperm.solvers import DPGD, DPSGD, DPSVRG, ChaudhuriOutput, DPNewton
 from privacy.broken.mechanisms import Broken
 
 THREE, MEAN = PrivacyUnit("person_id", 3), PrivacyUnit("person_id", contribution="average")

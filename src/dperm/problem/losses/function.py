@@ -75,7 +75,7 @@ class FunctionLoss(RowLoss):
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> from dperm import FunctionLoss
+    >>> from dperm.problem import FunctionLoss
     >>> loss = FunctionLoss(lambda w, x, y: jnp.square(jnp.tanh(x @ w["in"]) @ w["out"] - y),
     ...                     {"in": np.ones((3, 4)), "out": np.ones(4)})
     >>> [leaf.name for leaf in loss.leaves]
@@ -168,7 +168,7 @@ class FunctionLoss(RowLoss):
 
         Examples
         --------
-        >>> from dperm import L2, FunctionLoss
+        >>> from dperm.problem import L2, FunctionLoss
         >>> FunctionLoss(lambda w, x, y: x @ w["a"] * y, {"a": np.ones(3)}).regularizer(a=L2(0.1)).value(np.ones(3))
         0.15000000000000002
         """

@@ -61,7 +61,8 @@ class BassilySGD(Solver):
 
     Examples
     --------
-    >>> from dperm import BassilySGD, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import BassilySGD
     >>> PrivateLogisticRegression(epsilon=1.0, solver=BassilySGD(n_steps=1000)).solver.n_steps
     1000
     """

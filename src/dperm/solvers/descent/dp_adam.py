@@ -70,7 +70,9 @@ class DPAdam(Solver):
 
     Examples
     --------
-    >>> from dperm import DPAdam, FitOptions, FunctionLoss, Guarantee, Problem
+    >>> from dperm import FitOptions, Guarantee, Problem
+    >>> from dperm.problem import FunctionLoss
+    >>> from dperm.solvers import DPAdam
     >>> loss = FunctionLoss(lambda w, x, y: (x @ w["a"] - y) ** 2, {"a": np.zeros(5)})
     >>> options = FitOptions(Problem(loss), guarantee=Guarantee(1.0, 1e-6), solver=DPAdam(n_steps=200))
     >>> options.plan(10_000, 5).calibrated.plan.n_steps

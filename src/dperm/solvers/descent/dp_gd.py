@@ -61,7 +61,8 @@ class DPGD(Solver):
 
     Examples
     --------
-    >>> from dperm import DPGD, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import DPGD
     >>> PrivateLogisticRegression(epsilon=1.0, solver=DPGD(n_steps=50)).solver.n_steps
     50
     """

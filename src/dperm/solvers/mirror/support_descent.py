@@ -93,7 +93,9 @@ class SupportDescent(Solver):
 
     Examples
     --------
-    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, SupportDescent, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.problem import L1Ball, Logistic
+    >>> from dperm.solvers import SupportDescent
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0))
     >>> fit = FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=SupportDescent()).plan(10_000, 100_000)
     >>> fit.settings.selection

@@ -91,7 +91,8 @@ class DPObjective(ObjectiveSolver):
 
     Examples
     --------
-    >>> from dperm import DPObjective, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import DPObjective
     >>> PrivateLogisticRegression(epsilon=1.0, solver=DPObjective()).plan(200_000, 54).privacy.noise_multiplier < 7
     True
     """

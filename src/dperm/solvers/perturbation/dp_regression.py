@@ -87,7 +87,8 @@ class DPRegression(ObjectiveSolver):
 
     Examples
     --------
-    >>> from dperm import DPRegression, PrivateLinearRegression
+    >>> from dperm import PrivateLinearRegression
+    >>> from dperm.solvers import DPRegression
     >>> model = PrivateLinearRegression(epsilon=1.0, penalty=None, solver=DPRegression(), row_norm=1.0)
     >>> model.plan(20_000, 8).statement.n_steps
     6

@@ -33,7 +33,9 @@ class TalwarObjective(KiferObjective):
 
     Examples
     --------
-    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, TalwarObjective, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.problem import L1Ball, Logistic
+    >>> from dperm.solvers import TalwarObjective
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0))
     >>> FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=TalwarObjective()).plan(10_000, 1000).solver.name
     'talwar-objective'

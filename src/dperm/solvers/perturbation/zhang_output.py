@@ -51,7 +51,8 @@ class ZhangOutput(Solver):
 
     Examples
     --------
-    >>> from dperm import PrivateLogisticRegression, ZhangOutput
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import ZhangOutput
     >>> PrivateLogisticRegression(epsilon=1.0, solver=ZhangOutput()).plan(200_000, 54).passes > 100
     True
     """

@@ -51,7 +51,8 @@ class DPSVRGPlusPlus(AnchoredSolver):
 
     Examples
     --------
-    >>> from dperm import DPSVRGPlusPlus, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import DPSVRGPlusPlus
     >>> PrivateLogisticRegression(epsilon=1.0, penalty=None, solver=DPSVRGPlusPlus(n_epochs=3)).solver.n_epochs
     3
     """

@@ -5,7 +5,35 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from dperm.verify.rigorous.pairs import Array, Masses, Pair, split_atom
+from dperm.rigorous.checks import Group, Run, checks
+from dperm.rigorous.convolution import Parts
+from dperm.rigorous.pairs import Array, Masses, Pair, split_atom
+
+
+@checks("pure")
+def enter(run: Run, count: int, epsilon: float) -> None:
+    """By its ε."""
+    run.add(Pures, epsilon, count)
+
+
+class Pures(Group[float]):
+    """The ε of each."""
+
+    only_pure = True
+
+    @property
+    def pure(self) -> arb:
+        """Σε."""
+        return sum((count * arb(epsilon) for epsilon, count in self.items), arb(0))
+
+    @property
+    def rho(self) -> arb:
+        """Σε²/2."""
+        return sum((count * arb(epsilon) ** 2 / 2 for epsilon, count in self.items), arb(0))
+
+    def directions(self) -> list[Parts]:
+        """Randomized responses."""
+        return [[(PurePair(epsilon), count) for epsilon, count in self.items]]
 
 
 @dataclass(frozen=True)

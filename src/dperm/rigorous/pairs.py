@@ -104,9 +104,14 @@ class _Corner:
 class CurvePair(Pair):
     """A pair for a mechanism of which δ(ε) is bounded for both directions and nothing else is known."""
 
+    @property
+    def pure(self) -> arb | None:
+        """Its pure ε, or None if there is none."""
+        return None
+
     @abstractmethod
-    def deltas(self, epsilons: list[arb]) -> list[arb]:
-        """Upper bounds on δ at these ε ≥ 0, which increase."""
+    def delta(self, epsilon: arb) -> arb:
+        """An upper bound on δ at this ε ≥ 0."""
 
     @abstractmethod
     def reach(self, faint: float) -> float:
@@ -132,8 +137,8 @@ class CurvePair(Pair):
             cells = [0, *cells]
         corners: list[_Corner] = []
         least = arb(1)
-        for cell, delta in zip(cells, self.deltas([cell * width for cell in cells]), strict=True):
-            least = least.min(arb(delta.upper()))
+        for cell in cells:
+            least = least.min(arb(self.delta(cell * width).upper()))
             corner = _Corner(cell, (cell * width).exp(), least)
             while corners and not _rises(corners, corner):
                 corners.pop()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from dperm.verify.rigorous.pairs import CurvePair
+from dperm.rigorous.pairs import CurvePair
 
 
 @dataclass(frozen=True)
@@ -14,9 +14,9 @@ class ConcentratedPair(CurvePair):
 
     rho: arb
 
-    def deltas(self, epsilons: list[arb]) -> list[arb]:
-        """By the best order α for each."""
-        return [concentrated_delta(self.rho, epsilon) for epsilon in epsilons]
+    def delta(self, epsilon: arb) -> arb:
+        """By the best order α."""
+        return concentrated_delta(self.rho, epsilon)
 
     def reach(self, faint: float) -> float:
         """Where the Gaussian with this ρ is faint, and a little more."""

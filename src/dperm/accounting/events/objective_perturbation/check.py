@@ -4,16 +4,24 @@ import bisect
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from flint import arb
 from scipy.special import ndtr
 
-from dperm.verify.rigorous.balls import normal
-from dperm.verify.rigorous.pairs import CurvePair
+from dperm.rigorous.balls import normal
+from dperm.rigorous.checks import Curves, Run, checks
+from dperm.rigorous.pairs import CurvePair
 
 # Tangents of the determinant's cost that are tried, and pieces that the tail of the loss is divided into.
 _TANGENTS, _PIECES = 96, 600
+
+
+@checks("objective perturbation")
+def enter(run: Run, count: int, **numbers: Any) -> None:
+    """By its curve."""
+    run.add(Curves, ObjectivePair(**numbers, replace_one=run.replace_one), count)
 
 
 @dataclass(frozen=True)
@@ -67,10 +75,6 @@ class ObjectivePair(CurvePair):
         kappa = (2.0 if self.replace_one else 1.0) / self.noise_multiplier
         cost = min(max(float(tangent.flat), float(tangent.steep)) for tangent in self._tangents)
         return self.remainder + cost + 0.5 * kappa**2 + kappa * math.sqrt(-2.0 * math.log(faint))
-
-    def deltas(self, epsilons: list[arb]) -> list[arb]:
-        """Of each."""
-        return [self.delta(epsilon) for epsilon in epsilons]
 
     def delta(self, epsilon: arb) -> arb:
         """e^t ∫ e^{−m} min(1, T(m)) dm over m > t, t = ε less the remainder; for t < 0, 1 − e^t (1 − that at 0)."""

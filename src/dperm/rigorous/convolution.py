@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from flint import acb, arb
 
-from dperm.verify.rigorous.balls import Bound, least_epsilon
-from dperm.verify.rigorous.pairs import Array, Pair
+from dperm.rigorous.balls import Bound, least_epsilon
+from dperm.rigorous.pairs import Array, Pair
 
 Parts = list[tuple[Pair, int]]
 

@@ -44,6 +44,11 @@ def normal(x: arb) -> arb:
     return (-x / arb(2).sqrt()).erfc() / 2
 
 
+def gaussian_delta(mu: arb, epsilon: arb) -> arb:
+    """Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)."""
+    return normal(mu / 2 - epsilon / mu) - epsilon.exp() * normal(-mu / 2 - epsilon / mu)
+
+
 def least_epsilon(delta_at: Callable[[float], arb], delta: float, top: float = 1e7) -> Bound:
     """Where a curve that falls comes down to this δ, as an interval of floats that certainly holds the place.
 

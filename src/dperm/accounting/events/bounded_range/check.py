@@ -11,7 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from dperm.verify.rigorous.pairs import Array, CurvePair
+from dperm.rigorous.checks import Group, Run, checks
+from dperm.rigorous.concentrated import ConcentratedPair
+from dperm.rigorous.convolution import Parts
+from dperm.rigorous.pairs import Array, CurvePair
+
+# So many selections are one block; blocks are composed on a grid.
+_LARGEST_BLOCK = 256
 
 # Where e^−this is, the grid ends.
 _FAINT = 220.0
@@ -20,6 +26,48 @@ _FAINT = 220.0
 _FURTHEST = 300.0
 
 _UNIT = 2.0**-53
+
+
+@checks("bounded range")
+def enter(run: Run, count: int, epsilon: float) -> None:
+    """By the length of its range."""
+    run.add(Selections, epsilon, count)
+
+
+class Selections(Group[float]):
+    """The length of each one's range."""
+
+    @property
+    def pure(self) -> arb:
+        """Σε: a range holds 0, so no loss is beyond its length."""
+        return sum((count * arb(epsilon) for epsilon, count in self.items), arb(0))
+
+    @property
+    def rho(self) -> arb:
+        """Σε²/8."""
+        return sum((count * arb(epsilon) ** 2 / 8 for epsilon, count in self.items), arb(0))
+
+    @property
+    def _blocks(self) -> "list[tuple[SelectionPair, int]] | None":
+        """All as blocks of equal ones, since a range is also one of any larger length; None where floats overflow."""
+        length, total = max(epsilon for epsilon, _ in self.items), sum(count for _, count in self.items)
+        blocks, rest = divmod(total, _LARGEST_BLOCK)
+        sizes = [(size, times) for size, times in ((_LARGEST_BLOCK, blocks), (rest, 1)) if size * times > 0]
+        if not all(can_recur(length, size) for size, _ in sizes):
+            return None
+        return [(SelectionPair(length, size), times) for size, times in sizes]
+
+    def closed_form(self) -> "SelectionPair | None":
+        """That of one block."""
+        blocks = self._blocks
+        return blocks[0][0] if blocks is not None and [times for _, times in blocks] == [1] else None
+
+    def directions(self) -> list[Parts]:
+        """Block by block, or by their ρ."""
+        blocks = self._blocks
+        if blocks is None:
+            return [[(ConcentratedPair(arb(epsilon) ** 2 / 8), count) for epsilon, count in self.items]]
+        return [[*blocks]]
 
 
 def points_for(count: int) -> int:
@@ -57,10 +105,6 @@ class SelectionPair(CurvePair):
             return high
         share = (epsilon - cell * width).expm1() / width.expm1()
         return low + (high - low) * share
-
-    def deltas(self, epsilons: list[arb]) -> list[arb]:
-        """At each of them."""
-        return [self.delta(epsilon) for epsilon in epsilons]
 
     def reach(self, faint: float) -> float:
         """By ρ = ε²/8 for each."""

@@ -3,15 +3,22 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from flint import arb
 
-from dperm.verify.rigorous.balls import normal
-from dperm.verify.rigorous.gaussian import gaussian_delta
-from dperm.verify.rigorous.pairs import CurvePair
+from dperm.rigorous.balls import gaussian_delta, normal
+from dperm.rigorous.checks import Curves, Run, checks
+from dperm.rigorous.pairs import CurvePair
 
 # Halvings by which the start of the sum is found, from an ε that is far beyond it.
 _HALVINGS = 60
+
+
+@checks("softmax perturbation")
+def enter(run: Run, count: int, **numbers: Any) -> None:
+    """By its curve."""
+    run.add(Curves, SoftmaxPair(**numbers, replace_one=run.replace_one), count)
 
 
 @dataclass(frozen=True)
@@ -44,10 +51,6 @@ class SoftmaxPair(CurvePair):
         times = sum(number for number, _ in self._corners)
         rare = math.sqrt(-2.0 * math.log(faint) + 2.0 * math.log(times))
         return self.remainder + self.log_jacobian + 0.5 * kappa**2 + kappa * rare
-
-    def deltas(self, epsilons: list[arb]) -> list[arb]:
-        """Of each."""
-        return [self.delta(epsilon) for epsilon in epsilons]
 
     def delta(self, epsilon: arb) -> arb:
         """The sum of Gaussian curves, or the chord to it from (−1, 1) in e^ε: the curve holds in both directions."""

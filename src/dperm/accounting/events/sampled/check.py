@@ -2,12 +2,46 @@
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from flint import arb
 
-from dperm.verify.rigorous.balls import normal
-from dperm.verify.rigorous.pairs import Array, TailPair, normal_masses
+from dperm.rigorous.balls import normal
+from dperm.rigorous.checks import Group, Run, checks
+from dperm.rigorous.convolution import Parts
+from dperm.rigorous.pairs import Array, TailPair, normal_masses
+
+# An answer with less noise shows a record that is drawn; its loss is too wide for a grid.
+_BARE = 0.02
+
+
+@checks("sampled gaussian")
+def enter(run: Run, count: int, sampling_probability: float, noise_multiplier: float) -> None:
+    """With its sample; one of all rows has none."""
+    if sampling_probability == 1.0:
+        run.enter("gaussian", count, noise_multiplier=noise_multiplier)
+    else:
+        run.add(Samples, (sampling_probability, noise_multiplier), count)
+
+
+class Samples(Group[tuple[float, float]]):
+    """The rate and the noise multiplier of each."""
+
+    def directions(self) -> list[Parts]:
+        """A record is replaced; or removed, or added."""
+        kinds = [ReplacedRecord] if self.replace_one else [RemovedRecord, AddedRecord]
+        return [[(kind(rate, noise), count) for (rate, noise), count in self.items] for kind in kinds]
+
+    def without_bare(self) -> tuple[arb, Self] | None:
+        """1 − Π (1 − q)^k of those with hardly any noise: the probability that they draw a given record at all."""
+        never, others = arb(1), type(self)(self.replace_one)
+        for (rate, noise), count in self.items:
+            if noise < _BARE:
+                never *= (1 - arb(rate)) ** count
+            else:
+                others.items.append(((rate, noise), count))
+        return None if len(others.items) == len(self.items) else (1 - never, others)
 
 
 @dataclass(frozen=True)
@@ -112,11 +146,3 @@ def _between_zero_and_one(pair: _Sampled, height: arb) -> tuple[arb, arb]:
     if height.expm1() + arb(pair.rate) <= 0:
         return arb(1), arb(1)
     return arb(0.5, 0.5), arb(0.5, 0.5)
-
-
-def draw_probability(rates: list[tuple[float, int]]) -> arb:
-    """1 − Π (1 − q)^k: the probability that samples draw a given record at all."""
-    never = arb(1)
-    for rate, count in rates:
-        never *= (1 - arb(rate)) ** count
-    return 1 - never

@@ -3,17 +3,25 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 from scipy.special import erfcx
 
-from dperm.verify.rigorous.balls import normal
-from dperm.verify.rigorous.pairs import CurvePair
+from dperm.rigorous.balls import normal
+from dperm.rigorous.checks import Curves, Run, checks
+from dperm.rigorous.pairs import CurvePair
 
 # Tangents of the determinant's cost that are tried, and steps by which the best line for each is found.
 _TANGENTS, _STEPS = 192, 30
+
+
+@checks("unit perturbation")
+def enter(run: Run, count: int, **numbers: Any) -> None:
+    """By its curve."""
+    run.add(Curves, UnitPair(**numbers, replace_one=run.replace_one), count)
 
 
 @dataclass(frozen=True)
@@ -78,10 +86,6 @@ class UnitPair(CurvePair):
         cost = min(max(float(none), float(all_)) for none, all_ in self._tangents)
         rare = math.sqrt(-2.0 * math.log(faint) + 2.0 * math.log(times))
         return self.remainder + cost + 0.5 * kappa**2 + kappa * rare
-
-    def deltas(self, epsilons: list[arb]) -> list[arb]:
-        """Of each."""
-        return [self.delta(epsilon) for epsilon in epsilons]
 
     def delta(self, epsilon: arb) -> arb:
         """E(ℒ − m)₊/(1 + y), with a tangent and a y that floats have chosen; 1 where no tangent is low enough."""

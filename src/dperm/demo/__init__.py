@@ -17,15 +17,14 @@ from dperm.accounting.attack import true_positive_rates
 from dperm.datasets.adult import load_adult
 from dperm.datasets.covertype import load_covertype_table
 from dperm.datasets.tables import Tables
+from dperm.demo.without_privacy import is_second, linear_on_bins, trees
 from dperm.disk import make_folder, write_whole
 from dperm.errors import InvalidParameterError
 from dperm.models.logistic_regression import PrivateLogisticRegression
-from dperm.paper.studies.without_privacy import is_second, linear_on_bins, trees
 from dperm.pictures.attack import RATES, percent_up
 from dperm.pictures.canvas import COLOURS, GREY, MARKERS, bare, offscreen
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.promised import promised_of
 from dperm.progress import ProgressBar
 from dperm.schema import Classes
 
@@ -193,7 +192,7 @@ def _attack_in_words(model: PrivateLogisticRegression) -> str:
 
 
 def _attack(model: PrivateLogisticRegression, rates: list[float]) -> list[float]:
-    statement, event, _ = promised_of(model)
+    statement, event, _ = model.promised
     return true_positive_rates(event, Adjacency.parse(statement.adjacency), rates)
 
 
