@@ -126,13 +126,13 @@ def test_another_file_is_no_result(result, tmp_path, change):
 
 def test_the_page_of_a_model_shows_an_audit_of_its_plan(result, content, tmp_path, capsys):
     page = render_report(content, audit=result)
-    assert "No attack contradicts the promise." in page
+    assert "No attack contradicts the guarantee." in page
     assert "What attacks found" in page
     assert ". All of it holds with a confidence of 95 %." in " ".join(page.split())
     assert "What attacks found" not in render_report(content)
     broken = dataclasses.replace(result, attacks=(Attack("low bits", 3.0, 50, "all of them", ("<b>bits</b>",)),))
     page = render_report(content, audit=broken)
-    assert "AN ATTACK CONTRADICTS THE PROMISE." in page
+    assert "AN ATTACK CONTRADICTS THE GUARANTEE." in page
     assert "&lt;b&gt;bits" in page
 
 

@@ -102,7 +102,7 @@ def test_a_table_becomes_a_verified_release_that_predicts(tmp_path, capsys, monk
     truth = [line.split(",")[3] for line in table.read_text().split()[1:]]
     assert np.mean(np.array(predicted) == truth) > 0.8
     assert run_with(["report", str(model), "--ledger", str(ledger)]) == 0
-    assert "VERIFIED: what is promised follows from the events in the file" in (tmp_path / "model.html").read_text()
+    assert "VERIFIED: the recorded events imply the stated guarantee" in (tmp_path / "model.html").read_text()
     assert load_model(model).privacy_.for_release
 
 

@@ -47,9 +47,8 @@ def test_rows_that_are_ignored_and_clipped_are_counted():
     assert found.outside is None
     assert str(found).splitlines()[:3] == [
         "NOT FOR RELEASE: exact facts about these rows, without noise, for the data holder",
-        "rows:       1000; ignored: 10 % with a value that is not finite, 15 % with a label that is none of the "
-        "declared classes",
-        "clipped:    30 % of the rows, in the median 10 times as long as the bound, at the most 10 times",
+        "rows:       1000; dropped: 10 % with NaN/inf, 15 % with an undeclared label",
+        "clipped:    30 % of the rows, in the median 10 times as long as the bound, at most 10 times",
     ]
 
 

@@ -504,6 +504,4 @@ def test_only_a_budget_for_releases_fixed_in_advance_has_a_sentence_about_lookin
             ("looks", {"fixed_in_advance": False}),
         )
     }
-    assert said["fixed"] == said["looks"] + (
-        " How much each may spend was not decided by looking at what earlier ones had found."
-    )
+    assert said["fixed"] == said["looks"] + (" No release depended on the results of earlier ones.")

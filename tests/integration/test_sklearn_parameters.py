@@ -147,11 +147,11 @@ def test_the_statement_the_assumptions_and_the_file_know_of_the_start(tmp_path):
     X, y = rows()
     model = PrivateLogisticRegression(1.0, 1e-5, classes=[0, 1], start=(np.ones((1, 3)), np.zeros(1))).fit(X, y)
     assert model.privacy_.public_start
-    assert "the point that the fit began at" in str(model.privacy_)
+    assert "the starting point" in str(model.privacy_)
     save_model(model, tmp_path / "model.json")
     content = read_content(tmp_path / "model.json")
     assert content["fit"]["start"] == [[[1.0, 1.0, 1.0]], [0.0]]
-    assert any("began at is public" in sentence for sentence in content["assumptions"])
+    assert any("starting point of the fit is public" in sentence for sentence in content["assumptions"])
     assert all(finding.holds for finding in verify(content))
 
 
@@ -331,7 +331,7 @@ def test_a_statement_shows_its_promise_in_plain_words():
     seeded = MODEL.fit(X, y).privacy_._repr_html_()
     assert "Not for release: the noise came from a seed" in seeded
     without = clone(MODEL).set_params(noise=None).fit(X, y).privacy_._repr_html_()
-    assert "Nothing is promised" in without
+    assert "There is no guarantee" in without
 
 
 def test_what_a_user_named_is_escaped():

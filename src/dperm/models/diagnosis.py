@@ -146,15 +146,15 @@ class Diagnosis:
 
     def __str__(self) -> str:
         """A short block that says of itself that it must not be published."""
-        why = "a value that is missing under the policy row" if self.has_schema else "a value that is not finite"
-        no_target = "no number as a target" if self.majority is None else "a label that is none of the declared classes"
+        why = "a value that is missing under the policy row" if self.has_schema else "NaN/inf"
+        no_target = "no number as a target" if self.majority is None else "an undeclared label"
         lines = [
             "NOT FOR RELEASE: exact facts about these rows, without noise, for the data holder",
-            f"rows:       {self.n_rows}; ignored: {_percent(self.ignored_values)} with {why}, "
+            f"rows:       {self.n_rows}; dropped: {_percent(self.ignored_values)} with {why}, "
             f"{_percent(self.ignored_targets)} with {no_target}",
             f"clipped:    {_percent(self.clipped)} of the rows"
             + (
-                f", in the median {self.median_factor:.3g} times as long as the bound, at the most "
+                f", in the median {self.median_factor:.3g} times as long as the bound, at most "
                 f"{self.largest_factor:.3g} times"
                 if self.clipped > 0.0
                 else ""
