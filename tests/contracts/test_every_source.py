@@ -29,11 +29,13 @@ from contracts.sources import (
 )
 from dperm import Classes, Guarantee, InvalidParameterError, Number, PrivacyUnit, Problem, Schema
 from dperm.kernel.adding import add_up
+from dperm.kernel.counts import BeyondPart
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.minimiser import minimiser
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.kernel.sampling import Sample
+from dperm.kernel.source import LocalSource
 from dperm.kernel.sums import RowSums
 from dperm.mechanisms import StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
@@ -43,8 +45,6 @@ from dperm.plan.options import FitOptions
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2, Huber, L1Ball, L2Ball, Logistic, Softmax, Squared
 from dperm.rows import ArraySource, TableSource
-from dperm.rows.base import LocalSource
-from dperm.rows.counts import BeyondPart
 from dperm.solvers import DPGD, DPSGD, DPSVRG, BassilySGD, DPNewton, DPObjective, TalwarFrankWolfe
 
 SETTING = Setting(PROBLEM.constants(P), N, Adjacency.REPLACE_ONE)
@@ -272,7 +272,7 @@ def test_a_sum_by_pairs_takes_no_part_through_more_additions_than_the_padding_co
 
 def test_an_array_is_read_once_per_fit_and_kept():
     source = ArraySource(*numbers())
-    assert source._blocks(PROBLEM) is source._blocks(PROBLEM)
+    assert next(source._blocks(PROBLEM)) is next(source._blocks(PROBLEM))
 
 
 def test_private_ranges_are_found_among_all_blocks_and_rows_encoded_with_them():

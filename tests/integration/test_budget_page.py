@@ -74,7 +74,7 @@ def test_a_release_that_adds_more_than_its_own_epsilon_is_explained():
     assert "Some segments are longer than the ε of their release alone" in looks.text
     fixed = page_about(budget_with(SAMPLED, SAMPLED, name="other", fixed_in_advance=True))
     assert "Some segments are longer" not in fixed.text
-    assert "all releases are fixed before the first. No release may depend on earlier results." in fixed.text
+    assert "all releases were fixed before the first. No release may depend on earlier results." in fixed.text
 
 
 def test_the_example_of_the_documentation_has_these_numbers():

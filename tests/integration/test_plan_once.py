@@ -18,6 +18,7 @@ from dperm import (
 )
 from dperm.cli.main import run_with
 from dperm.ledger import Budget
+from dperm.plan import fit_plan
 from dperm.plan import options as planning_options
 from dperm.problem import Logistic
 
@@ -30,17 +31,18 @@ def calls(monkeypatch):
     """How often each step of planning runs."""
     counted = Counter()
 
-    def watch(name):
-        original = getattr(planning_options, name)
+    def watch(module, name):
+        original = getattr(module, name)
 
         def watched(*arguments, **more):
             counted[name] += 1
             return original(*arguments, **more)
 
-        monkeypatch.setattr(planning_options, name, watched)
+        monkeypatch.setattr(module, name, watched)
 
-    for name in ("choose_solver", "calibrate", "statement_of"):
-        watch(name)
+    watch(planning_options, "choose_solver")
+    watch(planning_options, "calibrate")
+    watch(fit_plan, "statement_of")
     return counted
 
 

@@ -31,8 +31,8 @@ from dperm import (
     make_private_pipeline,
 )
 from dperm.accounting.composition import epsilon_of
-from dperm.kernel.public_step import through
 from dperm.ledger.rule import event_text
+from dperm.pipelines.public_step import through
 from dperm.pipelines.public_steps import made_up, tried
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement
@@ -96,7 +96,7 @@ def test_a_step_alone_says_that_the_guarantee_is_the_pipelines():
 def test_shares_follow_the_stated_rule_and_can_be_set():
     plan = pipeline().plan(N, 2)
     wide = pipeline(shares={"privatestandardscaler": 0.5}).plan(N, 2)
-    noise = [one.steps["privatestandardscaler"].deviations[0] for one in (plan, wide)]
+    noise = [one.steps["privatestandardscaler"].calibrated.deviations[0] for one in (plan, wide)]
     assert noise[0] / noise[1] == pytest.approx(5**0.5, rel=1e-3)  # a tenth of the precision against half of it
     assert wide.final.event != plan.final.event
     many = make_private_pipeline(

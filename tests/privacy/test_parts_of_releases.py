@@ -20,8 +20,8 @@ from dperm import (
 )
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.events import Composed
-from dperm.kernel.apart import plain_labels, plain_numbers, rows_apart
 from dperm.kernel.exact.words import fresh_key, stream_of
+from dperm.models.apart import plain_labels, plain_numbers, rows_apart
 from dperm.privacy.guarantee import Adjacency
 
 

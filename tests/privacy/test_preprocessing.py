@@ -27,10 +27,10 @@ from dperm import (
 )
 from dperm.accounting.composition import epsilon_of
 from dperm.kernel.noise import Noise
-from dperm.kernel.public_step import through
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.second_moment.answer import multiplied
 from dperm.mechanisms.setting import PublicTable
+from dperm.pipelines.public_step import through
 from dperm.pipelines.public_steps import made_up, tried
 from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency

@@ -26,11 +26,11 @@ from dperm import (
 from dperm.cli.main import run_with
 from dperm.files.content import content_of
 from dperm.files.model_file import save_model
-from dperm.kernel.row_facts import Usual, facts_of
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Logistic, Squared
 from dperm.problem.domains import L2Ball
+from dperm.rows.row_facts import Usual, facts_of, unit_remarks
 from dperm.schema import Amount
 
 N = 1000
@@ -283,7 +283,7 @@ def test_a_few_units_change_no_notice_however_many_rows_they_have(case):
     said = []
     for k in ODD:
         found = Membership.of(PrivacyUnit("person_id", 3), np.repeat(np.arange(N), few(k, odd, counts)))
-        said.append(found.remarks())
+        said.append(unit_remarks(found))
     assert said[0] == said[1] == said[2]
     assert words in said[0][0] if words else not said[0]
 

@@ -84,7 +84,7 @@ class Cheat(DPGD):
 
 class ReadsRows(Cheat):
     def run(self, oracle, problem, plan, start):
-        return start + oracle._sums.source._blocks(problem)[0].table.mean()
+        return start + next(iter(oracle._sums.source._blocks(problem))).table.mean()
 
 
 class UsesExactGradient(Cheat):
@@ -117,7 +117,7 @@ class SmugglesThroughTheOracle(Cheat):
     """Opens the taint with the real class, as code that imports nothing could."""
 
     def run(self, oracle, problem, plan, start):
-        asked = int(abs(reveal(oracle._sums).source._blocks(problem)[0].table[0, 0]) > 0.9) + 1
+        asked = int(abs(next(reveal(oracle._sums).source._blocks(problem)).table[0, 0]) > 0.9) + 1
         for _ in range(asked):
             oracle.ask(plan.planned[0], start)
         return start

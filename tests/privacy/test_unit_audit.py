@@ -28,6 +28,7 @@ from dperm.audit.replay import replay
 from dperm.audit.result import name_of_plan
 from dperm.audit.subject import Subject
 from dperm.audit.tables import neighbour_pairs
+from dperm.audit.watched import ExactOracle
 from dperm.errors import DpermError
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.noise import Randomness
@@ -35,7 +36,6 @@ from dperm.kernel.oracle import Oracle
 from dperm.kernel.parts import GradientPart
 from dperm.kernel.sampling import Sample
 from dperm.kernel.units import Membership
-from dperm.kernel.watched import ExactOracle
 from dperm.mechanisms import DifferenceQuery, GradientQuery, HessianQuery, OutputPerturbationQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting

@@ -11,12 +11,12 @@ from pyarrow import dataset as arrow_dataset
 from contracts.sources import PROBLEM, SCHEMA, N, files, frame, numbers, persons, schema_of
 from dperm import Classes, InvalidTableError, Number, PrivacyUnit, PrivateLogisticRegression, Schema
 from dperm.kernel.block import Block
+from dperm.kernel.counts import BeyondPart, CellsPart
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.noise import Randomness
 from dperm.kernel.sums import RowSums
 from dperm.kernel.units import Membership
 from dperm.rows import FileSource, TableSource, digests
-from dperm.rows.counts import BeyondPart, CellsPart
 from dperm.rows.digests import IdColumn, Numbering
 from dperm.rows.ids import codes_of_column
 from dperm.rows.kept import KeptBlocks, Room

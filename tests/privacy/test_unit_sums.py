@@ -33,7 +33,6 @@ from dperm.evaluation.verify import verify_evaluation
 from dperm.files.content import content_of
 from dperm.files.model_file import save_model
 from dperm.kernel import oracle
-from dperm.kernel.apart import rows_apart
 from dperm.kernel.exact.words import fresh_key, stream_of
 from dperm.kernel.noise import Randomness
 from dperm.kernel.units import Membership, UnitRows
@@ -45,6 +44,7 @@ from dperm.mechanisms.plan import Planned, plan_of_sums
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
 from dperm.models import trials as trials_module
+from dperm.models.apart import rows_apart
 from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement
@@ -143,12 +143,15 @@ def test_a_unit_moves_a_sum_by_no_more_than_is_declared_whatever_its_rows_hold(a
 
 @pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("adjacency", "unit", "place"), CASES)
-def test_rows_that_are_not_weighted_by_unit_would_be_caught(adjacency, unit, place):
+def test_rows_that_are_not_weighted_by_unit_would_be_caught(adjacency, unit, place, monkeypatch):
     query, one, other, _ = list(queries(adjacency, unit))[place]
     others = np.zeros((len(OTHERS), width(query)))
     tables = [with_canary(others, np.tile(np.asarray(row, dtype=float), (60, 1))) for row in (one, other)]
     if adjacency is Adjacency.ADD_REMOVE:
         tables[1] = with_canary(others, [])
+    with pytest.raises(PlanExceededError, match="weigh more than one row"):
+        exact(query, *tables[0], np.ones(len(tables[0][1])))
+    monkeypatch.setattr(UnitRows, "check", lambda self: None)
     sums = [exact(query, rows, ids, np.ones(len(ids))) for rows, ids in tables]
     assert moved(query, *sums) > 5.0 * query.sensitivity
 

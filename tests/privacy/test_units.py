@@ -17,10 +17,10 @@ from dperm import (
 from dperm.errors import DroppedRowsWarning, InvalidTableError
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.sampling import Sample
+from dperm.kernel.source import check_count
 from dperm.kernel.units import Members, Membership
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.base import check_count
 from dperm.rows.ids import codes_of_array, codes_of_column
 
 UNITS = [

@@ -16,8 +16,9 @@ from numba.core.registry import CPUDispatcher
 
 import dperm
 import dperm.kernel.objectives
+from dperm.code_cache import _COMPILED_SOURCES
 from dperm.errors import InvalidParameterError
-from dperm.kernel.compiling import _COMPILED_SOURCES, compile_exact
+from dperm.kernel.compiling import compile_exact
 from dperm.rows.kept import cache_folder
 
 FIT = """

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.kernel.watched import ExactOracle
+from dperm.audit.watched import ExactOracle
 from dperm.mechanisms import (
     AdaptedObjectiveQuery,
     DescentOutputQuery,

@@ -12,7 +12,7 @@ from dperm.audit.proved import contradiction, p_value
 from dperm.audit.result import Attack
 from dperm.audit.subject import Progress, Run, Subject
 from dperm.audit.tables import Canary, longest, rows_of_a_canary, targets_of
-from dperm.kernel.watched import ExactOracle, Question
+from dperm.audit.watched import ExactOracle, Question
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.privacy.guarantee import Adjacency
 

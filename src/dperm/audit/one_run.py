@@ -17,6 +17,7 @@ from dperm.audit.bounds import epsilon_from_guesses
 from dperm.audit.result import Attack, AuditResult, result_of
 from dperm.audit.tables import longest, rows_of_a_canary, targets_of
 from dperm.errors import InvalidParameterError, UnsupportedProblemError
+from dperm.kernel.source import Source
 from dperm.ledger import Budget
 from dperm.mechanisms.setting import Setting
 from dperm.models.base import PrivateEstimator
@@ -26,7 +27,6 @@ from dperm.plan.options import FitOptions
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import Problem
 from dperm.problem.losses.base import Loss
-from dperm.rows.base import Source
 from dperm.rows.canaries import WithCanaries
 from dperm.validation import count
 

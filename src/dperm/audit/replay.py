@@ -13,8 +13,8 @@ from dperm.audit.exact_answers import ExactAnswer, exact_answer, is_whole_fit, p
 from dperm.audit.result import Attack
 from dperm.audit.subject import Run, Subject
 from dperm.audit.tables import Canary, Surroundings, Table, neighbour_pairs
+from dperm.audit.watched import ExactOracle, Passed, Question
 from dperm.errors import DpermError
-from dperm.kernel.watched import ExactOracle, Passed, Question
 from dperm.mechanisms import PrintedEpochQuery, Query, StochasticStepsQuery
 from dperm.mechanisms.plan import PlannedQuery
 from dperm.problem import Problem

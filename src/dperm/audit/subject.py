@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.audit.tables import Canary, Surroundings, Table, canaries
+from dperm.audit.watched import ExactOracle, PlaybackOracle, Question, WatchedOracle
 from dperm.errors import UnsupportedProblemError
-from dperm.kernel.watched import ExactOracle, PlaybackOracle, Question, WatchedOracle
 from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
 from dperm.plan.fit_plan import FitPlan
 from dperm.schema import Schema

@@ -9,7 +9,7 @@ import numpy as np
 
 from dperm.accounting.curve import gaussian_mu
 from dperm.errors import InvalidParameterError
-from dperm.kernel.scores import (
+from dperm.evaluation.scores import (
     Array,
     Term,
     binned_by_class,

@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError
 from dperm.evaluation.design import Design
+from dperm.evaluation.held_out import held_out
 from dperm.evaluation.result import PrivateEvaluation
+from dperm.evaluation.scores import parts_of
 from dperm.files.content import content_of
-from dperm.kernel.held_out import held_out
-from dperm.kernel.scores import parts_of
 from dperm.ledger import Budget
 from dperm.models.base import PrivateEstimator
 from dperm.models.classifier import check_classes

@@ -19,7 +19,7 @@ from dperm.errors import InvalidParameterError, PlanExceededError
 from dperm.kernel.answers import Asked, answer_to
 from dperm.kernel.bounded_sums import exact_sum
 from dperm.kernel.noise import Noise, Randomness
-from dperm.kernel.row_facts import warn_about
+from dperm.kernel.source import Source
 from dperm.kernel.sums import RowSums
 from dperm.kernel.threads import threads_for
 from dperm.kernel.units import UnitRows
@@ -27,7 +27,6 @@ from dperm.mechanisms import HistogramQuery, RangeQuery
 from dperm.mechanisms.plan import CalibratedPlan, Planned, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
-from dperm.rows.base import Source
 from dperm.schema import Schema
 from dperm.schema.binning import cell_edges, quantile_cuts
 from dperm.validation import check_not_diverged
@@ -145,7 +144,7 @@ class Oracle:
 
     def warn_about_rows(self) -> None:
         """Show whoever called the fit what is wrong with its rows; nothing of it is kept, and nothing depends on it."""
-        warn_about(self._sums.facts(), self._sums.source._unit_remarks())
+        self._sums.source._warn(self._sums.facts())
 
     def ask(self, item: PlannedQuery, *points: Array, step_size: Any = None) -> Array:
         """Answer a query of the plan at released points.
@@ -208,6 +207,8 @@ class Oracle:
         """The sum over all rows, counted before it is computed."""
         if (item.query.setting.unit is None) != (units is None):
             raise PlanExceededError("the plan and the rows must both have a privacy unit, or neither.")
+        if units is not None:
+            units.check()
         self._spend(item)
         return exact_sum(item.query, parts, units)
 

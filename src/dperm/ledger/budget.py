@@ -357,7 +357,7 @@ def settle_file(content: dict[str, Any], ledger: str | None = None) -> None:
     found = [release for release in budget.account().releases if (release.number, release.digest) == key]
     if [event_to_list(release.event) for release in found] != [content["events"]]:
         raise InvalidParameterError(
-            f"entry {entry['number']} of {entry['dataset']!r} in the ledger is for other events."
+            f"entry {entry['number']} of {entry['dataset']!r} in the ledger has different events."
         )
     Reservation(budget, *key).settle(content["fingerprint"])
 

@@ -10,7 +10,8 @@ from sklearn.model_selection import ParameterGrid
 
 from dperm.errors import DpermError, InvalidParameterError
 from dperm.files.parameters import parameters_to_dict
-from dperm.kernel.apart import (
+from dperm.kernel.units import Membership
+from dperm.models.apart import (
     log_losses,
     plain_labels,
     plain_numbers,
@@ -20,7 +21,6 @@ from dperm.kernel.apart import (
     true_places,
     wrong,
 )
-from dperm.kernel.units import Membership
 from dperm.models.base import Array, PrivateEstimator
 from dperm.models.classifier import Classifier
 from dperm.models.regressor import Regressor, number_of

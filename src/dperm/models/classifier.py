@@ -13,9 +13,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError, NotForReleaseWarning
-from dperm.kernel.row_by_row import softmax
 from dperm.models.base import Array, PrivateEstimator, Reading
 from dperm.models.linear import PrivateGLM
+from dperm.models.row_by_row import softmax
 from dperm.models.weights import facts_of_weights, weights_of_rows, weights_of_table
 from dperm.plan.fit_plan import Release
 from dperm.plan.options import FitOptions

@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError
 from dperm.kernel.block import bounded_rows
-from dperm.kernel.row_by_row import products
 from dperm.models.base import Array, PrivateEstimator, n_scores
 from dperm.models.bounds import behind_encoding, by_schema, names_of, with_ids
+from dperm.models.row_by_row import products
 from dperm.models.summary import Intervals, Summary, intervals_of, summary_of
 from dperm.plan.fit_plan import Release
 from dperm.problem import Problem

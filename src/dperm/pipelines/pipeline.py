@@ -15,7 +15,6 @@ from dperm.accounting.events import Composed, Event, event_to_list
 from dperm.disk import fingerprint
 from dperm.errors import InvalidParameterError, PlanExceededError
 from dperm.kernel.noise import seed_from
-from dperm.kernel.public_step import through
 from dperm.kernel.units import Membership
 from dperm.ledger import Budget
 from dperm.models.base import PrivateEstimator
@@ -25,6 +24,7 @@ from dperm.models.steps import instead_of, is_nothing, is_public
 from dperm.models.telling import untold
 from dperm.models.units import declared_unit
 from dperm.pipelines.plan import PipelinePlan
+from dperm.pipelines.public_step import through
 from dperm.pipelines.public_steps import made_up, tried, width_of
 from dperm.plan.beside import plan_beside, share_of
 from dperm.plan.fit_plan import FitPlan

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm.errors import InvalidParameterError
-from dperm.kernel.public_step import dense, quietly, rows_in, through
+from dperm.pipelines.public_step import dense, quietly, rows_in, through
 
 _MADE_UP_ROWS = 4
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dperm.errors import InvalidParameterError
+from dperm.kernel.source import Source
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.arrays import ArraySource
-from dperm.rows.base import Source
 from dperm.rows.cluster import ClusterSource
 from dperm.rows.dask_client import is_frame
 from dperm.rows.files import is_files

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import ClusterError, InvalidParameterError
+from dperm.kernel.counts import ColumnPart
 from dperm.kernel.objectives import Objective
 from dperm.kernel.parts import RowPart
 from dperm.problem import Problem
 from dperm.rows import cluster_tasks as tasks
 from dperm.rows.by_schema import SchemaSource
 from dperm.rows.columns import Columns
-from dperm.rows.counts import ColumnPart
 from dperm.rows.dask_client import current_client, dask_distributed, is_frame
 from dperm.rows.digests import DigestedRows, IdColumn, PartitionUnits, sequence_of
 from dperm.rows.encoder import Encoder

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidTableError
-from dperm.kernel.row_facts import outside
 from dperm.printable import one_line
 from dperm.privacy.unit import named_like_an_id
 from dperm.rows.columns import Columns, as_numbers, different_entries, word
+from dperm.rows.row_facts import outside
 from dperm.schema import Amount, Category, Column, Number, Schema
 from dperm.schema.checks import as_text
 

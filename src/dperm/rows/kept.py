@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dperm.code_cache import named_folder
 from dperm.errors import CacheFullWarning, InvalidParameterError
 from dperm.kernel.block import Block, csr_of
-from dperm.kernel.compiling import named_folder
-from dperm.kernel.row_facts import RowFacts
 from dperm.kernel.units import Members
 from dperm.printable import one_line
 
@@ -38,7 +37,7 @@ class _Stored:
     size: int
     arrays: tuple[tuple[np.dtype[Any], tuple[int, ...], int], ...]
     n_columns: int
-    facts: RowFacts | None
+    facts: Any
     n_units: int | None
 
 

@@ -110,6 +110,12 @@ class Number:
         values = np.asarray(numbers, dtype=np.float64)
         return values if self.transform is None else np.asarray(_TRANSFORMS[self.transform][0](values))
 
+    def in_range(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The numbers, NaN for those out of range where they count as missing."""
+        low, high = self.bounds
+        is_outside = (numbers < low) | (numbers > high)
+        return np.where(is_outside, np.nan, numbers) if self.outside == "missing" else numbers
+
     def taken_back(self, values: Any) -> NDArray[np.float64]:
         """The way back from `transformed`."""
         values = np.asarray(values, dtype=np.float64)

@@ -9,11 +9,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError
-from dperm.kernel.row_by_row import products, sums
 from dperm.kernel.symmetric import to_matrix
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
+from dperm.models.row_by_row import products, sums
 from dperm.plan.sums import Parts, ReleasedSums, Sum
 from dperm.rows.column_parts import rows_of
 from dperm.transformers.base import Array, PrivateTransformer

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dperm.errors import InvalidParameterError, InvalidTableError
-from dperm.kernel.scores import predicted_row_by_row
+from dperm.evaluation.scores import predicted_row_by_row
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows import is_streamed
