@@ -239,7 +239,7 @@ def test_the_range_of_the_target_beside_bounds_may_have_two_ends():
         ({"bounds": (0, 1), "target_bound": "x"}, r"target_bound must be a number or \(lower, upper\), got 'x'"),
         ({"bounds": 3.0}, "'private' or \\(lower, upper\\)"),
         ({"bounds": "secret"}, "'private' or \\(lower, upper\\)"),
-        ({"bounds": (0.0, 0.0)}, "bounds of column 'x0': range must be (low, high) with low < high"),
+        ({"bounds": (0.0, 0.0)}, "bounds of column 'x0': range must be \\(low, high\\) with low < high"),
         ({"bounds": (0.0, 1.0), "entry_bound": 1.0}, "entry_bound cannot be combined with bounds"),
         (
             {"bounds": (0.0, 1.0), "schema": Schema({"a": Number((0, 1))}, Amount("b", (0, 1)))},
@@ -308,7 +308,7 @@ def test_the_command_line_names_its_own_ways_to_give_a_scale(tmp_path, capsys):
     asked = [str(table), "--target", "y", "--model", "linear", "--epsilon", "1", "--delta", "1e-6"]
     assert run_with(["fit", *asked, "-o", str(tmp_path / "model.json")]) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert "give a --schema with their ranges (dperm schema draft TABLE), or --row-norm." in said
+    assert "pass a --schema with their ranges (dperm schema draft TABLE), or --row-norm." in said
     assert "bounds=" not in said
 
 

@@ -110,7 +110,7 @@ def test_a_solver_begins_at_the_start_or_refuses_it(solver):
     if kind.refusal(model._problem()) is not None:
         pytest.skip("it does not take logistic regression on a ball")
     if not kind.takes_start:
-        with pytest.raises(UnsupportedProblemError, match="start is not supported"):
+        with pytest.raises(UnsupportedProblemError, match="does not support start"):
             model.set_params(start=([[1.0, 0.0, 0.0]], [0.0])).fit(X, y)
         return
     one, two = (model.set_params(start=([[at, 1.0, -1.0]], [0.0])).fit(X, y).coef_ for at in (-2.0, 2.0))
@@ -354,7 +354,7 @@ def test_the_diagram_of_an_estimator_shows_the_guarantee_and_then_the_statement(
     assert "Private, for release" in after
     assert "Mechanism" in after
     assert "must be" in PrivateLogisticRegression(epsilon=-1.0)._repr_html_()
-    assert "nothing is promised" in PrivateLogisticRegression(noise=None)._repr_html_()
+    assert "there is no guarantee" in PrivateLogisticRegression(noise=None)._repr_html_()
 
 
 def test_plans_and_joint_statements_have_a_page_too():

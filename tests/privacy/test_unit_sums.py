@@ -329,7 +329,7 @@ def test_the_unit_of_a_model_or_of_its_schema_is_that_of_its_evaluation():
         ({"unit": "person", "contribution": "sum", "groups": IDS}, "contribution"),
         ({"unit": "person", "max_rows_per_unit": 2, "groups": IDS[1:]}, "one id per row"),
         ({"unit": "person", "max_rows_per_unit": 2}, "no column 'person'"),
-        ({"contribution": "average"}, "name its column"),
+        ({"contribution": "average"}, "require unit"),
         ({"unit": "person", "contribution": "average", "missing_units": "ignore", "groups": IDS}, "declare a public n"),
         ({"unit": "person", "contribution": "average", "n": len(IDS), "groups": IDS}, "number of units"),
     ],
@@ -413,9 +413,9 @@ def test_a_search_refuses_candidates_of_different_units_and_ids_of_nothing():
     model = PrivateLogisticRegression(solver="dp-gd")
     units = [PrivacyUnit("person", 2), PrivacyUnit("person", 3)]
     several = [PrivateLogisticRegression(unit=unit.name, max_rows_per_unit=unit.max_rows) for unit in units]
-    with pytest.raises(InvalidParameterError, match="same unit"):
+    with pytest.raises(InvalidParameterError, match="same privacy unit"):
         PrivateSearch(candidates=several).fit(X, Y, groups=IDS)
-    with pytest.raises(InvalidParameterError, match="same unit"):
+    with pytest.raises(InvalidParameterError, match="same privacy unit"):
         PrivateSearch(candidates=[several[0], model]).fit(X, Y, groups=IDS)
     with pytest.raises(InvalidParameterError, match="groups requires unit"):
         PrivateSearch(model, {"penalty": [1.0, 0.1]}).fit(X, Y, groups=IDS)
@@ -513,5 +513,5 @@ def test_a_pipeline_refuses_a_step_with_a_unit_of_its_own_and_ids_among_the_colu
     with pytest.raises(InvalidParameterError, match="leave 'person' out of X"):
         pipe.fit(pd.DataFrame({"a": X[:, 0], "person": IDS}), X[:, 0], groups=IDS)
     pipe.set_params(privatestandardscaler__unit="household")
-    with pytest.raises(InvalidParameterError, match="of its own"):
+    with pytest.raises(InvalidParameterError, match="all steps share"):
         pipe.fit(X, X[:, 0], groups=IDS)

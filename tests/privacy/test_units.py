@@ -332,7 +332,7 @@ def test_wrong_declarations_are_refused_in_a_sentence(parameters, groups, words)
 
 
 def test_a_schema_whose_unit_is_a_feature_or_not_there_is_refused():
-    with pytest.raises(InvalidParameterError, match="cannot be a feature"):
+    with pytest.raises(InvalidParameterError, match="cannot also be a feature"):
         Schema({"a": Number((0, 1))}, Classes("y", [0, 1]), unit=PrivacyUnit("a", 2))
     with pytest.raises(InvalidTableError, match="no column 'who'"):
         PrivateLogisticRegression(1.0, 1e-5, schema=SCHEMA).fit(table().drop(columns="who"))
