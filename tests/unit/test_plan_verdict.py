@@ -79,7 +79,7 @@ def test_what_cannot_be_predicted_is_said_to_be_unknown():
     paper = PrivateLogisticRegression(noise="paper").plan(100, 5).verdict
     assert (paper.word, str(paper)) == (
         "unknown",
-        "unknown: there are predictions for certified noise by the accountant pld only",
+        "unknown: predictions exist only for certified noise and the accountant pld",
     )
 
 

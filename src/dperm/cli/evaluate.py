@@ -15,7 +15,7 @@ from dperm.errors import DpermError, InvalidParameterError
 from dperm.printable import one_line
 from dperm.privacy.unit import CONTRIBUTIONS, MISSING
 
-# Bytes that are set aside before anything is spent, so that a full disk is noticed then.
+# Bytes that are set aside before anything is spent, so that a full disk is detected then.
 _ROOM = 2**18
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dperm.rows import Source
     from dperm.rows.files import TableFile
 
-# Bytes that are written before anything is spent, so that a full disk is noticed then; most model files are smaller.
+# Bytes that are written before anything is spent, so that a full disk is detected then; most model files are smaller.
 ROOM = 2**20
 # Rows that are looked at before every fit on a terminal; --check looks at all.
 LOOKED_AT = 2**17
