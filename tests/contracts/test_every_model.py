@@ -151,7 +151,7 @@ def test_an_option_of_other_models_is_refused_and_names_them(name, capsys):
     value = "1.0" if name != "classes" else "a,b"
     arguments = ["plan", "--n", "100", "--p", "2", "--epsilon", "1", "--delta", "1e-6", "--model", unable]
     assert run_with([*arguments, f"--{name.replace('_', '-')}", value]) == 2
-    assert "goes with --model" in capsys.readouterr().err
+    assert "requires --model" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", [0, "", (), 1.0])

@@ -5,20 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm import (
-    DPSVRG,
-    L1,
-    L2,
-    Box,
-    DPKatyusha,
-    DPSVRGPlusPlus,
-    ElasticNet,
-    Logistic,
-    PrintedSVRG,
-    PrintedSVRGPlusPlus,
-    Problem,
-    minimize,
-)
+from dperm import Problem, minimize
+from dperm.paper import PrintedSVRG, PrintedSVRGPlusPlus
+from dperm.problem import L1, L2, Box, ElasticNet, Logistic
+from dperm.solvers import DPSVRG, DPKatyusha, DPSVRGPlusPlus
 from dperm.unsafe import empirical_risk
 
 N, P = 400, 6
@@ -98,6 +88,7 @@ def test_the_printed_algorithm_2_keeps_the_bound_of_theorem_4_4():
         assert -1e-12 <= gap <= start / 2 ** (epoch - 1) + distance**2 / (2**epoch * (4 * eta / 3) * m)
 
 
+@pytest.mark.one_case_in(4, of_each="solver")
 @pytest.mark.parametrize("n", [N, 3000], ids=["full batches", "samples"])
 @pytest.mark.parametrize("condition", [5, 50])
 @pytest.mark.parametrize("solver", [DPSVRG(), DPKatyusha()], ids=repr)
@@ -158,6 +149,7 @@ def test_without_sampling_the_epochs_are_gradient_descent_with_the_papers_restar
         np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
+@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("n", [N, 3000], ids=["full batches", "samples"])
 @pytest.mark.parametrize(
     "problem", [Problem(Logistic(), domain=Box(-3.0, 3.0)), Problem(Logistic(), L1(2e-3))], ids=["on a box", "l1"]

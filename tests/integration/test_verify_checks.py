@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from dperm import (
-    L2,
     Amount,
     Budget,
     Category,
@@ -31,7 +30,8 @@ from dperm.files.model_file import read_content
 from dperm.files.plan_data import plan_from
 from dperm.files.reading import promise_of
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
+from dperm.problem import L2
 from dperm.verify.release import verify
 from integration.tampered import changed, complaints, resealed, retold
 
@@ -151,7 +151,7 @@ def test_noise_that_protects_nobody_is_found_out_though_the_caveats_are_silent(p
 
 
 def test_a_caveat_keeps_a_file_from_release_whatever_else_it_says(contents):
-    (complaint,) = complaints(retold(contents["logistic"], caveats=["the noise came from a seed"]))
+    (complaint,) = complaints(retold(contents["logistic"], caveats=["SEEDED"]))
     assert complaint == "not for release: the noise came from a seed"
 
 
@@ -161,7 +161,7 @@ def test_a_promise_a_millionth_smaller_than_what_the_events_give_is_found_out_tw
     given = content["privacy"]["certified_epsilon" if field == "epsilon" else "certified_delta"]
     larger = complaints(retold(content, **{field: given * (1.0 + 1e-6)}))
     assert not any("NOT within" in complaint for complaint in larger)  # though it is not what was planned for
-    smaller = PrivacyStatement.from_dict(retold(content, **{field: given * (1.0 - 1e-6)})["privacy"])
+    smaller = FitStatement.from_dict(retold(content, **{field: given * (1.0 - 1e-6)})["privacy"])
     bounds = verify.__globals__["_bound"](event_of(content), smaller)
     first, second = (found.text for found in bounds if not found.holds)
     assert complaints(retold(content, **{field: given * (1.0 - 1e-6)}))
@@ -261,7 +261,7 @@ def test_less_noise_is_found_out_though_sensitivities_scales_and_events_are_made
     "event", [Repeated(Gaussian(1e-300), 10**9), Repeated(Gaussian(1e-100), 10**9), Pure(1e300)], ids=str
 )
 def test_events_that_have_no_privacy_cost_are_a_finding_and_not_an_error(event, contents):
-    statement = PrivacyStatement.from_dict(contents["logistic"]["privacy"])
+    statement = FitStatement.from_dict(contents["logistic"]["privacy"])
     (found,) = verify.__globals__["_bound"](event, statement)
     assert (found.holds, found.text) == (False, "the accounting events have no privacy bound")
 

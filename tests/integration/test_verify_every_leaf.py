@@ -13,7 +13,6 @@ import pytest
 from sklearn.preprocessing import PolynomialFeatures
 
 from dperm import (
-    L2,
     Amount,
     Budget,
     Category,
@@ -32,6 +31,7 @@ from dperm import (
 )
 from dperm.files.model_file import read_content, release_text
 from dperm.plan.rows_per_unit import rows_per_unit
+from dperm.problem import L2
 from dperm.verify.release import verify
 from integration.tampered import resealed
 
@@ -59,7 +59,8 @@ CANNOT_BE_PROVED = {
     "steps.*.coef.*", "steps.*.intercept.*",
     # What the holder declares about the table: names, ranges and bounds, and whose rows are protected together.
     "columns.*", "classes.*", "design.classes.*", "schema.target.column", "schema.columns.*.range.*",
-    "schema.target.range.*", "rows per unit: privacy.unit.*", "steps.*.columns.*", "rows.*", "columns", "steps.*.columns",
+    "schema.target.range.*", "rows per unit: privacy.unit.*", "steps.*.columns.*", "rows.*", "columns",
+    "steps.*.columns",
     # How values are read, which the holder declares too. The transform of the target is in the statement, and proved.
     "schema.columns.*.transform", "schema.columns.*.missing", "schema.columns.*.outside", "schema.table.missing",
     "schema.table.missing.*", "schema.table.separator",

@@ -7,9 +7,6 @@ import pandas as pd
 import pytest
 
 from dperm import (
-    L2,
-    L1Ball,
-    L2Ball,
     Number,
     PrivateLinearRegression,
     PrivateLogisticRegression,
@@ -21,7 +18,8 @@ from dperm.files.model_file import read_content
 from dperm.files.plan_data import plan_from
 from dperm.files.reading import promise_of
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
+from dperm.problem import L2, L1Ball, L2Ball
 from dperm.schema import Classes
 from dperm.solvers import SOLVERS
 from dperm.verify.release import verify
@@ -70,6 +68,7 @@ def content_of(model, tmp_path):
     return read_content(tmp_path / "model.json")
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SOLVERS]
@@ -88,6 +87,7 @@ def test_a_file_of_every_solver_is_verified_by_both_derivations(name, adjacency,
         assert second.endswith(f"adjacency {adjacency}")
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "name",
@@ -97,7 +97,7 @@ def test_noise_that_is_two_per_cent_smaller_is_caught_by_both_derivations(name, 
     content = content_of(fitted(name, adjacency, 1e-5), tmp_path)
     forged = changed(content, "plan", "noise_multiplier", to=0.98 * content["plan"]["noise_multiplier"])
     assert complaints(resealed(forged))
-    statement = PrivacyStatement.from_dict(content["privacy"])
+    statement = FitStatement.from_dict(content["privacy"])
     event = plan_from(forged["plan"], *promise_of(forged)).event
     found = [one.text for one in verify.__globals__["_bound"](event, statement) if not one.holds]
     assert any(text.startswith("the recorded events give") for text in found)

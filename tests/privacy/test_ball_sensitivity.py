@@ -6,18 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dperm import (
-    DPGD,
-    Box,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Problem,
-    SmoothedHinge,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.calibration import calibrate
 from dperm.kernel.noise import Noise
 from dperm.mechanisms import GradientQuery, LastIterateQuery
@@ -25,6 +14,8 @@ from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.mechanisms.sigmoid_width import sigmoid_width
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import Box, L2Ball, Logistic, SmoothedHinge
+from dperm.solvers import DPGD
 from privacy.harness import P, base_table, ignored_table, only_row, record, replay, setting_of
 
 GUARANTEE = Guarantee(1.0, 1e-6)
@@ -69,6 +60,7 @@ def moved(problem, w, rows, adjacency):
     return np.linalg.norm(sums[0] - sums[1]) * len(base_table().y)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("weight", [1.0, 2.5])
 @pytest.mark.parametrize("norm", [0.0, 0.5, 1.5, 4.0])
 @pytest.mark.parametrize("adjacency", list(Adjacency))

@@ -10,24 +10,7 @@ from scipy.optimize import brentq
 
 from contracts.discovered import LOSSES
 from contracts.solvers import SOLVER_EXAMPLES, STEADY_EXAMPLES
-from dperm import (
-    DPSVRG,
-    L2,
-    DPKatyusha,
-    DPSVRGPlusPlus,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    L1Ball,
-    L2Ball,
-    Logistic,
-    PrintedSVRG,
-    PrintedSVRGPlusPlus,
-    Problem,
-    Sigmoid,
-    Softmax,
-    Squared,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.curve import gaussian_delta, gaussian_epsilon, gaussian_mu
 from dperm.accounting.events import Gaussian, PoissonSampledGaussian
@@ -37,10 +20,13 @@ from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import DifferenceQuery, GradientQuery, PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.paper import PrintedSVRG, PrintedSVRGPlusPlus
 from dperm.paper.printed import published_plan
 from dperm.paper.printed.printed import calibrate_as_printed, least_noise_share
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, L1Ball, L2Ball, Logistic, Sigmoid, Softmax, Squared
 from dperm.rows import ArraySource
+from dperm.solvers import DPSVRG, DPKatyusha, DPSVRGPlusPlus
 from dperm.solvers.variance_reduced.dp_svrg import barzilai_borwein_step
 from privacy.harness import (
     BlindOracle,
@@ -82,6 +68,7 @@ def distances(pairs):
 # --- Differences: sensitivity ---
 
 
+@pytest.mark.one_case_in(9)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -98,6 +85,7 @@ def test_no_hostile_row_moves_any_losses_difference_beyond_its_sensitivity(loss,
             assert np.linalg.norm(one - two) <= bound, other.name
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("storage", STORAGE, ids=str)
@@ -130,6 +118,7 @@ def test_a_logistic_row_along_the_step_moves_the_difference_by_all_that_is_decla
     assert np.linalg.norm(present.exact[0] - absent.exact[0]) >= 0.95 * query.sensitivity_at_distance(distance)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("distance", [1e-6, 1e-3, 1.0, 50.0])
@@ -228,6 +217,7 @@ def test_a_sampled_difference_moves_by_its_sensitivity_and_no_further(distance, 
 # --- Differences: noise ---
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("rate", [10 / N, 1.0])
 @pytest.mark.parametrize("distance", [0.0, 1e-3, 50.0])
@@ -304,6 +294,7 @@ def test_a_loss_that_lies_moves_a_printed_step_by_all_that_is_declared_and_no_fu
 # --- Printed epochs: noise and privacy cost ---
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("chunk", [None, 40])
 def test_printed_epochs_over_nothing_show_the_planned_noise(chunk, adjacency, monkeypatch):
@@ -374,6 +365,7 @@ def central_limit(rate, multiplier, adjacency):
     return 2.0 * rate**2 * (math.exp(quarter) - math.exp(-quarter))
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("multiplier", [0.7, 2.0])
 def test_many_sampled_answers_cost_about_what_the_central_limit_says(multiplier, adjacency):

@@ -7,10 +7,11 @@ rows are there than were declared, so that only the public n may be what sums ar
 import numpy as np
 import pytest
 
-from dperm import L1Ball, Problem
+from dperm import Problem
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import VertexQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L1Ball
 from privacy.harness import N, P, Table, replay, setting_of
 from privacy.joints import LIARS, QUESTIONS, STORAGE, Steep, SteepInEveryOutput, pair_of_answers
 
@@ -25,6 +26,7 @@ CASES = [
 ]
 
 
+@pytest.mark.one_case_in(17)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("storage", STORED)
 @pytest.mark.parametrize(("ask", "loss"), CASES)
@@ -35,6 +37,7 @@ def test_a_loss_that_lies_about_its_slope_moves_no_answer_beyond_its_sensitivity
     assert moved >= 0.5 * question.declared  # the row is not just ignored
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("storage", STORED)
 @pytest.mark.parametrize("loss", [Steep(), SteepInEveryOutput()], ids=repr)
 @pytest.mark.parametrize("noise", ["gumbel", "laplace"])

@@ -11,20 +11,7 @@ from scipy.integrate import quad
 from scipy.optimize import nnls
 from scipy.special import log_softmax, softmax
 
-from dperm import (
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    L1Ball,
-    L2Ball,
-    Logistic,
-    Problem,
-    Simplex,
-    Softmax,
-    Squared,
-    TalwarFrankWolfe,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.renyi import rdp_epsilon
@@ -32,7 +19,9 @@ from dperm.kernel.block import Block
 from dperm.mechanisms import VertexQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L1Ball, L2Ball, Logistic, Simplex, Softmax, Squared
 from dperm.problem.domains.mirror import EntropicDomain
+from dperm.solvers import TalwarFrankWolfe
 from dperm.unsafe import empirical_risk
 from privacy.harness import (
     BoundaryBreach,
@@ -78,6 +67,7 @@ def winners(query, table, questions, multiplier):
 # The sensitivity
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("entry_bound", ENTRY_BOUNDS)
 @pytest.mark.parametrize(
@@ -98,6 +88,7 @@ def test_no_hostile_row_moves_a_score_beyond_the_sensitivity(domain, loss, entry
                 assert np.abs(one - two).max() <= query.sensitivity, other.name
 
 
+@pytest.mark.one_case_in(7)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_sensitivity_smaller_by_five_percent_would_be_exceeded(adjacency):
     """One column makes the slope steep, the other carries it: two rows reach 2 · radius · slope · entry."""
@@ -296,6 +287,7 @@ def planned(noise, n_steps=100, adjacency=Adjacency.REPLACE_ONE):
     return Plan("test", (PlannedQuery(query, n_steps),), {})
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("n_steps", [1, 20, 1000])
 @pytest.mark.parametrize("guarantee", [Guarantee(0.2, 1e-6), Guarantee(1.0, 1e-6), Guarantee(8.0, 1e-3)], ids=str)
 def test_gumbel_noise_is_less_than_the_published_laplace_noise(guarantee, n_steps):

@@ -8,26 +8,13 @@ import pytest
 from scipy.integrate import trapezoid
 from scipy.special import log_ndtr
 
-from dperm import (
-    L1,
-    L2,
-    ChaudhuriObjective,
-    FitOptions,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    KiferObjective,
-    Logistic,
-    NoRegularizer,
-    OneVsRestHinge,
-    Problem,
-    Simplex,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.calibration import calibrate
 from dperm.errors import NoiseTooLargeError
 from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
+from dperm.problem import L1, L2, Huber, Logistic, NoRegularizer, OneVsRestHinge, Simplex
+from dperm.solvers import ChaudhuriObjective, KiferObjective
 from privacy.harness import setting_of
 from privacy.objective_runs import (
     ADD,
@@ -65,6 +52,7 @@ def steep_or_curved(mu, ratio, epsilon, share=1.0):
     return trapezoid(np.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi) * -np.expm1(-np.maximum(excess, 0.0)), z)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("known", KNOWN, ids=repr)
 def test_random_plans_keep_their_promise_and_waste_less_than_a_percent_of_noise(known, adjacency):
@@ -96,6 +84,7 @@ def test_random_plans_keep_their_promise_and_waste_less_than_a_percent_of_noise(
                 assert steep_or_curved(row_norm / sigma * 1.02, ratio, left) > delta
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", [Logistic(), Huber()], ids=lambda loss: loss.name)
 def test_more_privacy_takes_more_noise(loss, adjacency):

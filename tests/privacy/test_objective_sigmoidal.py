@@ -6,18 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dperm import (
-    L2,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Problem,
-    SmoothedHinge,
-)
+from dperm import InvalidParameterError, Problem
 from dperm.accounting.curve import gaussian_delta
 from dperm.accounting.events import ObjectivePerturbation
 from dperm.accounting.events.objective_perturbation import TangentCurve
 from dperm.mechanisms import ObjectivePerturbationQuery
+from dperm.problem import L2, L2Ball, Logistic, SmoothedHinge
 from privacy.harness import setting_of
 from privacy.objective_runs import (
     ADD,
@@ -49,6 +43,7 @@ def clipped_mechanism(adjacency, share, mu, curvature):
     return Mechanism(known, 1.0, calibrated.sigma(calibrated.plan.planned[0]), ridge, calibrated.event(), adjacency)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("share", [1.0, 0.9, 0.6, 0.3])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_no_pair_of_small_tables_exceeds_the_bound_for_clipped_slopes(adjacency, share):

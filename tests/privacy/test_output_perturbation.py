@@ -10,37 +10,31 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from dperm import (
-    L1,
-    L2,
-    Box,
-    ChaudhuriOutput,
-    ElasticNet,
-    FitOptions,
-    GroupL2,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    L1Ball,
-    L2Ball,
-    Logistic,
-    NoRegularizer,
-    Problem,
-    Sigmoid,
-    SmoothedHinge,
-    Softmax,
-    Squared,
-    TalwarMirror,
-    WholeSpace,
-    ZhangOutput,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.kernel.exact.radial import add_radial
 from dperm.kernel.noise import Randomness
 from dperm.mechanisms import DescentOutputQuery, OutputPerturbationQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import (
+    L1,
+    L2,
+    Box,
+    ElasticNet,
+    GroupL2,
+    Huber,
+    L1Ball,
+    L2Ball,
+    Logistic,
+    NoRegularizer,
+    Sigmoid,
+    SmoothedHinge,
+    Softmax,
+    Squared,
+    WholeSpace,
+)
+from dperm.solvers import ChaudhuriOutput, TalwarMirror, ZhangOutput
 from privacy.harness import N, P, Table, base_table, ignored_table, neighbours, replay, setting_of
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
@@ -116,6 +110,7 @@ def constant_pull(adjacency, n=N, weight=1.0):
 # The exact minimiser.
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("geometry", "intercept"), [*((name, False) for name in STRONG), ("ridge", True)])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -130,6 +125,7 @@ def test_no_hostile_row_moves_the_minimiser_further_than_declared(loss, adjacenc
         assert np.linalg.norm(after - before) <= query.sensitivity, other.name
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_no_row_of_a_small_table_moves_the_minimiser_further_than_declared(loss, adjacency):
@@ -185,6 +181,7 @@ def test_what_is_left_to_solve_is_part_of_the_sensitivity(geometry):
 # Gradient descent.
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("steps", [1, 30])
 @pytest.mark.parametrize("curvature", [1.0, 2.0])
 @pytest.mark.parametrize("geometry", [*STRONG, *CONVEX])
@@ -201,6 +198,7 @@ def test_no_hostile_row_moves_the_descent_further_than_declared(adjacency, geome
         assert np.linalg.norm(after - before) <= query.sensitivity, other.name
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("curvature", [1.0, 2.0])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -217,6 +215,7 @@ def test_no_row_of_a_small_table_moves_the_descent_further_than_declared(loss, a
                     assert gap <= query.sensitivity
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("steps", [1, 5, 50, 400])
 @pytest.mark.parametrize("strength", [0.0, 0.02, 1.0])
 @pytest.mark.parametrize("curvature", [1.0, 2.0])

@@ -8,21 +8,13 @@ import pytest
 from scipy import sparse
 
 from contracts.discovered import LOSSES
-from dperm import (
-    Box,
-    Huber,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Problem,
-    Softmax,
-    Squared,
-)
+from dperm import InvalidParameterError, Problem
 from dperm.kernel.block import Block
 from dperm.kernel.objectives import objective_of
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.setting import PublicTable, summation_slack
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import Box, Huber, L2Ball, Logistic, Softmax, Squared
 from dperm.rows.cells import number_table
 from privacy.harness import N, P, Table, base_table, logistic_problem, neighbours, record, setting_of
 
@@ -46,6 +38,7 @@ def points_for(problem):
     return [np.zeros(p), rng.normal(size=p), 50.0 * np.sign(rng.normal(size=p))]
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -74,6 +67,7 @@ def test_no_hostile_row_moves_the_gradient_beyond_its_sensitivity_in_any_storage
             assert np.linalg.norm(one - two) <= query.sensitivity_at(w), other.name
 
 
+@pytest.mark.one_case_in(7)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

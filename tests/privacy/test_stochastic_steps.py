@@ -5,24 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
-    DPSGD,
-    L2,
-    RRPSGD,
-    BassilySGD,
-    Box,
-    FitOptions,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    L1Ball,
-    Logistic,
-    PlanExceededError,
-    Poisson,
-    Problem,
-    Sigmoid,
-    Softmax,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, PlanExceededError, Problem
 from dperm.accounting.events import Gaussian, PoissonSampledGaussian
 from dperm.errors import UnsupportedProblemError
 from dperm.kernel import sampling
@@ -32,9 +15,12 @@ from dperm.kernel.sampling import Batches
 from dperm.kernel.sums import RowSums
 from dperm.mechanisms import GradientQuery, StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.paper import RRPSGD
 from dperm.paper.printed import published_plan
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Box, Huber, L1Ball, Logistic, Poisson, Sigmoid, Softmax
 from dperm.rows import ArraySource
+from dperm.solvers import DPSGD, BassilySGD
 from privacy.harness import (
     Liar,
     N,
@@ -83,6 +69,7 @@ def starts_for(problem):
 # --- Sensitivity ---
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", [Logistic(), Huber(0.3, 2.0), Poisson(), Softmax(3)], ids=repr)
@@ -100,6 +87,7 @@ def test_no_hostile_row_moves_any_steps_mean_beyond_its_sensitivity(loss, interc
                 assert np.linalg.norm(one - two) <= query.sensitivity, other.name
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("storage", STORAGE, ids=str)
@@ -113,6 +101,7 @@ def test_no_hostile_row_moves_a_steps_mean_beyond_its_sensitivity_in_any_storage
             assert np.linalg.norm(one - two) <= query.sensitivity, other.name
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("loss", [Liar(), VectorLiar()], ids=repr)
@@ -147,6 +136,7 @@ def test_at_rate_one_a_step_takes_every_row_once():
 # --- Noise ---
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("batch", [1, 10, 100, N])
 def test_steps_over_nothing_show_the_planned_noise(batch, adjacency):
@@ -166,6 +156,7 @@ def test_steps_over_nothing_show_the_planned_noise(batch, adjacency):
     assert len(np.unique(noise)) == noise.size
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("domain", [None, L1Ball(1e6)], ids=["compiled", "step by step"])
 @pytest.mark.parametrize("chunk", [None, 40])
 def test_every_step_has_noise_of_its_own_and_its_own_step_size(chunk, domain, monkeypatch):

@@ -11,24 +11,18 @@ import pytest
 from contracts.mechanisms import FIXED, MECHANISMS, name, question
 from contracts.mechanisms import P as COLUMNS
 from dperm import (
-    L2,
     Amount,
     Budget,
     Classes,
     Guarantee,
-    Huber,
     InvalidParameterError,
     InvalidTableError,
-    L1Ball,
-    L2Ball,
-    Logistic,
     Number,
     PrivateHuberRegression,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Problem,
     Schema,
-    Softmax,
     load_model,
     minimize,
     save_model,
@@ -38,6 +32,7 @@ from dperm.kernel.block import Block
 from dperm.mechanisms import DifferenceQuery, GradientQuery, HessianQuery, LocalGradientQuery, VertexQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Huber, L1Ball, L2Ball, Logistic, Softmax
 from dperm.verify.release import verify
 from privacy.harness import Liar, N, P, Table, replay, setting_of
 
@@ -65,6 +60,7 @@ def first_answer(query, problem, table):
     return replay(problem, table, query.setting.adjacency, query, [points], **more).exact[0]
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("query", [query for query in MECHANISMS if not isinstance(query, FIXED)], ids=name)
 def test_tables_that_differ_in_one_weight_only_are_no_further_apart_than_any_neighbours(query, adjacency):

@@ -6,31 +6,27 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
+from dperm.errors import UnsupportedProblemError
+from dperm.mechanisms.setting import Setting
+from dperm.plan.auto import predictions
+from dperm.privacy.guarantee import Adjacency
+from dperm.problem import (
     L1,
     L2,
-    DPObjective,
     ElasticNet,
-    FitOptions,
-    Guarantee,
     Huber,
-    InvalidParameterError,
     L1Ball,
     L2Ball,
     Logistic,
     NoRegularizer,
-    Problem,
     Sigmoid,
     Simplex,
     SmoothedHinge,
     Softmax,
     Squared,
-    minimize,
 )
-from dperm.errors import UnsupportedProblemError
-from dperm.mechanisms.setting import Setting
-from dperm.plan.auto import predictions
-from dperm.privacy.guarantee import Adjacency
+from dperm.solvers import DPObjective
 from dperm.unsafe import empirical_risk
 
 GUARANTEE = Guarantee(1.0, 1e-6)
@@ -262,6 +258,7 @@ def test_a_lasso_keeps_its_exact_zeros():
     assert (w[:2] > 0.1).all()
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("loss", [Squared(), Squared(50.0)], ids=repr)
 def test_regression_is_solved_by_released_sizes_unless_the_guarantee_is_pure(loss, adjacency):

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from contracts.discovered import examples
-from dperm import L1, L2, Box, ElasticNet, L2Ball, Logistic, Loss, NoRegularizer, Problem, Softmax, WholeSpace
+from dperm import Problem
 from dperm.kernel import sampling
 from dperm.kernel.block import Block
 from dperm.kernel.noise import Randomness
@@ -19,6 +19,7 @@ from dperm.mechanisms import PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L1, L2, Box, ElasticNet, L2Ball, Logistic, Loss, NoRegularizer, Softmax, WholeSpace
 from dperm.problem.prox import coordinate_prox
 from dperm.rows import ArraySource
 from privacy.harness import VectorLiar, gate_with
@@ -67,6 +68,7 @@ def check_difference(problem, rows, n, tolerance):
                 np.testing.assert_allclose(in_ball, expected, rtol=10 * tolerance, atol=10 * tolerance)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", examples(Loss), ids=repr)
 def test_a_difference_is_that_of_two_gradients_for_every_loss(loss, intercept):
@@ -75,6 +77,7 @@ def test_a_difference_is_that_of_two_gradients_for_every_loss(loss, intercept):
     check_difference(problem, Block.from_table(X, y, problem, weights), 60, 1e-12)
 
 
+@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("storage", STORAGE)
 @pytest.mark.parametrize("loss", [Logistic(), Softmax(3)], ids=repr)
 def test_a_difference_is_that_of_two_gradients_in_every_storage(loss, storage):
@@ -136,6 +139,7 @@ def plain_epoch(problem, rows, bound, divisor, batches, start, anchor, anchor_gr
     return np.array(iterates), np.array(directions)
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize(
     "domain", [WholeSpace(), L2Ball(0.4), Box(-0.3, 0.2), Box((-0.1, -1, -0.2, -3, 0), 0.4)], ids=repr
 )

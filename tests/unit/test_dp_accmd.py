@@ -5,26 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
-    L2,
-    Box,
-    DPAccMD,
-    FitOptions,
-    GroupBall,
-    Guarantee,
-    InvalidParameterError,
-    L1Ball,
-    L2Ball,
-    Logistic,
-    Problem,
-    Sigmoid,
-    Simplex,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.errors import UnsupportedProblemError
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Box, GroupBall, L1Ball, L2Ball, Logistic, Sigmoid, Simplex
 from dperm.problem.domains import Domain
+from dperm.solvers import DPAccMD
 
 P = 40
 FIVES = tuple(tuple(range(5 * j, 5 * j + 5)) for j in range(P // 5))
@@ -79,6 +66,7 @@ def run(domain, chain, n_steps, y_step):
     return solver.run(chain, problem, plan, problem.start(P)), plan.settings.smoothness
 
 
+@pytest.mark.one_case_in(4)
 @every_y_step
 @every_domain
 def test_without_noise_the_gap_falls_as_the_theorem_says(domain, y_step):
@@ -110,6 +98,7 @@ def dual_norm(domain, v):
     return domain.dual_norm(v)
 
 
+@pytest.mark.cases_with_every_value
 @every_y_step
 @every_domain
 @pytest.mark.parametrize("sigma", [0.0, 1e-3, 0.03, 1.0])

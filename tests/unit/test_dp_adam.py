@@ -6,22 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dperm import (
-    L1,
-    L2,
-    DPAdam,
-    FitOptions,
-    FunctionLoss,
-    Guarantee,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Problem,
-    Sigmoid,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.curve import gaussian_mu
 from dperm.mechanisms.plan import Plan, PlannedQuery
+from dperm.problem import L1, L2, FunctionLoss, L2Ball, Logistic, Sigmoid
+from dperm.solvers import DPAdam
 from dperm.solvers.descent.dp_adam import DPAdamSettings
 from dperm.unsafe import empirical_risk
 
@@ -80,6 +69,7 @@ def test_replacing_a_row_takes_half_the_steps():
     assert added / replaced == pytest.approx(2.0, rel=1e-2)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("passes", [1.0, 10.0, 60.0])
 @pytest.mark.parametrize("n", [300, 20_000, 2_000_000])
 def test_the_passes_over_the_rows_are_at_most_those_allowed(passes, n):

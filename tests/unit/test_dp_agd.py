@@ -5,22 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
-    DPAGD,
-    L2,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    NoRegularizer,
-    Problem,
-    Squared,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.composition import curve_of
 from dperm.accounting.curve import gaussian_mu
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, L2Ball, Logistic, NoRegularizer, Squared
+from dperm.solvers import DPAGD
 from dperm.solvers.descent.dp_agd import accelerated_path, risk_on_quadratics
 
 GUARANTEE = Guarantee(1.0, 1e-6)
@@ -56,6 +46,7 @@ def moments(n_steps, eta, mu, h, distance, sigmas):
     return mean**2 + np.diag(cov)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("mu", [0.0, 1e-4, 0.02, 3.0])
 @pytest.mark.parametrize("n_steps", [1, 2, 7, 60, 400])
 def test_the_path_has_the_numbers_of_the_proof(n_steps, mu):
@@ -72,6 +63,7 @@ def test_the_path_has_the_numbers_of_the_proof(n_steps, mu):
     assert path.noise @ (1.0 / path.shares) <= 2.0 * np.sqrt(path.noise).sum() ** 2
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("mu", [0.0, 1e-4, 0.02])
 @pytest.mark.parametrize("n_steps", [1, 2, 7, 60])
 def test_the_exact_risk_on_quadratics_is_below_the_bound(n_steps, mu):

@@ -7,11 +7,12 @@ import pytest
 from scipy import sparse
 
 from contracts.discovered import LOSSES
-from dperm import L2Ball, Logistic, Problem, Softmax
+from dperm import Problem
 from dperm.kernel.block import Block
 from dperm.kernel.objectives import objective_of
 from dperm.kernel.objectives.margin_gradients import clip_vector, gradient_sum
 from dperm.kernel.row_norms import row_norms
+from dperm.problem import L2Ball, Logistic, Softmax
 
 
 def plain_gradient(problem, X, y, w):
@@ -49,6 +50,7 @@ def test_a_longer_vector_is_clipped_to_the_bound_and_a_shorter_one_is_left():
         np.testing.assert_allclose(vector, clipped, rtol=1e-15)
 
 
+@pytest.mark.one_case_in(7)
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix, lambda X: X.astype(np.float32), np.asfortranarray])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -4,33 +4,16 @@ import numpy as np
 import pytest
 
 from contracts.solvers import SOLVER_EXAMPLES
-from dperm import (
-    DPGD,
-    DPSVRG,
-    L2,
-    Box,
-    ChaudhuriObjective,
-    DPKatyusha,
-    DPObjective,
-    DPSVRGPlusPlus,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    KiferObjective,
-    L1Ball,
-    Logistic,
-    PrintedSVRG,
-    Problem,
-    Sigmoid,
-    SmoothedHinge,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.errors import DivergedError, NoiseTooLargeError, UnsupportedProblemError
 from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery, OutputPerturbationQuery
 from dperm.mechanisms.base import smallest_tolerance
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.paper import PrintedSVRG
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Box, L1Ball, Logistic, Sigmoid, SmoothedHinge
+from dperm.solvers import DPGD, DPSVRG, ChaudhuriObjective, DPKatyusha, DPObjective, DPSVRGPlusPlus, KiferObjective
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 N, P = 1000, 5
@@ -85,6 +68,7 @@ def test_the_papers_number_of_steps_is_refused_where_it_would_take_for_ever(solv
         FitOptions(Problem(Logistic(), L2(strength)), guarantee=GUARANTEE, solver=solver, noise="paper").plan(N, P)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("strength", [1e-5, 1e-9, 1e-300, 5e-324])
 @pytest.mark.parametrize("solver", [DPSVRG(), DPSVRG(n_epochs=300), PrintedSVRG(), DPKatyusha(), DPGD()], ids=repr)
 def test_without_noise_small_penalties_do_not_make_a_run_endless(solver, strength):

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm import L1, L2, Box, ElasticNet, L1Ball, L2Ball, Logistic, NoRegularizer, Problem, Softmax, WholeSpace
+from dperm import Problem
 from dperm.kernel.block import Block
 from dperm.kernel.objectives import Steps, objective_of
 from dperm.kernel.sampling import Batches
+from dperm.problem import L1, L2, Box, ElasticNet, L1Ball, L2Ball, Logistic, NoRegularizer, Softmax, WholeSpace
 from dperm.problem.prox import coordinate_prox
 from privacy.harness import gate_with
 
@@ -87,6 +88,7 @@ def check(problem, storage, tolerance, prox):
     np.testing.assert_array_equal(directions[3], noise[3])  # the empty batch
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("domain", [WholeSpace(), L2Ball(0.4), Box(-0.3, 0.2)], ids=repr)
 @pytest.mark.parametrize("regularizer", [NoRegularizer(), L2(0.7), L1(0.2), ElasticNet(0.6, 0.4)], ids=repr)
 def test_compiled_steps_are_proximal_sgd(regularizer, domain):
@@ -97,6 +99,7 @@ def test_compiled_steps_are_proximal_sgd(regularizer, domain):
         check(problem, "dense", 1e-11, prox)
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("storage", STORAGE)
 @pytest.mark.parametrize("loss", [Logistic(), Softmax(3)], ids=repr)

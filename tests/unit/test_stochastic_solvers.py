@@ -5,26 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
-    DPSGD,
-    L2,
-    RRPSGD,
-    BassilySGD,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Problem,
-    Sigmoid,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.central_limit import central_limit_multiplier, central_limit_precision, central_limit_rate
 from dperm.accounting.curve import gaussian_mu
 from dperm.errors import UnsupportedProblemError
 from dperm.mechanisms.setting import Setting
+from dperm.paper import RRPSGD
 from dperm.paper.printed import published_plan
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, L2Ball, Logistic, Sigmoid
+from dperm.solvers import DPSGD, BassilySGD
 from dperm.solvers.descent.stochastic import expected_sigma, rate_for, step_variance
 from dperm.solvers.expected import noise_floor
 from dperm.unsafe import empirical_risk
@@ -195,6 +185,7 @@ def test_the_rounds_default_step_minimises_the_bound_of_ghadimi_and_lan(decay):
 # --- Defaults ---
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("n", [500, 5000, 200_000])
 @pytest.mark.parametrize("solver", [DPSGD(), BassilySGD(max_steps=200_000), RRPSGD()], ids=repr)
@@ -223,6 +214,7 @@ def test_the_noise_that_step_sizes_rest_on_is_about_that_of_the_calibration(n, r
     assert fit.statement.sigma == pytest.approx(expected, rel=0.1)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("rate", [0.003, 0.4, 1.0])
 @pytest.mark.parametrize("multiplier", [0.6, 2.0, 50.0])

@@ -20,11 +20,9 @@ from dperm.evaluation.intervals import Array, Estimate
 from dperm.evaluation.metrics import CalibrationPoint, Metrics
 from dperm.files.content import HEAD
 from dperm.files.plan_data import part_from
-from dperm.plan.sums import deviations_of
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
-from dperm.privacy.statement import check_classes
+from dperm.privacy.statement import PrivacyStatement, check_classes
 from dperm.privacy.unit import PrivacyUnit
 from dperm.validation import finite
 
@@ -49,7 +47,7 @@ class PrivateEvaluation:
         The noisy counts and sums: everything that came from the rows.
     deviations : tuple of float
         The standard deviation of the noise on one number of each.
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         What is promised.
     event_ : Event
         The accounting event.
@@ -68,7 +66,7 @@ class PrivateEvaluation:
     design: Design
     released: tuple[Array, ...]
     deviations: tuple[float, ...]
-    privacy_: JointStatement
+    privacy_: PrivacyStatement
     event_: Event
     model: str
     model_fingerprint: str | None = None
@@ -237,12 +235,12 @@ class PrivateEvaluation:
         released = tuple(np.array(numbers, dtype=np.float64) for numbers in content["released"])
         if not all(numbers.ndim == 1 and np.isfinite(numbers).all() for numbers in released):
             raise ValueError("released")
-        statement = JointStatement.from_dict(content["privacy"])
+        statement = PrivacyStatement.from_dict(content["privacy"])
         part = part_from(content["plan"], Adjacency.parse(statement.adjacency), statement.unit)
         if [item.query.size for item in part.planned] != [numbers.size for numbers in released]:  # type: ignore[attr-defined]
             raise ValueError("released")
         found = cls(
-            Design(**design), released, deviations_of(part.calibrated), statement, part.event, **named,
+            Design(**design), released, part.calibrated.deviations, statement, part.event, **named,
             ledger_entry_=content["ledger"], plan_=content["plan"],
         )  # fmt: skip
         str(found)  # its numbers are numbers

@@ -11,9 +11,8 @@ from typing import Any
 from dperm.accounting.events import Composed, Event, OneOf, RandomTrials, event_to_list
 from dperm.files.described import described, rebuilt, value_of
 from dperm.mechanisms.base import Mechanism
-from dperm.mechanisms.plan import CalibratedPlan, Plan, Planned, PlannedQuery
+from dperm.mechanisms.plan import CalibratedPlan, Plan, Planned, PlannedQuery, plan_of_sums
 from dperm.mechanisms.setting import PublicTable, Setting
-from dperm.mechanisms.sums_plan import CalibratedSums, SumsPlan
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Constants, Problem
@@ -52,19 +51,31 @@ _SUMS = frozenset(("n", "adjacency", "unit", "noise_multiplier", "queries"))
 _QUERY = frozenset(("query", "count", "relative_noise", "fixed", "sensitivity", "sigma", "events"))
 
 
-def fit_to_dict(plan: Any) -> dict[str, Any]:
-    """The plan of a fit.
+def plan_to_dict(plan: Any) -> dict[str, Any]:
+    """A plan as plain data.
 
     Parameters
     ----------
-    plan : FitPlan
-        What runs.
+    plan : ReleasePlan or CalibratedPlan
+        What runs: a fit, sums over rows, or several of them.
 
     Raises
     ------
     NotDescribableError
         If a part of it cannot be written down.
     """
+    if isinstance(plan, CalibratedPlan):
+        return _sums_to_dict(plan)
+    if hasattr(plan, "problem"):
+        return _fit_to_dict(plan)
+    if [type(part) for part in plan.parts] == [CalibratedPlan]:
+        return _sums_to_dict(plan.parts[0])
+    expected = {} if plan.expected_trials is None else {"expected": plan.expected_trials}
+    return {plan.together.name.lower(): [plan_to_dict(part) for part in plan.parts]} | expected
+
+
+def _fit_to_dict(plan: Any) -> dict[str, Any]:
+    """The plan of a fit."""
     calibrated: CalibratedPlan = plan.calibrated
     return {
         **_table_to_dict(plan.setting),
@@ -80,7 +91,7 @@ def fit_to_dict(plan: Any) -> dict[str, Any]:
     }
 
 
-def sums_to_dict(calibrated: CalibratedSums) -> dict[str, Any]:
+def _sums_to_dict(calibrated: CalibratedPlan) -> dict[str, Any]:
     """Sums over rows that are released together."""
     return {
         **_table_to_dict(calibrated.plan.planned[0].query.setting),
@@ -98,7 +109,7 @@ def constants_to_dict(constants: Constants) -> dict[str, Any]:
     return {name: described(getattr(constants, name)) for name in _CONSTANTS}
 
 
-def _queries_to_list(calibrated: CalibratedPlan | CalibratedSums, planned: Sequence[Planned]) -> list[dict[str, Any]]:
+def _queries_to_list(calibrated: CalibratedPlan, planned: Sequence[Planned]) -> list[dict[str, Any]]:
     return [
         {
             "query": described(item.query),
@@ -122,21 +133,6 @@ def events_of(item: Planned, noise_multiplier: float | None) -> list[dict[str, A
 
 def _number(multiplier: float | None) -> float | None:
     return None if multiplier is None else float(multiplier)
-
-
-def search_to_dict(plan: Any) -> dict[str, Any]:
-    """The plan of a search: trials and scores, of which a row takes part in one, then the last fit of the winner.
-
-    Parameters
-    ----------
-    plan : SearchPlan
-        What runs.
-    """
-    trials, scores = list(map(fit_to_dict, plan.trials)), sums_to_dict(plan.scores)
-    search: dict[str, Any] = {"one_of": [{"sequence": trials}, scores]}
-    if plan.random_trials is not None:
-        search = {"random_trials": [*trials, scores], "expected": plan.random_trials}
-    return {"sequence": [search, {"one_of": list(map(fit_to_dict, plan.refits))}]}
 
 
 def own_part(model: Any) -> dict[str, Any]:
@@ -186,8 +182,7 @@ class Part:
     @property
     def planned(self) -> tuple[Planned, ...]:
         """All questions in their order."""
-        plan = self.calibrated.plan
-        planned: tuple[Planned, ...] = plan.everything if isinstance(plan, Plan) else plan.planned
+        planned: tuple[Planned, ...] = self.calibrated.plan.everything
         return planned
 
     @property
@@ -202,7 +197,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Several:
-    """Several plans: one after the other, or one of them, or one of them a random number of times.
+    """Several plans: one after the other, or one of them, or one that runs a random number of times.
 
     Attributes
     ----------
@@ -222,9 +217,10 @@ class Several:
     def event(self) -> Event:
         """What they cost together."""
         events = tuple(plan.event for plan in self.nested)
-        if self.how == "sequence":
-            return Composed(events)
-        return OneOf(events) if self.expected is None else RandomTrials(OneOf(events), 1.0 / self.expected)
+        if self.how == "one_of":
+            return OneOf(events)
+        together = events[0] if len(events) == 1 else Composed(events)
+        return together if self.expected is None else RandomTrials(together, 1.0 / self.expected)
 
     def parts(self) -> Iterator[Part]:
         """All fits and sums in it."""
@@ -274,7 +270,7 @@ def part_from(content: Any, adjacency: Adjacency, unit: PrivacyUnit | None) -> P
         raise TypeError("noise_multiplier")
     if set(content) == _SUMS:
         table = PublicTable(n, adjacency, unit)
-        sums = SumsPlan(tuple(_planned(one, table, Planned) for one in content["queries"]))
+        sums = plan_of_sums(tuple(_planned(one, table, Planned) for one in content["queries"]))
         return Part(content, sums.with_noise(multiplier), table)
     problem, width = problem_from(content["problem"]), count("n_features", content["n_features"])
     count("n_steps", content["n_steps"])

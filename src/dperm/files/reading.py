@@ -23,8 +23,7 @@ from dperm.plan.rows_per_unit import KIND as ROWS_PER_UNIT
 from dperm.plan.rows_per_unit import RowsPerUnit
 from dperm.plan.uncertainty import Uncertainty
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
-from dperm.privacy.statement import PrivacyStatement, check_classes
+from dperm.privacy.statement import FitStatement, PrivacyStatement, check_classes
 from dperm.privacy.unit import PrivacyUnit
 from dperm.schema import schema_from_dict
 from dperm.transformers.base import PrivateTransformer
@@ -151,7 +150,7 @@ def _take_model(content: dict[str, Any]) -> Any:
     names = columns if model.schema_ is None else list(model.schema_.columns)
     model.feature_names_in_ = np.asarray(names, dtype=object)
     model.n_features_in_ = len(names)
-    model.privacy_ = PrivacyStatement.from_dict(content["privacy"])
+    model.privacy_ = FitStatement.from_dict(content["privacy"])
     model.parameters_ = content["parameters"]
     str(model.privacy_)  # its numbers are numbers
     model.take_numbers(content, len(columns))
@@ -212,7 +211,7 @@ def _pipeline_from(content: dict[str, Any]) -> PrivatePipeline:
         raise ValueError("columns")
     final.event_, final.ledger_entry_ = part_from(final.plan_, adjacency, unit).event, None
     _take_parameters(final)
-    statement = JointStatement.from_dict(content["privacy"])
+    statement = PrivacyStatement.from_dict(content["privacy"])
     pipe = PrivatePipeline(
         [*steps, (name, final)], epsilon=statement.epsilon, delta=statement.delta, adjacency=statement.adjacency,
         **unit_parameters(statement.unit),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm.accounting.events import Event
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class SearchRecord:
 
     Attributes
     ----------
-    statement : JointStatement
+    statement : PrivacyStatement
         What is promised of everything together.
     event : Event
         What everything costs, whoever wins.
@@ -25,7 +25,7 @@ class SearchRecord:
         How many rows, or units, candidates were scored on.
     """
 
-    statement: JointStatement
+    statement: PrivacyStatement
     event: Event
     winner: int
     n_candidates: int
@@ -48,4 +48,4 @@ class SearchRecord:
         winner, size, held_out = content["winner"], content["n_candidates"], content["n_held_out"]
         if {type(winner), type(size), type(held_out)} != {int} or not 0 <= winner < size or held_out < 1:
             raise ValueError("winner")
-        return cls(JointStatement.from_dict(content["privacy"]), event, winner, size, held_out)
+        return cls(PrivacyStatement.from_dict(content["privacy"]), event, winner, size, held_out)

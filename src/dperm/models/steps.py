@@ -8,7 +8,7 @@ import numpy as np
 
 from dperm.files.described import described, value_of
 
-# Each row by itself, to the last bit, or the shape alone. Steps that multiply matrices (RBFSampler, projections) are
+# Each row on its own, to the last bit, or the shape alone. Steps that multiply matrices (RBFSampler, projections) are
 # not among them: BLAS rounds a row according to its place in the table.
 _STATELESS = {
     "AdditiveChi2Sampler", "Binarizer", "FunctionTransformer", "HashingVectorizer", "Normalizer", "PolynomialFeatures",

@@ -7,14 +7,15 @@ from dperm.kernel.noise import GENERATOR
 from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
 from dperm.plan.coefficient_noise import coefficient_noise
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
 from dperm.problem import Problem
 
-_CAVEATS = {
+_CAVEATS: dict[str | None, tuple[Caveat, ...]] = {
     "certified": (),
-    "paper": ("the paper's noise is for reproduction only",),
-    None: ("no noise was added",),
+    "paper": (Caveat.PAPER_NOISE,),
+    None: (Caveat.NO_NOISE,),
 }
 
 
@@ -30,7 +31,7 @@ def statement_of(
     accountant: str = "pld",
     target_transform: str | None = None,
     certified: tuple[float, float] | None = None,
-) -> PrivacyStatement:
+) -> FitStatement:
     """What a fit by this plan promises; what happens in a run (a seed, classes read from the rows) is added there.
 
     Parameters
@@ -53,15 +54,14 @@ def statement_of(
         ε at this δ and δ at this ε where they are known; otherwise the accountant finds them.
     """
     plan = calibrated.plan
-    promised = (math.inf, 0.0) if noise is None or guarantee is None else (guarantee.epsilon, guarantee.delta)
-    epsilon, delta = promised
+    epsilon, delta = (math.inf, 0.0) if guarantee is None else (guarantee.epsilon, guarantee.delta)
     first = plan.planned[0]
     if certified is None:
         event = calibrated.event()
         certified = (epsilon_of(event, delta, setting.adjacency), delta_of(event, epsilon, setting.adjacency))
-    return PrivacyStatement(
-        epsilon=epsilon,
-        delta=delta,
+    return FitStatement(
+        epsilon,
+        delta,
         certified_epsilon=certified[0],
         certified_delta=certified[1],
         adjacency=setting.adjacency.value,

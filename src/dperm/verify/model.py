@@ -16,7 +16,7 @@ from dperm.plan.fit_plan import Release
 from dperm.plan.intervals import check_share, dispersion_of, public_facts
 from dperm.plan.statement import statement_of
 from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
 from dperm.schema import Classes, Schema
 from dperm.verify.alike import alike
 from dperm.verify.finding import Finding
@@ -66,7 +66,7 @@ def _agrees(content: dict[str, Any], model: PrivateEstimator, part: Recorded) ->
 
 
 def _shape_differs(
-    content: dict[str, Any], statement: PrivacyStatement, schema: Schema | None, part: Part
+    content: dict[str, Any], statement: FitStatement, schema: Schema | None, part: Part
 ) -> str | None:  # fmt: skip
     """Whether model, schema, statement and plan are about the same rows, columns and classes."""
     classes = None if content["classes"] is None else tuple(content["classes"])
@@ -103,7 +103,7 @@ def _fit_differs(model: PrivateEstimator, part: Part) -> str | None:
     if not _same_but_for_releases(planned, model.schema_, model.privacy_):
         return "schema that was fitted with is not the one in the file"
     derived = _statement(asked, model, part)
-    for name in (field.name for field in fields(PrivacyStatement) if field.name not in _ELSEWHERE):
+    for name in (field.name for field in fields(FitStatement) if field.name not in _ELSEWHERE):
         if not alike(getattr(derived, name), getattr(model.privacy_, name)):
             return f"statement has another {name.replace('_', ' ')} than the plan"
     return _uncertainty_differs(model, part)
@@ -129,7 +129,7 @@ def _asks_for(asked: PrivateEstimator, part: Part) -> bool:
     )
 
 
-def _same_but_for_releases(planned: Schema | None, released: Schema | None, statement: PrivacyStatement) -> bool:
+def _same_but_for_releases(planned: Schema | None, released: Schema | None, statement: FitStatement) -> bool:
     """Whether the schema in the file is the planned one with ranges and bins in the place of private ones."""
     if planned is None or released is None:
         return planned is released
@@ -143,7 +143,7 @@ def _same_but_for_releases(planned: Schema | None, released: Schema | None, stat
     return replace(completed, n=released.n) == released
 
 
-def _statement(asked: PrivateEstimator, model: PrivateEstimator, part: Part) -> PrivacyStatement:
+def _statement(asked: PrivateEstimator, model: PrivateEstimator, part: Part) -> FitStatement:
     """What a fit by this plan states, in the target's own units."""
     stated, problem = model.privacy_, part.problem
     assert problem is not None

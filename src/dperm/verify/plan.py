@@ -60,7 +60,7 @@ def is_search(recorded: Recorded, n: int, n_held_out: int, n_candidates: int) ->
     match recorded:
         case Several("sequence", (Several("one_of", (Several("sequence", trials), Part() as scores)), last)):
             choice: Any = HeldOutChoice
-        case Several("sequence", (Several("random_trials", (*trials, Part() as scores)), last)):
+        case Several("sequence", (Several("random_trials", (Several("one_of", (*trials, Part() as scores)),)), last)):
             choice = BoundedSum
         case _:
             return False

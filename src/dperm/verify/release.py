@@ -22,8 +22,8 @@ from dperm.ledger.tables import NoBudgetError
 from dperm.models.base import PrivateEstimator
 from dperm.models.charged import Charged
 from dperm.pipelines.pipeline import PrivatePipeline
+from dperm.privacy.caveats import in_words
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
 from dperm.privacy.statement import PrivacyStatement
 from dperm.verify.alike import LAST_DIGITS, alike
 from dperm.verify.finding import Finding
@@ -44,7 +44,7 @@ class Promise(NamedTuple):
     ----------
     of : str
         Of what, in words that end in a colon; empty for what the file is about.
-    statement : PrivacyStatement or JointStatement
+    statement : PrivacyStatement
         What is promised.
     recorded : Part or Several
         The plan that it rests on.
@@ -132,16 +132,16 @@ def sealed(content: dict[str, Any]) -> Finding:
     return Finding(same, "fingerprint matches the contents" if same else "the file was modified (fingerprint mismatch)")
 
 
-def _release(statement: PrivacyStatement | JointStatement) -> Finding:
+def _release(statement: PrivacyStatement) -> Finding:
     if math.isinf(statement.epsilon):
         return Finding(False, "nothing is promised: the run had no noise")
     if statement.caveats:
-        return Finding(False, f"not for release: {'; '.join(statement.caveats)}")
+        return Finding(False, f"not for release: {in_words(statement.caveats)}")
     sound = not statement.seeded and getattr(statement, "noise", "certified") == "certified"
     return Finding(sound, MARKED_FOR_RELEASE if sound else "not for release, and the caveats leave out why")
 
 
-def _bound(event: Any, statement: PrivacyStatement | JointStatement) -> list[Finding]:
+def _bound(event: Any, statement: PrivacyStatement) -> list[Finding]:
     adjacency = Adjacency.parse(statement.adjacency)
     try:
         curve = curve_of(event, adjacency)
@@ -170,9 +170,9 @@ def _bound(event: Any, statement: PrivacyStatement | JointStatement) -> list[Fin
     return [*found, *_rigorous(event_to_list(event), statement)]
 
 
-def _rigorous(events: list[dict[str, Any]], statement: PrivacyStatement | JointStatement) -> list[Finding]:
+def _rigorous(events: list[dict[str, Any]], statement: PrivacyStatement) -> list[Finding]:
     """ε by other code, with balls instead of floats."""
-    from dperm.verify.rigorous.bound import rigorous_bound  # python-flint takes a moment to load
+    from dperm.rigorous.bound import rigorous_bound  # python-flint takes a moment to load
 
     try:
         with np.errstate(all="ignore"):

@@ -7,17 +7,17 @@ from dperm.evaluation.result import PrivateEvaluation
 from dperm.files.plan_data import Recorded
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.cell_counts import CellCounts
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.verify.alike import alike
 from dperm.verify.finding import Finding
 
 
-def statement_agrees(statement: JointStatement, recorded: Recorded) -> Finding:
+def statement_agrees(statement: PrivacyStatement, recorded: Recorded) -> Finding:
     """Whether a statement is about the rows of a plan.
 
     Parameters
     ----------
-    statement : JointStatement
+    statement : PrivacyStatement
         What is promised.
     recorded : Part or Several
         What a file says will be asked.
@@ -31,7 +31,7 @@ def statement_agrees(statement: JointStatement, recorded: Recorded) -> Finding:
     return Finding(same, text)
 
 
-def steps_agree(step: Any, whole: JointStatement, name: str) -> Finding:
+def steps_agree(step: Any, whole: PrivacyStatement, name: str) -> Finding:
     """Whether the statement of a step is about the rows of its pipeline."""
     facts = ("adjacency", "n", "unit", "seeded", "generator")
     same = all(getattr(step, fact) == getattr(whole, fact) for fact in facts)
