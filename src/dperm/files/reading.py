@@ -141,6 +141,8 @@ def _take_model(content: dict[str, Any]) -> Any:
     columns = content["columns"]
     if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
         raise TypeError("columns")
+    if not isinstance(content["parameters"], dict):
+        raise TypeError("parameters")
     check_classes(content["classes"])
     if content["classes"] is not None:
         model.classes_ = np.asarray(content["classes"])

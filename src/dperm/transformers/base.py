@@ -247,16 +247,16 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             value = value_of(numbers)
             setattr(step, name, np.array(value, dtype=np.float64) if isinstance(value, tuple) else value)
         step.n_features_in_ = count("n_features", content["n_features"])
-        if content["columns"] is not None:
-            step.feature_names_in_ = np.array(content["columns"], dtype=object)  # type: ignore[attr-defined]
-            if len(step.feature_names_in_) != step.n_features_in_:  # type: ignore[attr-defined]
-                raise ValueError("columns")
         step.privacy_ = statement = PrivacyStatement.from_dict(content["privacy"])
         str(statement)  # its numbers are numbers
         step.epsilon, step.delta, step.adjacency = statement.epsilon, statement.delta, statement.adjacency
         step.set_params(**unit_parameters(statement.unit))
         with np.errstate(all="ignore"):
             step.transform(np.zeros((1, step.n_features_in_)))  # what does not fit together fails here
+        if content["columns"] is not None:
+            step.feature_names_in_ = np.array(content["columns"], dtype=object)  # type: ignore[attr-defined]
+            if len(step.feature_names_in_) != step.n_features_in_:  # type: ignore[attr-defined]
+                raise ValueError("columns")
         return step
 
     @classmethod
