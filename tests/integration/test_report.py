@@ -220,7 +220,7 @@ def test_a_promise_that_the_events_do_not_keep_has_a_banner(model):
     content = content_of(model)
     content["privacy"]["epsilon"] = 0.1
     page = Page(render_report(content))
-    assert "replanning the recorded fit gives another noise, or other events" in page.text
+    assert "NOT within the promised" in page.text
     assert "What an attacker can do" not in page.text
     assert "fitted without noise" not in page.text
     assert ("class", "banner") in page.attributes

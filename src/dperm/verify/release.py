@@ -112,7 +112,7 @@ def facts_of(content: dict[str, Any], release: Any, promises: list[Promise]) -> 
     whole = promises[-1]
     found = [follows(whole.recorded)]
     if isinstance(release, PrivateEstimator):
-        found.append(model_agrees(content, release, promises[0].recorded))
+        found.insert(0, model_agrees(content, release, promises[0].recorded))
         if len(promises) > 1:
             found.append(search_agrees(release, whole.recorded))
         return found
