@@ -64,6 +64,7 @@ def tables(draw):
     return pd.DataFrame({name: pd.Series([draw(anything) for _ in range(n)], dtype=object) for name in names})
 
 
+@pytest.mark.long
 @given(tables())
 @settings(max_examples=150, deadline=None)
 def test_no_table_gives_a_row_that_is_longer_than_the_bound(table):

@@ -144,7 +144,7 @@ def settle(model_path: Path, ledger: str | None) -> None:
     Example: dperm budget settle model.json
     """
     with ended_by_an_interrupt():
-        pass
+        from dperm.ledger import settle_file
     content = _released(model_path)
     entry = content["ledger"]
     if entry is None:
