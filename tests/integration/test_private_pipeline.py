@@ -31,8 +31,8 @@ from dperm import (
     make_private_pipeline,
 )
 from dperm.accounting.composition import epsilon_of
-from dperm.kernel.public_step import through
 from dperm.ledger.rule import event_text
+from dperm.pipelines.public_step import through
 from dperm.pipelines.public_steps import made_up, tried
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement
@@ -153,7 +153,7 @@ def test_a_crash_between_the_steps_counts_as_spent(tmp_path, monkeypatch):
         ((make_column_transformer((StandardScaler(), [0])), model()), "without noise"),
         ((make_column_transformer(("drop", [0]), remainder=StandardScaler()), model()), "without noise"),
         ((PrivateStandardScaler(bounds=BOUNDS), LogisticRegression()), "dperm.PrivateLogisticRegression"),
-        ((PrivateStandardScaler(bounds=BOUNDS),), "last step must be a model"),
+        ((PrivateStandardScaler(bounds=BOUNDS),), "last step must be a dperm model"),
         ((PrivateStandardScaler(2.0, bounds=BOUNDS), model()), "epsilon=2.0 of its own"),
         ((PrivateStandardScaler(bounds=BOUNDS), model(n=7)), "n=7 of its own"),
         ((PrivateStandardScaler(bounds=BOUNDS), model(random_state=7)), "random_state=7 of its own"),
@@ -192,7 +192,7 @@ def test_wrong_tables_are_refused_before_anything_is_spent(tmp_path):
     for table, target in ((X, None), (X, y[:-1]), (X[:, :1], y), (X[:, 0], y), (X[:, 0].tolist(), y), ("rows", y)):
         with pytest.raises(InvalidParameterError):
             pipe.fit(table, target)
-    with pytest.raises(InvalidParameterError, match="passes no parameters"):
+    with pytest.raises(InvalidParameterError, match="does not pass parameters"):
         pipe.fit(X, y, sample_weight=np.ones(N))
     assert not budget.account().releases
 
@@ -242,7 +242,7 @@ def test_a_step_that_fails_on_made_up_rows_shows_no_value_of_the_table(values):
     def fails(rows):
         raise ValueError(f"cannot take {rows.iloc[0, 0]!r}")
 
-    with pytest.raises(InvalidParameterError, match=r"fails on made-up rows.*ValueError") as caught:
+    with pytest.raises(InvalidParameterError, match=r"fails on synthetic rows.*ValueError") as caught:
         make_private_pipeline(FunctionTransformer(fails), model(), epsilon=1.0, delta=1e-6).fit(frame, rows()[1])
     assert caught.value.__context__ is None
     assert not any(str(value) in str(caught.value) for value in values)

@@ -275,6 +275,7 @@ def test_a_description_that_is_none_is_a_sentence_for_every_command(path, to, co
     assert "internal error" not in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_file_that_states_a_billion_columns_takes_no_memory(contents, tmp_path):
     bomb = tmp_path / "bomb.json"
     bomb.write_text(json.dumps(resealed(changed(contents["without a schema"], "privacy", "n_features", to=10**9))))

@@ -39,12 +39,12 @@ from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.kernel.sampling import Sample, Sampling
+from dperm.kernel.source import place_of
 from dperm.kernel.sums import RowSums
 from dperm.plan import fit_plan
 from dperm.plan.options import FitOptions
 from dperm.problem import L2, Logistic
 from dperm.rows import ClusterSource, FileSource, cluster, cluster_tasks, dask_client
-from dperm.rows.base import place_of
 from dperm.rows.dask_client import open_cluster
 from dperm.rows.encoder import Encoder
 from dperm.rows.encoding import encode_rows

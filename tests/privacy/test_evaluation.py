@@ -23,13 +23,13 @@ from dperm import (
     private_evaluate,
 )
 from dperm.accounting.composition import epsilon_of
+from dperm.evaluation import scores
 from dperm.evaluation.design import Design, score_edges
+from dperm.evaluation.held_out import held_out
 from dperm.evaluation.result import PrivateEvaluation
-from dperm.kernel import scores
+from dperm.evaluation.scores import parts_of
 from dperm.kernel.answers import answer_to
-from dperm.kernel.held_out import held_out
 from dperm.kernel.noise import Noise
-from dperm.kernel.scores import parts_of
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.privacy.guarantee import Adjacency
 

@@ -253,7 +253,7 @@ def test_an_eigenvalue_is_not_answered_in_place_of_a_hessian():
     calibrated = CalibratedPlan(Plan("test", (PlannedQuery(HessianQuery(setting)),), {}), 1.0)
     rows = ArraySource(table.X, table.y)
     oracle = Oracle(rows, problem, setting, calibrated, Randomness.from_random_state(0))
-    with oracle, pytest.raises(PlanExceededError, match="does not contain this query"):
+    with oracle, pytest.raises(PlanExceededError, match="query is not in the plan"):
         oracle.ask(PlannedQuery(SmallestEigenvalueQuery(setting)), np.zeros(P))
 
 

@@ -33,7 +33,6 @@ from dperm.evaluation.verify import verify_evaluation
 from dperm.files.content import content_of
 from dperm.files.model_file import save_model
 from dperm.kernel import oracle
-from dperm.kernel.apart import rows_apart
 from dperm.kernel.exact.words import fresh_key, stream_of
 from dperm.kernel.noise import Randomness
 from dperm.kernel.units import Membership, UnitRows
@@ -45,6 +44,7 @@ from dperm.mechanisms.plan import Planned, plan_of_sums
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
 from dperm.models import trials as trials_module
+from dperm.models.apart import rows_apart
 from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement
@@ -143,12 +143,15 @@ def test_a_unit_moves_a_sum_by_no_more_than_is_declared_whatever_its_rows_hold(a
 
 @pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("adjacency", "unit", "place"), CASES)
-def test_rows_that_are_not_weighted_by_unit_would_be_caught(adjacency, unit, place):
+def test_rows_that_are_not_weighted_by_unit_would_be_caught(adjacency, unit, place, monkeypatch):
     query, one, other, _ = list(queries(adjacency, unit))[place]
     others = np.zeros((len(OTHERS), width(query)))
     tables = [with_canary(others, np.tile(np.asarray(row, dtype=float), (60, 1))) for row in (one, other)]
     if adjacency is Adjacency.ADD_REMOVE:
         tables[1] = with_canary(others, [])
+    with pytest.raises(PlanExceededError, match="weigh more than one row"):
+        exact(query, *tables[0], np.ones(len(tables[0][1])))
+    monkeypatch.setattr(UnitRows, "check", lambda self: None)
     sums = [exact(query, rows, ids, np.ones(len(ids))) for rows, ids in tables]
     assert moved(query, *sums) > 5.0 * query.sensitivity
 
@@ -320,13 +323,13 @@ def test_the_unit_of_a_model_or_of_its_schema_is_that_of_its_evaluation():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"groups": IDS}, "say what they stand for"),
+        ({"groups": IDS}, "groups requires unit"),
         ({"unit": "person", "groups": IDS}, "max_rows_per_unit"),
         ({"unit": "person", "max_rows_per_unit": 0, "groups": IDS}, "max_rows_per_unit"),
         ({"unit": "person", "contribution": "sum", "groups": IDS}, "contribution"),
         ({"unit": "person", "max_rows_per_unit": 2, "groups": IDS[1:]}, "one id per row"),
         ({"unit": "person", "max_rows_per_unit": 2}, "no column 'person'"),
-        ({"contribution": "average"}, "name its column"),
+        ({"contribution": "average"}, "require unit"),
         ({"unit": "person", "contribution": "average", "missing_units": "ignore", "groups": IDS}, "declare a public n"),
         ({"unit": "person", "contribution": "average", "n": len(IDS), "groups": IDS}, "number of units"),
     ],
@@ -410,11 +413,11 @@ def test_a_search_refuses_candidates_of_different_units_and_ids_of_nothing():
     model = PrivateLogisticRegression(solver="dp-gd")
     units = [PrivacyUnit("person", 2), PrivacyUnit("person", 3)]
     several = [PrivateLogisticRegression(unit=unit.name, max_rows_per_unit=unit.max_rows) for unit in units]
-    with pytest.raises(InvalidParameterError, match="same unit"):
+    with pytest.raises(InvalidParameterError, match="same privacy unit"):
         PrivateSearch(candidates=several).fit(X, Y, groups=IDS)
-    with pytest.raises(InvalidParameterError, match="same unit"):
+    with pytest.raises(InvalidParameterError, match="same privacy unit"):
         PrivateSearch(candidates=[several[0], model]).fit(X, Y, groups=IDS)
-    with pytest.raises(InvalidParameterError, match="say what they stand for"):
+    with pytest.raises(InvalidParameterError, match="groups requires unit"):
         PrivateSearch(model, {"penalty": [1.0, 0.1]}).fit(X, Y, groups=IDS)
     with pytest.raises(InvalidParameterError, match="no column 'person'"):
         PrivateSearch(several[0], {"penalty": [1.0, 0.1]}).fit(X, Y)
@@ -458,12 +461,12 @@ def test_a_scaler_learns_the_mean_over_people_also_of_a_frame_with_their_ids():
 @pytest.mark.parametrize("transformer", [PrivateStandardScaler(bounds=BOUNDS), PrivatePCA(row_norm=1.0)])
 def test_means_are_refused_where_rows_weigh_less_than_n(transformer):
     transformer.set_params(unit="person", max_rows_per_unit=2)
-    with pytest.raises(InvalidParameterError, match="take contribution = 'average'"):
+    with pytest.raises(InvalidParameterError, match="requires contribution='average'"):
         transformer.fit(X, groups=IDS)
 
 
 def test_a_transformer_refuses_ids_of_nothing_and_units_without_ids():
-    with pytest.raises(InvalidParameterError, match="say what they stand for"):
+    with pytest.raises(InvalidParameterError, match="groups requires unit"):
         PrivateMinMaxScaler(bounds=BOUNDS).fit(X, groups=IDS)
     with pytest.raises(InvalidParameterError, match="no column 'person'"):
         PrivateMinMaxScaler(bounds=BOUNDS, **AVERAGE).fit(X)
@@ -494,9 +497,9 @@ def test_a_pipeline_protects_one_unit_in_all_of_its_steps():
 @pytest.mark.parametrize(
     ("declared", "given", "words"),
     [
-        ({}, {"groups": IDS}, "say what they stand for"),
-        (AVERAGE, {}, "hand the ids of units over as groups"),
-        ({"unit": "person", "max_rows_per_unit": 2}, {"groups": IDS}, "take contribution = 'average'"),
+        ({}, {"groups": IDS}, "groups requires unit"),
+        (AVERAGE, {}, "pass the ids as groups"),
+        ({"unit": "person", "max_rows_per_unit": 2}, {"groups": IDS}, "requires contribution='average'"),
         (AVERAGE | {"n": len(IDS)}, {"groups": IDS}, "number of units"),
     ],
 )
@@ -510,5 +513,5 @@ def test_a_pipeline_refuses_a_step_with_a_unit_of_its_own_and_ids_among_the_colu
     with pytest.raises(InvalidParameterError, match="leave 'person' out of X"):
         pipe.fit(pd.DataFrame({"a": X[:, 0], "person": IDS}), X[:, 0], groups=IDS)
     pipe.set_params(privatestandardscaler__unit="household")
-    with pytest.raises(InvalidParameterError, match="of its own"):
+    with pytest.raises(InvalidParameterError, match="all steps share"):
         pipe.fit(X, X[:, 0], groups=IDS)

@@ -539,6 +539,7 @@ def test_the_condition_of_theorem_4_1_is_checked_with_its_own_count_of_steps(unp
     assert "to 1.2e+05." in next(verdict.because for verdict in section.verdicts if "satisfy" in verdict.claim)
 
 
+@pytest.mark.long
 def test_the_lower_bound_on_delta_is_the_exact_one_of_gaussians_and_below_the_certified_one():
     for solver, exact in (
         (DPGD(n_steps=20, accounting="composition"), True),

@@ -80,7 +80,7 @@ def run_with(arguments: list[str]) -> int:
         return _fail(error.format_message())
     except DpermError as error:
         return _fail(str(error))
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output has seen enough
         return 2
     except OSError as error:
         return _fail(f"{error.filename or 'the file'}: {error.strerror or 'cannot be used'}.")

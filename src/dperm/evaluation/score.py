@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError
 from dperm.evaluation.design import Design
+from dperm.evaluation.held_out import held_out
 from dperm.evaluation.result import PrivateEvaluation
+from dperm.evaluation.scores import parts_of
 from dperm.files.content import content_of
-from dperm.kernel.held_out import held_out
-from dperm.kernel.scores import parts_of
 from dperm.ledger import Budget
 from dperm.models.base import PrivateEstimator
 from dperm.models.classifier import check_classes
@@ -66,7 +66,7 @@ def private_evaluate(
         of which the model says nothing finite, is ignored; so is one with a NaN, where the model has no schema.
     epsilon, delta : float
         The guarantee. With δ = 0 the noise is Laplace noise, which is the least for one evaluation; with δ > 0 it is
-        Gaussian, which costs less beside other releases from the same rows (docs/evaluation.md).
+        Gaussian, which costs less together with other releases from the same rows (docs/evaluation.md).
     adjacency : {"replace_one", "add_remove"}
         Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
@@ -120,9 +120,7 @@ def private_evaluate(
     declared = _declared(model, unit, max_rows_per_unit, contribution, missing_units)
     protected = protected_unit(declared)
     if n is None and undeclared_n(side, protected):
-        raise InvalidParameterError(
-            "where rows without an id are ignored the number of units is private: declare a public n."
-        )
+        raise InvalidParameterError("with missing_units='ignore' the number of units is private: declare a public n.")
     if not is_files(X):
         X, groups = split_groups(declared, X, groups)
     rows = held_out(
@@ -167,7 +165,7 @@ def design_of(model: Any, target_range: tuple[float, float] | None, error_bound:
     if own:
         check_is_fitted(model, "privacy_")
     elif isinstance(model, str | Path):
-        raise InvalidParameterError("this is no model, but may be the path of one: load it with dperm.load_model.")
+        raise InvalidParameterError("this is a string, not a model; if it is a path, load it with dperm.load_model.")
     elif isinstance(model, BaseEstimator) and hasattr(model, "fit"):
         check_is_fitted(model)
     if not hasattr(model, "predict"):
@@ -180,14 +178,14 @@ def design_of(model: Any, target_range: tuple[float, float] | None, error_bound:
         return Design(kind, check_classes(model.classes_))
     declared = _declared_range(model) if own else None
     if declared is not None and target_range is not None:
-        raise InvalidParameterError("the model declares the range of its target: leave target_range out.")
+        raise InvalidParameterError("target_range cannot be combined with a model that declares it.")
     found = declared if target_range is None else target_range
     if found is None:
-        raise InvalidParameterError("declare the range of the target: target_range=(low, high), public numbers.")
+        raise InvalidParameterError("declare target_range=(low, high), as public numbers.")
     try:
         low, high = (float(end) for end in found)
     except (TypeError, ValueError):
-        raise InvalidParameterError("target_range must be two rising numbers.") from None
+        raise InvalidParameterError("target_range must be (low, high) with low < high.") from None
     return Design("number", None, (low, high), (high - low) / 2.0 if error_bound is None else error_bound)
 
 

@@ -19,7 +19,7 @@ from dperm.errors import InvalidParameterError, PlanExceededError
 from dperm.kernel.answers import Asked, answer_to
 from dperm.kernel.bounded_sums import exact_sum
 from dperm.kernel.noise import Noise, Randomness
-from dperm.kernel.row_facts import warn_about
+from dperm.kernel.source import Source
 from dperm.kernel.sums import RowSums
 from dperm.kernel.threads import threads_for
 from dperm.kernel.units import UnitRows
@@ -27,7 +27,6 @@ from dperm.mechanisms import HistogramQuery, RangeQuery
 from dperm.mechanisms.plan import CalibratedPlan, Planned, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
-from dperm.rows.base import Source
 from dperm.schema import Schema
 from dperm.schema.binning import cell_edges, quantile_cuts
 from dperm.validation import check_not_diverged
@@ -83,7 +82,7 @@ class Oracle:
             return
         own = Setting(problem.constants(source.n_features), setting.n, setting.adjacency, source.unit)
         if setting != own or any(item.query.setting != own for item in self._left):
-            raise PlanExceededError("a planned query rests on other bounds, or another unit, than the fit declares.")
+            raise PlanExceededError("a planned query has different bounds or a different unit from the fit.")
         self._problem = problem
         self._setting = setting
         self._progress = progress
@@ -145,7 +144,7 @@ class Oracle:
 
     def warn_about_rows(self) -> None:
         """Show whoever called the fit what is wrong with its rows; nothing of it is kept, and nothing depends on it."""
-        warn_about(self._sums.facts(), self._sums.source._unit_remarks())
+        self._sums.source._warn(self._sums.facts())
 
     def ask(self, item: PlannedQuery, *points: Array, step_size: Any = None) -> Array:
         """Answer a query of the plan at released points.
@@ -171,9 +170,9 @@ class Oracle:
         self._spend(item)
         query = item.query
         if len(points) != query.n_points:
-            raise InvalidParameterError(f"this query is asked at {query.n_points} point(s), got {len(points)}.")
+            raise InvalidParameterError(f"this query takes {query.n_points} point(s), got {len(points)}.")
         if step_size is not None and not query.takes_step_size:
-            raise InvalidParameterError("only a printed epoch or stochastic steps are asked with a step_size.")
+            raise InvalidParameterError("only printed epochs and stochastic steps take a step_size.")
         released = [_check_point(point, size) for point, size in zip(points, query.point_sizes, strict=True)]
         asked = Asked(self._problem, self._setting, self._sums, self._noise_of(item), self._advance, step_size)
         return answer_to(query)(query, asked, *released)
@@ -207,14 +206,16 @@ class Oracle:
     def _exact(self, item: Planned, parts: Iterable[NDArray[Any]], units: UnitRows | None) -> Array:
         """The sum over all rows, counted before it is computed."""
         if (item.query.setting.unit is None) != (units is None):
-            raise PlanExceededError("the plan protects units and the rows have none, or the other way round.")
+            raise PlanExceededError("the plan and the rows must both have a privacy unit, or neither.")
+        if units is not None:
+            units.check()
         self._spend(item)
         return exact_sum(item.query, parts, units)
 
     def _spend(self, item: Planned) -> None:
         with self._lock:
             if self._left[item] < 1:
-                raise PlanExceededError("the plan does not contain this query, or not one more of it.")
+                raise PlanExceededError("query is not in the plan, or was asked more often than planned.")
             self._left[item] -= 1
 
     def _sums_over(self, source: Source) -> RowSums:
@@ -240,8 +241,6 @@ def _check_point(point: object, size: int) -> Array:
     except (TypeError, ValueError):
         vector = np.empty(0)
     if vector.shape != (size,):
-        raise InvalidParameterError(
-            f"the point must be a vector of numbers of the problem's dimension, here {size} of them."
-        )
+        raise InvalidParameterError(f"the point must be a vector of {size} numbers, the problem's dimension.")
     check_not_diverged(vector)
     return vector

@@ -1,7 +1,7 @@
 """Private linear support vector classification."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dperm.models.classifier import LinearClassifier
 from dperm.problem.losses import Loss, OneVsRestHinge, SmoothedHinge
@@ -53,10 +53,7 @@ class PrivateLinearSVC(LinearClassifier):
 
     kind = "svc"
     title = "linear support vector classifier"
-    own_parameters: ClassVar[dict[str, str]] = {
-        **LinearClassifier.own_parameters,
-        "smoothing": "Width of the hinge's smoothed corner (svc).",
-    }
+    own_parameters = (*LinearClassifier.own_parameters, "smoothing")
 
     def _loss(self, n_classes: int) -> Loss:
         if n_classes == 2:

@@ -67,7 +67,7 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
         Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
         number of units. By default each row is its own unit.
     max_rows_per_unit : int, optional
-        Use at most this many rows of each unit, chosen at random anew for each fit. Required if `contribution="limit"`.
+        Use at most this many rows of each unit, chosen at random for each fit. Required if `contribution="limit"`.
     contribution : {"limit", "average"}
         Weight of a unit's row: 1/max_rows_per_unit, so that all rows count the same, or 1/(rows used of the unit), so
         that all units do.

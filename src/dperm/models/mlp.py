@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,11 +16,7 @@ from dperm.validation import count, one_of
 
 ACTIVATIONS = ("tanh", "relu")
 
-_OWN = {
-    "hidden_layer_sizes": "Units of every hidden layer, separated by commas (networks) [default: 64].",
-    "activation": "tanh or relu (networks) [default: tanh].",
-    "clip": "Clip every row's gradient to this length (networks) [default: 1].",
-}
+_OWN = ("hidden_layer_sizes", "activation", "clip")
 
 
 @dataclass(frozen=True)
@@ -210,7 +206,7 @@ class PrivateMLPClassifier(MLP, NetworkClassifier):
 
     kind = "mlp-classifier"
     title = "network classifier"
-    own_parameters: ClassVar[dict[str, str]] = {**NetworkClassifier.own_parameters, **_OWN}
+    own_parameters = (*NetworkClassifier.own_parameters, *_OWN)
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn `MLPClassifier` with the same weights, for rows like the fit's.
@@ -264,7 +260,7 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
 
     kind = "mlp-regressor"
     title = "network regression"
-    own_parameters: ClassVar[dict[str, str]] = {**NetworkRegressor.own_parameters, **_OWN}
+    own_parameters = (*NetworkRegressor.own_parameters, *_OWN)
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn `MLPRegressor` with the same weights, for rows like the fit's.

@@ -79,9 +79,7 @@ class PrivatePoissonRegression(LinearRegressor):
         super()._check_schema(schema)
         number = schema.target.number  # type: ignore[union-attr]
         if number.transform is not None:
-            raise InvalidParameterError(
-                "Poisson regression takes the logarithm of the rate itself: leave transform out."
-            )
+            raise InvalidParameterError("Poisson regression already models the logarithm: remove transform.")
         if not number.private and number.bounds[0] != 0.0:
             raise InvalidParameterError("Poisson regression needs a target whose declared range begins at 0.")
 

@@ -146,7 +146,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         candidates = self._read()
         declared = candidates.declared_n(self.n)
         if n is not None and declared not in (None, n):
-            raise InvalidParameterError(f"n = {declared} is declared already, and n = {n} was given: leave one out.")
+            raise InvalidParameterError(f"n = {declared} is already declared, and n = {n} was passed: remove one.")
         return self._plan(candidates, n if declared is None else declared, n_features)
 
     def check(self) -> None:
@@ -199,7 +199,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         """
         candidates = self._read()
         if is_streamed(X):
-            raise InvalidParameterError("a search takes a table in memory: read the files into a data frame first.")
+            raise InvalidParameterError("a search requires a table in memory: read the files into a data frame first.")
         X, groups = candidates.split_groups(as_rows(X, majority=candidates.unit is None), groups)
         if candidates.models[0].schema is None:  # what most cells of a column are is decided once, by all rows
             X = number_table(X, majority=candidates.unit is None)
@@ -215,8 +215,8 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         if plan.drowned and not self.noisy_trials:
             raise NoiseTooLargeError(
                 f"noise would hide {candidates.name(plan.drowned[0])} in its trial (ε = "
-                f"{plan.trials[0].statement.epsilon:.2g}) and not in the last fit, so that the search would choose by "
-                "the noise: take fewer candidates, a larger epsilon, or noisy_trials=True to search all the same."
+                f"{plan.trials[0].statement.epsilon:.2g}) but not in the final fit, so noise would decide the "
+                "search: use fewer candidates, a larger epsilon, or noisy_trials=True to search anyway."
             )
         check_budget(plan, self.budget)  # refused before a label is read
         candidates.check_table(X, y, groups)
@@ -289,6 +289,6 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
 
 
 def _promised(plan: SearchPlan) -> Guarantee:
-    """Of the last fit by itself."""
+    """Of the last fit on its own."""
     statement = plan.refits[0].statement
     return Guarantee(statement.epsilon, statement.delta)

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from dperm.errors import PlanExceededError
-from dperm.kernel.apart import RowsApart, one_place, rows_apart, stops
+from dperm.kernel.apart import one_place, stops
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.kernel.units import Membership, UnitRows
+from dperm.models.apart import RowsApart, rows_apart
 from dperm.models.base import Array
 from dperm.models.candidates import Candidates
 from dperm.models.telling import untold

@@ -22,7 +22,7 @@ class HasEvent(Protocol):
 
 PlanT = TypeVar("PlanT", bound=HasEvent)
 
-# How often the part is planned anew for a little less, at the most.
+# How often the part is planned again for a little less, at most.
 _MOST_PLANS = 30
 
 

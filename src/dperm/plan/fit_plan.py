@@ -12,6 +12,7 @@ from dperm.accounting.events import Event, event_to_list
 from dperm.disk import fingerprint
 from dperm.errors import InvalidParameterError
 from dperm.kernel.oracle import Oracle
+from dperm.kernel.source import Source
 from dperm.ledger import Budget
 from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
@@ -23,7 +24,6 @@ from dperm.plan.uncertainty import Uncertainty
 from dperm.plan.verdict import Verdict, verdict_of
 from dperm.privacy.statement import FitStatement
 from dperm.problem import Problem
-from dperm.rows.base import Source
 from dperm.schema import Schema
 from dperm.solvers import Solver
 from dperm.validation import check_not_diverged

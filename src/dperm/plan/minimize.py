@@ -50,7 +50,7 @@ def minimize(
     n : int, optional
         The public divisor, by default the number of rows. Under add_remove it must be declared for a release.
     weights : array, optional
-        Weight per row, clipped to [0, `problem.weight_bound`]; one that is no number ignores its row.
+        Weight per row, clipped to [0, `problem.weight_bound`]; one that is not a number ignores its row.
     schema : Schema, optional
         X is then a pandas, polars or Arrow table that it turns into rows, and y may be None: the table's target.
     groups : array of shape (rows,), optional

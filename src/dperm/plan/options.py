@@ -33,7 +33,7 @@ from dperm.validation import count, one_of
 # A plan holds vectors of as many numbers, and compiled code counts columns in 32 bits.
 MOST_COLUMNS = 10**8
 
-# Whether passes over so many rows of a schema cost much.
+# Whether passes over this many rows of a schema cost much.
 IsSlow = Callable[[int, Schema | None], bool]
 
 
@@ -107,9 +107,9 @@ class FitOptions:
         if self.schema is not None:
             check_schema(self.schema)
             if self.schema.private_ranges and not self._composes:
-                raise InvalidParameterError("private ranges go with certified noise and the accountant 'pld'.")
+                raise InvalidParameterError("private ranges require certified noise and the accountant 'pld'.")
         if self.unit is not None and self.schema is not None:
-            raise InvalidParameterError("with a schema the unit is declared there: leave unit out.")
+            raise InvalidParameterError("unit cannot be combined with a schema, which declares it.")
         if self.protected_unit is not None:
             self._check_unit()
         if self.strength_by_rule:
@@ -118,14 +118,14 @@ class FitOptions:
         if check_share(self.intervals):
             check_problem(self.problem, guarantee)
             if not self._composes:
-                raise InvalidParameterError("intervals go with certified noise and the accountant 'pld'.")
+                raise InvalidParameterError("intervals require certified noise and the accountant 'pld'.")
         check_solver(self.solver, self.problem, guarantee)
 
     def _check_noise(self) -> None:
         """The noise mode and the accountant exist and, if there is noise, a guarantee says how much."""
         if one_of("accountant", self.accountant, ACCOUNTANTS) != "pld" and self.noise != "certified":
             raise InvalidParameterError(
-                "accountant chooses how certified noise is found; with other noise leave it at 'pld'."
+                "accountant applies to certified noise only; with other noise leave it at 'pld'."
             )
         if self.noise is None:
             return
@@ -136,9 +136,9 @@ class FitOptions:
 
     def _check_unit(self) -> None:
         if self._prescribed:
-            raise InvalidParameterError("the published formulae speak of one row: with a unit use certified noise.")
+            raise InvalidParameterError("the published formulae are for single rows: with a unit use certified noise.")
         if self.intervals:  # rows of one unit are not independent
-            raise InvalidParameterError("there are no intervals for units of several rows: leave one of them out.")
+            raise InvalidParameterError("intervals cannot be combined with a privacy unit.")
 
     @property
     def protected_unit(self) -> PrivacyUnit | None:
@@ -176,7 +176,7 @@ class FitOptions:
             Shape of the table, with a unit the number of units. A declared n comes first, and a schema knows the number
             of columns.
         is_slow : callable, optional
-            Of a source, `Source.is_slow`: whether passes over so many rows cost much, so that "auto" counts them.
+            Of a source, `Source.is_slow`: whether passes over this many rows cost much, so that "auto" counts them.
         """
         facts = self.facts(n_rows, n_features)
         try:
@@ -289,7 +289,7 @@ class FitOptions:
             edges=self._composes, slopes=bool(check_share(self.intervals)),
         )  # fmt: skip
         if decided.private_edges and not self._composes:
-            raise InvalidParameterError("private bins go with certified noise and the accountant 'pld'.")
+            raise InvalidParameterError("private bins require certified noise and the accountant 'pld'.")
         return decided
 
     def _beside(self, schema: Schema | None, problem: Problem, setting: Setting) -> tuple[Beside, Guarantee | None]:
@@ -365,8 +365,8 @@ def check_schema(schema: object) -> Schema:
         raise InvalidParameterError(f"schema must be a dperm Schema, got {schema!r}.")
     if schema.derived_from_data:
         raise InvalidParameterError(
-            "the schema was derived from the data, so fitting with it would leak: correct it to what is public "
-            "knowledge, then remove the line derived_from_data."
+            "the schema was derived from the data, so fitting with it would leak: correct it to public knowledge, "
+            "then remove the line derived_from_data."
         )
     return schema
 
@@ -380,13 +380,13 @@ def _check_start(problem: Problem, n_features: int, calibrated: CalibratedPlan) 
         multiplier = (calibrated.noise_multiplier or 0.0) * item.relative_noise
         if isinstance(item.query, LastIterateQuery) and length > item.query.path(multiplier).longest_start:
             raise InvalidParameterError(
-                "start is too far from 0 for steps of which only the last is released: use a nearer one, or "
+                "start is too far from 0 for last-iterate accounting: use a nearer one, or "
                 "DPGD(accounting='composition')."
             )
 
 
 def _no_plan() -> UnsupportedProblemError:
     return UnsupportedProblemError(
-        "no plan can be made: some of n, the number of columns, ε, δ, penalty, domain and bounds are too large or too "
-        "small beside the others for floating-point numbers."
+        "no plan can be made: some of n, the number of columns, ε, δ, penalty, domain and bounds are too large or "
+        "too small relative to the others."
     )

@@ -10,12 +10,12 @@ from typing import Any, Self, TypeVar
 
 from dperm.errors import InvalidParameterError, LargeDeltaWarning, NotSettledError
 from dperm.kernel.noise import Randomness, check_random_state
+from dperm.kernel.source import Source, check_count
 from dperm.ledger import Budget, Reservation
 from dperm.plan.release_plan import ReleasePlan
 from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.base import Source, check_count
 
 ReleaseT = TypeVar("ReleaseT")
 

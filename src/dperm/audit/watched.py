@@ -11,16 +11,16 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dperm.kernel.counts import BeyondPart, ColumnPart
 from dperm.kernel.noise import Noise, Randomness
 from dperm.kernel.oracle import Oracle
+from dperm.kernel.source import Source
 from dperm.kernel.units import total_shares
 from dperm.mechanisms.plan import CalibratedPlan, Planned, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
 from dperm.rows.arrays import ArraySource
-from dperm.rows.base import Source
-from dperm.rows.counts import BeyondPart, ColumnPart
 from dperm.schema import Schema
 from dperm.schema.binning import cell_edges
 
@@ -86,7 +86,8 @@ class _MadeUpSource(ArraySource):
 
     def _n_beyond(self) -> tuple[float, float]:
         known, below = ~np.isnan(self._first), np.signbit(self._first)
-        shares = np.ones(below.size) if self._unit_rows is None else total_shares(self._unit_rows.shares)
+        units = self._chosen_rows()
+        shares = np.ones(below.size) if units is None else total_shares(units[:].shares)
         return float(shares[known & ~below].sum()), float(shares[known & below].sum())
 
     def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> Source:
