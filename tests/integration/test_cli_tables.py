@@ -192,7 +192,7 @@ def test_a_table_without_the_target_is_predicted_and_odd_lines_keep_their_place(
         (["--classes", "no,yes"], "classes cannot be combined with a schema"),
         (["--row-norm", "2"], "row_norm and entry_bound cannot be combined with a schema"),
         (["--model", "linear"], "whose target has a range"),
-        (["--dataset", "people", "--seed", "1"], "noise from a seed protects nobody"),
+        (["--dataset", "people", "--seed", "1"], "a seeded fit is not private"),
         (["--dataset", "nobody"], "there is no budget 'nobody'"),
         (["--ledger", "x.db"], "--ledger requires --dataset."),
         (["--n", "7"], "under replace_one the public n is the number of rows"),

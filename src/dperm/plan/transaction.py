@@ -135,7 +135,7 @@ def check_releasable(budget: object, random_state: Any) -> None:
         raise InvalidParameterError(f"budget must be a dperm Budget, got {type(budget).__name__}.")
     if budget is not None and random_state is not None:
         raise InvalidParameterError(
-            "noise from a seed protects nobody, so it cannot be charged as a release: leave the seed or the budget out."
+            "random_state and budget cannot be combined: a seeded fit is not private."
         )
 
 
