@@ -53,7 +53,7 @@ def shown(capsys, *arguments):
 DIALECTS = {
     "semicolons": (lambda path: people().to_csv(path, sep=";", index=False), "t.csv", ",",
                    "has no column 'age', read as UTF-8 text with fields between ','",
-                   "the first line holds no , and a ;: add --separator ';'"),
+                   "the first line contains no , and a ;: add --separator ';'"),
     "decimal commas": (lambda path: people().to_csv(path, sep=";", decimal=",", index=False), "t.csv", ";",
                        "weight: 100 % are numbers with a comma, which are read as text: write decimal points",
                        "weight: 100 % are numbers with a comma, which are read as text: write decimal points"),
