@@ -345,7 +345,7 @@ def test_a_draft_leaves_out_what_it_cannot_describe_and_says_why(tmp_path, capsy
     assert schema.columns["flag"].positions == {"false": 0, "true": 1}
     assert schema.target.labels == (1, 2, 3)
     text = draft.read_text()
-    for reason in ("no name", "an identifier", "holds timestamp", "too many different texts", "has no values"):
+    for reason in ("no name", "an identifier", "contains timestamp", "too many different texts", "has no values"):
         assert reason in text
     capsys.readouterr()
 

@@ -35,7 +35,7 @@ class Transaction:
     budget : Budget or None
         What to charge; None charges nothing.
     random_state : int or None
-        Makes the run repeatable, and the result not for release.
+        Seed. Makes the run reproducible, and the result not for release.
     found : int
         How many rows, or units, there are.
     unit : PrivacyUnit or None
