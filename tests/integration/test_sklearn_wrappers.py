@@ -155,7 +155,7 @@ def test_a_search_around_a_pipeline_of_two_private_steps_tells_once_of_both(budg
 
 
 def test_bagging_seeds_its_members_so_a_budget_refuses_them(budget):
-    with pytest.raises(InvalidParameterError, match="noise from a seed"):
+    with pytest.raises(InvalidParameterError, match="a seeded fit is not private"):
         BaggingClassifier(model(budget), 2).fit(X, Y)
     assert not budget.account().releases
 

@@ -227,7 +227,7 @@ def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(number) for number in text.split(",") if number.strip())
     except ValueError:
-        raise InvalidParameterError(f"{option} must be whole numbers separated by commas, got {text!r}.") from None
+        raise InvalidParameterError(f"{option} must be integers separated by commas, got {text!r}.") from None
 
 
 def _penalty(text: str) -> Any:
