@@ -64,7 +64,7 @@ def _with_every_value(family):
 @pytest.fixture(scope="session", autouse=True)
 def each_bound_once():
     """`verify` of the same events takes its ball arithmetic from the first time: many tests do it over and over."""
-    from dperm.verify.rigorous import bound
+    from dperm.rigorous import bound
 
     kept, rigorous_bound = {}, bound.rigorous_bound
 

@@ -86,7 +86,7 @@ class NotKeptWarning(UserWarning):
 
 
 class NoWitnessWarning(UserWarning):
-    """No note of a ledger's state can be kept on this machine, so an older copy of it would not be noticed."""
+    """No note of a ledger's state can be kept on this machine, so an older copy of it would not be detected."""
 
 
 class SearchCostWarning(UserWarning):

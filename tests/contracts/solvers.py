@@ -1,8 +1,9 @@
 """Every solver of the package, found through its base class, at its defaults and with its main settings."""
 
+import dperm.paper  # noqa: F401 - its solvers are found as well
 from contracts.discovered import concrete
-from dperm import DPAGD, DPGD, DPSVRG, DPAccMD, DPAdam, FitOptions, TalwarFrankWolfe, TalwarMirror
-from dperm.solvers import Solver
+from dperm import FitOptions
+from dperm.solvers import DPAGD, DPGD, DPSVRG, DPAccMD, DPAdam, Solver, TalwarFrankWolfe, TalwarMirror
 
 # What several of them share has no name.
 METHODS = [cls for cls in concrete(Solver) if hasattr(cls, "name")]

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from dp_accounting import LaplaceDpEvent, UnsupportedEventError, pld, rdp
 
-import dperm.accounting.events
 from contracts.discovered import concrete
 from dperm.accounting.composition import composed_loss, curve_of, delta_of, epsilon_of
 from dperm.accounting.curve import FINE_GRID, Curve, gaussian_delta
@@ -35,6 +34,8 @@ from dperm.accounting.events import (
 from dperm.accounting.privacy_loss import relation
 from dperm.accounting.renyi import has_renyi_bound, rdp_epsilon
 from dperm.privacy.guarantee import Adjacency
+from dperm.rigorous.bound import rigorous_bound
+from dperm.rigorous.checks import _CHECKS, load_checks
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 
@@ -76,10 +77,24 @@ def epsilons_of(event, adjacency):
     return np.concatenate([[0.0], np.geomspace(1e-3, 40.0, 60) * min(event.scale(adjacency), 1.0)])
 
 
-def test_every_class_is_exported_and_has_a_name_of_its_own():
+def test_every_event_has_a_name_of_its_own():
     kinds = concrete(SingleEvent)
-    assert {kind.__name__ for kind in kinds} <= set(dperm.accounting.events.__all__)
     assert len({kind.name for kind in kinds}) == len(kinds)
+
+
+def test_every_event_has_a_rigorous_check_beside_it():
+    load_checks()
+    assert {event: check.__module__ for event, check in _CHECKS.items()} == {
+        kind.name: f"{kind.__module__}.check" for kind in concrete(SingleEvent)
+    }
+
+
+@every_private_event
+@both
+def test_its_rigorous_bound_is_about_its_curve(event, adjacency):
+    promised = event.curve(adjacency).epsilon(1e-5)
+    bound = rigorous_bound(event_to_list(event), 1e-5, adjacency.value, promised)
+    assert 0.98 * promised - 1e-9 <= bound.epsilon <= 1.02 * promised + 1e-9
 
 
 @every_event
@@ -337,6 +352,18 @@ def test_an_event_of_a_class_that_nobody_knows_is_composed_by_its_curve(others, 
     assert exact * (1 - 1e-3) <= epsilon_of(event, 1e-6, ADD) <= exact * 1.01
     assert delta_of(event, exact, ADD) == pytest.approx(1e-6, rel=0.1)
     assert list(event_from_list(event_to_list(event)).leaves()) == list(event.leaves())
+
+
+@pytest.mark.parametrize(
+    "surrounded",
+    [lambda event: event, lambda event: OneOf((event, Gaussian(5.0))), lambda event: RandomTrials(event, 0.1)],
+    ids=["alone", "as an alternative", "as a trial"],
+)
+@pytest.mark.parametrize("event", [LaplaceNoise(0.3), NotPrivate()], ids=["unknown", "not private"])
+def test_an_event_that_no_check_bounds_leaves_no_rigorous_bound(surrounded, event):
+    for delta in (0.0, 1e-5):
+        events = event_to_list(Composed((surrounded(event), Gaussian(4.0))))
+        assert rigorous_bound(events, delta, "add_remove", 1.0).epsilon == math.inf
 
 
 def test_a_curve_that_never_ends_has_no_bound_on_a_grid():

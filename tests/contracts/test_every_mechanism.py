@@ -12,29 +12,22 @@ from contracts.mechanisms import FIXED, MECHANISMS, PROBLEM, SETTING, N, P, name
 from contracts.solvers import SOLVER_EXAMPLES
 from contracts.sources import CutSource
 from dperm import (
-    L2,
     Amount,
     Category,
     Classes,
     FitOptions,
     Guarantee,
     InvalidParameterError,
-    L1Ball,
-    L2Ball,
-    Logistic,
     Number,
     PlanExceededError,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Problem,
     Schema,
-    Softmax,
-    Squared,
     minimize,
 )
 from dperm.accounting.events import Composed, Event, NotPrivate
-from dperm.kernel.answers import answer_to, answers
-from dperm.kernel.answers.base import _ANSWERS
+from dperm.kernel.answers import _ANSWERS, answer_to, answers
 from dperm.kernel.noise import Noise, Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import (
@@ -46,7 +39,9 @@ from dperm.mechanisms import (
     StochasticStepsQuery,
     VertexQuery,
 )
+from dperm.mechanisms.base import Mechanism
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.problem import L2, L1Ball, L2Ball, Logistic, Softmax, Squared
 from dperm.rows import ArraySource, TableSource
 from privacy.harness import BlindNoise, BlindOracle, RecordingOracle
 
@@ -92,7 +87,10 @@ def source_for(query, seed):
 
 def test_every_mechanism_of_the_package_is_tested_and_answered():
     assert {type(query) for query in MECHANISMS} == set(concrete(Query))
-    assert {type(query) for query in MECHANISMS} == set(_ANSWERS)
+    assert set(concrete(Mechanism)) == set(_ANSWERS)
+    assert {kind: answer.__module__ for kind, answer in _ANSWERS.items()} == {
+        kind: f"{kind.__module__}.answer" for kind in concrete(Mechanism)
+    }
 
 
 @pytest.mark.parametrize("query", MECHANISMS, ids=name)

@@ -27,45 +27,25 @@ from contracts.sources import (
     numbers,
     persons,
 )
-from dperm import (
-    DPGD,
-    DPSGD,
-    DPSVRG,
-    L2,
-    RRPSGD,
-    BassilySGD,
-    Classes,
-    DPNewton,
-    DPObjective,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    L1Ball,
-    L2Ball,
-    Logistic,
-    Number,
-    PrivacyUnit,
-    Problem,
-    Schema,
-    Softmax,
-    Squared,
-    TalwarFrankWolfe,
-)
+from dperm import Classes, Guarantee, InvalidParameterError, Number, PrivacyUnit, Problem, Schema
 from dperm.kernel.adding import add_up
+from dperm.kernel.counts import BeyondPart
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.minimiser import minimiser
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.kernel.sampling import Sample
+from dperm.kernel.source import LocalSource
 from dperm.kernel.sums import RowSums
 from dperm.mechanisms import StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting, summation_slack
+from dperm.paper import RRPSGD
 from dperm.plan.options import FitOptions
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Huber, L1Ball, L2Ball, Logistic, Softmax, Squared
 from dperm.rows import ArraySource, TableSource
-from dperm.rows.base import LocalSource
-from dperm.rows.counts import BeyondPart
+from dperm.solvers import DPGD, DPSGD, DPSVRG, BassilySGD, DPNewton, DPObjective, TalwarFrankWolfe
 
 SETTING = Setting(PROBLEM.constants(P), N, Adjacency.REPLACE_ONE)
 # What the padding of a sensitivity allows two computed means of one table to differ by.
@@ -296,7 +276,7 @@ def test_a_sum_by_pairs_takes_no_part_through_more_additions_than_the_padding_co
 
 def test_an_array_is_read_once_per_fit_and_kept():
     source = ArraySource(*numbers())
-    assert source._blocks(PROBLEM) is source._blocks(PROBLEM)
+    assert next(source._blocks(PROBLEM)) is next(source._blocks(PROBLEM))
 
 
 def test_private_ranges_are_found_among_all_blocks_and_rows_encoded_with_them():

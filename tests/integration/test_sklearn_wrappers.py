@@ -42,7 +42,7 @@ N = 600
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3)) / 3.0
 Y = (X[:, 0] > 0).astype(int)
-SEEDS = "anything: it gives every member a seed"
+SEEDS = "anything: it seeds every member"
 GRID = {"penalty": [0.1, 0.01]}
 
 
@@ -171,12 +171,12 @@ class Unknown(BaseEstimator):
 @pytest.mark.parametrize(
     ("wrapped", "gaps"),
     [
-        (lambda b: GridSearchCV(model(b), GRID), ["scores on validation rows", "the choice that is made by them"]),
+        (lambda b: GridSearchCV(model(b), GRID), ["scores on validation rows", "the choice based on them"]),
         (lambda b: CalibratedClassifierCV(model(b)), ["the calibration map", CLASS_LIST]),
         (lambda b: VotingClassifier([("a", model(b)), ("b", model(b))]), [CLASS_LIST]),
         (lambda b: StackingClassifier([("a", model(b))]), [CLASS_LIST, "what scikit-learn's default"]),
         (lambda b: OneVsRestClassifier(model(b)), [CLASS_LIST]),
-        (lambda b: BaggingClassifier(model(b)), [SEEDS, CLASS_LIST, "rows that are drawn several times"]),
+        (lambda b: BaggingClassifier(model(b)), [SEEDS, CLASS_LIST, "rows drawn several times"]),
         (lambda b: BaggingRegressor(regression(b), bootstrap=False, oob_score=True), [SEEDS, "the out-of-bag score"]),
         (lambda b: make_pipeline(StandardScaler(), model(b)), ["what it learns from the rows"]),
         (lambda b: make_union(Normalizer(), StandardScaler()), ["what it learns from the rows"]),
@@ -193,7 +193,7 @@ class Unknown(BaseEstimator):
         (lambda b: RandomForestClassifier(), ["what it learns from the rows"]),
         (lambda b: PrivateLogisticRegression(), [CLASS_LIST]),
         (lambda b: model(noise=None), ["anything: noise=None"]),
-        (lambda b: model(random_state=0), ["anything: its noise comes from a seed"]),
+        (lambda b: model(random_state=0), ["anything: it is seeded"]),
         (lambda b: model(adjacency="add_remove"), ["the number of rows"]),
         (lambda b: make_private_pipeline(StandardScaler(), model()), ["anything, as it is refused"]),
     ],
@@ -228,7 +228,7 @@ def test_fits_that_nobody_adds_up_are_not_private():
     check = check_pipeline(make_pipeline(PrivateStandardScaler(bounds=(-2, 2)), model()))
     assert not check.looking
     assert not check.is_private
-    assert "nobody adds them up" in str(check)
+    assert "nothing accounts for them together" in str(check)
     assert "2 fits, added up: ε = 1.5 at δ = 1.1e-05 (replace_one)" in str(check)
     mixed = make_pipeline(PrivateStandardScaler(bounds=(-2, 2), adjacency="add_remove", n=N), model())
     assert "different adjacencies" in check_pipeline(mixed).cost

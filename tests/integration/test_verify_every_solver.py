@@ -7,9 +7,6 @@ import pandas as pd
 import pytest
 
 from dperm import (
-    L2,
-    L1Ball,
-    L2Ball,
     Number,
     PrivateLinearRegression,
     PrivateLogisticRegression,
@@ -20,7 +17,8 @@ from dperm import (
 from dperm.accounting.events import event_from_list
 from dperm.files.model_file import read_content
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
+from dperm.problem import L2, L1Ball, L2Ball
 from dperm.schema import Classes
 from dperm.solvers import SOLVERS
 from dperm.verify.model import verify
@@ -105,7 +103,7 @@ def test_noise_that_is_two_per_cent_smaller_in_the_events_is_caught_by_both_deri
         for event in content["events"]
     ]  # fmt: skip
     assert complaints(resealed(changed(content, "events", to=events)))
-    statement = PrivacyStatement.from_dict(content["privacy"])
+    statement = FitStatement.from_dict(content["privacy"])
     found = [one.text for one in verify.__globals__["_bound"](event_from_list(events), statement) if not one.holds]
     assert any(text.startswith("the recorded events give") for text in found)
     assert any(text.startswith("independent check (interval arithmetic): ε ≤") for text in found)

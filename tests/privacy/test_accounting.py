@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dperm.accounting.composition import curve_of, delta_of, epsilon_of
 from dperm.accounting.curve import gaussian_delta, gaussian_epsilon, gaussian_mu
 from dperm.accounting.events import Composed, Gaussian, NotPrivate, PoissonSampledGaussian, Repeated
-from dperm.accounting.events.sampled_curve import SampledCurve, composed_distribution
+from dperm.accounting.events.sampled.curve import SampledCurve, composed_distribution
 from dperm.accounting.renyi import rdp_epsilon
 from dperm.privacy.guarantee import Adjacency, Guarantee
 

@@ -451,7 +451,7 @@ def test_pure_plans_with_ranges_keep_delta_zero():
 @pytest.mark.parametrize("kind", ["gaussian", "sampled", "objective"])
 def test_no_noise_helps_where_the_ranges_alone_cost_too_much(kind):
     plan, guarantee = RangesFirst(kind, ADD, (0.6, 0.6)), Guarantee(1.0, 1e-6)
-    with pytest.raises(NoiseTooLargeError, match="whatever the noise"):
+    with pytest.raises(NoiseTooLargeError, match="its fixed cost"):
         calibrate(plan, guarantee)
     assert find_noise_multiplier(plan, guarantee) is None
 

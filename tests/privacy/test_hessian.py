@@ -8,35 +8,22 @@ from scipy import sparse
 from scipy.stats import kstest
 
 from contracts.discovered import LOSSES
-from dperm import (
-    L2,
-    AdaSSP,
-    DPNewton,
-    FitOptions,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    PlanExceededError,
-    Problem,
-    SmoothedHinge,
-    Softmax,
-    Squared,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, PlanExceededError, Problem
 from dperm.accounting.composition import curve_of
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
-from dperm.accounting.events.sampled_curve import SampledCurve
-from dperm.kernel.answers.hessian import to_matrix, to_vector
+from dperm.accounting.events.sampled.curve import SampledCurve
 from dperm.kernel.block import Block
 from dperm.kernel.noise import Randomness
 from dperm.kernel.objectives import objective_of
 from dperm.kernel.oracle import Oracle
+from dperm.kernel.symmetric import to_matrix, to_vector
 from dperm.mechanisms import HessianQuery, LocalGradientQuery, SmallestEigenvalueQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.paper.printed import published_plan
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Huber, L2Ball, Logistic, SmoothedHinge, Softmax, Squared
 from dperm.rows import ArraySource
+from dperm.solvers import AdaSSP, DPNewton
 from privacy.harness import Liar, N, P, Table, base_table, ignored_table, neighbours, only_row, replay, setting_of
 from privacy.test_trusted_boundary import check_solver
 
@@ -266,7 +253,7 @@ def test_an_eigenvalue_is_not_answered_in_place_of_a_hessian():
     calibrated = CalibratedPlan(Plan("test", (PlannedQuery(HessianQuery(setting)),), {}), 1.0)
     rows = ArraySource(table.X, table.y)
     oracle = Oracle(rows, problem, setting, calibrated, Randomness.from_random_state(0))
-    with oracle, pytest.raises(PlanExceededError, match="does not contain this query"):
+    with oracle, pytest.raises(PlanExceededError, match="query is not in the plan"):
         oracle.ask(PlannedQuery(SmallestEigenvalueQuery(setting)), np.zeros(P))
 
 

@@ -26,11 +26,11 @@ from dperm.accounting.events import (
     event_to_list,
 )
 from dperm.accounting.events.base import SingleEvent
+from dperm.accounting.events.gaussian.check import GaussianPair
+from dperm.accounting.events.sampled.check import AddedRecord, RemovedRecord, ReplacedRecord
 from dperm.privacy.guarantee import Adjacency
-from dperm.verify.rigorous.bound import rigorous_bound
-from dperm.verify.rigorous.convolution import composed_bound, shape_of
-from dperm.verify.rigorous.gaussian import GaussianPair
-from dperm.verify.rigorous.sampled import AddedRecord, RemovedRecord, ReplacedRecord
+from dperm.rigorous.bound import rigorous_bound
+from dperm.rigorous.convolution import composed_bound, shape_of
 
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=lambda adjacency: adjacency.value)
 

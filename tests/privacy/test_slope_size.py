@@ -8,24 +8,13 @@ from scipy import sparse
 from scipy.special import ndtr
 from scipy.stats import kstest
 
-from dperm import (
-    L2,
-    DPRegression,
-    FitOptions,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Problem,
-    Softmax,
-    Squared,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.composition import delta_of
 from dperm.accounting.events import Composed, Gaussian, ObjectivePerturbation
 from dperm.mechanisms import AdaptedObjectiveQuery, SlopeSizeQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Huber, L2Ball, Logistic, Softmax, Squared
+from dperm.solvers import DPRegression
 from privacy.harness import (
     Liar,
     N,

@@ -15,18 +15,7 @@ from mpmath import mp
 from scipy.integrate import quad
 from scipy.stats import chi
 
-from dperm import (
-    L2,
-    DPObjective,
-    DPRegression,
-    DPSoftmax,
-    Guarantee,
-    Huber,
-    KiferObjective,
-    Logistic,
-    Problem,
-    Softmax,
-)
+from dperm import Guarantee, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.curve import gaussian_delta
@@ -34,6 +23,8 @@ from dperm.accounting.events import Composed, ObjectivePerturbation, UnitPerturb
 from dperm.mechanisms import AdaptedObjectiveQuery, ObjectivePerturbationQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.unit import PrivacyUnit
+from dperm.problem import L2, Huber, Logistic, Softmax
+from dperm.solvers import DPObjective, DPRegression, DPSoftmax, KiferObjective
 from privacy.objective_runs import (
     ADD,
     ADJACENCIES,

@@ -7,11 +7,12 @@ import pytest
 from scipy import sparse
 
 from contracts.discovered import LOSSES
-from dperm import L2Ball, Logistic, Problem, Softmax
+from dperm import Problem
 from dperm.kernel.block import Block
 from dperm.kernel.objectives import objective_of
 from dperm.kernel.objectives.margin_gradients import clip_vector, gradient_sum
 from dperm.kernel.row_norms import row_norms
+from dperm.problem import L2Ball, Logistic, Softmax
 
 
 def plain_gradient(problem, X, y, w):

@@ -10,7 +10,7 @@ from dperm.errors import SearchCostWarning
 
 
 class Charged:
-    """An estimator that reads rows with noise, and whose fits a budget counts: it has epsilon, delta and budget."""
+    """Mixin for estimators whose fits consume privacy budget: it has epsilon, delta and budget."""
 
     epsilon: float
     delta: float
@@ -44,7 +44,7 @@ def _search_of(estimator: Charged) -> FrameType | None:
 
     What it fits are copies of that copy, so it is told once. Of several estimators in it the first is told.
     """
-    # Whoever searches has imported it; nobody else needs to wait for that.
+    # Anyone who searches has imported it; nobody else needs to wait for that.
     searches = sys.modules.get("sklearn.model_selection._search")
     if estimator.budget is None or searches is None:
         return None

@@ -16,8 +16,8 @@ from dperm.models.wrappers import Step, folds_of, walk
 from dperm.privacy.guarantee import Adjacency, Guarantee
 
 NOT_COVERED = (
-    "No guarantee covers the scores on validation rows, nor the choice that is made by them; PrivateSearch does both "
-    "with noise."
+    "No guarantee covers the scores on validation rows, nor the choice based on them; PrivateSearch does both with "
+    "noise."
 )
 
 

@@ -12,7 +12,7 @@ from dperm.privacy.guarantee import SMALLEST_EPSILON, Adjacency, Guarantee
 
 
 class HasEvent(Protocol):
-    """Anything planned: a `FitPlan`, a `SumsRelease`."""
+    """Anything planned: a `FitPlan`, a `SumsPlan`."""
 
     @property
     def event(self) -> Event:
@@ -22,7 +22,7 @@ class HasEvent(Protocol):
 
 PlanT = TypeVar("PlanT", bound=HasEvent)
 
-# How often the part is planned anew for a little less, at the most.
+# How often the part is planned again for a little less, at most.
 _MOST_PLANS = 30
 
 
@@ -49,7 +49,7 @@ def plan_beside(
     guarantee : Guarantee
         What must hold of everything together.
     adjacency : Adjacency
-        Named, as everywhere.
+        The neighbouring relation.
     plan : callable
         Plans the part for a guarantee of its own; calibrated, not run.
     share : float

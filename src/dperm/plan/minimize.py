@@ -3,8 +3,9 @@
 from typing import Any
 
 from dperm.ledger import Budget
-from dperm.plan.fit_plan import Array, Progress, Release, check_releasable
+from dperm.plan.fit_plan import Array, Progress, Release
 from dperm.plan.options import FitOptions
+from dperm.plan.transaction import check_releasable
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
@@ -49,7 +50,7 @@ def minimize(
     n : int, optional
         The public divisor, by default the number of rows. Under add_remove it must be declared for a release.
     weights : array, optional
-        Weight per row, clipped to [0, `problem.weight_bound`]; one that is no number ignores its row.
+        Weight per row, clipped to [0, `problem.weight_bound`]; one that is not a number ignores its row.
     schema : Schema, optional
         X is then a pandas, polars or Arrow table that it turns into rows, and y may be None: the table's target.
     groups : array of shape (rows,), optional
@@ -78,7 +79,8 @@ def minimize(
     Examples
     --------
     >>> import numpy as np
-    >>> from dperm import L2, Guarantee, Logistic, Problem, minimize
+    >>> from dperm import Guarantee, Problem, minimize
+    >>> from dperm.problem import L2, Logistic
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 3)); y = np.sign(X[:, 0])
     >>> result = minimize(Problem(Logistic(), L2(0.1)), X, y, guarantee=Guarantee(1.0, 1e-6))
@@ -92,8 +94,4 @@ def minimize(
     check_releasable(budget, random_state)
     source = source_of(X, y, schema, weights, groups=groups, unit=unit)
     plan = options.plan(source._n_units, source.n_features, source.is_slow)
-    release = plan.run(
-        source, budget=budget, random_state=random_state, progress=progress, row_warnings=row_warnings
-    )  # fmt: skip
-    release.settle()
-    return release
+    return plan.run(source, budget=budget, random_state=random_state, progress=progress, row_warnings=row_warnings)

@@ -14,14 +14,14 @@ from dperm.mechanisms.histogram import histogram_query
 from dperm.mechanisms.plan import CalibratedPlan, Plan
 from dperm.mechanisms.range import range_queries
 from dperm.mechanisms.setting import Setting
-from dperm.paper.printed import published_plan
 from dperm.plan.around import Beside, Fixed, fixed, what_is_left
 from dperm.plan.auto import check_solver, choose_solver
 from dperm.plan.encoding import decide
 from dperm.plan.fit_plan import FitPlan
 from dperm.plan.intervals import check_problem, check_share, interval_queries
+from dperm.plan.noise_modes import NOISE_MODES
+from dperm.plan.release_plan import Promise
 from dperm.plan.rules import check_strength_by_rule, with_scaled_constant, with_strength_by_rule
-from dperm.plan.statement import statement_of
 from dperm.privacy.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
@@ -33,7 +33,7 @@ from dperm.validation import count, one_of
 # A plan holds vectors of as many numbers, and compiled code counts columns in 32 bits.
 MOST_COLUMNS = 10**8
 
-# Whether passes over so many rows of a schema cost much.
+# Whether passes over this many rows of a schema cost much.
 IsSlow = Callable[[int, Schema | None], bool]
 
 
@@ -50,7 +50,7 @@ class FitOptions:
     solver : str or Solver
         "auto", a name that `dperm solvers` lists, or a solver object with settings of its own.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     noise : {"certified", "paper", None}
         Certified noise; the paper's formula, for reproduction only; or none at all (ε = ∞).
     accountant : {"pld", "advanced-composition"}
@@ -74,7 +74,8 @@ class FitOptions:
 
     Examples
     --------
-    >>> from dperm import FitOptions, Guarantee, L2, Logistic, Problem
+    >>> from dperm import FitOptions, Guarantee, Problem
+    >>> from dperm.problem import L2, Logistic
     >>> options = FitOptions(Problem(Logistic(), L2(0.01)), guarantee=Guarantee(1.0, 1e-6))
     >>> options.plan(200_000, 54).solver.name
     'dp-objective'
@@ -106,9 +107,9 @@ class FitOptions:
         if self.schema is not None:
             check_schema(self.schema)
             if self.schema.private_ranges and not self._composes:
-                raise InvalidParameterError("private ranges go with certified noise and the accountant 'pld'.")
+                raise InvalidParameterError("private ranges require certified noise and the accountant 'pld'.")
         if self.unit is not None and self.schema is not None:
-            raise InvalidParameterError("with a schema the unit is declared there: leave unit out.")
+            raise InvalidParameterError("unit cannot be combined with a schema, which declares it.")
         if self.protected_unit is not None:
             self._check_unit()
         if self.strength_by_rule:
@@ -117,26 +118,27 @@ class FitOptions:
         if check_share(self.intervals):
             check_problem(self.problem, guarantee)
             if not self._composes:
-                raise InvalidParameterError("intervals go with certified noise and the accountant 'pld'.")
+                raise InvalidParameterError("intervals require certified noise and the accountant 'pld'.")
         check_solver(self.solver, self.problem, guarantee)
 
     def _check_noise(self) -> None:
         """The noise mode and the accountant exist and, if there is noise, a guarantee says how much."""
         if one_of("accountant", self.accountant, ACCOUNTANTS) != "pld" and self.noise != "certified":
             raise InvalidParameterError(
-                "accountant chooses how certified noise is found; with other noise leave it at 'pld'."
+                "accountant applies to certified noise only; with other noise leave it at 'pld'."
             )
         if self.noise is None:
             return
-        one_of("noise", self.noise, ("certified", "paper"))
+        if self.noise != "certified":
+            one_of("noise", self.noise, ("certified", *NOISE_MODES))
         if not isinstance(self.guarantee, Guarantee):
             raise InvalidParameterError(f"guarantee must be a Guarantee(epsilon, delta), got {self.guarantee!r}.")
 
     def _check_unit(self) -> None:
-        if self.noise == "paper":
-            raise InvalidParameterError("the published formulae speak of one row: with a unit use certified noise.")
+        if self._prescribed:
+            raise InvalidParameterError("the published formulae are for single rows: with a unit use certified noise.")
         if self.intervals:  # rows of one unit are not independent
-            raise InvalidParameterError("there are no intervals for units of several rows: leave one of them out.")
+            raise InvalidParameterError("intervals cannot be combined with a privacy unit.")
 
     @property
     def protected_unit(self) -> PrivacyUnit | None:
@@ -146,7 +148,12 @@ class FitOptions:
     @property
     def _composes(self) -> bool:
         """Whether other releases may be part of the plan."""
-        return self.noise != "paper" and self.accountant == "pld"
+        return not self._prescribed and self.accountant == "pld"
+
+    @property
+    def _prescribed(self) -> bool:
+        """Whether a formula says how much noise there is."""
+        return self.noise not in (None, "certified")
 
     @property
     def declared_n(self) -> int | None:
@@ -169,7 +176,7 @@ class FitOptions:
             Shape of the table, with a unit the number of units. A declared n comes first, and a schema knows the number
             of columns.
         is_slow : callable, optional
-            Of a source, `Source.is_slow`: whether passes over so many rows cost much, so that "auto" counts them.
+            Of a source, `Source.is_slow`: whether passes over this many rows cost much, so that "auto" counts them.
         """
         facts = self.facts(n_rows, n_features)
         try:
@@ -182,18 +189,27 @@ class FitOptions:
     def _plan(self, facts: "PublicFacts", is_slow: IsSlow | None) -> FitPlan:
         schema, width, problem, setting, beside, left = facts
         solver = self.solver
-        if solver == "auto" and (self.noise == "paper" or self.accountant != "pld"):
+        if solver == "auto" and (self._prescribed or self.accountant != "pld"):
             solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
         slow = is_slow is not None and is_slow(setting.n, schema)
         chosen = choose_solver(solver, problem, setting, left, slow_passes=slow)
-        if self.noise == "paper" and self.guarantee is not None:
-            chosen, published = published_plan(chosen, setting, self.guarantee)
+        if self._prescribed and self.guarantee is not None:
+            chosen, published = NOISE_MODES[str(self.noise)](chosen, setting, self.guarantee)
             calibrated = replace(published, constant=True)
         else:
             calibrated = self._calibrated(chosen, setting, beside, left)
         _check_start(problem, width, calibrated)
-        statement = statement_of(self, problem, width, setting, chosen, calibrated)
-        return FitPlan(self, problem, setting, chosen, calibrated, statement, width, schema)
+        return self._fit_plan(facts, chosen, calibrated)
+
+    def _fit_plan(self, facts: "PublicFacts", solver: Solver, calibrated: CalibratedPlan) -> FitPlan:
+        setting = facts.setting
+        promise = Promise(None if self.noise is None else self.guarantee, setting.adjacency, setting.n, setting.unit)
+        plan = FitPlan(
+            promise, (calibrated,), options=self, problem=facts.problem, solver=solver, n_features=facts.n_features,
+            schema=facts.schema,
+        )  # fmt: skip
+        _ = plan.statement  # numbers too large to account for are refused here, before a row is read
+        return plan
 
     def plans_with_noise(
         self, noise_multiplier: float, n_rows: int, n_features: int, has: Callable[[Event], bool]
@@ -212,16 +228,15 @@ class FitOptions:
         has : callable
             Which events are wanted; others are not accounted for.
         """
-        schema, width, problem, setting, beside, left = self.facts(n_rows, n_features)
+        facts = self.facts(n_rows, n_features)
+        _, _, problem, setting, beside, left = facts
         if left is None or self.guarantee is None:
             raise InvalidParameterError("a run without noise has no noise multiplier.")
         solver = choose_solver(self.solver, problem, setting, left)
         for plan in self._plans(solver, setting, beside, left):
             calibrated = plan.with_noise(noise_multiplier / plan.planned[0].relative_noise)
-            if not has(calibrated.event()):
-                continue
-            statement = statement_of(self, problem, width, setting, solver, calibrated)
-            yield FitPlan(self, problem, setting, solver, calibrated, statement, width, schema)
+            if has(calibrated.event()):
+                yield self._fit_plan(facts, solver, calibrated)
 
     def facts(self, n_rows: int | None, n_features: int | None) -> "PublicFacts":
         """What a plan rests on, with all that is left to rules; nothing is calibrated and no solver chosen.
@@ -261,7 +276,7 @@ class FitOptions:
             edges=self._composes, slopes=bool(check_share(self.intervals)),
         )  # fmt: skip
         if decided.private_edges and not self._composes:
-            raise InvalidParameterError("private bins go with certified noise and the accountant 'pld'.")
+            raise InvalidParameterError("private bins require certified noise and the accountant 'pld'.")
         return decided
 
     def _beside(self, schema: Schema | None, problem: Problem, setting: Setting) -> tuple[Beside, Guarantee | None]:
@@ -337,8 +352,8 @@ def check_schema(schema: object) -> Schema:
         raise InvalidParameterError(f"schema must be a dperm Schema, got {schema!r}.")
     if schema.derived_from_data:
         raise InvalidParameterError(
-            "the schema was derived from the data, so fitting with it would leak: correct it to what is public "
-            "knowledge, then remove the line derived_from_data."
+            "the schema was derived from the data, so fitting with it would leak: correct it to public knowledge, "
+            "then remove the line derived_from_data."
         )
     return schema
 
@@ -352,13 +367,13 @@ def _check_start(problem: Problem, n_features: int, calibrated: CalibratedPlan) 
         multiplier = (calibrated.noise_multiplier or 0.0) * item.relative_noise
         if isinstance(item.query, LastIterateQuery) and length > item.query.path(multiplier).longest_start:
             raise InvalidParameterError(
-                "start is too far from 0 for steps of which only the last is released: use a nearer one, or "
+                "start is too far from 0 for last-iterate accounting: use a nearer one, or "
                 "DPGD(accounting='composition')."
             )
 
 
 def _no_plan() -> UnsupportedProblemError:
     return UnsupportedProblemError(
-        "no plan can be made: some of n, the number of columns, ε, δ, penalty, domain and bounds are too large or too "
-        "small beside the others for floating-point numbers."
+        "no plan can be made: some of n, the number of columns, ε, δ, penalty, domain and bounds are too large or "
+        "too small relative to the others."
     )

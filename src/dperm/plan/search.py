@@ -2,25 +2,23 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from typing import cast
 
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import COARSE_GRID, gaussian_epsilon, gaussian_mu
-from dperm.accounting.events import Composed, Event, Gaussian, OneOf, Pure, RandomTrials
+from dperm.accounting.events import Composed, Event, Gaussian, Pure, RandomTrials
 from dperm.errors import InvalidParameterError, NoiseTooLargeError
-from dperm.kernel.noise import GENERATOR
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.held_out import HeldOutChoice
-from dperm.mechanisms.plan import Planned
+from dperm.mechanisms.plan import CalibratedPlan, Planned, plan_of_sums
 from dperm.mechanisms.setting import PublicTable
-from dperm.mechanisms.sums_plan import CalibratedSums, SumsPlan
 from dperm.plan.beside import plan_beside, share_of
 from dperm.plan.fit_plan import FitPlan
+from dperm.plan.release_plan import Promise, ReleasePlan, Together
 from dperm.plan.verdict import is_mostly_noise
 from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, SMALLEST_EPSILON, Adjacency, Guarantee
-from dperm.privacy.joint_statement import JointStatement
-from dperm.privacy.markup import plan_box
 from dperm.privacy.unit import PrivacyUnit, counted
 from dperm.validation import count, finite, one_of
 
@@ -91,53 +89,43 @@ class SearchOptions:
 
 
 @dataclass(frozen=True)
-class SearchPlan:
-    """A search that is planned and calibrated, with no row read yet.
+class SearchPlan(ReleasePlan):
+    """A search that is planned and calibrated, with no row read yet: finding the winner, then fitting it to all rows.
 
     Attributes
     ----------
     options : SearchOptions
         What was asked for.
-    method : str
-        How the trials are accounted for.
-    n, n_train : int
-        Public rows or units: of the table, and of the part that candidates are tried on.
-    expected_trials : int
-        Fits on that part: one for each candidate, or so many in the mean.
+    n_train : int
+        Of the public rows or units, the part that candidates are tried on.
     trials, refits : tuple of FitPlan
         One for each candidate: to be tried, and to be fitted to all rows if it wins.
-    scores : CalibratedSums
+    scores : CalibratedPlan
         How the held-out score of all candidates, or of one trial, gets its noise.
     """
 
+    _: KW_ONLY
     options: SearchOptions
-    method: str
-    n: int
     n_train: int
-    expected_trials: int
     trials: tuple[FitPlan, ...]
     refits: tuple[FitPlan, ...]
-    scores: CalibratedSums
-
-    @cached_property
-    def search_event(self) -> Event:
-        """What finding the winner costs."""
-        return _search_event(self.method, self.trials, self.scores, self.expected_trials)
-
-    @cached_property
-    def event(self) -> Event:
-        """What everything costs, whoever wins: reserved before a row is read."""
-        return Composed((self.search_event, _Refits(self.refits).event))
+    scores: CalibratedPlan
 
     @property
-    def charge(self) -> tuple[Event, Adjacency, PrivacyUnit | None, float]:
-        """What a budget needs to know of it: event, adjacency, unit, δ."""
-        return self.event, self.options.adjacency, self.options.unit, self.options.guarantee.delta
+    def method(self) -> str:
+        """How the trials are accounted for."""
+        return "composition" if self.random_trials is None else "random-trials"
 
     @property
     def random_trials(self) -> int | None:
         """How many of them are expected, None where every candidate is tried."""
-        return self.expected_trials if self.method == "random-trials" else None
+        search = self.parts[0]
+        return search.expected_trials if isinstance(search, ReleasePlan) else None
+
+    @property
+    def n_trials(self) -> int:
+        """Fits to a part of the rows: one for each candidate, or so many in the mean."""
+        return self.random_trials or len(self.trials)
 
     @property
     def slots(self) -> tuple[int, int]:
@@ -147,7 +135,7 @@ class SearchPlan:
         return tuple(math.floor(ROWS_ALLOWED_PER_DECLARED * rows) + 1 for rows in (self.n, self.n_train))  # type: ignore[return-value]
 
     @property
-    def parts(self) -> tuple[str, ...]:
+    def released(self) -> tuple[str, ...]:
         """What is released, in words."""
         size, trial, refit = len(self.trials), self.trials[0].statement, self.refits[0].statement
         rows = f"{self.options.what} on {self.n - self.n_train} held-out {self.options.rows}"
@@ -157,7 +145,7 @@ class SearchPlan:
         else:
             noise = self.scores.plan.planned[0].query.distribution
             how = (
-                f"the best of about {self.expected_trials} random trials with ε = {trial.epsilon:.3g} each, how many "
+                f"the best of about {self.n_trials} random trials with ε = {trial.epsilon:.3g} each, how many "
                 f"is hidden; {noise} noise, scale {scale:.3g}"
             )
         return (
@@ -174,26 +162,9 @@ class SearchPlan:
         pairs = enumerate(zip(self.trials, self.refits, strict=True))
         return tuple(place for place, (trial, refit) in pairs if is_mostly_noise(trial) and not is_mostly_noise(refit))
 
-    def statement(self, *, seeded: bool = False, caveats: tuple[str, ...] = ()) -> JointStatement:
-        """What is promised of a run."""
-        options = self.options
-        return JointStatement.of(
-            self.event, options.guarantee, options.adjacency, self.n, self.parts,
-            generator=GENERATOR, seeded=seeded, caveats=caveats, unit=options.unit,
-        )  # fmt: skip
-
-    @property
-    def privacy(self) -> JointStatement:
-        """The statement that a search would carry, marked as a plan."""
-        return self.statement(caveats=("this is a plan, nothing was fitted",))
-
-    def _repr_html_(self) -> str:
-        """For notebooks: what would be promised, what it takes, and whether it is worth it."""
-        return plan_box(self.privacy.promise_in_words, str(self))
-
     def __str__(self) -> str:
         """The statement, marked as a plan, and what it takes."""
-        takes = f"about {self.expected_trials} fits to {self.n_train} {self.options.rows}, and one to {self.n}"
+        takes = f"about {self.n_trials} fits to {self.n_train} {self.options.rows}, and one to {self.n}"
         return f"{self.privacy}\ntakes:      {takes}\nverdict:    {self.verdict}"
 
     @cached_property
@@ -206,17 +177,6 @@ class SearchPlan:
         if lost:
             return f"doubtful: even in the last fit of {lost} of {all_of_them} candidates {cost}"
         return "of no candidate's trial is it known that noise costs half of the loss of a constant predictor"
-
-
-@dataclass(frozen=True)
-class _Refits:
-    """The last fit of every candidate: one of them will run."""
-
-    plans: tuple[FitPlan, ...]
-
-    @cached_property
-    def event(self) -> Event:
-        return OneOf(tuple(plan.event for plan in self.plans))
 
 
 def plan_search(options: SearchOptions, n: int, n_candidates: int, plan_fit: PlanFit) -> SearchPlan:
@@ -241,25 +201,38 @@ def plan_search(options: SearchOptions, n: int, n_candidates: int, plan_fit: Pla
         )
     trials = options.trials or min(_TRIALS_PER_CANDIDATE * n_candidates, _MOST_TRIALS)
     method, precision = cheapest(options, n_candidates, trials)
-    expected = n_candidates if method == "composition" else trials
+    part = Promise(None, adjacency, n, options.unit)
+
+    def search_of(fits: tuple[FitPlan, ...], scores: CalibratedPlan) -> ReleasePlan:
+        """A row is either fitted on or scored on, so that one of the two shows it."""
+        if method == "composition":
+            return ReleasePlan(part, (ReleasePlan(part, fits), scores), Together.ONE_OF)
+        one = ReleasePlan(part, (*fits, scores), Together.ONE_OF)
+        return ReleasePlan(part, (one,), Together.RANDOM_TRIALS, expected_trials=trials)
+
     last = _last(options)
     alone = epsilon_of(last, guarantee.delta, adjacency)
     for _ in range(_MOST_PLANS):
         tried = guarantee_of(precision, guarantee.delta)
         plans = tuple(plan_fit(place, tried, n_train) for place in range(n_candidates))
         scores = _scores(options, method, n, n_candidates, precision)
-        event = _search_event(method, plans, scores, expected)
+        search = search_of(plans, scores)
         # Not every fit composes as Gaussians do.
-        cost = epsilon_of(Composed((event, last)), guarantee.delta, adjacency, COARSE_GRID)
+        cost = epsilon_of(Composed((search.event, last)), guarantee.delta, adjacency, COARSE_GRID)
         if cost - alone <= _SPARE * (guarantee.epsilon - alone):
             break
         precision *= max(0.3, ((guarantee.epsilon - alone) / (cost - alone)) ** 0.7)
     refits = plan_beside(
-        event, guarantee, adjacency,
-        lambda left: _Refits(tuple(plan_fit(place, left, n) for place in range(n_candidates))),
+        search.event, guarantee, adjacency,
+        lambda left: ReleasePlan(
+            part, tuple(plan_fit(place, left, n) for place in range(n_candidates)), Together.ONE_OF
+        ),
         share=1.0 - options.share,
     )  # fmt: skip
-    return SearchPlan(options, method, n, n_train, expected, plans, refits.plans, scores)
+    return SearchPlan(
+        Promise(guarantee, adjacency, n, options.unit), (search, refits), options=options, n_train=n_train,
+        trials=plans, refits=cast("tuple[FitPlan, ...]", refits.parts), scores=scores,
+    )  # fmt: skip
 
 
 def _last(options: SearchOptions) -> Event:
@@ -270,7 +243,7 @@ def _last(options: SearchOptions) -> Event:
     return Gaussian(options.adjacency.records_moved / gaussian_mu(left))
 
 
-def _scores(options: SearchOptions, method: str, n: int, n_candidates: int, precision: float) -> CalibratedSums:
+def _scores(options: SearchOptions, method: str, n: int, n_candidates: int, precision: float) -> CalibratedPlan:
     """The noise of the held-out scores: what a row may cost that is fitted on, it may cost if it is scored on."""
     table = PublicTable(n, options.adjacency, options.unit)  # fewer rows are held out: rounding is padded for more
     pure = options.guarantee.delta == 0.0
@@ -282,14 +255,7 @@ def _scores(options: SearchOptions, method: str, n: int, n_candidates: int, prec
     else:
         query = BoundedSum(table, options.what, 1, 1.0, True, "Laplace" if pure else "Gaussian")
         total = precision
-    return SumsPlan((Planned(query),)).with_noise(1.0 / total)
-
-
-def _search_event(method: str, trials: tuple[FitPlan, ...], scores: CalibratedSums, expected: int) -> Event:
-    """A row is either fitted on or scored on, so that one of the two shows it."""
-    if method == "composition":
-        return OneOf((Composed(tuple(plan.event for plan in trials)), scores.event()))
-    return RandomTrials(OneOf((*(plan.event for plan in trials), scores.event())), 1.0 / expected)
+    return plan_of_sums((Planned(query),)).with_noise(1.0 / total)
 
 
 def guarantee_of(precision: float, delta: float) -> Guarantee:

@@ -10,7 +10,7 @@ from dperm.validation import finite, one_of, positive
 # The guarantee therefore speaks of tables with at most this multiple of the declared n rows.
 ROWS_ALLOWED_PER_DECLARED = 1.05
 
-# Below these the accountants' rounding, though padded, would no longer be small beside the promise.
+# Below these the accountants' rounding, though padded, would no longer be small relative to the promise.
 SMALLEST_EPSILON, SMALLEST_DELTA = 1e-5, 1e-60
 # Beyond this ε promises nothing at all.
 LARGEST_EPSILON = 1e6

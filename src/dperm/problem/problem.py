@@ -122,7 +122,8 @@ class Problem:
 
     Examples
     --------
-    >>> from dperm import L2, Logistic, Problem
+    >>> from dperm import Problem
+    >>> from dperm.problem import L2, Logistic
     >>> Problem(Logistic(), L2(0.01)).constants(n_features=54).smoothness
     0.25
     """

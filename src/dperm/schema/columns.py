@@ -35,7 +35,7 @@ class Bins:
         """The edges must rise."""
         edges = tuple(finite("bins", edge) for edge in sequence("bins", self.edges))
         if not edges or any(low >= high for low, high in pairwise(edges)):
-            raise InvalidParameterError("bins must be rising numbers, at least one.")
+            raise InvalidParameterError("bins must be increasing numbers, at least one.")
         object.__setattr__(self, "edges", edges)
         if isinstance(self.missing, str):
             one_of("missing", self.missing, ("none", "column", "row"))

@@ -99,7 +99,7 @@ class Schema:
     n : int, optional
         The public number of rows, or of units if there is one; by default that of the table.
     unit : PrivacyUnit, optional
-        The column that says whose a row is, if all rows of a person, a day or a device are protected together.
+        The column that identifies the privacy unit, if all rows of a person, a day or a device are protected together.
     missing : sequence
         Texts and numbers that stand for no value; an empty field always does.
     header : sequence of str, optional
@@ -151,7 +151,7 @@ class Schema:
             raise InvalidParameterError(f"the target must be Classes or an Amount, got {self.target!r}.")
         check_name(self.target.column)
         if self.target.column in self.columns:
-            raise InvalidParameterError(f"the target {self.target.column!r} cannot be a feature as well.")
+            raise InvalidParameterError(f"the target {self.target.column!r} cannot also be a feature.")
         if self.unit is not None:
             self._check_unit(self.unit)
         if self.n is not None:
@@ -176,7 +176,7 @@ class Schema:
         check_name(unit.name)
         if unit.name in self.columns or unit.name == self.target.column:
             raise InvalidParameterError(
-                f"the unit {unit.name!r} says whose a row is: it cannot be a feature or the target."
+                f"the unit {unit.name!r} is the privacy unit and cannot also be a feature or the target."
             )
 
     def _check_interactions(self) -> None:

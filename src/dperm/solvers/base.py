@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 class Oracle(Protocol):
-    """The side of the trusted boundary that a solver sees."""
+    """The side of the trusted kernel that a solver sees."""
 
     @property
     def public_coin(self) -> np.random.Generator:

@@ -16,7 +16,6 @@ from dperm.models.units import unit_parameters
 from dperm.plan.fit_plan import FitPlan
 from dperm.plan.search import SearchOptions, SearchPlan, plan_search
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import FROM_A_SEED
 from dperm.privacy.unit import PrivacyUnit
 from dperm.schema import schema_from_dict, schema_to_dict
 from dperm.solvers import SOLVERS
@@ -81,11 +80,10 @@ def _replanned(content: dict[str, Any], model: Any) -> Finding:
         return Finding(False, "the file does not describe all candidates, so the search cannot be planned again")
     plan = _plan(told, statement, content)
     refit = plan.refits[told["winner"]]
-    seeded, caveats = statement.seeded, tuple(text for text in statement.caveats if text != FROM_A_SEED)
     same = [
         alike(event_to_list(plan.event), content["search"]["events"]),
         alike([refit.statement.epsilon, refit.statement.delta], [model.privacy_.epsilon, model.privacy_.delta]),
-        same_promise(plan.statement(seeded=seeded, caveats=caveats), statement),
+        same_promise(plan.statement.of_run(seeded=statement.seeded, caveats=statement.caveats), statement),
         same_but_for_releases(refit.schema, model.schema_, model.privacy_),
         alike([plan.method, plan.random_trials], [told["method"], told["trials"]]),
         *(

@@ -45,7 +45,8 @@ class PrintedSVRG(PrintedSolver):
 
     Examples
     --------
-    >>> from dperm import PrintedSVRG, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.paper import PrintedSVRG
     >>> PrivateLogisticRegression(epsilon=1.0, solver=PrintedSVRG(n_epochs=4)).solver.n_epochs
     4
     """

@@ -50,7 +50,8 @@ class PrintedSVRGPlusPlus(PrintedSolver):
 
     Examples
     --------
-    >>> from dperm import PrintedSVRGPlusPlus, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.paper import PrintedSVRGPlusPlus
     >>> PrivateLogisticRegression(epsilon=1.0, penalty=None, solver=PrintedSVRGPlusPlus(n_epochs=3)).solver.n_epochs
     3
     """

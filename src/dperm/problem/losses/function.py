@@ -75,7 +75,7 @@ class FunctionLoss(RowLoss):
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> from dperm import FunctionLoss
+    >>> from dperm.problem import FunctionLoss
     >>> loss = FunctionLoss(lambda w, x, y: jnp.square(jnp.tanh(x @ w["in"]) @ w["out"] - y),
     ...                     {"in": np.ones((3, 4)), "out": np.ones(4)})
     >>> [leaf.name for leaf in loss.leaves]
@@ -168,7 +168,7 @@ class FunctionLoss(RowLoss):
 
         Examples
         --------
-        >>> from dperm import L2, FunctionLoss
+        >>> from dperm.problem import L2, FunctionLoss
         >>> FunctionLoss(lambda w, x, y: x @ w["a"] * y, {"a": np.ones(3)}).regularizer(a=L2(0.1)).value(np.ones(3))
         0.15000000000000002
         """
@@ -202,7 +202,7 @@ class FunctionLoss(RowLoss):
 
     @property
     def value_at_zero(self) -> float:
-        """The guess at what there is to gain: a function has no value that is known beforehand."""
+        """The guess at what there is to gain: a function has no value that is known in advance."""
         if self.initial_gap is not None:
             return self.initial_gap
         return 1.0 if self.n_classes is None else math.log(self.n_classes)

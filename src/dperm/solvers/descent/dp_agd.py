@@ -57,7 +57,9 @@ class DPAGD(Solver):
 
     Examples
     --------
-    >>> from dperm import DPAGD, Guarantee, L2, Logistic, Problem, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.problem import L2, Logistic
+    >>> from dperm.solvers import DPAGD
     >>> problem = Problem(Logistic(), L2(1e-4))
     >>> FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=DPAGD()).plan(200_000, 54).privacy.n_steps
     633

@@ -61,7 +61,8 @@ class DPGD(Solver):
 
     Examples
     --------
-    >>> from dperm import DPGD, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import DPGD
     >>> PrivateLogisticRegression(epsilon=1.0, solver=DPGD(n_steps=50)).solver.n_steps
     50
     """
@@ -129,7 +130,7 @@ class DPGD(Solver):
         return Plan(mechanism, (planned,), DPGDSettings(n_steps, step_size, accounting, release))
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPGDSettings], start: Array) -> Array:
-        """Algorithm 4. Under last-iterate accounting its loop runs within the trusted boundary."""
+        """Algorithm 4. Under last-iterate accounting its loop runs within the trusted kernel."""
         item = plan.planned[0]
         if isinstance(item.query, LastIterateQuery):
             return oracle.ask(item, start)

@@ -13,8 +13,15 @@ from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
-from dperm.solvers.descent.rrpsgd import RRPSGD
-from dperm.solvers.descent.stochastic import SAMPLING_TO_NOISE, check_decay, distance_bound, falling, rate_for
+from dperm.solvers.descent.stochastic import (
+    SAMPLING_TO_NOISE,
+    check_decay,
+    distance_bound,
+    falling,
+    rate_for,
+    schedule_without_convexity,
+    step_size_without_convexity,
+)
 from dperm.solvers.expected import noise_floor, rate_risk
 from dperm.validation import count, finite, positive
 
@@ -38,7 +45,7 @@ class DPSGD(Solver):
 
     w_t = prox_{η_t r, C}(w_{t−1} − η_t(g_t + N(0, σ² I))), g_t the mean gradient of a Poisson sample.
 
-    For a loss that is not convex the last iterate is returned, and T and η are those of `RRPSGD`; the bound of RRPSGD
+    For a loss that is not convex the last iterate is returned, and T and η are those of rrpsgd; the bound of that
     is for an iterate drawn at random, and none is known for the last one. `DPAdam` has momentum.
 
     Parameters
@@ -63,7 +70,8 @@ class DPSGD(Solver):
 
     Examples
     --------
-    >>> from dperm import DPSGD, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import DPSGD
     >>> PrivateLogisticRegression(epsilon=1.0, solver=DPSGD(n_steps=300)).solver.n_steps
     300
     """
@@ -134,12 +142,14 @@ class DPSGD(Solver):
         return Plan(mechanism, planned, DPSGDSettings(n_steps, step_size, n_averaged))
 
     def _plan_without_convexity(self, setting: Setting, guarantee: Guarantee | None) -> Plan[DPSGDSettings]:
-        alike = RRPSGD(
-            self.n_steps, self.sampling_rate, self.step_size, self.decay, self.max_steps, self.max_passes
-        ).plan(setting, guarantee)  # fmt: skip
-        n_steps, rate = alike.settings.n_steps, alike.planned[0].query.sampling_rate
+        schedule = schedule_without_convexity(
+            setting, guarantee, self.n_steps, self.sampling_rate, self.max_steps, self.max_passes
+        )
+        n_steps, rate, _ = schedule
+        step_size = step_size_without_convexity(setting, schedule, self.decay, self.step_size)
+        planned = PlannedQuery(StochasticStepsQuery(setting, rate, n_steps))
         mechanism = f"dp-sgd, T = {n_steps} noisy stochastic gradient steps at sampling rate {rate:.3g}"
-        return Plan(mechanism, alike.planned, DPSGDSettings(n_steps, alike.settings.step_size, 0))
+        return Plan(mechanism, (planned,), DPSGDSettings(n_steps, step_size, 0))
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """As measured on Covertype."""
@@ -148,7 +158,7 @@ class DPSGD(Solver):
         return rate_risk(setting, guarantee, 2.2, 2.5)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPSGDSettings], start: Array) -> Array:
-        """Steps up to where averaging begins, then those that are averaged; both within the trusted boundary."""
+        """Steps up to where averaging begins, then those that are averaged; both within the trusted kernel."""
         step_sizes = plan.settings.step_size * falling(plan.settings.n_steps, self.decay)
         last = mean = start
         for item in plan.planned:

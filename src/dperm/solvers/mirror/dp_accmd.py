@@ -49,7 +49,9 @@ class DPAccMD(Solver):
 
     Examples
     --------
-    >>> from dperm import DPAccMD, Guarantee, L1Ball, Logistic, Problem, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.problem import L1Ball, Logistic
+    >>> from dperm.solvers import DPAccMD
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0))
     >>> FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=DPAccMD()).plan(10_000, 100_000).privacy.n_steps
     188

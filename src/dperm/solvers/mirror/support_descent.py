@@ -93,7 +93,9 @@ class SupportDescent(Solver):
 
     Examples
     --------
-    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, SupportDescent, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.problem import L1Ball, Logistic
+    >>> from dperm.solvers import SupportDescent
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0))
     >>> fit = FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=SupportDescent()).plan(10_000, 100_000)
     >>> fit.settings.selection
@@ -307,7 +309,7 @@ def _nominal_slope(setting: Setting) -> float:
 
 
 def _smoothness_on(setting: Setting, size: float) -> float:
-    """L for steps that stay on so many coordinates: their part of a row has norm at most √size times an entry."""
+    """L for steps that stay on this many coordinates: their part of a row has norm at most √size times an entry."""
     entry = setting.constants.vertex_lipschitz / (_radius(setting) * setting.constants.lipschitz)
     return setting.smoothness * min(1.0, max(size, 1.0) * entry**2)
 

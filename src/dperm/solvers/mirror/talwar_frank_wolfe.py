@@ -54,7 +54,9 @@ class TalwarFrankWolfe(Solver):
 
     Examples
     --------
-    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, TalwarFrankWolfe, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.solvers import TalwarFrankWolfe
+    >>> from dperm.problem import L1Ball, Logistic
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0), row_norm=100.0, entry_bound=1.0)
     >>> options = FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=TalwarFrankWolfe())
     >>> options.plan(10_000, 100_000).privacy.n_steps

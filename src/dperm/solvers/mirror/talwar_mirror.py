@@ -46,7 +46,9 @@ class TalwarMirror(Solver):
 
     Examples
     --------
-    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, TalwarMirror, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.problem import L1Ball, Logistic
+    >>> from dperm.solvers import TalwarMirror
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0))
     >>> options = FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=TalwarMirror(n_steps=50))
     >>> options.plan(10_000, 1000).privacy.n_steps

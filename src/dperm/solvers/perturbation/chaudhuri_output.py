@@ -27,7 +27,9 @@ class ChaudhuriOutput(Solver):
 
     Examples
     --------
-    >>> from dperm import ChaudhuriOutput, Guarantee, L2, Logistic, Problem, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.problem import L2, Logistic
+    >>> from dperm.solvers import ChaudhuriOutput
     >>> problem = Problem(Logistic(), L2(0.01))
     >>> options = FitOptions(problem, guarantee=Guarantee(1.0, 0.0), solver=ChaudhuriOutput())
     >>> options.plan(10_000, 20).privacy.certified_delta

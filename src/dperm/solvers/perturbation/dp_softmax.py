@@ -57,7 +57,8 @@ class DPSoftmax(ObjectiveSolver):
 
     Examples
     --------
-    >>> from dperm import DPSoftmax, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import DPSoftmax
     >>> model = PrivateLogisticRegression(epsilon=1.0, classes=["a", "b", "c"], solver=DPSoftmax())
     >>> 0.5 < model.plan(20_000, 54).settings.cut < 1.0
     True

@@ -39,7 +39,9 @@ class DPSpider(Solver):
 
     Examples
     --------
-    >>> from dperm import DPSpider, Guarantee, Problem, Sigmoid, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.problem import Sigmoid
+    >>> from dperm.solvers import DPSpider
     >>> fit = FitOptions(Problem(Sigmoid()), guarantee=Guarantee(1.0, 1e-6), solver=DPSpider()).plan(30_000, 100)
     >>> fit.settings.period > 1
     True

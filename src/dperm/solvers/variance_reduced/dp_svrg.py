@@ -73,7 +73,8 @@ class DPSVRG(AnchoredSolver):
 
     Examples
     --------
-    >>> from dperm import DPSVRG, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import DPSVRG
     >>> PrivateLogisticRegression(epsilon=1.0, penalty=0.01, solver=DPSVRG(n_epochs=4)).plan(200_000, 54).passes < 20
     True
     """

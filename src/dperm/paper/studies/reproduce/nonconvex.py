@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dperm.paper.solvers.rrpsgd import RRPSGD
 from dperm.paper.studies.reproduce.gradients import CLIP, HIDDEN, NETWORK, SIGMOID
 from dperm.paper.studies.reproduce.lab import Measurement
 from dperm.paper.studies.reproduce.pictures import Bounded, draw_bounded
@@ -23,7 +24,6 @@ from dperm.paper.studies.reproduce.verdicts import (
     undecided,
 )
 from dperm.solvers.descent.dp_gd import DPGD
-from dperm.solvers.descent.rrpsgd import RRPSGD
 from dperm.solvers.variance_reduced.dp_spider import DPSpider
 from dperm.solvers.variance_reduced.dp_svrg import DPSVRG
 
