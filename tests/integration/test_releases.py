@@ -299,6 +299,7 @@ def test_every_solver_can_follow_a_private_target_range(model, guarantee):
     assert model.privacy_.for_release
 
 
+@pytest.mark.long
 def test_a_solver_whose_fixed_cost_is_too_large_beside_the_ranges_plans_again():
     schema = replace(RICH, columns={**COLUMNS, "age": Number("private")}, n=2 * 10**6, range_share=0.9)
     model = PrivateLogisticRegression(
