@@ -87,7 +87,3 @@ class NotKeptWarning(UserWarning):
 
 class NoWitnessWarning(UserWarning):
     """No note of a ledger's state can be kept on this machine, so an older copy of it would not be noticed."""
-
-
-class SearchCostWarning(UserWarning):
-    """A search of scikit-learn's is about to fit many times: what that costs, and what no guarantee covers."""

@@ -32,7 +32,7 @@ class PrivateHuberRegression(LinearRegressor):
         As in `PrivateLogisticRegression`. Of rows without a schema one of them must be given: there is no default.
     penalty, domain, solver, entry_bound, fit_intercept, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start
+    n, schema, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.

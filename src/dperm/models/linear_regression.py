@@ -29,7 +29,7 @@ class PrivateLinearRegression(LinearRegressor):
         As in `PrivateLogisticRegression`. Of rows without a schema one of them must be given: there is no default.
     penalty, domain, solver, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start
+    n, schema, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.
@@ -53,6 +53,8 @@ class PrivateLinearRegression(LinearRegressor):
     >>> bool(model.fit(X, y).score(X, y) > 0.8)
     True
     """
+
+    intervals: bool | float = False
 
     kind = "linear"
     title = "linear regression"

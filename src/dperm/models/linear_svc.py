@@ -22,7 +22,7 @@ class PrivateLinearSVC(LinearClassifier):
         Width of the quadratic corner that replaces the hinge's kink; the curvature is its inverse.
     penalty, domain, solver, row_norm, entry_bound, classes, class_weight, fit_intercept, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, bounds, budget, weight_bound, private_weights, start, warm_start
+    n, schema, bounds, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.

@@ -64,8 +64,6 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
         that is negative or no number ignores its row, and one above the bound is clipped.
     start : (coef, intercept), optional
         Public or released numbers that solvers which walk begin at; others refuse it, and "auto" takes none of them.
-    warm_start : False
-        scikit-learn's way of starting from the last fit is refused: see `start`.
     n_jobs : int, optional
         Threads for sums over rows, by default as many as are worth starting. The result does not depend on it.
     random_state : int, optional
@@ -95,6 +93,8 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
     >>> bool(model.score(X, y) > 0.9)
     True
     """
+
+    intervals: bool | float = False
 
     kind = "logistic"
     title = "logistic regression"

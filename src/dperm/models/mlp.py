@@ -89,6 +89,7 @@ class MLP(Network):
 
     hidden_layer_sizes: tuple[int, ...] = (64,)
     activation: str = "tanh"
+    start: Any = None
 
     @property
     def _sizes(self) -> tuple[int, ...]:
@@ -177,7 +178,7 @@ class PrivateMLPClassifier(MLP, NetworkClassifier):
         "auto" is `DPAdam`; also dp-sgd, dp-gd, rrpsgd, dp-svrg and dp-spider.
     classes, class_weight, adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLogisticRegression`.
-    warm_start, n_jobs, random_state, verbose, row_warnings
+    n_jobs, random_state, verbose, row_warnings
         As for `PrivateLogisticRegression`. Columns should have entries of about 1: a schema sees to it, otherwise scale
         them by public numbers. Rows are not clipped.
 
@@ -227,7 +228,7 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
         Targets are clipped to this size; with a schema the target's range is declared there.
     epsilon, delta, hidden_layer_sizes, activation, clip, clipping, start, penalty, domain, solver
         As for `PrivateMLPClassifier`.
-    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights, warm_start
+    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLinearRegression`.
     n_jobs, random_state, verbose, row_warnings
         As for `PrivateLinearRegression`.

@@ -46,8 +46,6 @@ class OwnFunction(Network):
         return self.model
 
     def _start(self, n_outputs: int) -> Any:
-        if self.start is not None:
-            raise InvalidParameterError("a model of one's own starts at params: leave start out.")
         if self.params is None:
             raise InvalidParameterError(
                 "params must be the function's parameters at the start: a pytree of arrays of floats."
@@ -106,7 +104,7 @@ class PrivateJaxClassifier(OwnFunction, NetworkClassifier):
         As for `PrivateMLPClassifier`.
     classes, class_weight, adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLogisticRegression`.
-    warm_start, n_jobs, random_state, verbose, row_warnings
+    n_jobs, random_state, verbose, row_warnings
         As for `PrivateLogisticRegression`. Rows are not clipped.
 
     Attributes
@@ -146,7 +144,7 @@ class PrivateJaxRegressor(OwnFunction, NetworkRegressor):
         Targets are clipped to this size; with a schema the target's range is declared there.
     epsilon, delta, params, clip, clipping, penalty, domain, solver
         As for `PrivateJaxClassifier`.
-    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights, warm_start
+    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLinearRegression`.
     n_jobs, random_state, verbose, row_warnings
         As for `PrivateLinearRegression`.

@@ -33,7 +33,7 @@ class PrivatePoissonRegression(LinearRegressor):
         As in `PrivateLogisticRegression`. Of rows without a schema one of them must be given: there is no default.
     penalty, domain, solver, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start
+    n, schema, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`; the range that a schema declares for the target must begin at 0.
@@ -59,6 +59,7 @@ class PrivatePoissonRegression(LinearRegressor):
     """
 
     target_bound: float = 10.0
+    intervals: bool | float = False
 
     kind = "poisson"
     title = "Poisson regression"
