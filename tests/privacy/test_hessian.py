@@ -221,7 +221,7 @@ def test_the_published_noise_of_adassp_is_that_of_its_algorithm():
 
 
 def test_a_hessian_of_several_margins_or_of_too_many_columns_is_refused():
-    with pytest.raises(InvalidParameterError, match="one margin"):
+    with pytest.raises(InvalidParameterError, match="single-output"):
         HessianQuery(setting_of(Problem(Softmax(3)), Adjacency.ADD_REMOVE))
     with pytest.raises(InvalidParameterError, match="5000²"):
         HessianQuery(setting_of(Problem(Logistic()), Adjacency.ADD_REMOVE, n_features=5000))

@@ -40,7 +40,7 @@ def unpainted(monkeypatch):
     """Drawing takes longer than judging."""
     monkeypatch.setattr(comparison, "draw_trends", lambda *_: b"")
     monkeypatch.setattr(figures, "draw_panels", lambda *_: b"")
-    monkeypatch.setattr(nonconvex, "draw_bounded", lambda *_: b"")
+    monkeypatch.setattr(nonconvex, "draw_trends", lambda *_: b"")
     monkeypatch.setattr(privacy, "draw_scatter", lambda *_: b"")
 
 
@@ -246,6 +246,7 @@ def test_curves_that_lie_together_are_undecided(unpainted):
     assert reason(section, "with printed noise").startswith("ε = 1: the interval of the ratio")
 
 
+@pytest.mark.long
 def test_a_fit_that_came_to_nothing_leaves_its_figure_undecided():
     study = STUDIES["figure-2"](True)
     results = invented_figure(study)

@@ -214,7 +214,7 @@ class Source(ABC):
         raise InvalidParameterError("cannot apply a schema to array input.")
 
     def is_slow(self, n: int, schema: Schema | None) -> bool:
-        """Whether a pass over n rows costs more than reading memory, from public numbers: "auto" counts passes then."""
+        """True if n rows are not in memory, from public numbers; "auto" then prefers fewer passes."""
         return False
 
     def _watch(self, report: Report) -> None:

@@ -177,7 +177,8 @@ class LinearClassifier(Classifier, PrivateGLM):
         """The loss for this many classes."""
 
     def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:
-        if self.intervals and weights is not None:  # scores then vary by another law than curvatures say
+        # Scores then vary by another law than curvatures say.
+        if weights is not None and getattr(self, "intervals", False):
             raise InvalidParameterError("intervals cannot be combined with class_weight.")
         return self._problem_with(self._loss(n_classes), class_bound=max(weights) if weights else 1.0)
 
@@ -202,10 +203,10 @@ def check_classes(classes: Any) -> tuple[Any, ...]:
 
 
 def balanced_weights(priors: Mapping[Any, float]) -> dict[Any, float]:
-    """Class weights that make classes of these public frequencies count alike: 1/(K · frequency).
+    """Class weights that balance classes of these public frequencies: 1/(K · frequency).
 
-    They are what scikit-learn's "balanced" computes from the rows, from frequencies that are public: those of a census,
-    of a published table, or a guess. Frequencies that were counted in the rows are not public.
+    As scikit-learn's "balanced", but from public frequencies (a census, a published table, a guess) instead of the
+    rows. Frequencies counted in the rows are not public.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ IsSlow = Callable[[int, Schema | None], bool]
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Everything that a fit is asked to do, in public numbers.
+    """The options of a fit; all are public.
 
     Parameters
     ----------
@@ -48,18 +48,18 @@ class FitOptions:
     guarantee : Guarantee or None
         (ε, δ); may be None only with noise=None.
     solver : str or Solver
-        "auto", a name that `dperm solvers` lists, or a solver object with settings of its own.
+        "auto", a name listed by `dperm solvers`, or a solver object.
     adjacency : {"replace_one", "add_remove"}
         Neighbouring relation: one record replaced, or one added/removed.
     noise : {"certified", "paper", None}
         Certified noise; the paper's formula, for reproduction only; or none at all (ε = ∞).
     accountant : {"pld", "advanced-composition"}
-        How certified noise is found: the least that numerical accounting allows, or as in Appendix B.1 of the paper,
-        which needs more and is refused where its conditions fail.
+        Accounting method used to calibrate noise: numerical, or advanced composition as in the paper's Appendix B.1,
+        which needs more noise and raises an error where its conditions fail.
     n : int, optional
         The declared, public number of rows or units; by default the schema's, or else that of the table.
     unit : PrivacyUnit, optional
-        Whose rows are protected together, for rows without a schema; a schema declares its own.
+        The privacy unit, for rows without a schema; a schema declares its own.
     schema : Schema, optional
         The public facts about a table that is fitted as it is.
     strength_by_rule : bool
@@ -67,10 +67,9 @@ class FitOptions:
     scaled_constant : bool
         Whether the constant column gets a size that suits the number of columns, not the largest that it may have.
     start : LinearStart, optional
-        Where a solver that walks begins: public coefficients. Solvers that do not walk are refused, and "auto" does not
-        take one of them.
+        Public starting coefficients. Only iterative solvers take them; "auto" then chooses among these.
     intervals : bool or float
-        Whether to release what intervals need as well, with half of the precision or with this share of it.
+        Also release what confidence intervals need, with half of the precision or this share of it.
 
     Examples
     --------

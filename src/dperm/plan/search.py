@@ -152,7 +152,7 @@ class SearchPlan(ReleasePlan):
             )
         return (
             f"which of {size} candidates has the least {rows} ({how})",
-            f"a fit of the winner to all {self.n} {self.options.rows} (ε = {refit.epsilon:.4g} by itself)",
+            f"a fit of the winner to all {self.n} {self.options.rows} (ε = {refit.epsilon:.4g} alone)",
         )
 
     @cached_property
@@ -178,7 +178,7 @@ class SearchPlan(ReleasePlan):
             return f"doubtful: in the trials of {len(self.drowned)} of {all_of_them} candidates {cost}"
         if lost:
             return f"doubtful: even in the last fit of {lost} of {all_of_them} candidates {cost}"
-        return "of no candidate's trial is it known that noise costs half of the loss of a constant predictor"
+        return "no trial is expected to lose half of the loss of a constant predictor to noise"
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def plan_search(options: SearchOptions, n: int, n_candidates: int, choose: Choos
     n_train = n - max(1, round(options.held_out * n))
     if n_train < 1:
         raise InvalidParameterError(
-            f"{n} {options.rows} cannot be divided into {options.rows} to fit on and {options.rows} to score on."
+            f"{n} {options.rows} cannot be split into {options.rows} to fit on and {options.rows} to score on."
         )
     trials = options.trials or min(_TRIALS_PER_CANDIDATE * n_candidates, _MOST_TRIALS)
     method, precision = cheapest(options, n_candidates, trials)
@@ -293,7 +293,7 @@ def guarantee_of(precision: float, delta: float) -> Guarantee:
     """Of one trial: its μ, or its pure ε."""
     epsilon = precision if delta == 0.0 else gaussian_epsilon(precision, delta)
     if epsilon < SMALLEST_EPSILON:
-        raise NoiseTooLargeError("the guarantee is too small for so many candidates; take fewer, or a larger epsilon.")
+        raise NoiseTooLargeError("the guarantee is too small for this many candidates; use fewer, or a larger epsilon.")
     return Guarantee(epsilon, delta)
 
 

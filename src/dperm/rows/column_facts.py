@@ -390,7 +390,7 @@ class _ColumnFacts:
             how = "nearly every row has its own" if rows <= 1.1 else f"each value is in about {rows:.1f} rows"
             remedy = "leave it out of the features" if self.has_schema else "it should not be a feature"
             text = (
-                f"looks like an id, {how}: {remedy}; if it says whose a row is, protect all rows of one together "
+                f"looks like an id, {how}: {remedy}; if it identifies the person, declare it as the privacy unit "
                 f'(unit = "{self.name}")'
             )
             return [self._finding("id", self.n, text)]

@@ -172,7 +172,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         plan : SumsPlan
             What `plan_for` returned.
         random_state : int or None
-            Makes the run repeatable, and the result not for release.
+            Seed. Makes the run reproducible, and the result not for release.
         caveats : tuple of Caveat
             What keeps this step alone from being released.
         membership : Membership or None
