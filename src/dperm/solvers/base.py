@@ -65,6 +65,14 @@ class Profile:
     needs: str
 
 
+@dataclass(frozen=True)
+class StepSettings:
+    """What a method that takes steps of one size decided."""
+
+    n_steps: int
+    step_size: float
+
+
 class Solver(ABC):
     """A method. Settings are fields; every one has a default derived from public numbers.
 
