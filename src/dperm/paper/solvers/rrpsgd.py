@@ -1,7 +1,6 @@
 """Random Round Private SGD of Zhang, Zheng, Mou and Wang 2017, for losses that need not be convex."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -65,7 +64,6 @@ class RRPSGD(Solver):
     name = "rrpsgd"
     listed = 13
     takes_start = True
-    random_iterate = True
     profile = Profile(
         summary="noisy SGD that stops at a random round",
         source="Zhang, Zheng, Mou and Wang 2017, after Ghadimi and Lan 2013",
@@ -76,11 +74,6 @@ class RRPSGD(Solver):
         adjacency="published for replace_one; certified for both",
         needs="smooth loss, convex or not",
     )
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps: accounting for millions of them takes a while."""
-        return cls(max_steps=2_000, max_passes=20.0)
 
     def refusal(self, problem: Problem) -> str | None:
         """Every problem that dperm can state is smooth."""

@@ -1,7 +1,6 @@
 """Noisy mirror descent, Talwar, Thakurta and Zhang 2014."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -62,11 +61,6 @@ class TalwarMirror(Solver):
         adjacency="published for replace_one; certified for both",
         needs="convex loss",
     )
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps, for the sake of time."""
-        return cls(max_steps=1_000)
 
     def refusal(self, problem: Problem) -> str | None:
         """Convex losses, no regularizer, domains with a mirror map."""
