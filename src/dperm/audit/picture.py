@@ -24,7 +24,7 @@ def draw_audit(result: AuditResult, plan: FitPlan) -> bytes:
     """
     ranked = [attack for attack in result.attacks if attack.roc]
     if not ranked:
-        raise InvalidParameterError("a picture needs the black box or the low bits among the attacks.")
+        raise InvalidParameterError("a plot needs the black-box or the low-bits attack.")
     offscreen()
     allowed = np.array(true_positive_rates(plan.event, plan.setting.adjacency, RATES.tolist()))
     axes = new_axes(6.4, 6.4)

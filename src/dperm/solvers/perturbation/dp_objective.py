@@ -167,7 +167,7 @@ class DPObjective(ObjectiveSolver):
         return self._shrunk(w, start, noise)
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
-        """Noise of the last stage, a little more for what was clipped, and the bias of the ridge that the stages leave.
+        """Predicted excess risk: noise of the last stage, clipping bias, ridge bias.
 
         Shrinkage makes N·P/(N + P) of noise N that stands against what w = 0 costs, P.
         """

@@ -55,6 +55,10 @@ class ObjectiveSolver(Solver):
     # Whether b is Gaussian for δ > 0; for δ = 0 it never is.
     gaussian: ClassVar[bool]
 
+    def is_pure(self, guarantee: Guarantee) -> bool:
+        """Unless b is Gaussian."""
+        return not self._is_gaussian(guarantee)
+
     def refusal(self, problem: Problem) -> str | None:
         """The proof moves the linear term along one row's direction."""
         return needs_one_margin(problem) or needs_a_stable_minimiser(problem)

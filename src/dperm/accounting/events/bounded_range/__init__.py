@@ -46,7 +46,7 @@ class BoundedRange(SingleEvent):
         return self.epsilon
 
     def scale(self, adjacency: Adjacency) -> float:
-        """Half the range, at the most."""
+        """Half the range, at most."""
         return 0.5 * float(self.epsilon)
 
     def curve(self, adjacency: Adjacency) -> Curve:
@@ -62,7 +62,7 @@ class BoundedRange(SingleEvent):
         return renyi_divergences(self.to_dp_event(), count, orders)
 
     def losses(self, count: int, adjacency: Adjacency, width: float) -> list[tuple[LossDistribution, int]]:
-        """Block by block: a block's curve is the worst over all ways to choose each selection in view of the last."""
+        """Block by block: a block's curve is the worst over all ways to choose each selection after seeing the last."""
         blocks, rest = divmod(count, LARGEST_BLOCK)
         return [
             (discretised(_selections(float(self.epsilon), size), self.scale(adjacency) * math.sqrt(size), width), times)
@@ -99,7 +99,7 @@ class BoundedRange(SingleEvent):
 
 @dataclass(frozen=True)
 class SelectionCurve(Curve):
-    """δ(ε) of selections of bounded range, each chosen in view of the winners before it: at its worst.
+    """δ(ε) of selections of bounded range, each chosen after seeing the winners before it: at its worst.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class SelectionCurve(Curve):
 
 
 def _selections(length: float, count: int) -> Curve:
-    """The curve of so many, in any case."""
+    """The curve of this many, in any case."""
     if count > 1 and _reach(length, count) > _LARGEST_REACH:
         return _loose([(length, count)])
     return SelectionCurve(length, count)

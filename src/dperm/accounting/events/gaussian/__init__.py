@@ -50,7 +50,7 @@ class Gaussian(SingleEvent):
         return 0.5 * (adjacency.records_moved / float(self.noise_multiplier)) ** 2
 
     def renyi(self, orders: Array, count: int, adjacency: Adjacency) -> Array:
-        """That of the whole shift between adjacent tables."""
+        """That of the whole shift between neighbouring datasets."""
         return renyi_divergences(Gaussian(self.noise_multiplier / adjacency.records_moved).to_dp_event(), count, orders)
 
     def precision(self, adjacency: Adjacency) -> float:

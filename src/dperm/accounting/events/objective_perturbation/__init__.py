@@ -222,7 +222,7 @@ def _divergence(event: ObjectivePerturbation, order: int, adjacency: Adjacency) 
     return divergence_of_minimiser(TangentCurve(event, adjacency), cost, shift, 4, order)
 
 
-# Kept, because a calibrated plan is asked for its ε and its δ again by whoever states them.
+# Kept, because a calibrated plan is asked for its ε and its δ again by anyone who states them.
 @functools.lru_cache(maxsize=32)
 def _convolved_tails(
     events: tuple[ObjectivePerturbation, ...], adjacency: Adjacency

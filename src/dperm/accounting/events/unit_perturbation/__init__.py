@@ -40,7 +40,7 @@ class UnitPerturbation(SingleEvent):
     log_jacobian : float
         r ln(1 + β/(rΛ)): what the change of variables from the linear term to the minimiser can cost.
     rank : int
-        r: so many eigenvalues of the Hessian of a unit's rows are not 0 at the most.
+        r: this many eigenvalues of the Hessian of a unit's rows are not 0 at most.
     n_outputs : int
         1 for a loss of one margin, K for the softmax loss of K classes.
     monotone : bool
