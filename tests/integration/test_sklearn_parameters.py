@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
+from contracts.solvers import example_of
 from dperm import (
     Amount,
     Classes,
@@ -105,7 +106,7 @@ def test_frequencies_that_are_none_are_refused(priors):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_solver_begins_at_the_start_or_refuses_it(solver):
     X, y = rows(n=100)
-    kind = SOLVERS[solver].example()
+    kind = example_of(SOLVERS[solver])
     model = clone(MODEL).set_params(solver=kind, penalty=0.05, domain=L2Ball(4.0), fit_intercept=False)
     if kind.refusal(model._problem()) is not None:
         pytest.skip("it does not take logistic regression on a ball")
