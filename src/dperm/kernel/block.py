@@ -115,7 +115,7 @@ class Block:
         return Members.of(self.units, self.n_units)
 
     def batches(self, sample: Sample, place: int, n_steps: int = 1) -> Batches:
-        """The rows of a sample, given the block's place in the table: row by row, or unit by unit."""
+        """The rows of a sample, given the block's index in the table: row by row, or unit by unit."""
         if self.members is None:
             return sample.batches(len(self), place, n_steps)
         return sample.batches_by_unit(self.members, n_steps)

@@ -74,19 +74,19 @@ class TablePiece:
 
 
 class Store(Protocol):
-    """Where blocks are kept between passes, by their places. It gives back what it was given, bit for bit."""
+    """Where blocks are kept between passes, by index. It gives back what it was given, bit for bit."""
 
     def __contains__(self, place: int) -> bool:
-        """Whether the block at this place is kept."""
+        """Whether the block at this index is kept."""
 
     def __getitem__(self, place: int) -> Block:
-        """The block at this place."""
+        """The block at this index."""
 
     def offer(self, place: int, block: Block) -> None:
         """Keep a block, if there is room."""
 
     def expect(self, place: int) -> None:
-        """The block at this place is needed soon."""
+        """The block at this index is needed soon."""
 
     def close(self) -> None:
         """Drop everything."""
@@ -119,12 +119,12 @@ class InMemory:
 
 
 def place_of(piece: int, block: int) -> int:
-    """The place of a block in its piece of a table: the same wherever that piece is read.
+    """The index of a block in its piece of a table: the same wherever that piece is read.
 
     Raises
     ------
     InvalidTableError
-        If there are too many for each to have a place of its own, by which its samples are drawn.
+        If there are too many for each to have a position of its own, by which its samples are drawn.
     """
     if not (block < 2**16 and piece < 2**16 - 1):
         raise InvalidTableError(
@@ -257,7 +257,7 @@ class LocalSource(Source):
         return (block for _, block in self._placed(problem))
 
     def _placed(self, problem: Problem) -> Iterator[tuple[int, Block]]:
-        """Every block with its place, by which its samples are drawn; those that are not kept are read again."""
+        """Every block with its position, by which its samples are drawn; those that are not kept are read again."""
         units, row = self._chosen_rows(), 0
         if self._kept is None or self._kept[0] is not problem:
             self.close()
@@ -335,7 +335,7 @@ def bounded(
     units : ChosenRows, UnitRows or None
         Whose every row is, and what it weighs.
     first : int
-        The place of the first row among those of `units`.
+        The index of the first row among those of `units`.
     """
     for part in rows:
         last = first + np.shape(part.X)[0]

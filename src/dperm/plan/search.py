@@ -36,7 +36,7 @@ _TOLERANCE = 1e-3
 # Trials may take a little more than their share, of which the last fit then has less; how often they are planned anew.
 _SPARE, _MOST_PLANS = 1.05, 8
 
-# Plans the fit of one candidate: its place, the guarantee, the number of rows.
+# Plans the fit of one candidate: its position, the guarantee, the number of rows.
 PlanFit = Callable[[int, Guarantee, int], FitPlan]
 
 
@@ -129,7 +129,7 @@ class SearchPlan(ReleasePlan):
 
     @property
     def slots(self) -> tuple[int, int]:
-        """Places that rows are put at, and how many of them are to fit on (kernel/apart.py)."""
+        """Positions that rows are put at, and how many of them are to fit on (kernel/apart.py)."""
         if self.options.adjacency is Adjacency.REPLACE_ONE:
             return self.n, self.n_train
         return tuple(math.floor(ROWS_ALLOWED_PER_DECLARED * rows) + 1 for rows in (self.n, self.n_train))  # type: ignore[return-value]

@@ -33,7 +33,7 @@ class WithCanaries(Source):
     source : Source
         The sensitive rows.
     X, y : array
-        The made-up rows; one with a NaN is ignored, and keeps its place.
+        The made-up rows; one with a NaN is ignored, and keeps its position.
     groups : array of int, optional
         The made-up unit of every row, where those of the source are protected by unit.
     """

@@ -73,7 +73,7 @@ class Columns:
 
 
 def is_array(table: Any) -> bool:
-    """Whether it is an array of two dimensions, whose columns have places and no names."""
+    """Whether it is an array of two dimensions, whose columns have positions and no names."""
     return isinstance(table, np.ndarray) and table.ndim == 2
 
 

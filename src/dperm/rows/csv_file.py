@@ -183,7 +183,7 @@ class CsvPiece(Piece):
             return table, odd
         if odd.all():
             return self._nothing(n_lines, columns), odd
-        # A line that is none keeps its place, so that predictions stay beside their rows.
+        # A line that is none keeps its position, so that predictions stay beside their rows.
         return table.take(pa.array(np.maximum(np.cumsum(~odd) - 1, 0), mask=odd)), odd
 
     @staticmethod

@@ -140,7 +140,7 @@ def target_column(table: Any, y: Any, schema: Schema) -> Any:
 
 
 def encode_target(table: Any, y: Any, schema: Schema, onto: tuple[float, float] = (-1.0, 1.0)) -> Array:
-    """Encode the target, from `y` or from the table's own column: −1 and 1, places among many classes, or a number.
+    """Encode the target, from `y` or from the table's own column: −1 and 1, indices among many classes, or a number.
 
     A number's declared range becomes `onto`. NaN, which makes a row ignored, where there is no class or number.
     """
@@ -159,7 +159,7 @@ def target_numbers(table: Any, y: Any, schema: Schema) -> Array:
 
 
 def label_numbers(table: Any, y: Any, schema: Schema) -> Array:
-    """Place of every label among the declared classes, NaN where it is none of them."""
+    """Index of every label among the declared classes, NaN where it is none of them."""
     if not isinstance(schema.target, Classes):
         raise InvalidParameterError("the schema's target has no classes.")
     return _label_numbers(target_column(table, y, schema), schema.target)
@@ -173,7 +173,7 @@ def _label_numbers(column: Any, target: Classes) -> Array:
 
 
 def _encode_column(column: Any, name: str, rule: Column, missing: tuple[str, ...]) -> tuple[Places, Array, Any]:
-    """Places and values of a block's entries, a row each, and whether the row is ignored."""
+    """Positions and values of a block's entries, a row each, and whether the row is ignored."""
     match rule:
         case Number() if rule.binned:
             return _encode_knots(as_numbers(column, name, missing), rule)

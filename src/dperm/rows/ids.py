@@ -27,7 +27,7 @@ _ASCII, _SPELLED = r"^[!-~]([ -~]*[!-~])?$", r"(\.0*$)|(^(?i:true|false)$)"
 
 
 def codes_of_array(ids: Any, n_rows: int) -> Codes:
-    """The place of every row's id among the different ones, −1 for what is none.
+    """The index of every row's id among the different ones, −1 for what is none.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def codes_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> Code
 
 
 def places_of(texts: Any) -> NDArray[np.intp]:
-    """The place of every text among those that are none of them null, −1 for a null."""
+    """The index of every text among those that are none of them null, −1 for a null."""
     is_id = texts.is_valid().to_numpy(zero_copy_only=False)
     return np.where(is_id, np.cumsum(is_id) - 1, -1)
 

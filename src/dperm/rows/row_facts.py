@@ -198,7 +198,7 @@ def outside(numbers: Array, low: float, high: float) -> NDArray[np.bool_]:
 
 
 def _sample(weights: Array) -> NDArray[np.intp]:
-    """Places of a few rows, evenly by what rows weigh: nobody's rows are more than a few of them."""
+    """Indices of a few rows, evenly by what rows weigh: nobody's rows are more than a few of them."""
     heaped = np.cumsum(weights)
     if not weights.size or heaped[-1] <= 0.0:
         return np.empty(0, np.intp)
@@ -254,7 +254,7 @@ def warn_about(facts: RowFacts, further: Sequence[str] = ()) -> None:
         "the result, and must not be passed on. `diagnose` tells more."
     )
     try:
-        # Without a place in anybody's code there is no registry that would keep the text.
+        # Without a location in anybody's code there is no registry that would keep the text.
         warnings.warn_explicit(notice, None, "<dperm>", 1)
     except Exception:
         # A filter makes errors of warnings, or what shows them fails: an outcome must not depend on the rows.

@@ -317,7 +317,7 @@ def _shortening(jnp: Any, square: Any, bound: Any, size: int) -> Any:
 
 
 def _alike_everywhere(parts: _Parts, length: int, kind: Any = np.float64) -> Any:
-    """The compiled sum of gradients, if what a made-up row adds is the same to the last bit in any place of a call.
+    """The compiled sum of gradients, if what a made-up row adds is the same to the last bit in any position of a call.
 
     Otherwise one that takes rows one at a time: slower, and alike by construction.
     """
