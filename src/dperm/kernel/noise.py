@@ -109,7 +109,7 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class Randomness:
-    """Independent streams of one fit, made anew for every fit and never stored with a model.
+    """Independent streams of one fit, new for every fit and never stored with a model.
 
     Attributes
     ----------

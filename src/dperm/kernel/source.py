@@ -48,7 +48,7 @@ class EncodedRows:
     weights : array or None
         Weight per row.
     facts : callable or None
-        Counts what became of the rows for whoever holds them: see `Block.from_table`.
+        Counts what became of the rows for the data holder: see `Block.from_table`.
     """
 
     X: Any
@@ -59,7 +59,7 @@ class EncodedRows:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TablePiece:
-    """Consecutive rows of a table that are read by themselves, again and again.
+    """Consecutive rows of a table that are read on their own, again and again.
 
     Attributes
     ----------
@@ -175,11 +175,11 @@ class Source(ABC):
 
     @property
     def unit(self) -> PrivacyUnit | None:
-        """Whose rows are protected together; None where every row is protected by itself."""
+        """Whose rows are protected together; None where each row is its own unit."""
         return None
 
     def _members(self) -> Membership | None:
-        """The unit of every row, in their order; None where every row is protected by itself."""
+        """The unit of every row, in their order; None where each row is its own unit."""
         return None
 
     @property
@@ -329,7 +329,7 @@ def bounded(
     Parameters
     ----------
     rows : iterable of EncodedRows
-        As they are handed over.
+        As they are passed.
     problem : Problem
         Declares the bounds.
     units : ChosenRows, UnitRows or None
@@ -376,7 +376,7 @@ def _rows_of_units(units: ChosenRows | UnitRows | None, first: int, last: int) -
 
 
 def check_count(found: int, n: int, adjacency: Adjacency, unit: PrivacyUnit | None = None) -> None:
-    """Raise if the table, which has so many rows or units, is not one that the guarantee speaks of."""
+    """Raise if the table, which has this many rows or units, is not one that the guarantee speaks of."""
     what = "rows" if unit is None else f"units ({unit.name})"
     if adjacency is Adjacency.REPLACE_ONE and unit is not None and unit.missing == "ignore":
         # Replacing a unit by one without an id makes one less: the number that is found is not public.

@@ -36,7 +36,7 @@ def count_rows(table: Any) -> int:
 
 def check_table(table: Any, y: Any, schema: Schema) -> None:
     """Raise if a column is missing, named twice, or of a type that cannot be encoded: public facts, and no value."""
-    count_rows(table)  # raises for what is no table
+    count_rows(table)  # raises for what is not a table
     anywhere = _linear(schema)
     empty = table[:0] if is_array(table) else table.slice(0, 0) if hasattr(table, "slice") else table.head(0)
     encode_rows(empty, anywhere, fitting=True)
@@ -142,7 +142,7 @@ def target_column(table: Any, y: Any, schema: Schema) -> Any:
 def encode_target(table: Any, y: Any, schema: Schema, onto: tuple[float, float] = (-1.0, 1.0)) -> Array:
     """Encode the target, from `y` or from the table's own column: −1 and 1, indices among many classes, or a number.
 
-    A number's declared range becomes `onto`. NaN, which makes a row ignored, where there is no class or number.
+    A number's declared range becomes `onto`. NaN, which drops the row, where there is no class or number.
     """
     if isinstance(schema.target, Amount):
         number = schema.target.number

@@ -58,7 +58,7 @@ class Usual:
 
 @dataclass(frozen=True)
 class RowFacts:
-    """Counts of what became of rows; exact, so they stay inside the trusted boundary.
+    """Counts of what became of rows; exact, so they stay inside the trusted kernel.
 
     A row counts 1, or what it weighs among those of its unit: so nobody counts more than 1.
 
@@ -237,7 +237,7 @@ def _usual_row(table: Any, norms: Array, weights: Array) -> Usual:
 
 
 def warn_about(facts: RowFacts, further: Sequence[str] = ()) -> None:
-    """Show what is wrong with the rows to whoever called the fit; nothing for ordinary rows, and never an error.
+    """Show what is wrong with the rows to the caller of the fit; nothing for ordinary rows, and never an error.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def warn_about(facts: RowFacts, further: Sequence[str] = ()) -> None:
 
 
 def unit_remarks(membership: Membership | None) -> list[str]:
-    """What whoever holds the rows should know: that a unit is no more than a row, or that many rows are not used.
+    """What the data holder should know: that a unit is no more than a row, or that many rows are not used.
 
     Every unit counts as one, however many rows it has.
     """

@@ -52,7 +52,7 @@ def next_word(stream):  # type: ignore[no-untyped-def]
 
 @compile_exact
 def long_words(stream, size):  # type: ignore[no-untyped-def]
-    """So many times 64 random bits."""
+    """The given number of times 64 random bits."""
     words = np.empty(size, np.uint64)
     for i in range(size):
         words[i] = np.uint64(next_word(stream)) | (np.uint64(next_word(stream)) << np.uint64(32))
