@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# The packages that must be read to believe ε are those of this import contract.
+# The import contract whose packages must be read to believe ε, where no test has a list.
 TRUSTED = "What is trusted depends on nothing that is not"
 
 # The table of the fit that is followed: 2000 rows of these columns.
@@ -62,12 +62,12 @@ def weight(root, counted_only=False):
     files = {path: path.read_text() for path in sorted((root / "src" / "dperm").rglob("*.py"))}
     trees = {path: ast.parse(text) for path, text in files.items()}
     classes = [node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    trusted = [path for path in files if path.is_relative_to(root) and _is_trusted(path, root)]
+    trusted = _trusted(root)
     found = {
         "code lines in src": sum(code_lines(files[path], trees[path]) for path in files),
         "files": len(files),
         "classes": len(classes),
-        "plan classes": sum("Plan" in name and not name.endswith("Error") for name in classes),
+        "plan classes": sum("Plan" in name and "Exceeded" not in name for name in classes),
         "functions or classes that reserve or settle": len(_owners_of_charges(trees, root)),
         "trusted lines": sum(len(files[path].splitlines()) for path in trusted),
         "trusted files": len(trusted),
@@ -88,11 +88,18 @@ def code_lines(text, tree):
     return sum(bool(line.strip()) and line.lstrip()[0] != "#" and number not in docstrings for number, line in lines)
 
 
-def _is_trusted(path, root):
+def _trusted(root):
+    """What must be read to believe ε: the list that a test keeps or, before there was one, an import contract's."""
+    for test in (root / "tests").rglob("test_trusted_size.py"):
+        printed = subprocess.run(
+            [sys.executable, "-c", "from test_trusted_size import *; print(*believed().values(), sep='\\n')"],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(test.parent)])},
+            check=True, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        return [Path(line) for line in printed.stdout.split()]
     contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     packages = next(contract["source_modules"] for contract in contracts if contract["name"] == TRUSTED)
-    module = ".".join(path.relative_to(root / "src").with_suffix("").parts)
-    return any(module == package or module.startswith(package + ".") for package in packages)
+    return [path for package in packages for path in (root / "src").joinpath(*package.split(".")).rglob("*.py")]
 
 
 def _owners_of_charges(trees, root):

@@ -87,7 +87,3 @@ class NotKeptWarning(UserWarning):
 
 class NoWitnessWarning(UserWarning):
     """The ledger's state cannot be recorded on this machine, so a restored older copy would not be detected."""
-
-
-class SearchCostWarning(UserWarning):
-    """A scikit-learn search is about to fit many times: its cost, and what no guarantee covers."""

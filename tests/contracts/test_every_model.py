@@ -128,6 +128,7 @@ def test_the_command_line_fits_charges_predicts_verifies_and_reports(kind, model
     assert "in the ledger was charged for this release" in capsys.readouterr().out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "model"), MODELS)
 def test_with_hardly_any_noise_a_model_learns_the_signal(kind, model):
     """Far above chance, or above the mean, on rows that hold one strong signal."""

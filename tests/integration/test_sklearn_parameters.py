@@ -20,7 +20,6 @@ from dperm import (
     InvalidParameterError,
     Number,
     PrivateHuberRegression,
-    PrivateJaxRegressor,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
@@ -165,12 +164,10 @@ def test_the_statement_the_assumptions_and_the_file_know_of_the_start(tmp_path):
         (MODEL, {"start": ([[1.0, 2.0, 3.0]], [1.0]), "fit_intercept": False}, "fit has none"),
         (MODEL, {"start": ([[1e30, 0.0, 0.0]], [0.0]), "solver": "dp-gd"}, "too far from 0"),
         (MODEL, {"start": ([[1e200, 0.0, 0.0]], [0.0]), "solver": "dp-sgd"}, "finite numbers"),
-        (MODEL, {"warm_start": True}, "public or released coefficients"),
         (MODEL, {"n_jobs": 0}, "positive integer"),
         (MODEL, {"n_jobs": True}, "positive integer"),
         (MODEL, {"verbose": 3}, "0, 1 or 2"),
         (PrivateMLPRegressor(), {"start": {"layer0/kernel": [[1.0]]}}, "weights_"),
-        (PrivateJaxRegressor(model=len, params={}), {"start": {}}, "starts at params"),
     ],
 )  # fmt: skip
 def test_wrong_parameters_are_refused_in_a_sentence(model, parameters, words):

@@ -255,7 +255,7 @@ def test_a_file_that_would_take_hours_to_account_for_is_refused_before_anything_
         raise AssertionError("nothing is accounted for")
 
     monkeypatch.setitem(verify.__globals__, "_bound", accounting)
-    monkeypatch.setattr("dperm.plan.options.statement_of", accounting)
+    monkeypatch.setattr("dperm.plan.fit_plan.statement_of", accounting)
     assert path[-1] in contents["linear"]["events"][0] or path[0] != "events"
     bomb = changed(contents["linear"], *path, to=to)
     bomb["statement"] = str(FitStatement.from_dict(bomb["privacy"])).splitlines()

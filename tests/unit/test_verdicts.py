@@ -246,6 +246,7 @@ def test_curves_that_lie_together_are_undecided(unpainted):
     assert reason(section, "with printed noise").startswith("ε = 1: the interval of the ratio")
 
 
+@pytest.mark.long
 def test_a_fit_that_came_to_nothing_leaves_its_figure_undecided():
     study = STUDIES["figure-2"](True)
     results = invented_figure(study)

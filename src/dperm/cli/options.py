@@ -197,7 +197,10 @@ def build_estimator(
         )
     if issubclass(kind, PrivateGLM):
         given |= {"row_norm": row_norm, "entry_bound": entry_bound, "fit_intercept": intercept}
-        given["intervals"] = False if intervals is None else intervals
+        if hasattr(kind, "intervals"):
+            given["intervals"] = False if intervals is None else intervals
+        elif intervals is not None:
+            raise InvalidParameterError("--intervals goes with --model linear, logistic or poisson.")
         given["penalty"] = penalty if penalty in ("auto", "l2", "l1") else _penalty(penalty)
     else:
         if (row_norm, entry_bound, intercept) != (None, None, True):

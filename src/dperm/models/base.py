@@ -89,8 +89,6 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     max_rows_per_unit: int | None = None
     contribution: str = "limit"
     missing_units: str = "separate"
-    start: Any = None
-    warm_start: bool = False
     n_jobs: int | None = None
     random_state: Any = None
     verbose: bool | int = False
@@ -152,8 +150,6 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         check_policy(self)
         check_verbose(self.verbose)
         threads_for(self.n_jobs)
-        if self.warm_start:
-            raise InvalidParameterError("warm_start is not supported: pass public or released coefficients as start.")
         check_releasable(self.budget, self.random_state)
         schema = schema_with_unit(self)
         if schema is not None and schema.unit is not None and self.n is not None:
@@ -321,7 +317,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     def _keep(self, release: Release, problem: Problem, facts: dict[str, Any]) -> None:
         """Store what was released, and nothing else."""
         caveats = (*release.privacy.caveats, *facts.pop("caveats", ()))
-        self.privacy_ = replace(release.privacy, **facts, caveats=caveats, public_start=self.start is not None)
+        started = getattr(self, "start", None) is not None
+        self.privacy_ = replace(release.privacy, **facts, caveats=caveats, public_start=started)
         self.event_, self.schema_ = release.event, release.schema
         if self.schema_ is not None:
             self.feature_names_in_ = np.asarray(list(self.schema_.columns), dtype=object)

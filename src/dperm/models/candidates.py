@@ -181,6 +181,13 @@ class Candidates:
         plan: FitPlan = self._named(place, planned)
         return plan
 
+    def chosen_solver(self, place: int, guarantee: Guarantee, n: int, n_features: int | None) -> Solver:
+        """The solver of one candidate's fit."""
+        solver: Solver = self._named(
+            place, lambda _: self.built(place, guarantee, n).options().chosen_solver(n, n_features)
+        )
+        return solver
+
     def losses(self, model: PrivateEstimator, rows: tuple[Any, Any]) -> Array:
         """What a fitted model loses on each held-out row, between 0 and 1: for the oracle alone."""
         schema = model.schema_

@@ -177,7 +177,8 @@ class LinearClassifier(Classifier, PrivateGLM):
         """The loss for this many classes."""
 
     def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:
-        if self.intervals and weights is not None:  # scores then vary by another law than curvatures say
+        # Scores then vary by another law than curvatures say.
+        if weights is not None and getattr(self, "intervals", False):
             raise InvalidParameterError("intervals cannot be combined with class_weight.")
         return self._problem_with(self._loss(n_classes), class_bound=max(weights) if weights else 1.0)
 

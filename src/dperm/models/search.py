@@ -20,12 +20,14 @@ from dperm.models.base import Array, PrivateEstimator
 from dperm.models.candidates import SCORES, Candidates, read_candidates
 from dperm.models.charged import Charged
 from dperm.models.trials import Trials
+from dperm.plan.fit_plan import FitPlan
 from dperm.plan.search import SearchOptions, SearchPlan, plan_search
 from dperm.plan.transaction import Transaction, check_budget, check_releasable, undeclared_n
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.statement import PrivacyStatement
 from dperm.rows import is_streamed
 from dperm.rows.cells import as_rows, number_table
+from dperm.solvers import Solver
 from dperm.validation import count
 
 
@@ -167,19 +169,13 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
 
         n = count("n", n)
 
-        def plan_fit(place: int, guarantee: Guarantee, rows: int) -> Any:
-            return candidates.plan(place, guarantee, rows, n_features)
+        def choose(place: int, guarantee: Guarantee, rows: int) -> Solver:
+            return candidates.chosen_solver(place, guarantee, rows, n_features)
 
-        found = plan_search(options, n, len(candidates), plan_fit)
-        if all(model.solver != "auto" for model in candidates.models):
-            return found
+        def plan_fit(place: int, guarantee: Guarantee, rows: int, solver: Solver) -> FitPlan:
+            return candidates.plan(place, guarantee, rows, n_features, solver)
 
-        # Once more with the solvers that were chosen, which a file names: another share might choose others.
-        def plan_again(place: int, guarantee: Guarantee, rows: int) -> Any:
-            before = (found.refits if rows == n else found.trials)[place]
-            return candidates.plan(place, guarantee, rows, n_features, before.solver)
-
-        return plan_search(options, n, len(candidates), plan_again)
+        return plan_search(options, n, len(candidates), choose, plan_fit)
 
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, *, save: Callable[[PrivateEstimator], object] | None = None

@@ -220,7 +220,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
 
         if planned:
             others = Composed(tuple(step.event for step in planned.values()))
-            last = plan_beside(others, guarantee, adjacency, plan_final, 1.0 - sum(shares.values()))
+            last = plan_beside(
+                others, guarantee, adjacency, plan_final, share_of(guarantee, 1.0 - sum(shares.values()))
+            )
         else:
             last = plan_final(guarantee)
         promise = Promise(guarantee, adjacency, n, unit)

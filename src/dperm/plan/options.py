@@ -186,12 +186,8 @@ class FitOptions:
             raise _no_plan() from error  # public numbers alone: nothing of a row is in it
 
     def _plan(self, facts: "PublicFacts", is_slow: IsSlow | None) -> FitPlan:
-        schema, width, problem, setting, beside, left = facts
-        solver = self.solver
-        if solver == "auto" and (self._prescribed or self.accountant != "pld"):
-            solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
-        slow = is_slow is not None and is_slow(setting.n, schema)
-        chosen = choose_solver(solver, problem, setting, left, slow_passes=slow)
+        _, width, problem, setting, beside, left = facts
+        chosen = self._choose(facts, is_slow)
         if self._prescribed and self.guarantee is not None:
             chosen, published = NOISE_MODES[str(self.noise)](chosen, setting, self.guarantee)
             calibrated = replace(published, constant=True)
@@ -199,6 +195,23 @@ class FitOptions:
             calibrated = self._calibrated(chosen, setting, beside, left)
         _check_start(problem, width, calibrated)
         return self._fit_plan(facts, chosen, calibrated)
+
+    def chosen_solver(self, n_rows: int | None, n_features: int | None) -> Solver:
+        """The solver that `plan` takes for a table in memory, by expected risk alone: nothing is calibrated.
+
+        Parameters
+        ----------
+        n_rows, n_features : int or None
+            As of `plan`.
+        """
+        return self._choose(self.facts(n_rows, n_features), None)
+
+    def _choose(self, facts: "PublicFacts", is_slow: IsSlow | None) -> Solver:
+        solver, setting = self.solver, facts.setting
+        if solver == "auto" and (self._prescribed or self.accountant != "pld"):
+            solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
+        slow = is_slow is not None and is_slow(setting.n, facts.schema)
+        return choose_solver(solver, facts.problem, setting, facts.left, slow_passes=slow)
 
     def _fit_plan(self, facts: "PublicFacts", solver: Solver, calibrated: CalibratedPlan) -> FitPlan:
         setting = facts.setting

@@ -89,6 +89,10 @@ class Solver(ABC):
         """Say why this solver cannot keep the guarantee at these public numbers, or None if it can."""
         return None
 
+    def is_pure(self, guarantee: Guarantee) -> bool:
+        """Whether what it releases for this guarantee has a pure ε, as some methods have whatever δ is."""
+        return guarantee.delta == 0.0
+
     def check_at(self, setting: Setting, guarantee: Guarantee) -> None:
         """Raise in the words of `refusal_at`."""
         reason = self.refusal_at(setting, guarantee)
