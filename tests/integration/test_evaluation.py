@@ -242,7 +242,7 @@ def test_an_evaluation_that_the_ledger_does_not_know_is_not_lost_and_settled_lat
     settle = ["budget", "settle", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]
     assert run_with(settle) == 0
     assert run_with(["verify", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]) == 0
-    assert "is this release" in capsys.readouterr().out
+    assert "is settled with this release" in capsys.readouterr().out
 
 
 def test_an_evaluation_that_cannot_be_written_is_printed(model_file, table, tmp_path, monkeypatch, capsys):
