@@ -143,7 +143,7 @@ class Randomness:
 
 
 def check_random_state(random_state: Any) -> None:
-    """Raise unless it is None, a whole number of 0 or above, a RandomState or a Generator, as in scikit-learn."""
+    """Raise unless it is None, a non-negative integer, a RandomState or a Generator, as in scikit-learn."""
     if random_state is None:
         return
     whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)

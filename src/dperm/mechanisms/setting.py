@@ -23,7 +23,7 @@ class TableFacts(Protocol):
 
     @property
     def adjacency(self) -> Adjacency:
-        """Which two tables cannot be told apart."""
+        """The neighbouring relation."""
         ...
 
     @property

@@ -51,7 +51,7 @@ class SearchOptions:
     guarantee : Guarantee
         What search and last fit keep together.
     adjacency : Adjacency
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     what : str
         The score, in words.
     method : {"auto", "composition", "random-trials"}

@@ -1,4 +1,4 @@
-"""What became of the rows of a fit: counts for the person who holds the rows, never part of what leaves.
+"""How many rows were dropped or clipped in a fit: counts for the data holder, never part of what leaves.
 
 A fit whose rows are nearly all ignored or clipped is private and useless, and its result cannot say so. The notice
 below is shown where the fit was called, by a process that has the rows anyway. It is stored nowhere, changes nothing
