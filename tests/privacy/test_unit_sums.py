@@ -178,7 +178,7 @@ def test_the_oracle_refuses_rows_whose_units_do_not_fit_the_plan():
             counting.add_up(item, [np.zeros((cells, 1), dtype=int)], whose)
     plan = plan_sums([by_unit.query], Guarantee(1.0, 1e-6))
     for membership in (None, Membership.of(UNITS[1], np.arange(3))):
-        with pytest.raises(InvalidParameterError, match="another unit"):
+        with pytest.raises(InvalidParameterError, match="different privacy units"):
             released(plan, [lambda: [np.zeros((3, 1), dtype=int)]], 3, membership=membership)
 
 

@@ -141,7 +141,7 @@ class FitPlan(ReleasePlan):
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether it is worth fitting: what the noise is expected to cost beside predicting nothing."""
+        """Whether it is worth fitting: the expected cost of noise, relative to the loss of a constant predictor."""
         return verdict_of(self)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""How many rows the units of a table have: a private histogram, to choose max_rows by."""
+"""A private histogram of rows per privacy unit, for choosing max_rows."""
 
 import math
 from dataclasses import dataclass, field
