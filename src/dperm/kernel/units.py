@@ -225,6 +225,6 @@ class Membership:
         if unused <= MANY:
             return []
         return [
-            f"of the rows of one {word} about {tens_of_per_cent(unused)} %, in the mean over all {self.unit.plural}, "
+            f"of the rows of one {word} about {tens_of_per_cent(unused)} %, in the mean over all units, "
             f"are beyond {limit}, and are not used"
         ]
