@@ -17,9 +17,9 @@ from dperm.evaluation import intervals
 from dperm.evaluation.design import Design, score_edges
 from dperm.evaluation.metrics import Metrics
 from dperm.kernel.exact.words import fresh_key
-from dperm.kernel.tally import counted
 from dperm.kernel.units import Membership
 from dperm.mechanisms.cell_counts import CellCounts
+from dperm.mechanisms.cell_counts.answer import counted
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
 

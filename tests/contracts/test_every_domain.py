@@ -59,6 +59,7 @@ def test_every_exported_domain_is_discovered():
     assert all(getattr(dperm.problem, cls.__name__) is cls for cls in concrete(Domain))
 
 
+@pytest.mark.cases_with_every_value
 @every_domain
 @quick
 @given(points=two_points)
@@ -71,6 +72,7 @@ def test_projection_lands_inside_and_stays_there(domain, p, points):
         np.testing.assert_allclose(domain.project(projected), projected, atol=1e-12)
 
 
+@pytest.mark.cases_with_every_value
 @every_domain
 @quick
 @given(points=two_points)
@@ -81,6 +83,7 @@ def test_projection_is_the_nearest_point(domain, p, points):
         assert (v - nearest) @ (u - nearest) <= 1e-9
 
 
+@pytest.mark.cases_with_every_value
 @every_domain
 @quick
 @given(points=two_points)
@@ -97,6 +100,7 @@ def test_projection_lands_inside_from_far_away(domain, p, distance):
         assert inside(domain, domain.project(far))
 
 
+@pytest.mark.cases_with_every_value
 @every_domain
 @quick
 @given(points=two_points, factor=st.floats(1e-3, 1e3))
@@ -141,6 +145,7 @@ def test_minkowski_norm_of_known_points(domain, w, norm):
     assert domain.minkowski_norm(np.array(w)) == pytest.approx(norm, rel=1e-15)
 
 
+@pytest.mark.cases_with_every_value
 @every_bounded_domain
 @quick
 @given(points=two_points)
@@ -152,6 +157,7 @@ def test_dual_norm_is_the_largest_product_and_is_reached(domain, p, points):
     assert dual == pytest.approx(reached, rel=1e-7, abs=1e-7 + domain.norm_bound(p) * domain.diameter(p) / FAR)
 
 
+@pytest.mark.cases_with_every_value
 @every_bounded_domain
 @quick
 @given(points=two_points)
@@ -196,6 +202,7 @@ def test_sizes_are_reached(domain, p):
     assert domain.norm_bound(p) == pytest.approx(np.linalg.norm(far), abs=1e-9)
 
 
+@pytest.mark.cases_with_every_value
 @every_bounded_domain
 def test_gaussian_width_is_the_mean_of_the_support_function(domain, p):
     draws = np.random.default_rng(p).standard_normal((4000, p))

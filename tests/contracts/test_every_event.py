@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from dp_accounting import LaplaceDpEvent, UnsupportedEventError, pld, rdp
 
-import dperm.accounting.events
 from contracts.discovered import concrete
 from dperm.accounting.composition import composed_loss, curve_of, delta_of, epsilon_of
 from dperm.accounting.curve import FINE_GRID, Curve, gaussian_delta
@@ -35,6 +34,8 @@ from dperm.accounting.events import (
 from dperm.accounting.privacy_loss import relation
 from dperm.accounting.renyi import has_renyi_bound, rdp_epsilon
 from dperm.privacy.guarantee import Adjacency
+from dperm.rigorous.bound import rigorous_bound
+from dperm.rigorous.checks import _CHECKS, load_checks
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 
@@ -76,10 +77,24 @@ def epsilons_of(event, adjacency):
     return np.concatenate([[0.0], np.geomspace(1e-3, 40.0, 60) * min(event.scale(adjacency), 1.0)])
 
 
-def test_every_class_is_exported_and_has_a_name_of_its_own():
+def test_every_event_has_a_name_of_its_own():
     kinds = concrete(SingleEvent)
-    assert {kind.__name__ for kind in kinds} <= set(dperm.accounting.events.__all__)
     assert len({kind.name for kind in kinds}) == len(kinds)
+
+
+def test_every_event_has_a_rigorous_check_beside_it():
+    load_checks()
+    assert {event: check.__module__ for event, check in _CHECKS.items()} == {
+        kind.name: f"{kind.__module__}.check" for kind in concrete(SingleEvent)
+    }
+
+
+@every_private_event
+@both
+def test_its_rigorous_bound_is_about_its_curve(event, adjacency):
+    promised = event.curve(adjacency).epsilon(1e-5)
+    bound = rigorous_bound(event_to_list(event), 1e-5, adjacency.value, promised)
+    assert 0.98 * promised - 1e-9 <= bound.epsilon <= 1.02 * promised + 1e-9
 
 
 @every_event
@@ -91,6 +106,7 @@ def test_the_curve_falls_and_is_a_probability(event, adjacency):
     assert all(later <= earlier * (1 + 1e-9) + 1e-15 for earlier, later in itertools.pairwise(deltas))
 
 
+@pytest.mark.cases_with_every_value
 @every_event
 @both
 def test_epsilon_and_delta_are_inverse_to_each_other(event, adjacency):
@@ -102,6 +118,7 @@ def test_epsilon_and_delta_are_inverse_to_each_other(event, adjacency):
                 assert curve.delta(epsilon) <= delta * (1 + 1e-9)
 
 
+@pytest.mark.cases_with_every_value
 @every_event
 @both
 def test_more_of_it_costs_more_and_never_more_than_it_adds_up_to(event, adjacency):
@@ -123,6 +140,7 @@ def least_possible(curve, epsilons):
     return np.interp(np.exp(epsilons), *zip(*corners, strict=True))
 
 
+@pytest.mark.cases_with_every_value
 @every_private_event
 @both
 def test_the_discretised_loss_is_above_the_curve_and_hardly(event, adjacency):
@@ -138,6 +156,7 @@ def test_the_discretised_loss_is_above_the_curve_and_hardly(event, adjacency):
         assert exact * (1 - 1e-9) <= loss.get_epsilon_for_delta(delta) <= exact * 1.02 + 0.05 * event.scale(adjacency)
 
 
+@pytest.mark.cases_with_every_value
 @every_private_event
 @both
 def test_composed_on_a_grid_it_costs_no_less_than_by_itself(event, adjacency):
@@ -169,6 +188,7 @@ def test_its_pure_epsilon_leaves_no_delta(event, adjacency):
         assert epsilon_of(event, 0.0, adjacency) == pytest.approx(pure, rel=1e-11)
 
 
+@pytest.mark.cases_with_every_value
 @every_event
 @both
 def test_its_renyi_bound_is_looser(event, adjacency):
@@ -179,6 +199,7 @@ def test_its_renyi_bound_is_looser(event, adjacency):
     assert rdp_epsilon(many, 1e-6, adjacency) >= epsilon_of(many, 1e-6, adjacency) * (1 - 1e-9)
 
 
+@pytest.mark.cases_with_every_value
 @every_private_event
 @both
 def test_its_renyi_divergence_bounds_its_curve(event, adjacency):
@@ -192,6 +213,7 @@ def test_its_renyi_divergence_bounds_its_curve(event, adjacency):
         assert (reached <= np.exp(np.minimum(log_bound, 700.0)) * (1 + 1e-3) + 1e-15).all()
 
 
+@pytest.mark.cases_with_every_value
 @every_private_event
 @both
 def test_many_are_worth_about_their_precision(event, adjacency):
@@ -233,6 +255,7 @@ def test_leaves_and_without_know_a_single_event(event):
     assert event.without(lambda leaf: False) == event
 
 
+@pytest.mark.cases_with_every_value
 @every_event
 @both
 @pytest.mark.parametrize("count", [1, 12])
@@ -318,6 +341,7 @@ class LaplaceNoise(SingleEvent):
         return LaplaceDpEvent(1.0 / self.epsilon)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("count", [1, 30])
 @pytest.mark.parametrize("others", [(), (Gaussian(4.0),), (PoissonSampledGaussian(0.05, 1.5), Gaussian(8.0))])
 def test_an_event_of_a_class_that_nobody_knows_is_composed_by_its_curve(others, count):
@@ -328,6 +352,18 @@ def test_an_event_of_a_class_that_nobody_knows_is_composed_by_its_curve(others, 
     assert exact * (1 - 1e-3) <= epsilon_of(event, 1e-6, ADD) <= exact * 1.01
     assert delta_of(event, exact, ADD) == pytest.approx(1e-6, rel=0.1)
     assert list(event_from_list(event_to_list(event)).leaves()) == list(event.leaves())
+
+
+@pytest.mark.parametrize(
+    "surrounded",
+    [lambda event: event, lambda event: OneOf((event, Gaussian(5.0))), lambda event: RandomTrials(event, 0.1)],
+    ids=["alone", "as an alternative", "as a trial"],
+)
+@pytest.mark.parametrize("event", [LaplaceNoise(0.3), NotPrivate()], ids=["unknown", "not private"])
+def test_an_event_that_no_check_bounds_leaves_no_rigorous_bound(surrounded, event):
+    for delta in (0.0, 1e-5):
+        events = event_to_list(Composed((surrounded(event), Gaussian(4.0))))
+        assert rigorous_bound(events, delta, "add_remove", 1.0).epsilon == math.inf
 
 
 def test_a_curve_that_never_ends_has_no_bound_on_a_grid():

@@ -141,6 +141,7 @@ def test_slope_bound_holds_and_is_within_five_percent(loss, margin_bound):
     assert 0.95 * bound <= largest <= bound * (1 + 1e-12)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("loss", "margin_bound"), BOUNDED)
 def test_curvature_bound_holds_and_is_within_five_percent(loss, margin_bound):
     bound, margins = loss.curvature_bound(margin_bound), grid(loss, margin_bound)

@@ -27,8 +27,7 @@ from dperm import (
     minimize,
 )
 from dperm.accounting.events import Composed, Event, NotPrivate
-from dperm.kernel.answers import answer_to, answers
-from dperm.kernel.answers.base import _ANSWERS
+from dperm.kernel.answers import _ANSWERS, answer_to, answers
 from dperm.kernel.noise import Noise, Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import (
@@ -40,6 +39,7 @@ from dperm.mechanisms import (
     StochasticStepsQuery,
     VertexQuery,
 )
+from dperm.mechanisms.base import Mechanism
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.problem import L2, L1Ball, L2Ball, Logistic, Softmax, Squared
 from dperm.rows import ArraySource, TableSource
@@ -87,7 +87,10 @@ def source_for(query, seed):
 
 def test_every_mechanism_of_the_package_is_tested_and_answered():
     assert {type(query) for query in MECHANISMS} == set(concrete(Query))
-    assert {type(query) for query in MECHANISMS} == set(_ANSWERS)
+    assert set(concrete(Mechanism)) == set(_ANSWERS)
+    assert {kind: answer.__module__ for kind, answer in _ANSWERS.items()} == {
+        kind: f"{kind.__module__}.answer" for kind in concrete(Mechanism)
+    }
 
 
 @pytest.mark.parametrize("query", MECHANISMS, ids=name)
@@ -345,6 +348,7 @@ def test_one_decorator_and_one_file_make_an_answer(monkeypatch):
 # --- Noise and its cost are one object ---
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("noise", ["certified", None])
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.parametrize("solver", ["dp-gd", "dp-svrg", "dp-sgd", "dp-objective", "dp-newton"])

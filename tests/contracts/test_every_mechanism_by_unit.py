@@ -14,12 +14,13 @@ import pytest
 from contracts.mechanisms import FIXED, MECHANISMS, P, name
 from dperm import Classes, Number, Problem, Schema
 from dperm.audit.exact_answers import exact_answer, is_whole_fit, points_for
+from dperm.audit.watched import ExactOracle
 from dperm.errors import DpermError
+from dperm.kernel.counts import BeyondPart, CellsPart
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.kernel.units import Membership
-from dperm.kernel.watched import ExactOracle
 from dperm.mechanisms import (
     DifferenceQuery,
     GradientQuery,
@@ -39,7 +40,6 @@ from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import L2, L1Ball, Logistic
 from dperm.rows import ArraySource, TableSource
-from dperm.rows.counts import BeyondPart, CellsPart
 
 # Rows may weigh up to 2, so that a mechanism that is not proportional to weights is noticed.
 # The ball is so large that slopes come near their bound.
@@ -189,6 +189,7 @@ EVERY_UNIT = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.one_case_in(2)
 @BOTH
 @EVERY_UNIT
 def test_all_rows_of_a_unit_move_an_answer_no_further_than_is_declared(unit, adjacency):

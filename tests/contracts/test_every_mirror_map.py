@@ -43,6 +43,7 @@ def support_error(domain, p):
     return domain.norm_bound(p) * domain.diameter(p) / FAR + 1e-9
 
 
+@pytest.mark.cases_with_every_value
 @every_map
 def test_the_map_is_strongly_convex_in_its_norm(domain, p):
     rng = np.random.default_rng(0)
@@ -59,6 +60,7 @@ def test_the_strong_convexity_of_the_group_map_is_not_far_from_tight():
     assert domain.divergence(u, z) == pytest.approx(0.5 * domain.step_norm(u - z) ** 2, rel=1e-3)
 
 
+@pytest.mark.cases_with_every_value
 @every_map
 def test_the_divergence_from_the_centre_is_bounded_and_the_bound_is_reached(domain, p):
     rng = np.random.default_rng(0)
@@ -69,6 +71,7 @@ def test_the_divergence_from_the_centre_is_bounded_and_the_bound_is_reached(doma
     assert domain.divergence(corner, centre) == pytest.approx(bound, rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.cases_with_every_value
 @every_map
 def test_points_stand_for_coefficients_in_the_domain(domain, p):
     rng = np.random.default_rng(0)
@@ -78,6 +81,7 @@ def test_points_stand_for_coefficients_in_the_domain(domain, p):
         assert domain.pull_back(gradient) @ point == pytest.approx(gradient @ domain.coefficients(point), abs=1e-12)
 
 
+@pytest.mark.cases_with_every_value
 @every_map
 def test_every_direction_of_the_domain_can_be_reached(domain, p):
     rng = np.random.default_rng(0)
@@ -89,6 +93,7 @@ def test_every_direction_of_the_domain_can_be_reached(domain, p):
         )
 
 
+@pytest.mark.cases_with_every_value
 @every_map
 def test_the_norm_is_that_of_the_half_difference_body(domain, p):
     """What the smoothness and the noise are bounded by: ‖v‖₂ ≤ (diameter/2) ‖v‖, and the dual norm."""
@@ -103,6 +108,7 @@ def test_the_norm_is_that_of_the_half_difference_body(domain, p):
         assert abs(v @ moved) <= (dual + support_error(domain, p)) * norm + 1e-12
 
 
+@pytest.mark.cases_with_every_value
 @every_map
 def test_width_and_diameter_bound_the_square_of_the_dual_norm_of_noise(domain, p):
     draws = np.random.default_rng(p).standard_normal((3000, p))
@@ -114,6 +120,7 @@ def test_width_and_diameter_bound_the_square_of_the_dual_norm_of_noise(domain, p
     assert bound <= 2.0 * squares.mean() + allowed
 
 
+@pytest.mark.cases_with_every_value
 @every_map
 @pytest.mark.parametrize("alpha", [0.01, 0.3, 3.0])
 def test_noise_costs_a_mirror_step_no_more_than_declared(domain, p, alpha):
@@ -129,6 +136,7 @@ def test_noise_costs_a_mirror_step_no_more_than_declared(domain, p, alpha):
         assert np.mean(costs) <= alpha**2 * domain.noise_bound(p) + allowed
 
 
+@pytest.mark.cases_with_every_value
 @every_map
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
 def test_the_mirror_step_minimises(domain, p, scale):
@@ -142,6 +150,7 @@ def test_the_mirror_step_minimises(domain, p, scale):
             assert slope @ (u - found) + slack >= -1e-8 * (1.0 + scale)
 
 
+@pytest.mark.cases_with_every_value
 @every_map
 def test_the_mirror_step_bears_slopes_of_any_size(domain, p):
     rng = np.random.default_rng(0)
@@ -162,6 +171,7 @@ def model(domain, x, slope, curvature, y):
     return 0.5 * curvature * domain.step_norm(y - x) ** 2 + slope @ (y - x)
 
 
+@pytest.mark.cases_with_every_value
 @every_map
 @pytest.mark.parametrize("curvature", [0.1, 1.0, 30.0])
 def test_no_point_is_better_than_the_descent_step(domain, p, curvature):

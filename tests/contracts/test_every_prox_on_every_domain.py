@@ -50,6 +50,7 @@ def check_prox(problem, v, step, rng, tolerance):
             assert step * regularizer.value(u) >= lower - tolerance
 
 
+@pytest.mark.one_case_in(5)
 @every_pair
 def test_prox_lies_in_the_domain_and_minimises(problem, p):
     rng = np.random.default_rng(0)
@@ -57,6 +58,7 @@ def test_prox_lies_in_the_domain_and_minimises(problem, p):
         check_prox(problem, scale * rng.normal(size=p), step, rng, tolerance=1e-7)
 
 
+@pytest.mark.one_case_in(5)
 @every_pair
 def test_prox_minimises_where_the_penalty_outweighs_the_domain(problem, p):
     # For rows of norm 0.02 the step 1/L is 1e4 long, and step times gradient at most 200.
@@ -65,6 +67,7 @@ def test_prox_minimises_where_the_penalty_outweighs_the_domain(problem, p):
         check_prox(problem, scale * rng.normal(size=p) / np.sqrt(p), 1e4, rng, tolerance=1e-5)
 
 
+@pytest.mark.one_case_in(5)
 @every_pair
 def test_prox_contracts_as_the_strong_convexity_says(problem, p):
     rng = np.random.default_rng(0)
@@ -77,6 +80,7 @@ def test_prox_contracts_as_the_strong_convexity_says(problem, p):
             assert moved <= factor * np.linalg.norm(v - w) + 1e-7
 
 
+@pytest.mark.cases_with_every_value
 @every_pair
 def test_the_compiled_form_of_a_prox_is_the_prox(problem, p):
     separable = isinstance(problem.regularizer, (NoRegularizer, L1, L2, ElasticNet))

@@ -12,6 +12,7 @@ from dperm import FitOptions, Guarantee, Problem, minimize
 from dperm.accounting.composition import epsilon_of
 from dperm.errors import UnsupportedProblemError
 from dperm.paper.printed import has_published_noise
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import (
     L1,
@@ -125,6 +126,7 @@ def test_what_a_plan_decided_is_a_frozen_dataclass(solver):
     assert type(settings).__dataclass_params__.frozen
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize(("solver", "problem"), pairs(SOLVER_EXAMPLES, PROBLEMS + NON_CONVEX))
 def test_the_plan_is_public_and_calibrated_and_keeps_the_guarantee(solver, problem, adjacency):
@@ -134,9 +136,10 @@ def test_the_plan_is_public_and_calibrated_and_keeps_the_guarantee(solver, probl
     assert first.calibrated == second.calibrated
     assert epsilon_of(first.event, GUARANTEE.delta, adjacency) <= GUARANTEE.epsilon
     assert first.calibrated.noise_multiplier > 0
-    assert first.privacy.caveats == ("this is a plan, nothing was fitted",)
+    assert first.privacy.caveats == (Caveat.PLAN_ONLY,)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("solver", "problem"), pairs(SOLVER_EXAMPLES, PROBLEMS + NON_CONVEX))
 def test_the_answer_is_finite_and_in_the_domain(solver, problem):
     X, y = table_for(problem)
@@ -146,6 +149,7 @@ def test_the_answer_is_finite_and_in_the_domain(solver, problem):
     np.testing.assert_allclose(problem.domain.project(w), w, atol=1e-9)
 
 
+@pytest.mark.one_case_in(7, of_each="solver")
 @pytest.mark.parametrize(("solver", "problem"), pairs(CONVERGING_EXAMPLES, PROBLEMS))
 def test_without_noise_it_reaches_the_optimum(solver, problem):
     """No point near the answer, and none on the way to a long independent run, has a lower risk."""
@@ -174,6 +178,7 @@ def least_risk_of_many_rows(problem):
     return empirical_risk(problem, X, y, minimize(problem, X, y, guarantee=None, noise=None).w)
 
 
+@pytest.mark.one_case_in(2, of_each="solver")
 @pytest.mark.parametrize("n_fits", [4, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
 def test_more_budget_brings_less_excess_risk(solver, n_fits):
@@ -191,6 +196,7 @@ def test_more_budget_brings_less_excess_risk(solver, n_fits):
     assert excess(0.05) > excess(1.0) > -1e-9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
 def test_sparse_rows_give_the_same_answer_as_dense_ones(solver):
     problem = first_taken_by(solver, intercept=True)

@@ -29,11 +29,13 @@ from contracts.sources import (
 )
 from dperm import Classes, Guarantee, InvalidParameterError, Number, PrivacyUnit, Problem, Schema
 from dperm.kernel.adding import add_up
+from dperm.kernel.counts import BeyondPart
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.minimiser import minimiser
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.kernel.sampling import Sample
+from dperm.kernel.source import LocalSource
 from dperm.kernel.sums import RowSums
 from dperm.mechanisms import StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
@@ -43,8 +45,6 @@ from dperm.plan.options import FitOptions
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2, Huber, L1Ball, L2Ball, Logistic, Softmax, Squared
 from dperm.rows import ArraySource, TableSource
-from dperm.rows.base import LocalSource
-from dperm.rows.counts import BeyondPart
 from dperm.solvers import DPGD, DPSGD, DPSVRG, BassilySGD, DPNewton, DPObjective, TalwarFrankWolfe
 
 SETTING = Setting(PROBLEM.constants(P), N, Adjacency.REPLACE_ONE)
@@ -174,6 +174,7 @@ def a_problem_for(solver):
     return next(problem for problem in problems if solver.refusal(problem) is None)
 
 
+@pytest.mark.one_case_in(2, of_each="solver")
 @pytest.mark.parametrize(("solver", "cls"), CUT_SOLVERS)
 def test_a_fit_without_noise_does_not_depend_on_where_rows_are_and_how_they_are_cut(solver, cls, monkeypatch):
     monkeypatch.setattr(DPNewton, "noiseless_steps", 10)  # of 100, which take long on a cluster
@@ -184,6 +185,8 @@ def test_a_fit_without_noise_does_not_depend_on_where_rows_are_and_how_they_are_
     assert np.abs(other - one).max() <= 1e-9 * max(1.0, np.abs(one).max())
 
 
+@pytest.mark.long
+@pytest.mark.one_case_in(2, of_each="solver")
 @pytest.mark.parametrize(
     "solver",
     [pytest.param(solver, marks=[] if type(solver) in ON_CLUSTER else [pytest.mark.slow], id=repr(solver))
@@ -206,6 +209,7 @@ def test_a_fit_with_noise_draws_the_same_noise_from_every_source(cls):
     np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", [None, 0.7])
 @pytest.mark.parametrize("problem", [PROBLEM, Problem(Huber(), domain=L1Ball(0.2))], ids=["compiled", "own prox"])
 def test_steps_over_several_blocks_are_the_compiled_steps_over_one(problem, noise):
@@ -230,6 +234,7 @@ def test_sampled_solvers_run_over_several_blocks_and_come_to_the_same_optimum(so
     assert np.linalg.norm(one - other) <= 0.1 * np.linalg.norm(one)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", [0.05, 0.4])
 def test_rows_are_sampled_at_the_accounted_rate_and_independently_in_every_block(rate, pool):
     n, draws = 40, 4000
@@ -244,6 +249,7 @@ def test_rows_are_sampled_at_the_accounted_rate_and_independently_in_every_block
     assert np.abs(pairs - rate**2).max() <= 4.5 * math.sqrt(rate**2 * (1 - rate**2) / draws)
 
 
+@pytest.mark.long
 def test_losses_of_several_outputs_add_up_over_blocks_too(pool):
     problem = Problem(Softmax(3), L2(0.1), intercept=True)
     X, _ = numbers()
@@ -270,7 +276,7 @@ def test_a_sum_by_pairs_takes_no_part_through_more_additions_than_the_padding_co
 
 def test_an_array_is_read_once_per_fit_and_kept():
     source = ArraySource(*numbers())
-    assert source._blocks(PROBLEM) is source._blocks(PROBLEM)
+    assert next(source._blocks(PROBLEM)) is next(source._blocks(PROBLEM))
 
 
 def test_private_ranges_are_found_among_all_blocks_and_rows_encoded_with_them():
@@ -354,6 +360,7 @@ def test_a_seeded_fit_uses_the_same_rows_of_every_unit_wherever_they_are(cls, so
     np.testing.assert_allclose(weights[1], weights[0], rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("unit", [MEAN, LIMITED], ids=["average", "limit"])
 @pytest.mark.parametrize("cls", MAKE_BY_UNIT)
 def test_a_person_with_rows_everywhere_moves_a_sum_by_no_more_than_is_declared(cls, unit, pool):

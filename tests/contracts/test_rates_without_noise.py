@@ -88,6 +88,7 @@ def test_the_printed_algorithm_2_keeps_the_bound_of_theorem_4_4():
         assert -1e-12 <= gap <= start / 2 ** (epoch - 1) + distance**2 / (2**epoch * (4 * eta / 3) * m)
 
 
+@pytest.mark.one_case_in(4, of_each="solver")
 @pytest.mark.parametrize("n", [N, 3000], ids=["full batches", "samples"])
 @pytest.mark.parametrize("condition", [5, 50])
 @pytest.mark.parametrize("solver", [DPSVRG(), DPKatyusha()], ids=repr)
@@ -148,6 +149,7 @@ def test_without_sampling_the_epochs_are_gradient_descent_with_the_papers_restar
         np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
+@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("n", [N, 3000], ids=["full batches", "samples"])
 @pytest.mark.parametrize(
     "problem", [Problem(Logistic(), domain=Box(-3.0, 3.0)), Problem(Logistic(), L1(2e-3))], ids=["on a box", "l1"]

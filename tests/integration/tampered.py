@@ -7,7 +7,7 @@ from dperm.accounting.events import event_from_list
 from dperm.disk import fingerprint
 from dperm.privacy.assumptions import assumptions
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
 from dperm.schema import schema_from_dict
 from dperm.verify.model import verify
 
@@ -37,7 +37,7 @@ def retold(content, **privacy):
         ("certified_delta", delta_of(event, content["privacy"]["epsilon"], adjacency)),
     ):
         content["privacy"][name] = privacy.get(name, value)
-    statement = PrivacyStatement.from_dict(content["privacy"])
+    statement = FitStatement.from_dict(content["privacy"])
     schema = None if content["schema"] is None else schema_from_dict(content["schema"])
     content["statement"] = str(statement).splitlines()
     content["assumptions"] = assumptions(statement, schema, content["ledger"], searched="search" in content)

@@ -41,6 +41,11 @@ def _with_a_note():
     raise error
 
 
+@pytest.fixture(autouse=True)
+def no_switch(monkeypatch):
+    monkeypatch.delenv("DPERM_TRACEBACK", raising=False)
+
+
 @pytest.mark.parametrize(
     ("failing", "kind"), [(_plain, "ValueError"), (_chained, "RuntimeError"), (_with_a_note, "ArithmeticError")]
 )
@@ -53,6 +58,28 @@ def test_the_message_of_an_unexpected_error_is_not_printed(failing, kind, argume
     assert printed.err.count("\n") == 1
     assert f"internal error ({kind})" in printed.err
     assert not (tmp_path / "model.json").exists()
+
+
+@pytest.mark.parametrize("value", ["", "0", "yes"])
+def test_no_other_value_of_the_switch_shows_a_traceback(value, arguments, monkeypatch, capfd):
+    monkeypatch.setenv("DPERM_TRACEBACK", value)
+    monkeypatch.setattr(PrivateLogisticRegression, "fit", lambda *_arguments, **_more: _plain())
+    assert run_with(arguments) == 2
+    printed = capfd.readouterr()
+    assert SENTINEL not in printed.out + printed.err
+    assert "Traceback" not in printed.out + printed.err
+
+
+def test_a_developer_can_ask_for_the_traceback(arguments, monkeypatch, capfd):
+    monkeypatch.setenv("DPERM_TRACEBACK", "1")
+    monkeypatch.setattr(PrivateLogisticRegression, "fit", lambda *_arguments, **_more: _plain())
+    assert run_with(arguments) == 2
+    printed = capfd.readouterr()
+    warning, _, shown = printed.err.partition("\n")
+    assert warning == "dperm: the traceback can show values of the table; do not share it."
+    assert shown.startswith("Traceback (most recent call last):")
+    assert "in _plain" in shown
+    assert shown.splitlines()[-1].startswith("dperm: internal error (ValueError)")
 
 
 def test_the_entry_point_ends_with_code_2_and_without_the_message(arguments, monkeypatch, capfd):

@@ -22,6 +22,7 @@ CLOSE = 1e-9
 CLOSE_SEARCHES = {"dp-sgd/l1-csr": 1e-6, "rrpsgd/l2-ball": 1e-6}
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_seed_gives_the_stored_coefficients_and_noise(name):
     coefficients, noise = distance(CASES[name](), STORED[name])

@@ -38,6 +38,7 @@ from dperm.cli.main import run_with
 from dperm.files.model_file import read_content
 from dperm.models import trials as searching
 from dperm.plan.fit_plan import FitPlan
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency
 from dperm.solvers import DPGD
 from dperm.verify.model import verify
@@ -107,7 +108,7 @@ def test_a_plan_says_what_it_takes_before_a_row_is_read():
     assert "NOT FOR RELEASE: this is a plan" in text
     assert "about 2 fits to 450 rows, and one to 600" in text
     assert planned.event == search().plan(N, 2).event
-    with pytest.raises(InvalidParameterError, match="declared already"):
+    with pytest.raises(InvalidParameterError, match="already declared"):
         search(n=N).plan(N + 1, 2)
 
 
@@ -151,7 +152,7 @@ def test_a_search_that_dies_counts_as_spent_and_one_that_is_refused_does_not(tmp
     with pytest.raises(BudgetExceededError):
         search(budget=budget, epsilon=12.0).fit(X, y)
     assert budget.account().releases == ()
-    monkeypatch.setattr(FitPlan, "_release", lambda *_: (_ for _ in ()).throw(MemoryError()))
+    monkeypatch.setattr(FitPlan, "answer", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(MemoryError) as raised:
         search(budget=budget).fit(X, y)
     assert "counts as spent" in " ".join(raised.value.__notes__)
@@ -173,7 +174,7 @@ def test_nothing_but_the_winner_is_kept_or_shown(capfd):
     told = json.dumps(found.best_estimator_.search_.to_dict())
     assert "score" in found.best_estimator_.search_.description  # its name
     assert "0.123456789" not in told
-    with pytest.raises(TypeError, match="trusted boundary"):
+    with pytest.raises(TypeError, match="trusted kernel"):
         pickle.dumps(searching.rows_apart(X, y, N, 450, searching.Randomness.from_random_state(0).noise))
 
 
@@ -204,7 +205,7 @@ def test_a_search_can_be_cloned_and_changes_none_of_its_parameters():
     with pytest.raises(NotFittedError):
         again.predict(X)
     assert again.fit(X, y).predict_proba(X).tolist() == given.predict_proba(X).tolist()
-    assert "the noise came from a seed" in given.privacy_.caveats
+    assert Caveat.SEEDED in given.privacy_.caveats
     assert not given.privacy_.for_release
     assert is_classifier(given)
     assert given.set_params(estimator__penalty=2.0).estimator.penalty == 2.0
@@ -275,8 +276,8 @@ def test_a_replacement_of_rows_by_strange_ones_changes_no_path():
 
 
 WRONG = {
-    "an empty grid": ({"param_grid": {}}, "nothing to choose from"),
-    "an empty list": ({"candidates": [], "estimator": None, "param_grid": None}, "nothing to choose from"),
+    "an empty grid": ({"param_grid": {}}, "is empty"),
+    "an empty list": ({"candidates": [], "estimator": None, "param_grid": None}, "is empty"),
     "a value that is no list": ({"param_grid": {"penalty": 0.1}}, "must be a list"),
     "an unknown parameter": ({"param_grid": {"penalties": [0.1]}}, "is no parameter"),
     "ε in the grid": ({"param_grid": {"epsilon": [1.0]}}, "belongs to the search"),
@@ -378,7 +379,7 @@ CHANGES = {
     "fewer events": lambda content: content["search"]["events"].pop(0),
     "a last fit of other events": lambda content: content["events"][0].update(noise_multiplier=999.0),
     "other words": lambda content: content["search"]["statement"].__setitem__(0, "promised:   (ε = 0.1)"),
-    "another caveat": lambda content: content["search"]["privacy"].update(caveats=["none"]),
+    "another caveat": lambda content: content["search"]["privacy"].update(caveats=["PLAN_ONLY"]),
     "a candidate more": with_a_candidate_more,
     "a key more": lambda content: content["search"].update(scores=[0.1]),
 }
@@ -484,23 +485,23 @@ def test_tune_takes_a_grid_from_a_file_and_a_table_without_a_schema(files, capsy
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ([], "say what to choose from"),
+        ([], "pass the candidates"),
         (["--try", "penalty"], "OPTION=VALUE"),
-        (["--try", "penalty=auto,0.1", "--grid", "grid.toml"], "say what to choose from"),
+        (["--try", "penalty=auto,0.1", "--grid", "grid.toml"], "pass the candidates"),
         (["--try", "epsilon=1,2"], "the same for all"),
-        (["--try", "colour=red,blue"], "no option of dperm fit"),
+        (["--try", "colour=red,blue"], "not an option of dperm fit"),
         (["--try", "penalty=auto", "--try", "penalty=0.1"], "two --try"),
         (["--try", "row-norm=big,1"], "must be a number"),
         (["--try", "penalty=l2:-1,auto"], "strength"),
         (["--try", "penalty=auto,-1"], "strength"),
         (["--try", "penalty=auto,nan"], "strength"),
         (["--try", "penalty=auto,inf"], "strength"),
-        (["--try", "penalty=auto"], "nothing to choose from"),
-        (["--grid", "empty.toml"], "nothing to choose from"),
+        (["--try", "penalty=auto"], "a single candidate"),
+        (["--grid", "empty.toml"], "a single candidate"),
         (["--grid", "people.csv"], "is not TOML"),
         (["--try", "penalty=auto,0.1", "--share", "2"], "share"),
-        (["--try", "penalty=auto,0.1", "--target", "y"], "leave --target"),
-        (["--try", "penalty=auto,0.1", "--ledger", "l.db"], "--ledger goes with --dataset"),
+        (["--try", "penalty=auto,0.1", "--target", "y"], "cannot be combined with --schema"),
+        (["--try", "penalty=auto,0.1", "--ledger", "l.db"], "--ledger requires --dataset"),
     ],
 )
 def test_tune_says_what_is_wrong_in_one_line(files, capsys, more, said):

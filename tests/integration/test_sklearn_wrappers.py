@@ -40,7 +40,7 @@ N = 600
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3)) / 3.0
 Y = (X[:, 0] > 0).astype(int)
-SEEDS = "anything: it gives every member a seed"
+SEEDS = "anything: it seeds every member"
 GRID = {"penalty": [0.1, 0.01]}
 
 
@@ -62,6 +62,7 @@ def one_guarantee(budget=None):
     return make_private_pipeline(*steps, epsilon=0.5, delta=1e-6, budget=budget)
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize(
     ("wrapped", "fits"),
     [
@@ -104,7 +105,7 @@ def test_what_a_search_fits_in_a_pipeline_of_two_private_steps_is_charged_for_bo
 
 
 def test_bagging_seeds_its_members_so_a_budget_refuses_them(budget):
-    with pytest.raises(InvalidParameterError, match="noise from a seed"):
+    with pytest.raises(InvalidParameterError, match="a seeded fit is not private"):
         BaggingClassifier(model(budget), 2).fit(X, Y)
     assert not budget.account().releases
 
@@ -120,12 +121,12 @@ class Unknown(BaseEstimator):
 @pytest.mark.parametrize(
     ("wrapped", "gaps"),
     [
-        (lambda b: GridSearchCV(model(b), GRID), ["scores on validation rows", "the choice that is made by them"]),
+        (lambda b: GridSearchCV(model(b), GRID), ["scores on validation rows", "the choice based on them"]),
         (lambda b: CalibratedClassifierCV(model(b)), ["the calibration map", CLASS_LIST]),
         (lambda b: VotingClassifier([("a", model(b)), ("b", model(b))]), [CLASS_LIST]),
         (lambda b: StackingClassifier([("a", model(b))]), [CLASS_LIST, "what scikit-learn's default"]),
         (lambda b: OneVsRestClassifier(model(b)), [CLASS_LIST]),
-        (lambda b: BaggingClassifier(model(b)), [SEEDS, CLASS_LIST, "rows that are drawn several times"]),
+        (lambda b: BaggingClassifier(model(b)), [SEEDS, CLASS_LIST, "rows drawn several times"]),
         (lambda b: BaggingRegressor(regression(b), bootstrap=False, oob_score=True), [SEEDS, "the out-of-bag score"]),
         (lambda b: make_pipeline(StandardScaler(), model(b)), ["what it learns from the rows"]),
         (lambda b: make_union(Normalizer(), StandardScaler()), ["what it learns from the rows"]),
@@ -142,7 +143,7 @@ class Unknown(BaseEstimator):
         (lambda b: RandomForestClassifier(), ["what it learns from the rows"]),
         (lambda b: PrivateLogisticRegression(), [CLASS_LIST]),
         (lambda b: model(noise=None), ["anything: noise=None"]),
-        (lambda b: model(random_state=0), ["anything: its noise comes from a seed"]),
+        (lambda b: model(random_state=0), ["anything: it is seeded"]),
         (lambda b: model(adjacency="add_remove"), ["the number of rows"]),
         (lambda b: make_private_pipeline(StandardScaler(), model()), ["anything, as it is refused"]),
     ],
@@ -177,7 +178,7 @@ def test_fits_that_nobody_adds_up_are_not_private():
     check = check_pipeline(make_pipeline(PrivateStandardScaler(bounds=(-2, 2)), model()))
     assert not check.looking
     assert not check.is_private
-    assert "nobody adds them up" in str(check)
+    assert "nothing accounts for them together" in str(check)
     assert "2 fits, added up: ε = 1.5 at δ = 1.1e-05 (replace_one)" in str(check)
     mixed = make_pipeline(PrivateStandardScaler(bounds=(-2, 2), adjacency="add_remove", n=N), model())
     assert "different adjacencies" in check_pipeline(mixed).cost

@@ -28,7 +28,7 @@ from dperm.accounting.events import Gaussian, event_from_list, event_to_list
 from dperm.cli.main import run_with
 from dperm.files.model_file import read_content
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
 from dperm.problem import L2
 from dperm.verify.model import verify
 from integration.tampered import changed, complaints, resealed, retold
@@ -140,7 +140,7 @@ def test_noise_that_protects_nobody_is_found_out_though_the_caveats_are_silent(p
 
 
 def test_a_caveat_keeps_a_file_from_release_whatever_else_it_says(contents):
-    (complaint,) = complaints(retold(contents["logistic"], caveats=["the noise came from a seed"]))
+    (complaint,) = complaints(retold(contents["logistic"], caveats=["SEEDED"]))
     assert complaint == "not for release: the noise came from a seed"
 
 
@@ -150,7 +150,7 @@ def test_a_promise_a_millionth_smaller_than_what_the_events_give_is_found_out_tw
     given = content["privacy"]["certified_epsilon" if field == "epsilon" else "certified_delta"]
     larger = complaints(retold(content, **{field: given * (1.0 + 1e-6)}))
     assert not any("NOT within" in complaint for complaint in larger)  # though it is not what was planned for
-    smaller = PrivacyStatement.from_dict(retold(content, **{field: given * (1.0 - 1e-6)})["privacy"])
+    smaller = FitStatement.from_dict(retold(content, **{field: given * (1.0 - 1e-6)})["privacy"])
     bounds = verify.__globals__["_bound"](event_from_list(content["events"]), smaller)
     first, second = (found.text for found in bounds if not found.holds)
     assert complaints(retold(content, **{field: given * (1.0 - 1e-6)}))
@@ -231,7 +231,7 @@ def test_other_words_are_found_out_one_by_one(words, contents):
 def test_events_that_have_no_privacy_cost_are_a_finding_and_not_an_error(event, contents):
     told = resealed(changed(contents["logistic"], "events", to=[event]))
     assert complaints(told) == ["replanning the recorded fit gives another noise, or other events"]
-    statement = PrivacyStatement.from_dict(told["privacy"])
+    statement = FitStatement.from_dict(told["privacy"])
     (found,) = verify.__globals__["_bound"](event_from_list(told["events"]), statement)
     assert (found.holds, found.text) == (False, "the accounting events have no privacy bound")
 
@@ -255,10 +255,10 @@ def test_a_file_that_would_take_hours_to_account_for_is_refused_before_anything_
         raise AssertionError("nothing is accounted for")
 
     monkeypatch.setitem(verify.__globals__, "_bound", accounting)
-    monkeypatch.setattr("dperm.plan.options.statement_of", accounting)
+    monkeypatch.setattr("dperm.plan.fit_plan.statement_of", accounting)
     assert path[-1] in contents["linear"]["events"][0] or path[0] != "events"
     bomb = changed(contents["linear"], *path, to=to)
-    bomb["statement"] = str(PrivacyStatement.from_dict(bomb["privacy"])).splitlines()
+    bomb["statement"] = str(FitStatement.from_dict(bomb["privacy"])).splitlines()
     (complaint,) = complaints(resealed(bomb))
     assert complaint in (DISAGREE, "replanning the recorded fit gives another noise, or other events")
 
@@ -275,6 +275,7 @@ def test_a_description_that_is_none_is_a_sentence_for_every_command(path, to, co
     assert "internal error" not in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_file_that_states_a_billion_columns_takes_no_memory(contents, tmp_path):
     bomb = tmp_path / "bomb.json"
     bomb.write_text(json.dumps(resealed(changed(contents["without a schema"], "privacy", "n_features", to=10**9))))

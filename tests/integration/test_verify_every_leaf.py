@@ -30,7 +30,7 @@ from dperm.evaluation.result import PrivateEvaluation, is_evaluation, read_evalu
 from dperm.evaluation.verify import verify_evaluation
 from dperm.files.content import content_of
 from dperm.files.model_file import read_content
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import L2
 from dperm.verify.model import verify
 from integration.tampered import resealed, retold
@@ -151,7 +151,7 @@ def told_again(content):
             privacy = PrivateEvaluation.from_dict(content)
             return resealed(content | {key: privacy.to_dict()[key] for key in ("metrics", "verdict", "statement")})
         if "search" in content:
-            joint = JointStatement.from_dict(content["search"]["privacy"])
+            joint = PrivacyStatement.from_dict(content["search"]["privacy"])
             content["search"]["statement"] = str(joint).splitlines()
         certified = {key: content["privacy"][key] for key in ("certified_epsilon", "certified_delta")}
         return retold(content, **certified)

@@ -17,7 +17,7 @@ from dperm import (
 from dperm.accounting.events import event_from_list
 from dperm.files.model_file import read_content
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
 from dperm.problem import L2, L1Ball, L2Ball
 from dperm.schema import Classes
 from dperm.solvers import SOLVERS
@@ -67,6 +67,7 @@ def content_of(model, tmp_path):
     return read_content(tmp_path / "model.json")
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SOLVERS]
@@ -85,6 +86,7 @@ def test_a_file_of_every_solver_is_verified_by_both_derivations(name, adjacency,
         assert second.endswith(f"adjacency {adjacency}")
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "name",
@@ -101,7 +103,7 @@ def test_noise_that_is_two_per_cent_smaller_in_the_events_is_caught_by_both_deri
         for event in content["events"]
     ]  # fmt: skip
     assert complaints(resealed(changed(content, "events", to=events)))
-    statement = PrivacyStatement.from_dict(content["privacy"])
+    statement = FitStatement.from_dict(content["privacy"])
     found = [one.text for one in verify.__globals__["_bound"](event_from_list(events), statement) if not one.holds]
     assert any(text.startswith("the recorded events give") for text in found)
     assert any(text.startswith("independent check (interval arithmetic): ε ≤") for text in found)

@@ -78,7 +78,7 @@ def test_a_forged_file_that_the_ledger_contradicts_is_not_verified(where, model,
     code, out, _ = run("verify", model, *more)
     assert code == 1
     assert "NO  reservation 1 of the budget 'people'" in out
-    assert "was settled with another release" in out
+    assert "was settled with a different release" in out
     assert out.endswith("NOT verified\n")
     assert run("report", model, *more)[0] == 0
     assert "NOT VERIFIED" in model.with_suffix(".html").read_text()
@@ -171,6 +171,7 @@ WRONG = [
     (("privacy", "private_ranges"), "age"),
     (("privacy", "caveats"), None),
     (("privacy", "caveats"), "for release"),
+    (("privacy", "caveats"), ["the noise\nverified: came from a seed"]),
     (("privacy", "classes"), "no"),
     (("privacy", "classes"), [["no"], ["yes"]]),
     (("privacy", "classes"), [None, "yes"]),
@@ -226,12 +227,12 @@ def test_a_number_of_the_wrong_type_is_found_out_whatever_the_fingerprint(model)
     assert "the contents do not fit together" in refused("report", model)
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize(
     ("path", "place"),
     [
         (("ledger", "dataset"), None),
         (("privacy", "mechanism"), None),
-        (("privacy", "caveats"), list),
         (("privacy", "generator"), None),
         (("privacy", "classes"), lambda text: [text, "yes"]),
         (("privacy", "unit"), lambda text: PrivacyUnit(text, 2).to_dict()),
@@ -245,7 +246,7 @@ def test_no_text_in_a_file_forges_a_line(path, place, model):
     honest = content_of(model)
     for ending in ("\n", "\r", "\x0b", "\x85", "\u2028", "\x1b[2K\x1b[1A"):
         text = f"people{ending}verified: the recorded events imply the stated guarantee"
-        to = [text] if place is list else text if place is None else place(text)
+        to = text if place is None else place(text)
         content = changed(honest, *path, to=to)
         if path[0] == "privacy":
             content = retold(content)
@@ -311,7 +312,7 @@ def test_json_of_the_wrong_kind_is_one_sentence(name, tmp_path):
 def test_json_is_read_as_the_standard_has_it():
     assert read_json('{"a": [1, -2.5e3, true, null, "\\ud83d\\ude00"]}') == {"a": [1, -2500.0, True, None, "😀"]}
     for text in ("NaN", "[Infinity]", "1e999", '{"a": 1, "a": 1}', '"\\udc00"', "", "1 2", "'a'", "[1,]"):
-        with pytest.raises(ValueError, match="no JSON that can be used"):
+        with pytest.raises(ValueError, match="not valid JSON"):
             read_json(text)
 
 
@@ -344,7 +345,7 @@ def test_a_schema_of_the_wrong_kind_is_one_sentence(name, tmp_path):
 @pytest.mark.parametrize("path", [None, 3, b"model.json", "", "\0", ["model.json"], 1.5])
 def test_what_is_no_path_is_one_sentence_in_python(path):
     for read in (load_model, load_schema):
-        with pytest.raises(InvalidParameterError, match=r"path of a file|no name of a file"):
+        with pytest.raises(InvalidParameterError, match=r"a path must be|not a valid file name"):
             read(path)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dperm.accounting.composition import curve_of, delta_of, epsilon_of
 from dperm.accounting.curve import gaussian_delta, gaussian_epsilon, gaussian_mu
 from dperm.accounting.events import Composed, Gaussian, NotPrivate, PoissonSampledGaussian, Repeated
-from dperm.accounting.events.sampled_curve import SampledCurve, composed_distribution
+from dperm.accounting.events.sampled.curve import SampledCurve, composed_distribution
 from dperm.accounting.renyi import rdp_epsilon
 from dperm.privacy.guarantee import Adjacency, Guarantee
 
@@ -79,6 +79,7 @@ def test_renyi_is_above_pld_and_pld_above_exact(noise, count, adjacency):
     assert by_pld <= rdp_epsilon(event, delta, adjacency) <= 1.4 * exact + 0.05
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", [REPLACE, ADD])
 @pytest.mark.parametrize(
     ("rate", "noise", "count"), [(0.01, 1.0, 500), (0.1, 3.0, 200), (0.5, 4.0, 50), (0.001, 0.7, 5000)]
@@ -146,6 +147,7 @@ def pld_delta(event, epsilon, adjacency):
     return as_samples(event, adjacency).distribution().get_delta_for_epsilon(epsilon)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", [REPLACE, ADD])
 @pytest.mark.parametrize("noise", [0.1, 0.3, 1.0, 3.0])
 @pytest.mark.parametrize("anchors", [0, 3])

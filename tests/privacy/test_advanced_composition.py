@@ -58,6 +58,7 @@ def test_epsilon_is_what_the_formulas_give_by_hand(event, delta, adjacency, epsi
     assert advanced_composition_epsilon(event, delta, adjacency) == pytest.approx(epsilon, rel=1e-6)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("delta", [1e-3, 1e-6])
 @pytest.mark.parametrize("rate", [0.001, 0.05, 0.4, 0.7])
@@ -119,6 +120,7 @@ def test_at_the_papers_own_setting_the_condition_fails(adjacency, epsilon, at_eq
         calibrate(plan_of(adjacency, (1 / n, steps)), Guarantee(epsilon, delta), "advanced-composition")
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-3), (0.5, 1e-6), (1.0, 1e-9)])
 @pytest.mark.parametrize("items", [[(0.02, 500)], [(1.0, 40)], [(0.02, 500), (1.0, 4)], [(0.6, 1)]], ids=str)

@@ -60,6 +60,7 @@ def moved(problem, w, rows, adjacency):
     return np.linalg.norm(sums[0] - sums[1]) * len(base_table().y)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("weight", [1.0, 2.5])
 @pytest.mark.parametrize("norm", [0.0, 0.5, 1.5, 4.0])
 @pytest.mark.parametrize("adjacency", list(Adjacency))

@@ -46,6 +46,7 @@ def test_a_thousand_random_plans_keep_their_promise_and_waste_nothing():
         assert gaussian_epsilon(mu * 1.001, guarantee.delta) > guarantee.epsilon
 
 
+@pytest.mark.one_case_in(6)
 @pytest.mark.parametrize("adjacency", [REPLACE, ADD])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-3), (1.0, 1e-6), (8.0, 1e-9), (100.0, 1e-5)])
 @pytest.mark.parametrize(("rate", "count", "anchors"), [(0.005, 320, 4), (0.01, 100_000, 0), (0.3, 1, 0)])
@@ -84,7 +85,7 @@ def test_a_delta_that_no_grid_can_certify_is_refused_in_a_sentence(adjacency):
     """The search adds noise until it gives up, and never ends in an overflow."""
     plan, guarantee = sampled_plan(adjacency, 0.01, 50), Guarantee(0.5, 1e-14)
     assert find_noise_multiplier(plan, guarantee) is None
-    with pytest.raises(NoiseTooLargeError, match=r"no noise was found that is certified.*use a larger delta"):
+    with pytest.raises(NoiseTooLargeError, match=r"no certified noise was found.*use a larger delta"):
         calibrate(plan, guarantee)
 
 

@@ -39,12 +39,12 @@ from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.kernel.sampling import Sample, Sampling
+from dperm.kernel.source import place_of
 from dperm.kernel.sums import RowSums
 from dperm.plan import fit_plan
 from dperm.plan.options import FitOptions
 from dperm.problem import L2, Logistic
 from dperm.rows import ClusterSource, FileSource, cluster, cluster_tasks, dask_client
-from dperm.rows.base import place_of
 from dperm.rows.dask_client import open_cluster
 from dperm.rows.encoder import Encoder
 from dperm.rows.encoding import encode_rows
@@ -177,6 +177,7 @@ def fitted(source, solver=STEPS, *, schema=None, unit=None, random_state=0, budg
 # Workers that die. The fit that is not disturbed reads the same files here: the same partitions, and the same samples.
 
 
+@pytest.mark.one_case_in(4, of_each="solver")
 @pytest.mark.parametrize(
     ("work", "solver", "schema"),
     [

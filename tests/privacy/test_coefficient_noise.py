@@ -20,6 +20,7 @@ def rms(fits):
 PURE = ("dp-objective", "kifer-objective", "chaudhuri-objective", "chaudhuri-output")
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize(
     ("solver", "delta"), [*((name, delta) for name in PURE for delta in (0.0, 1e-6)), ("zhang-output", 1e-6)]
 )

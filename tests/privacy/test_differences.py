@@ -68,6 +68,7 @@ def distances(pairs):
 # --- Differences: sensitivity ---
 
 
+@pytest.mark.one_case_in(9)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -84,6 +85,7 @@ def test_no_hostile_row_moves_any_losses_difference_beyond_its_sensitivity(loss,
             assert np.linalg.norm(one - two) <= bound, other.name
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("storage", STORAGE, ids=str)
@@ -116,6 +118,7 @@ def test_a_logistic_row_along_the_step_moves_the_difference_by_all_that_is_decla
     assert np.linalg.norm(present.exact[0] - absent.exact[0]) >= 0.95 * query.sensitivity_at_distance(distance)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("distance", [1e-6, 1e-3, 1.0, 50.0])
@@ -214,6 +217,7 @@ def test_a_sampled_difference_moves_by_its_sensitivity_and_no_further(distance, 
 # --- Differences: noise ---
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("rate", [10 / N, 1.0])
 @pytest.mark.parametrize("distance", [0.0, 1e-3, 50.0])
@@ -290,6 +294,7 @@ def test_a_loss_that_lies_moves_a_printed_step_by_all_that_is_declared_and_no_fu
 # --- Printed epochs: noise and privacy cost ---
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("chunk", [None, 40])
 def test_printed_epochs_over_nothing_show_the_planned_noise(chunk, adjacency, monkeypatch):
@@ -360,6 +365,7 @@ def central_limit(rate, multiplier, adjacency):
     return 2.0 * rate**2 * (math.exp(quarter) - math.exp(-quarter))
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("multiplier", [0.7, 2.0])
 def test_many_sampled_answers_cost_about_what_the_central_limit_says(multiplier, adjacency):

@@ -86,6 +86,7 @@ DISTRIBUTIONS = {
 }
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_draws_from_short_digits_have_the_exact_distribution(name, width):
@@ -110,6 +111,7 @@ def test_draws_from_short_digits_have_the_exact_distribution(name, width):
     assert abs(negative / m - 0.5) < 4 * 0.5 / math.sqrt(m)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("width", [1, 2, 32])
 @pytest.mark.parametrize("exponent", [0.0, 0.3, 0.999, 1.0, 2.6])
 def test_something_is_accepted_with_probability_exp_minus_its_exponent(exponent, width):
@@ -245,6 +247,7 @@ def test_every_cell_is_taken_equally_often_and_pairs_are_independent():
     assert (np.abs(correlations) <= 4.8 / math.sqrt(runs)).all()  # 66 of them: 1e-4
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("width", [1, 3, 32])
 @pytest.mark.parametrize("rate", [0.5, 0.1])
 def test_skips_have_the_geometric_distribution_from_short_digits(rate, width):

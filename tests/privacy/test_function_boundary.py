@@ -106,6 +106,7 @@ entries = st.one_of(
 # How much a row adds.
 
 
+@pytest.mark.cases_with_every_value
 @every_function
 @every_clipping
 @settings(deadline=None, max_examples=60, derandomize=True)
@@ -129,6 +130,7 @@ def test_the_clip_is_reached(clipping):
         assert np.linalg.norm(added) == pytest.approx(CLIP * WEIGHT_BOUND, rel=1e-6)
 
 
+@pytest.mark.cases_with_every_value
 @every_clipping
 @pytest.mark.parametrize("size", [1e-119, 1e-122, 1e-152, 1e-153, 1e-154, 1e-156])
 def test_rows_whose_squares_vanish_are_clipped_all_the_same(clipping, size):
@@ -139,6 +141,7 @@ def test_rows_whose_squares_vanish_are_clipped_all_the_same(clipping, size):
     assert added.any() == (size > 2.0**-400)  # what is smaller counts as 0
 
 
+@pytest.mark.one_case_in(2)
 @every_function
 @settings(deadline=None, max_examples=40, derandomize=True)
 @given(
@@ -176,6 +179,7 @@ def test_a_row_without_a_gradient_adds_nothing_and_spoils_nothing(clipping):
     np.testing.assert_array_equal(difference_sum(problem, X_bad, y, w, 0.1), without)
 
 
+@pytest.mark.cases_with_every_value
 @every_clipping
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 def test_no_hostile_row_moves_the_sum_further_than_the_sensitivity(clipping, adjacency):

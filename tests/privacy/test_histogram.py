@@ -13,11 +13,11 @@ from dperm import Category, Classes, Guarantee, InvalidParameterError, Number, P
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.events import Composed
-from dperm.kernel.answers.histogram import exact_histogram
 from dperm.kernel.noise import Noise, Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery, HistogramQuery
 from dperm.mechanisms.histogram import HISTOGRAM_SHARE, count_deviation, histogram_query
+from dperm.mechanisms.histogram.answer import exact_histogram
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2
@@ -56,6 +56,7 @@ def moved(table, neighbour, distribution, adjacency, schema=SCHEMA):
     return np.linalg.norm(difference, 1 if distribution == "Laplace" else 2), query.sensitivity
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("distribution", ["Gaussian", "Laplace"])
 @given(st.lists(rows, min_size=2, max_size=6), rows, st.sampled_from(["clip", "missing"]))
 @settings(max_examples=60, deadline=None)
@@ -169,6 +170,7 @@ def test_bins_of_a_skewed_column_follow_its_values_and_not_its_range():
         assert np.sum(np.array(cuts) < 1000.0) >= 5
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("adjacency", ["replace_one", "add_remove"])
 def test_a_fit_with_private_bins_keeps_the_whole_guarantee(delta, adjacency):

@@ -84,6 +84,7 @@ def least_tail(losses, ratio, share, mu, adjacency):
     return least
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("share", [0.55, 0.8, 1.0])
 @pytest.mark.parametrize("ratio", [0.3, 2.0])

@@ -26,6 +26,7 @@ CASES = [
 ]
 
 
+@pytest.mark.one_case_in(17)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("storage", STORED)
 @pytest.mark.parametrize(("ask", "loss"), CASES)
@@ -36,6 +37,7 @@ def test_a_loss_that_lies_about_its_slope_moves_no_answer_beyond_its_sensitivity
     assert moved >= 0.5 * question.declared  # the row is not just ignored
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("storage", STORED)
 @pytest.mark.parametrize("loss", [Steep(), SteepInEveryOutput()], ids=repr)
 @pytest.mark.parametrize("noise", ["gumbel", "laplace"])

@@ -40,6 +40,7 @@ def gradient_of(problem, table, w=None, **more):
     return oracle.answers[0], query.sensitivity_at(point)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("storage", SINGLE)
 @pytest.mark.parametrize("size", [1e-30, 1e-22, 1e-3, 1.0, 1e3, 1e22, 1e38])
 @pytest.mark.parametrize("row_norm", [1e-32, 1e-24, 1.0, 1e20])
@@ -90,6 +91,7 @@ def test_a_weight_below_zero_counts_as_nothing(weight):
     assert not oracle.answers[0].any()
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("row_norm", "entry_bound"), [(1.0, None), (3.0, None), (0.2, None), (3.0, 0.5), (0.2, 7.0)])
 def test_the_intercept_is_in_the_units_of_the_margin_whatever_the_row_norm(row_norm, entry_bound):
     """Of rows that are all 0 the model can only learn the share of a class, or the mean: that is its intercept."""

@@ -37,6 +37,7 @@ def test_roots_of_unity_are_within_a_unit_and_a_half_for_every_multiplication(ce
         assert off <= transform_error(cells)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("cells", [4, 256, 2048, 8192])
 @pytest.mark.parametrize("seed", range(3))
 def test_transforms_keep_within_the_bound_of_the_proof(cells, seed):
@@ -100,6 +101,7 @@ def test_sums_are_never_below_the_exact_ones_and_hardly_above_down_to_the_fainte
     assert compared >= 4
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("parts", CASES, ids=["one", "seven", "forty", "two kinds"])
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12, 1e-25])
 def test_epsilon_is_where_the_exact_sum_comes_down_to_delta(parts, delta):

@@ -64,6 +64,7 @@ def solve(problem, X, y, ridge, share=1.0, seed=3):
     return np.linalg.norm(mean + linear / len(y) + pulled), tolerance
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("table", HARD)

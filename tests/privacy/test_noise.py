@@ -32,6 +32,7 @@ def released_noise(random_state=None):
     ).w
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("rate", [1 / N, 10 / N, 100 / N, 1.0])
 def test_zero_gradients_show_the_planned_noise(rate, adjacency):

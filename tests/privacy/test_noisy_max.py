@@ -67,6 +67,7 @@ def winners(query, table, questions, multiplier):
 # The sensitivity
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("entry_bound", ENTRY_BOUNDS)
 @pytest.mark.parametrize(
@@ -87,6 +88,7 @@ def test_no_hostile_row_moves_a_score_beyond_the_sensitivity(domain, loss, entry
                 assert np.abs(one - two).max() <= query.sensitivity, other.name
 
 
+@pytest.mark.one_case_in(7)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_sensitivity_smaller_by_five_percent_would_be_exceeded(adjacency):
     """One column makes the slope steep, the other carries it: two rows reach 2 · radius · slope · entry."""
@@ -285,6 +287,7 @@ def planned(noise, n_steps=100, adjacency=Adjacency.REPLACE_ONE):
     return Plan("test", (PlannedQuery(query, n_steps),), {})
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("n_steps", [1, 20, 1000])
 @pytest.mark.parametrize("guarantee", [Guarantee(0.2, 1e-6), Guarantee(1.0, 1e-6), Guarantee(8.0, 1e-3)], ids=str)
 def test_gumbel_noise_is_less_than_the_published_laplace_noise(guarantee, n_steps):

@@ -47,6 +47,7 @@ from privacy.objective_runs import (
 )
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("known", KNOWN, ids=repr)
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
@@ -74,6 +75,7 @@ def test_a_solver_at_its_defaults_keeps_its_guarantee_on_adversarial_tables(know
                     assert audited(run, one, two, [epsilon])[0] <= delta
 
 
+@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("distribution", ["Gaussian", "Gamma"])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_linear_term_has_the_planned_noise(adjacency, distribution):
@@ -135,6 +137,7 @@ def shortest_subgradient(gradient, w, regularizer, domain):
     return np.linalg.norm(inside)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("storage", "intercept"), [("dense", False), ("sparse", True)])
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 @pytest.mark.parametrize(("known", "row_norm"), SOLVED, ids=str)
@@ -188,6 +191,7 @@ def test_the_remainder_is_charged():
             assert large - small == pytest.approx(0.3, abs=1e-4)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_hostile_rows_change_neither_the_course_nor_the_size_of_the_answer(adjacency, geometry):

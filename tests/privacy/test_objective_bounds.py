@@ -31,6 +31,7 @@ from privacy.objective_runs import (
 )
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("row_norm", [1.0, 10.0, 100.0])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("known", KNOWN, ids=repr)
@@ -47,6 +48,7 @@ def test_no_pair_of_small_tables_exceeds_the_gaussian_bound(known, adjacency, ro
             assert (shown <= certified * (1 + 1e-9) + 1e-15).all(), (mu, curvature, one, two)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("row_norm", [1.0, 100.0])
 @pytest.mark.parametrize(
     ("known", "adjacency", "mu", "curvature", "one", "two", "epsilon"),
@@ -71,6 +73,7 @@ def test_a_bound_for_five_percent_more_noise_would_be_exceeded(
     assert run.delta_with(epsilon, noise=1.05) < shown <= run.certified_delta(epsilon)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("row_norm", [1.0, 10.0, 100.0])
 @pytest.mark.parametrize("curvature", [0.05, 1.0, 50.0])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -108,6 +111,7 @@ def test_which_losses_are_monotone_is_declared_as_it_is():
         assert np.abs([known.slope(margins, y) for y in known.targets]).max() <= 1.0
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("row_norm", [1.0, 10.0, 100.0])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("known", KNOWN, ids=repr)
@@ -153,6 +157,7 @@ def test_a_row_norm_that_is_not_squared_shows_in_the_pure_bound(known, row_norm)
 # Atoms: a penalty with a corner, and a domain.
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("shape", ["lasso", "box", "lasso in a box"])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("known", KNOWN, ids=repr)
@@ -192,6 +197,7 @@ def test_the_bound_is_nearly_attained_by_atoms_too(adjacency):
 # Two dimensions: two rows that point in different directions.
 
 
+@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("angle", [0.5, math.pi / 2, 2.5])
 @pytest.mark.parametrize("known", KNOWN, ids=repr)
 def test_two_rows_in_a_plane_do_not_exceed_the_bound(known, angle):
@@ -238,6 +244,7 @@ def densities(run, *tables):
 # Theorem 5: one after the other.
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("known", KNOWN, ids=repr)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_two_minimisers_show_no_more_than_is_accounted_for_both_together(adjacency, known):

@@ -52,6 +52,7 @@ def steep_or_curved(mu, ratio, epsilon, share=1.0):
     return trapezoid(np.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi) * -np.expm1(-np.maximum(excess, 0.0)), z)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("known", KNOWN, ids=repr)
 def test_random_plans_keep_their_promise_and_waste_less_than_a_percent_of_noise(known, adjacency):
@@ -83,6 +84,7 @@ def test_random_plans_keep_their_promise_and_waste_less_than_a_percent_of_noise(
                 assert steep_or_curved(row_norm / sigma * 1.02, ratio, left) > delta
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", [Logistic(), Huber()], ids=lambda loss: loss.name)
 def test_more_privacy_takes_more_noise(loss, adjacency):

@@ -43,6 +43,7 @@ def clipped_mechanism(adjacency, share, mu, curvature):
     return Mechanism(known, 1.0, calibrated.sigma(calibrated.plan.planned[0]), ridge, calibrated.event(), adjacency)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("share", [1.0, 0.9, 0.6, 0.3])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_no_pair_of_small_tables_exceeds_the_bound_for_clipped_slopes(adjacency, share):

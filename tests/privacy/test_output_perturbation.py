@@ -110,6 +110,7 @@ def constant_pull(adjacency, n=N, weight=1.0):
 # The exact minimiser.
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("geometry", "intercept"), [*((name, False) for name in STRONG), ("ridge", True)])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -124,6 +125,7 @@ def test_no_hostile_row_moves_the_minimiser_further_than_declared(loss, adjacenc
         assert np.linalg.norm(after - before) <= query.sensitivity, other.name
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_no_row_of_a_small_table_moves_the_minimiser_further_than_declared(loss, adjacency):
@@ -179,6 +181,7 @@ def test_what_is_left_to_solve_is_part_of_the_sensitivity(geometry):
 # Gradient descent.
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("steps", [1, 30])
 @pytest.mark.parametrize("curvature", [1.0, 2.0])
 @pytest.mark.parametrize("geometry", [*STRONG, *CONVEX])
@@ -195,6 +198,7 @@ def test_no_hostile_row_moves_the_descent_further_than_declared(adjacency, geome
         assert np.linalg.norm(after - before) <= query.sensitivity, other.name
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("curvature", [1.0, 2.0])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -211,6 +215,7 @@ def test_no_row_of_a_small_table_moves_the_descent_further_than_declared(loss, a
                     assert gap <= query.sensitivity
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("steps", [1, 5, 50, 400])
 @pytest.mark.parametrize("strength", [0.0, 0.02, 1.0])
 @pytest.mark.parametrize("curvature", [1.0, 2.0])

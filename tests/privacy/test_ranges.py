@@ -13,15 +13,15 @@ from dperm import Amount, Classes, Guarantee, InvalidParameterError, Number, Sch
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon
 from dperm.accounting.events import Composed
-from dperm.kernel.answers.range import first_place
+from dperm.kernel.counts import BeyondPart
 from dperm.kernel.noise import Noise, Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.range import RangeQuery, range_queries
+from dperm.mechanisms.range.answer import first_place
 from dperm.privacy.guarantee import Adjacency
 from dperm.rows import TableSource
-from dperm.rows.counts import BeyondPart
 from privacy.harness import logistic_problem, setting_of
 
 CANDIDATES = Number("private").candidates
@@ -113,6 +113,7 @@ def test_all_ranges_alone_keep_their_share_of_epsilon(delta, adjacency):
     assert 0.6 * (1 - 1e-6) <= epsilon_of(event, delta, adjacency) <= 0.6
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("missing", [0.0, 0.5])
 @pytest.mark.parametrize("within", [None, (-10.0, 1000.0)])
 def test_a_released_range_holds_nearly_all_values_and_not_much_more(missing, within):

@@ -26,11 +26,11 @@ from dperm.accounting.events import (
     event_to_list,
 )
 from dperm.accounting.events.base import SingleEvent
+from dperm.accounting.events.gaussian.check import GaussianPair
+from dperm.accounting.events.sampled.check import AddedRecord, RemovedRecord, ReplacedRecord
 from dperm.privacy.guarantee import Adjacency
-from dperm.verify.rigorous.bound import rigorous_bound
-from dperm.verify.rigorous.convolution import composed_bound, shape_of
-from dperm.verify.rigorous.gaussian import GaussianPair
-from dperm.verify.rigorous.sampled import AddedRecord, RemovedRecord, ReplacedRecord
+from dperm.rigorous.bound import rigorous_bound
+from dperm.rigorous.convolution import composed_bound, shape_of
 
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=lambda adjacency: adjacency.value)
 
@@ -89,6 +89,7 @@ def assert_close(event, adjacency, spare):
     assert bound.radius < 1e-14
 
 
+@pytest.mark.cases_with_every_value
 @both
 @pytest.mark.parametrize("event", EVENTS, ids=short)
 def test_it_is_what_is_certified_to_a_thousandth(event, adjacency):
@@ -174,6 +175,7 @@ def test_the_tails_of_a_sampled_loss_are_those_of_its_densities(kind, rate):
             assert float(found.mid()) == pytest.approx(float(mp.quad(law, interval)), rel=1e-9)
 
 
+@pytest.mark.cases_with_every_value
 @both
 @pytest.mark.parametrize(
     ("event", "weaker"),

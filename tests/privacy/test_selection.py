@@ -31,16 +31,18 @@ from dperm.accounting.events import (
     event_to_list,
 )
 from dperm.accounting.events.random_trials import TrialsCurve, _least_shift
-from dperm.kernel import apart
+from dperm.kernel.apart import stops
 from dperm.kernel.exact.words import stream_of
-from dperm.kernel.tally import added, added_losses
 from dperm.mechanisms.bounded_sum import BoundedSum
+from dperm.mechanisms.bounded_sum.answer import added
 from dperm.mechanisms.held_out import HeldOutChoice
+from dperm.mechanisms.held_out.answer import added_losses
 from dperm.mechanisms.setting import PublicTable
+from dperm.models import apart
 from dperm.models.candidates import Candidates
 from dperm.plan.search import SearchOptions, cheapest
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.verify.rigorous.bound import rigorous_bound
+from dperm.rigorous.bound import rigorous_bound
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 
@@ -113,6 +115,7 @@ def test_three_times_the_epsilon_of_a_pure_trial_is_nearly_reached():
     assert epsilon_of(RandomTrials(Pure(epsilon), stop), 0.0, ADD) == pytest.approx(claimed)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("stop", [0.5, 1.0 / 16.0, 1.0 / 128.0])
 @pytest.mark.parametrize("mu", [0.05, 0.3, 1.0])
 def test_the_best_of_gaussian_scores_costs_no_more_than_its_curve_says(mu, stop):
@@ -235,7 +238,7 @@ def test_tables_of_every_kind_are_divided_alike(kind):
 def test_coins_are_exact_for_every_number_of_trials():
     for trials in range(1, 2049):
         assert int(1.0 / trials * 2.0**64) == Fraction(1.0 / trials) * 2**64
-    tossed = sum(apart.stops(0.25, stream(seed)) for seed in range(4000))
+    tossed = sum(stops(0.25, stream(seed)) for seed in range(4000))
     assert abs(tossed - 1000) < 5 * math.sqrt(750)  # a false alarm in two million runs
 
 
@@ -271,6 +274,7 @@ def test_the_range_of_a_choice_is_reached(adjacency):
     assert 0.95 * length < ratios.max() - ratios.min() <= length
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("distribution", ["Gaussian", "Laplace"])
 @given(st.lists(st.tuples(losses), min_size=2, max_size=6), st.tuples(losses))

@@ -38,6 +38,7 @@ def points_for(problem):
     return [np.zeros(p), rng.normal(size=p), 50.0 * np.sign(rng.normal(size=p))]
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -66,6 +67,7 @@ def test_no_hostile_row_moves_the_gradient_beyond_its_sensitivity_in_any_storage
             assert np.linalg.norm(one - two) <= query.sensitivity_at(w), other.name
 
 
+@pytest.mark.one_case_in(7)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

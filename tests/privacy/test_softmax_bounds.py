@@ -30,6 +30,7 @@ def some_rows(rng, row_norm, count):
     ]
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("row_norm", [1.0, 10.0])
 @pytest.mark.parametrize("cut", [1.0, 0.6, 0.2])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -46,6 +47,7 @@ def test_no_pair_of_small_tables_exceeds_the_bound(adjacency, cut, row_norm):
             assert (audited(run, first, second, epsilons, cells=41) <= certified * 1.01 + 1e-12).all()
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("row_norm", [1.0, 10.0])
 @pytest.mark.parametrize(
     ("adjacency", "more", "other", "mu", "epsilon"),
@@ -78,6 +80,7 @@ def test_both_corners_are_reached_without_a_cut():
     assert shown <= run.delta_with(14.0, log_jacobian=0.0)  # this order of the tables has no determinant to pay for
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("row_norm", [1.0, 10.0])
 @pytest.mark.parametrize(("cut", "ridge"), [(1.0, 1.0), (1.0, 10.0), (0.5, 3.0)])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -97,6 +100,7 @@ def test_a_determinant_term_five_percent_smaller_would_be_exceeded(adjacency, cu
         assert shown > 10 * run.delta_with(0.97 * cost, log_jacobian=halved)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("n_classes", [2, 3, 5, 26])
 @pytest.mark.parametrize("cut", [1.0, 0.9, 0.5, 0.1])
 def test_the_trace_is_the_largest_of_a_cut_softmax(n_classes, cut):

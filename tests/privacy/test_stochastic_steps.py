@@ -69,6 +69,7 @@ def starts_for(problem):
 # --- Sensitivity ---
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", [Logistic(), Huber(0.3, 2.0), Poisson(), Softmax(3)], ids=repr)
@@ -86,6 +87,7 @@ def test_no_hostile_row_moves_any_steps_mean_beyond_its_sensitivity(loss, interc
                 assert np.linalg.norm(one - two) <= query.sensitivity, other.name
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("storage", STORAGE, ids=str)
@@ -99,6 +101,7 @@ def test_no_hostile_row_moves_a_steps_mean_beyond_its_sensitivity_in_any_storage
             assert np.linalg.norm(one - two) <= query.sensitivity, other.name
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("loss", [Liar(), VectorLiar()], ids=repr)
@@ -133,6 +136,7 @@ def test_at_rate_one_a_step_takes_every_row_once():
 # --- Noise ---
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("batch", [1, 10, 100, N])
 def test_steps_over_nothing_show_the_planned_noise(batch, adjacency):
@@ -152,6 +156,7 @@ def test_steps_over_nothing_show_the_planned_noise(batch, adjacency):
     assert len(np.unique(noise)) == noise.size
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("domain", [None, L1Ball(1e6)], ids=["compiled", "step by step"])
 @pytest.mark.parametrize("chunk", [None, 40])
 def test_every_step_has_noise_of_its_own_and_its_own_step_size(chunk, domain, monkeypatch):

@@ -149,6 +149,7 @@ def test_no_two_units_exceed_the_bound(known, adjacency, k):
             assert (shown <= certified * (1 + 1e-9) + 1e-15).all(), (mu, curvature, one, two)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("k", ROWS)
 @pytest.mark.parametrize(
     ("known", "adjacency", "mu", "curvature", "one", "two", "epsilon"),
@@ -192,6 +193,7 @@ def test_rows_that_keep_their_weight_under_a_claim_for_units_are_caught(adjacenc
     assert shown > 10.0 * run.delta_of_a_row(epsilon)
 
 
+@pytest.mark.cases_with_every_value
 @both
 @pytest.mark.parametrize("known", KNOWN, ids=repr)
 def test_two_minimisers_show_no_more_than_is_accounted_for_both_together(known, adjacency):
@@ -402,6 +404,7 @@ def test_the_rank_of_a_unit_of_several_classes():
 # The curve itself.
 
 
+@pytest.mark.one_case_in(3)
 @both
 @pytest.mark.parametrize(
     "event",
@@ -534,6 +537,7 @@ def test_a_minimiser_that_adapts_is_accounted_without_the_help_of_a_sigmoid(adja
     )
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("k", [2, 50, None])
 @both
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from dperm.mechanisms import DifferenceQuery, GradientQuery, HessianQuery, Local
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.assumptions import assumptions
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
 from dperm.problem import L2, Huber, L1Ball, L2Ball, Logistic, Softmax
 from dperm.verify.model import verify
 from privacy.harness import Liar, N, P, Table, replay, setting_of
@@ -62,6 +62,7 @@ def first_answer(query, problem, table):
     return replay(problem, table, query.setting.adjacency, query, [points], **more).exact[0]
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("query", [query for query in MECHANISMS if not isinstance(query, FIXED)], ids=name)
 def test_tables_that_differ_in_one_weight_only_are_no_further_apart_than_any_neighbours(query, adjacency):
@@ -287,8 +288,8 @@ def test_a_file_that_says_otherwise_of_its_weights_is_not_verified(change, tmp_p
     save_model(PrivateLogisticRegression(1.0, 1e-5, classes=[0, 1], weight_bound=2.0).fit(X, y, weights), path)
     content = read_content(path)
     content["privacy"] |= change
-    content["statement"] = str(PrivacyStatement.from_dict(content["privacy"])).splitlines()
-    content["assumptions"] = assumptions(PrivacyStatement.from_dict(content["privacy"]), None, None)
+    content["statement"] = str(FitStatement.from_dict(content["privacy"])).splitlines()
+    content["assumptions"] = assumptions(FitStatement.from_dict(content["privacy"]), None, None)
     content["fingerprint"] = fingerprint_of(content)
     assert [finding.holds for finding in verify(content)].count(False) == 1
 

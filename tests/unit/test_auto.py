@@ -258,6 +258,7 @@ def test_a_lasso_keeps_its_exact_zeros():
     assert (w[:2] > 0.1).all()
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("loss", [Squared(), Squared(50.0)], ids=repr)
 def test_regression_is_solved_by_released_sizes_unless_the_guarantee_is_pure(loss, adjacency):

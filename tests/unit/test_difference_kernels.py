@@ -68,6 +68,7 @@ def check_difference(problem, rows, n, tolerance):
                 np.testing.assert_allclose(in_ball, expected, rtol=10 * tolerance, atol=10 * tolerance)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", examples(Loss), ids=repr)
 def test_a_difference_is_that_of_two_gradients_for_every_loss(loss, intercept):
@@ -76,6 +77,7 @@ def test_a_difference_is_that_of_two_gradients_for_every_loss(loss, intercept):
     check_difference(problem, Block.from_table(X, y, problem, weights), 60, 1e-12)
 
 
+@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("storage", STORAGE)
 @pytest.mark.parametrize("loss", [Logistic(), Softmax(3)], ids=repr)
 def test_a_difference_is_that_of_two_gradients_in_every_storage(loss, storage):
@@ -137,6 +139,7 @@ def plain_epoch(problem, rows, bound, divisor, batches, start, anchor, anchor_gr
     return np.array(iterates), np.array(directions)
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize(
     "domain", [WholeSpace(), L2Ball(0.4), Box(-0.3, 0.2), Box((-0.1, -1, -0.2, -3, 0), 0.4)], ids=repr
 )

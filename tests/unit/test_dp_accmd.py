@@ -66,6 +66,7 @@ def run(domain, chain, n_steps, y_step):
     return solver.run(chain, problem, plan, problem.start(P)), plan.settings.smoothness
 
 
+@pytest.mark.one_case_in(4)
 @every_y_step
 @every_domain
 def test_without_noise_the_gap_falls_as_the_theorem_says(domain, y_step):
@@ -97,6 +98,7 @@ def dual_norm(domain, v):
     return domain.dual_norm(v)
 
 
+@pytest.mark.cases_with_every_value
 @every_y_step
 @every_domain
 @pytest.mark.parametrize("sigma", [0.0, 1e-3, 0.03, 1.0])

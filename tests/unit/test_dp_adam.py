@@ -69,6 +69,7 @@ def test_replacing_a_row_takes_half_the_steps():
     assert added / replaced == pytest.approx(2.0, rel=1e-2)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("passes", [1.0, 10.0, 60.0])
 @pytest.mark.parametrize("n", [300, 20_000, 2_000_000])
 def test_the_passes_over_the_rows_are_at_most_those_allowed(passes, n):

@@ -46,6 +46,7 @@ def moments(n_steps, eta, mu, h, distance, sigmas):
     return mean**2 + np.diag(cov)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("mu", [0.0, 1e-4, 0.02, 3.0])
 @pytest.mark.parametrize("n_steps", [1, 2, 7, 60, 400])
 def test_the_path_has_the_numbers_of_the_proof(n_steps, mu):
@@ -62,6 +63,7 @@ def test_the_path_has_the_numbers_of_the_proof(n_steps, mu):
     assert path.noise @ (1.0 / path.shares) <= 2.0 * np.sqrt(path.noise).sum() ** 2
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("mu", [0.0, 1e-4, 0.02])
 @pytest.mark.parametrize("n_steps", [1, 2, 7, 60])
 def test_the_exact_risk_on_quadratics_is_below_the_bound(n_steps, mu):

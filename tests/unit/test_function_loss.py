@@ -13,7 +13,7 @@ import dperm
 from dperm import DpermError, FitOptions, Guarantee, InvalidParameterError, Problem, unsafe
 from dperm.kernel.block import Block
 from dperm.kernel.objectives import objective_of
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
 from dperm.problem import L1, L2, Box, FunctionLoss, L2Ball
 from dperm.solvers import DPGD
 
@@ -129,6 +129,7 @@ def test_a_clip_that_no_gradient_reaches_changes_nothing():
     np.testing.assert_allclose(gradient_sum(loss, X, y), by_hand(loss.start_point, X, y).sum(axis=0), rtol=1e-10)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("clipping", ["flat", "per-layer", "automatic"])
 @pytest.mark.parametrize("other", [unrecognised, transposed, batch_of_one])
 def test_norms_without_single_gradients_are_those_of_the_gradients(clipping, other):
@@ -384,10 +385,10 @@ def test_the_statement_says_what_gradients_were_clipped_to():
     assert release.privacy.row_norm == np.inf
     assert "gradient clipped to ‖g‖₂ ≤ 0.5" in str(release.privacy)
     written = json.loads(json.dumps(release.privacy.to_dict()))
-    assert PrivacyStatement.from_dict(written) == release.privacy
+    assert FitStatement.from_dict(written) == release.privacy
     for lie in ({"gradient_clip": None}, {"gradient_clip": -1.0}, {"row_norm": 1.0}, {"entry_bound": 1.0}):
         with pytest.raises((ValueError, DpermError)):
-            PrivacyStatement.from_dict({**written, **lie})
+            FitStatement.from_dict({**written, **lie})
 
 
 # What is refused, before a row is read.

@@ -50,6 +50,7 @@ def test_a_longer_vector_is_clipped_to_the_bound_and_a_shorter_one_is_left():
         np.testing.assert_allclose(vector, clipped, rtol=1e-15)
 
 
+@pytest.mark.one_case_in(7)
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix, lambda X: X.astype(np.float32), np.asfortranarray])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -105,6 +106,7 @@ def test_norms_mark_rows_that_are_ignored(bad):
         np.testing.assert_array_equal(entries[[0, 2]], 1.0)
 
 
+@pytest.mark.long
 def test_whole_numbers_and_truth_values_need_no_copy():
     X = np.array([[1, 0], [0, 1], [1, 1]])
     for kind in (np.int64, np.int8, bool):

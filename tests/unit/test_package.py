@@ -3,6 +3,7 @@
 import ast
 import doctest
 import importlib
+import inspect
 import pkgutil
 import subprocess
 import sys
@@ -107,3 +108,22 @@ def test_importing_the_package_does_not_import_what_only_some_bounds_need():
     """dp-accounting takes about a second; closed forms, most plans and every prediction do without it."""
     program = "import sys, dperm; print('dp_accounting' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout.split() == [b"False"]
+
+
+def documented_names(docstring):
+    """What stands before the colon, or alone on its line, in the entries of numpydoc sections."""
+    lines = [line for line in inspect.cleandoc(docstring).splitlines() if line and not line.startswith(" ")]
+    return {name.strip() for line in lines for name in line.partition(" : ")[0].split(",")}
+
+
+CLASSES = [
+    name
+    for name in dperm.__all__
+    if inspect.isclass(getattr(dperm, name)) and not issubclass(getattr(dperm, name), BaseException)
+]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_parameter_of_a_public_class_is_in_its_own_docstring(name):
+    public = getattr(dperm, name)
+    assert set(inspect.signature(public).parameters) - documented_names(public.__doc__) == set()

@@ -114,6 +114,7 @@ class Hostile:
         return self.size * rng.normal(size=w.size) + self.sign * self.size * w
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("size", [0.0, 1e-12, 1.0, 1e12])
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 @pytest.mark.parametrize("strength", [1e-4, None])

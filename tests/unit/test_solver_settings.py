@@ -68,6 +68,7 @@ def test_the_papers_number_of_steps_is_refused_where_it_would_take_for_ever(solv
         FitOptions(Problem(Logistic(), L2(strength)), guarantee=GUARANTEE, solver=solver, noise="paper").plan(N, P)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("strength", [1e-5, 1e-9, 1e-300, 5e-324])
 @pytest.mark.parametrize("solver", [DPSVRG(), DPSVRG(n_epochs=300), PrintedSVRG(), DPKatyusha(), DPGD()], ids=repr)
 def test_without_noise_small_penalties_do_not_make_a_run_endless(solver, strength):

@@ -88,6 +88,7 @@ def check(problem, storage, tolerance, prox):
     np.testing.assert_array_equal(directions[3], noise[3])  # the empty batch
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("domain", [WholeSpace(), L2Ball(0.4), Box(-0.3, 0.2)], ids=repr)
 @pytest.mark.parametrize("regularizer", [NoRegularizer(), L2(0.7), L1(0.2), ElasticNet(0.6, 0.4)], ids=repr)
 def test_compiled_steps_are_proximal_sgd(regularizer, domain):
@@ -98,6 +99,7 @@ def test_compiled_steps_are_proximal_sgd(regularizer, domain):
         check(problem, "dense", 1e-11, prox)
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("storage", STORAGE)
 @pytest.mark.parametrize("loss", [Logistic(), Softmax(3)], ids=repr)

@@ -185,6 +185,7 @@ def test_the_rounds_default_step_minimises_the_bound_of_ghadimi_and_lan(decay):
 # --- Defaults ---
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("n", [500, 5000, 200_000])
 @pytest.mark.parametrize("solver", [DPSGD(), BassilySGD(max_steps=200_000), RRPSGD()], ids=repr)
@@ -213,6 +214,7 @@ def test_the_noise_that_step_sizes_rest_on_is_about_that_of_the_calibration(n, r
     assert fit.statement.sigma == pytest.approx(expected, rel=0.1)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("rate", [0.003, 0.4, 1.0])
 @pytest.mark.parametrize("multiplier", [0.6, 2.0, 50.0])

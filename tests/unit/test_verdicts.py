@@ -246,6 +246,7 @@ def test_curves_that_lie_together_are_undecided(unpainted):
     assert reason(section, "with printed noise").startswith("ε = 1: the interval of the ratio")
 
 
+@pytest.mark.long
 def test_a_fit_that_came_to_nothing_leaves_its_figure_undecided():
     study = STUDIES["figure-2"](True)
     results = invented_figure(study)
@@ -539,6 +540,7 @@ def test_the_condition_of_theorem_4_1_is_checked_with_its_own_count_of_steps(unp
     assert "to 1.2e+05." in next(verdict.because for verdict in section.verdicts if "satisfy" in verdict.claim)
 
 
+@pytest.mark.long
 def test_the_lower_bound_on_delta_is_the_exact_one_of_gaussians_and_below_the_certified_one():
     for solver, exact in (
         (DPGD(n_steps=20, accounting="composition"), True),
@@ -635,7 +637,7 @@ def test_the_fingerprint_covers_the_code_that_decides_and_not_what_only_shows_it
     assert {
         f"paper/studies/{name}.py" for name in ("reproduce/rows", "reproduce/gradients", "reproduce/lab", "reference")
     } <= names
-    assert {"datasets/covertype.npz", "mechanisms/gradient.py"} <= names
+    assert {"datasets/covertype.npz", "mechanisms/gradient/answer.py"} <= names
     assert not [name for name in names if name.startswith("cli/") or name.endswith(("page.py", "pictures.py"))]
 
 

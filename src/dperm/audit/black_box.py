@@ -17,7 +17,7 @@ from dperm.audit.proved import compare, contradiction
 from dperm.audit.result import Attack, rounded_down
 from dperm.audit.subject import Progress, Run, Subject
 from dperm.audit.tables import Canary, Table, neighbour_pairs
-from dperm.kernel.watched import ExactOracle, Question
+from dperm.audit.watched import ExactOracle, Question
 from dperm.mechanisms import (
     DescentOutputQuery,
     DifferenceQuery,

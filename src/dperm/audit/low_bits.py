@@ -12,7 +12,7 @@ from dperm.audit.proved import contradiction, p_value
 from dperm.audit.result import Attack
 from dperm.audit.subject import Progress, Run, Subject
 from dperm.audit.tables import Canary, longest, rows_of_a_canary, targets_of
-from dperm.kernel.watched import ExactOracle, Question
+from dperm.audit.watched import ExactOracle, Question
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.privacy.guarantee import Adjacency
 
@@ -56,7 +56,7 @@ def low_bits(subject: Subject, fits: int, alpha: float, progress: Progress | Non
                 under_first, under_second, numbers = _impossible(run, of_first, of_second)
                 looked_at += numbers
                 if not numbers:
-                    return Attack("low bits", None, 1, "no answer is a number plus noise, so there is nothing to test")
+                    return Attack("low bits", None, 1, "no answer is a number plus noise: nothing to test")
                 events[which] += int(under_second > 0 and under_first == 0)
                 if progress is not None:
                     progress(2 * number + which + 1, 2 * half)

@@ -26,7 +26,7 @@ def draw_audit(result: AuditResult, plan: FitPlan) -> bytes:
     """
     ranked = [attack for attack in result.attacks if attack.roc]
     if not ranked:
-        raise InvalidParameterError("a picture needs the black box or the low bits among the attacks.")
+        raise InvalidParameterError("a plot needs the black-box or the low-bits attack.")
     plt = offscreen()
     wrong = np.concatenate([np.linspace(0.0, 0.05, 26), np.linspace(0.06, 1.0, 95)])
     allowed = np.array(true_positive_rates(plan.event, plan.setting.adjacency, wrong.tolist()))

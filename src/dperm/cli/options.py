@@ -33,9 +33,9 @@ _OPTIONS = (
     click.option(
         "--row-norm",
         type=float,
-        help="Clip rows to this l2 norm (without a schema) [default: 1; regression needs a schema or this].",
+        help="Clip rows to this l2 norm (without a schema) [default: 1; required for regression without a schema].",
     ),
-    click.option("--entry-bound", type=float, help="Clip rows to entries of this size as well [default: not]."),
+    click.option("--entry-bound", type=float, help="Also scale rows to entries of at most this size [default: off]."),
     click.option(
         "--penalty",
         default="auto",
@@ -67,47 +67,47 @@ _OPTIONS = (
         type=click.Choice(ACCOUNTANTS),
         default="pld",
         show_default=True,
-        help="How certified noise is found. advanced-composition is Appendix B.1 of the paper: more noise, and refused "
-        "where its conditions fail.",
+        help="Accounting method used to calibrate noise. advanced-composition is the paper's Appendix B.1: more noise, "
+        "and an error where its conditions fail.",
     ),
     click.option(
         "--intervals",
         type=float,
-        help="Also release what confidence intervals need, with this share of the precision, such as 0.5 (linear, "
-        "poisson, and logistic with two classes) [default: not].",
+        help="Spend this share of the precision, such as 0.5, on confidence intervals (linear, poisson, and logistic "
+        "with two classes) [default: off].",
     ),
     click.option(
         "--unit",
-        help="Protect all rows of a person together, not each by itself: the column that says whose a row is, such as "
-        "patient_id. n is then the number of persons [default: one row].",
+        help="Column identifying the privacy unit (e.g. patient_id); all rows of a unit are protected together, and n "
+        "is the number of units [default: each row is its own unit].",
     ),
     click.option(
         "--max-rows-per-unit",
         type=int,
-        help="Use at most so many rows of a unit, chosen at random; needed unless --contribution average.",
+        help="Use at most this many rows of each unit, chosen at random; required unless --contribution average.",
     ),
     click.option(
         "--contribution",
         type=click.Choice(CONTRIBUTIONS),
         default="limit",
         show_default=True,
-        help="What a row of a unit weighs: limit, one over --max-rows-per-unit; average, one over how many are used.",
+        help="Weight of a unit's row: limit, 1/max-rows-per-unit; average, 1/(rows used of the unit).",
     ),
     click.option(
         "--missing-units",
         type=click.Choice(MISSING),
         default="separate",
         show_default=True,
-        help="A row without an id is a unit of its own, or ignored.",
+        help="Rows without an id: count each as its own unit, or drop them.",
     ),
-    click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit a constant as well."),
+    click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit an intercept."),
 )
 
 
 schema_option = click.option(
     "--schema",
     type=FILE,
-    help="TOML file with the table's public facts; see `dperm schema draft`.",
+    help="TOML file with the public facts about the table; see `dperm schema draft`.",
 )
 
 
@@ -115,16 +115,18 @@ memory_option = click.option(
     "--memory",
     default="1 GB",
     show_default=True,
-    help="Approximate memory limit for rows (with a schema), such as 512 MB or 8 GB. The whole process takes more: "
-    "with 2.4 million rows of 40 columns 0.9 GB at 300 MB, 1.2 GB at 1 GB.",
+    help="Approximate memory limit for rows (with a schema), e.g. 512 MB or 8 GB. The whole process uses more: with "
+    "2.4 million rows of 40 columns 0.9 GB at 300 MB, 1.2 GB at 1 GB.",
 )
 
 
 def fit_options(*, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the shared options to a command, which may do without ε and δ."""
+    """Add the shared options to a command; ε is optional if not `required`."""
     guarantee = (
         click.option("--epsilon", type=float, required=required, help="ε of the guarantee, above 0."),
-        click.option("--delta", type=float, required=required, help="δ of the guarantee, well below 1/n."),
+        click.option(
+            "--delta", type=float, default=1e-5, show_default=True, help="δ of the guarantee; should be well below 1/n."
+        ),
     )
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,7 +138,7 @@ def fit_options(*, required: bool = True) -> Callable[[Callable[..., Any]], Call
 
 
 def given_options(*names: str) -> list[str]:
-    """Which of these parameters of the command that runs were typed, as they are typed."""
+    """Which of these parameters of the running command were given, as typed."""
     context = click.get_current_context()
     return [
         parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
@@ -183,14 +185,14 @@ def build_estimator(
     given = {name: value for name, value in more.items() if name not in OWN_OPTIONS or value is not None}
     for name in given.keys() & OWN_OPTIONS.keys() - set(kind.own_parameters):
         able = " or ".join(key for key in MODELS if name in models()[key].own_parameters)
-        raise InvalidParameterError(f"--{name.replace('_', '-')} goes with --model {able}.")
+        raise InvalidParameterError(f"--{name.replace('_', '-')} requires --model {able}.")
     if "classes" in given:
         given["classes"] = [label.strip() for label in given["classes"].split(",")]
     if "hidden_layer_sizes" in given:
         given["hidden_layer_sizes"] = _whole_numbers("--hidden-layer-sizes", given["hidden_layer_sizes"])
     if issubclass(kind, LinearRegressor) and schema is None and row_norm is None:
         raise InvalidParameterError(
-            "say how large the columns are: give a --schema with their ranges (dperm schema draft TABLE), or "
+            "the scale of the columns is unknown: pass a --schema with their ranges (dperm schema draft TABLE), or "
             "--row-norm."
         )
     if issubclass(kind, PrivateGLM):
@@ -205,12 +207,10 @@ def build_estimator(
             raise InvalidParameterError("--row-norm, --entry-bound and --no-intercept are for linear models.")
         if intervals is not None:
             raise InvalidParameterError(
-                "--intervals is for linear models: the numbers of a network mean nothing one by one."
+                "--intervals is for linear models; single weights of a network have no meaning."
             )
         if penalty in ("l2", "l1"):
-            raise InvalidParameterError(
-                "the strength of a network's penalty is found by no rule: write --penalty l2:0.001."
-            )
+            raise InvalidParameterError("networks have no automatic penalty; pass e.g. --penalty l2:0.001.")
         given["penalty"] = None if penalty == "auto" else _penalty(penalty)
     return kind(
         epsilon,
@@ -230,7 +230,7 @@ def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(number) for number in text.split(",") if number.strip())
     except ValueError:
-        raise InvalidParameterError(f"{option} must be whole numbers separated by commas, got {text!r}.") from None
+        raise InvalidParameterError(f"{option} must be integers separated by commas, got {text!r}.") from None
 
 
 def _penalty(text: str) -> Any:

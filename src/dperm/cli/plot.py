@@ -26,14 +26,14 @@ _FORMATS = (".png", ".svg", ".pdf")
 
 @click.command(context_settings=CONTEXT)
 @click.argument("model_path", metavar="MODEL", type=FILE)
-@click.option("--what", type=click.Choice(WHAT), required=True, help="Which picture.")
-@click.option("--column", help="With effects: this column of the schema alone.")
-@output_option("Picture: a .png, .svg or .pdf file.", required=True)
+@click.option("--what", type=click.Choice(WHAT), required=True, help="What to plot.")
+@click.option("--column", help="With effects: plot only this column of the schema.")
+@output_option("Output file: .png, .svg or .pdf.", required=True)
 def plot(model_path: Path, what: str, column: str | None, output: Path, force: bool) -> None:
-    """Draw a MODEL file. Only released and public numbers are drawn, so the picture may go where the model may.
+    """Plot a MODEL file. Only released and public numbers are used, so the plot may be published with the model.
 
-    coefficients: the largest, with bars for the privacy noise. effects: what every column of the schema adds to the
-    score over its range. attack: the most that any attacker can find out. risk: what more or less privacy would cost.
+    coefficients: the largest, with error bars for the privacy noise. effects: what each column adds to the score over
+    its range. attack: the bound on any attacker. risk: the expected cost of more or less privacy.
 
     Example: dperm plot model.json --what effects -o effects.png
     """
@@ -41,9 +41,9 @@ def plot(model_path: Path, what: str, column: str | None, output: Path, force: b
         from dperm.files.model_file import load_model
         from dperm.pictures.canvas import offscreen
     if output.suffix.lower() not in _FORMATS:
-        raise InvalidParameterError(f"the picture must be a file with the ending {', '.join(_FORMATS)}.")
+        raise InvalidParameterError(f"the output file must end in {', '.join(_FORMATS)}.")
     if column is not None and what != "effects":
-        raise InvalidParameterError("--column goes with --what effects.")
+        raise InvalidParameterError("--column requires --what effects.")
     outputs.check(output, force=force, inputs=[model_path])
     offscreen()  # where matplotlib is missing, this says so before the file is read
     axes = _drawn(load_model(model_path), what, column)

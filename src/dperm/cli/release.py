@@ -14,16 +14,16 @@ from dperm.version import __version__
 
 @click.command(context_settings=CONTEXT)
 @click.argument("model_path", metavar="MODEL", type=FILE)
-@click.option("--ledger", help="Ledger that must know it [default: DPERM_LEDGER or your own, if it knows the dataset].")
-@click.option("--require-budget", is_flag=True, help="Refuse it unless a ledger confirms that a budget was charged.")
+@click.option("--ledger", help="Ledger to check against [default: DPERM_LEDGER or your own, if it has the dataset].")
+@click.option("--require-budget", is_flag=True, help="Fail unless a ledger confirms that a budget was charged.")
 @click.pass_context
 def verify(context: click.Context, model_path: Path, ledger: str | None, require_budget: bool) -> None:
-    """Recompute ε from the accounting events of a MODEL file and check that everything it states follows from them.
+    """Recompute ε from the accounting events of a MODEL file and check that they imply everything it states.
 
-    MODEL may also be what `dperm evaluate -o` wrote. A ledger that is at hand and knows the dataset must know the
-    release as well. A file cannot prove that the noise was added: that rests on who ran the fit.
+    MODEL may also be an evaluation file (`dperm evaluate -o`). An available ledger that has the dataset must also
+    contain the release. A file cannot prove that the noise was added: for that you trust who ran the fit.
 
-    Exit code 0 if it is, 1 if it is not, 2 if the file cannot be read.
+    Exit code 0 if verified, 1 if not, 2 if the file cannot be read.
 
     Example: dperm verify model.json
     """
@@ -48,7 +48,7 @@ def verify(context: click.Context, model_path: Path, ledger: str | None, require
         else:
             notes.append(charged)
     if readable and content["library"] != f"dperm {__version__}":
-        notes.append(f"it says that {content['library']} wrote it; this is dperm {__version__}")
+        notes.append(f"written by {content['library']}; this is dperm {__version__}")
     for finding in findings:
         click.echo(f"{'ok ' if finding.holds else 'NO '} {one_line(finding.text)}")
     for note in (*notes, CANNOT_PROVE):
@@ -61,7 +61,7 @@ def verify(context: click.Context, model_path: Path, ledger: str | None, require
 
 @click.command(context_settings=CONTEXT)
 @click.argument("model_path", metavar="MODEL", type=FILE)
-@click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals, between 0 and 1.")
+@click.option("--level", type=float, default=0.95, show_default=True, help="Confidence level, between 0 and 1.")
 def summary(model_path: Path, level: float) -> None:
     """Print the coefficients of a MODEL file as a table, with confidence intervals if it was fitted with --intervals.
 
@@ -74,10 +74,10 @@ def summary(model_path: Path, level: float) -> None:
 
 @click.command(context_settings=CONTEXT)
 @click.argument("model_path", metavar="MODEL", type=FILE)
-@output_option("HTML file [default: the model's name, .html].")
-@click.option("--ledger", help="Ledger with the budget's history [default: DPERM_LEDGER or your own, if it knows it].")
-@click.option("--audit", type=FILE, help="What `dperm audit --json` wrote about the same plan.")
-@click.option("--evaluation", type=FILE, help="What `dperm evaluate -o` wrote about the same model.")
+@output_option("HTML file [default: MODEL.html].")
+@click.option("--ledger", help="Ledger with the budget's history [default: DPERM_LEDGER or your own, if it has it].")
+@click.option("--audit", type=FILE, help="Result of `dperm audit --json` for the same plan.")
+@click.option("--evaluation", type=FILE, help="Result of `dperm evaluate -o` for the same model.")
 def report(
     model_path: Path, output: Path | None, force: bool, ledger: str | None, audit: Path | None, evaluation: Path | None
 ) -> None:

@@ -25,7 +25,6 @@ from dperm.pictures.attack import RATES, percent_up
 from dperm.pictures.canvas import COLOURS, GREY, MARKERS, bare, offscreen
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.promised import promised_of
 from dperm.progress import ProgressBar
 from dperm.schema import Classes
 
@@ -193,7 +192,7 @@ def _attack_in_words(model: PrivateLogisticRegression) -> str:
 
 
 def _attack(model: PrivateLogisticRegression, rates: list[float]) -> list[float]:
-    statement, event, _ = promised_of(model)
+    statement, event, _ = model.promised
     return true_positive_rates(event, Adjacency.parse(statement.adjacency), rates)
 
 

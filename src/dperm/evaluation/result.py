@@ -18,11 +18,10 @@ from dperm.errors import InvalidParameterError
 from dperm.evaluation.design import Design
 from dperm.evaluation.intervals import Array, Estimate
 from dperm.evaluation.metrics import CalibrationPoint, Metrics
-from dperm.plan.sums import SumsRelease
+from dperm.plan.sums import SumsPlan
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import JointStatement
-from dperm.privacy.statement import check_classes
+from dperm.privacy.statement import PrivacyStatement, check_classes
 from dperm.privacy.unit import PrivacyUnit, counted
 from dperm.validation import finite
 from dperm.version import __version__
@@ -46,7 +45,7 @@ class PrivateEvaluation:
         The noisy counts and sums: everything that came from the rows.
     deviations : tuple of float
         The standard deviation of the noise on one number of each.
-    privacy_ : JointStatement
+    privacy_ : PrivacyStatement
         What is promised.
     event_ : Event
         The accounting event.
@@ -63,7 +62,7 @@ class PrivateEvaluation:
     design: Design
     released: tuple[Array, ...]
     deviations: tuple[float, ...]
-    privacy_: JointStatement
+    privacy_: PrivacyStatement
     event_: Event
     model: str
     model_fingerprint: str | None = None
@@ -232,7 +231,7 @@ class PrivateEvaluation:
         if not all(numbers.ndim == 1 and np.isfinite(numbers).all() for numbers in released):
             raise ValueError("released")
         found = cls(
-            Design(**design), released, deviations, JointStatement.from_dict(content["privacy"]),
+            Design(**design), released, deviations, PrivacyStatement.from_dict(content["privacy"]),
             event_from_list(content["events"]), **fields, ledger_entry_=_entry(content["ledger"]),
         )  # fmt: skip
         sizes = [query_size(item) for item in found.planned_again().calibrated.plan.planned]
@@ -241,7 +240,7 @@ class PrivateEvaluation:
         str(found)  # its numbers are numbers
         return found
 
-    def planned_again(self) -> SumsRelease:
+    def planned_again(self) -> SumsPlan:
         """The plan of these public numbers, made once more."""
         statement = self.privacy_
         guarantee = Guarantee(statement.epsilon, statement.delta)

@@ -7,7 +7,7 @@ from dperm.accounting.events import event_to_list
 from dperm.errors import DpermError
 from dperm.evaluation.result import PrivateEvaluation
 from dperm.files.model_file import is_library
-from dperm.privacy.joint_statement import FROM_A_SEED
+from dperm.privacy.caveats import Caveat, in_words
 from dperm.verify.finding import Finding
 from dperm.verify.model import MARKED_FOR_RELEASE, WORDS_MATCH, _bound, _entry, sealed
 from dperm.verify.replanned import alike, same_promise
@@ -38,7 +38,7 @@ def verify_evaluation(content: dict[str, Any], ledger: str | None = None) -> lis
     found += [_words(content, evaluation), _noise(evaluation)]
     if found[-1].holds:  # events that no plan has can take hours to account for
         found += _bound(evaluation.event_, statement)
-    release = "; ".join(statement.caveats) or (FROM_A_SEED if statement.seeded else "")
+    release = in_words(statement.caveats) or (Caveat.SEEDED.value if statement.seeded else "")
     found.append(Finding(not release, f"not for release: {release}" if release else MARKED_FOR_RELEASE))
     if ledger is not None:
         found.append(_entry(content, ledger))
@@ -74,9 +74,8 @@ def _is_close(first: Any, second: Any) -> bool:
 def _noise(evaluation: PrivateEvaluation) -> Finding:
     """The plan that these public numbers give has these events and this noise."""
     plan, statement = evaluation.planned_again(), evaluation.privacy_
-    pairs = zip(plan.deviations, evaluation.deviations, strict=True)
-    caveats = tuple(text for text in statement.caveats if text != FROM_A_SEED)
+    pairs = zip(plan.calibrated.deviations, evaluation.deviations, strict=True)
     same = all(math.isclose(*pair, rel_tol=_LAST_DIGITS) for pair in pairs)
     same = same and event_to_list(plan.event) == event_to_list(evaluation.event_)
-    same = same and same_promise(plan.statement(seeded=statement.seeded, caveats=caveats), statement)
+    same = same and same_promise(plan.statement.of_run(seeded=statement.seeded, caveats=statement.caveats), statement)
     return Finding(same, f"replanning the evaluation gives {'the same' if same else 'other'} events and noise")

@@ -18,7 +18,7 @@ from dperm.models.registry import models
 from dperm.models.search import PrivateSearch
 from dperm.plan.uncertainty import Uncertainty
 from dperm.printable import one_line
-from dperm.privacy.statement import PrivacyStatement, check_classes
+from dperm.privacy.statement import FitStatement, check_classes
 from dperm.schema import schema_from_dict
 
 # More than five million coefficients need.
@@ -135,7 +135,7 @@ def model_from(content: dict[str, Any]) -> PrivateEstimator | None:
             model.feature_names_in_ = np.asarray(list(model.schema_.columns), dtype=object)
         model.n_features_in_ = len(model.feature_names_in_)
         model.ledger_entry_ = content["ledger"]
-        model.privacy_ = PrivacyStatement.from_dict(content["privacy"])
+        model.privacy_ = FitStatement.from_dict(content["privacy"])
         model.event_ = event_from_list(content["events"])
         model.parameters_ = content["fit"]
         if "search" in content:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm.accounting.events import Event, event_from_list, event_to_list
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 
 # How a search was done, in public numbers; enough to plan it again.
 _DESCRIPTION = frozenset(("method", "score", "share", "held_out", "trials", "winner", "schemas", "candidates"))
@@ -16,7 +16,7 @@ class SearchRecord:
 
     Attributes
     ----------
-    statement : JointStatement
+    statement : PrivacyStatement
         What is promised of everything together.
     event : Event
         What everything costs, whoever wins.
@@ -24,7 +24,7 @@ class SearchRecord:
         The method, the score, the candidates, the winner: plain data.
     """
 
-    statement: JointStatement
+    statement: PrivacyStatement
     event: Event
     description: dict[str, Any]
 
@@ -44,5 +44,5 @@ class SearchRecord:
             raise ValueError("search")
         if set(content["description"]) != _DESCRIPTION:
             raise ValueError("description")
-        statement = JointStatement.from_dict(content["privacy"])
+        statement = PrivacyStatement.from_dict(content["privacy"])
         return cls(statement, event_from_list(content["events"]), dict(content["description"]))

@@ -18,7 +18,7 @@ from dperm.kernel.exact.rounding import add_gaussian, add_laplace
 from dperm.kernel.exact.selection import exponential_choice, laplace_choice
 from dperm.kernel.exact.words import Stream, fresh_key, stream_of
 from dperm.kernel.sampling import Sampling
-from dperm.mechanisms.plan import Planned, WithNoise
+from dperm.mechanisms.plan import CalibratedPlan, Planned
 
 Array = NDArray[np.float64]
 
@@ -34,14 +34,14 @@ class Noise:
     ----------
     item : Planned
         The query, how often it may be asked, and its noise relative to the plan's.
-    calibrated : WithNoise
+    calibrated : CalibratedPlan
         Has the plan's noise multiplier; None there is the explicit way to run without noise or privacy.
     randomness : Randomness
         Where noise is drawn.
     """
 
     item: Planned
-    calibrated: WithNoise
+    calibrated: CalibratedPlan
     randomness: "Randomness"
 
     # Each turns a vector of exact numbers, in place, into what may be released, given a scale and a stream of random
@@ -149,7 +149,7 @@ def check_random_state(random_state: Any) -> None:
     whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
     if not isinstance(random_state, (np.random.RandomState, np.random.Generator)) and not (whole and random_state >= 0):
         raise InvalidParameterError(
-            f"random_state must be None, a whole number of 0 or above, or a generator, got {random_state!r}."
+            f"random_state must be None, a non-negative integer or a Generator, got {random_state!r}."
         )
 
 

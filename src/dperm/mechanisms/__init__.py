@@ -1,4 +1,7 @@
-"""What may be asked of rows, one file per mechanism."""
+"""What may be asked of rows, one folder per mechanism: the query, and beside it the module `answer`.
+
+Only the trusted kernel imports an `answer`.
+"""
 
 from dperm.mechanisms.adapted_objective import AdaptedObjectiveQuery
 from dperm.mechanisms.base import Query, check_sampling_rate

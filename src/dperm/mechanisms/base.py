@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
-    """What may be released: a frozen dataclass, one file each, that owns its sensitivity and its event.
+    """What may be released: a frozen dataclass, one folder each, that owns its sensitivity and its event.
 
     `noise_multiplier` is always the noise's scale over the sensitivity under the setting's adjacency. Gaussian
     events want it relative to one record's contribution and apply the adjacency themselves, so
@@ -69,7 +69,7 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True)
 class Query(Mechanism):
-    """What a solver may ask of the oracle about a problem; a function in kernel/answers/ answers it.
+    """What a solver may ask of the oracle about a problem; the module `answer` in its folder answers it.
 
     Attributes
     ----------

@@ -4,10 +4,9 @@ from typing import Any
 
 
 class Charged:
-    """Mixin for estimators whose fits consume privacy budget: they have epsilon, delta and budget.
+    """Mixin for estimators whose fits consume privacy budget: it has epsilon, delta and budget.
 
-    Whatever wraps one, such as a search of scikit-learn's, has every fit charged; `check_pipeline` says beforehand how
-    many there are.
+    Every fit is charged, also those of a scikit-learn search around it; `check_pipeline` counts them beforehand.
     """
 
     epsilon: float

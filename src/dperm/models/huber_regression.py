@@ -26,11 +26,16 @@ class PrivateHuberRegression(LinearRegressor):
     threshold : float
         Where the loss turns from squared to linear, in units of the target; with a schema, of half its range.
     target_bound : float
-        Targets and predictions are clipped to [−target_bound, target_bound]: a public number, never measured. Beside
+        Targets and predictions are clipped to [−target_bound, target_bound]: a public number, never measured. With
         `bounds` also (low, high).
     row_norm, bounds
-        As in `PrivateLogisticRegression`. Of rows without a schema one of them must be given: there is no default.
-    penalty, domain, solver, entry_bound, fit_intercept, adjacency, noise, accountant
+        As in `PrivateLogisticRegression`. Without a schema one of them is required: there is no default.
+    penalty, domain, solver, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
+        As in `PrivateLogisticRegression`.
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
+        number of units. By default each row is its own unit.
+    max_rows_per_unit, contribution, missing_units
         As in `PrivateLogisticRegression`.
     n, schema, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.

@@ -161,26 +161,31 @@ class PrivateMLPClassifier(MLP, NetworkClassifier):
     epsilon, delta : float
         The guarantee. δ should be well below 1/n.
     hidden_layer_sizes : sequence of int
-        Units of every hidden layer; none for softmax regression.
+        Width of each hidden layer; empty for softmax regression.
     activation : {"tanh", "relu"}
-        What hidden units do.
+        Activation of the hidden layers.
     clip : float
         Every row's gradient is clipped to this length.
     clipping : {"flat", "per-layer", "automatic"}
         As for `FunctionLoss`.
     start : dict, optional
-        Public or released arrays to begin at, with the names and shapes of `weights_`.
+        Public or released starting weights, with the names and shapes of `weights_`.
     penalty : Regularizer, float or None
         A number is the strength of a ridge on all weights.
     domain : Domain or None
-        Where the weights may lie.
+        Constraint set of the weights.
     solver : str or Solver
         "auto" is `DPAdam`; also dp-sgd, dp-gd, rrpsgd, dp-svrg and dp-spider.
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
+        number of units. By default each row is its own unit.
+    max_rows_per_unit, contribution, missing_units
+        As for `PrivateLogisticRegression`.
     classes, class_weight, adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
-        As for `PrivateLogisticRegression`. Columns should have entries of about 1: a schema sees to it, otherwise scale
-        them by public numbers. Rows are not clipped.
+        As for `PrivateLogisticRegression`. Entries should be of order 1: use a schema, or scale the columns by public
+        numbers. Rows are not clipped.
 
     Attributes
     ----------
@@ -228,6 +233,11 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
         Targets are clipped to this size; with a schema the target's range is declared there.
     epsilon, delta, hidden_layer_sizes, activation, clip, clipping, start, penalty, domain, solver
         As for `PrivateMLPClassifier`.
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
+        number of units. By default each row is its own unit.
+    max_rows_per_unit, contribution, missing_units
+        As for `PrivateLogisticRegression`.
     adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLinearRegression`.
     n_jobs, random_state, verbose, row_warnings

@@ -43,7 +43,7 @@ def advanced_composition_epsilon(event: Event, delta: float, adjacency: Adjacenc
     delta : float
         The δ to evaluate at.
     adjacency : Adjacency
-        Named, as everywhere.
+        The neighbouring relation.
 
     Raises
     ------

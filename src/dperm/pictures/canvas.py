@@ -5,7 +5,6 @@ from typing import Any
 
 from dperm.errors import InvalidParameterError, NotInstalledError
 from dperm.printable import one_line
-from dperm.privacy.promised import promised_of
 
 BLUE, RED, GREY, PALE = "#0b4f8a", "#a40e0e", "#4a4a4a", "#dbe8f4"
 
@@ -62,7 +61,7 @@ def as_label(text: object, longest: int = 36) -> str:
 
 def promise(model: Any) -> str:
     """ε, δ, adjacency, unit on one line, and whether the guarantee covers publishing; of a search what it is for."""
-    statement, _, note = promised_of(model)
+    statement, _, note = model.promised
     if math.isinf(statement.epsilon):
         words = "no noise, nothing is promised"
     else:

@@ -5,59 +5,33 @@ from typing import TYPE_CHECKING
 
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.kernel.noise import GENERATOR
-from dperm.mechanisms.plan import CalibratedPlan
-from dperm.mechanisms.setting import Setting
 from dperm.plan.coefficient_noise import coefficient_noise
-from dperm.privacy.statement import PrivacyStatement
-from dperm.problem import Problem
-from dperm.solvers import Solver
+from dperm.privacy.caveats import Caveat
+from dperm.privacy.statement import FitStatement
 
 if TYPE_CHECKING:
-    from dperm.plan.options import FitOptions
+    from dperm.plan.fit_plan import FitPlan
 
-_CAVEATS = {
+_CAVEATS: dict[str | None, tuple[Caveat, ...]] = {
     "certified": (),
-    "paper": ("the paper's noise is for reproduction only",),
-    None: ("no noise was added",),
+    "paper": (Caveat.PAPER_NOISE,),
+    None: (Caveat.NO_NOISE,),
 }
 
 
-def statement_of(
-    options: "FitOptions",
-    problem: Problem,
-    n_features: int,
-    setting: Setting,
-    solver: Solver,
-    calibrated: CalibratedPlan,
-) -> PrivacyStatement:
-    """What a fit by this plan promises; what happens in a run (a seed, classes read from the rows) is added there.
-
-    Parameters
-    ----------
-    options : FitOptions
-        What was asked for.
-    problem : Problem
-        What is minimised, with all that was left to rules.
-    n_features : int
-        Columns of a row.
-    setting : Setting
-        Public facts.
-    solver : Solver
-        The one that was chosen.
-    calibrated : CalibratedPlan
-        What will be asked, and its noise.
-    """
-    guarantee, plan = options.guarantee, calibrated.plan
-    promised = (math.inf, 0.0) if options.noise is None or guarantee is None else (guarantee.epsilon, guarantee.delta)
-    epsilon, delta = promised
-    event, first = calibrated.event(), plan.planned[0]
-    return PrivacyStatement(
-        epsilon=epsilon,
-        delta=delta,
+def statement_of(fit: "FitPlan") -> FitStatement:
+    """What a fit by this plan promises; what happens in a run (a seed, classes read from the rows) is added there."""
+    options, problem, setting, calibrated = fit.options, fit.problem, fit.setting, fit.calibrated
+    guarantee, plan = fit.promise.guarantee, calibrated.plan
+    epsilon, delta = (math.inf, 0.0) if guarantee is None else (guarantee.epsilon, guarantee.delta)
+    event, first = fit.event, plan.planned[0]
+    return FitStatement(
+        epsilon,
+        delta,
         certified_epsilon=epsilon_of(event, delta, setting.adjacency),
         certified_delta=delta_of(event, epsilon, setting.adjacency),
         adjacency=setting.adjacency.value,
-        mechanism=f"{solver.name} without noise" if options.noise is None else plan.mechanism,
+        mechanism=f"{fit.solver.name} without noise" if options.noise is None else plan.mechanism,
         n_steps=plan.n_steps,
         noise=options.noise or "none",
         noise_multiplier=(calibrated.noise_multiplier or 0.0) * first.relative_noise,
@@ -65,7 +39,7 @@ def statement_of(
         noise_levels=len({item.relative_noise for item in plan.planned}),
         distribution=first.query.distribution,
         n=setting.n,
-        n_features=n_features,
+        n_features=fit.n_features,
         classes=None,
         row_norm=problem.row_norm if problem.loss.scales_rows else math.inf,
         full_row_norm=problem.full_row_norm if problem.loss.scales_rows else math.inf,

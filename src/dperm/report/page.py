@@ -18,9 +18,7 @@ from dperm.pictures.bars import noise_reach
 from dperm.printable import one_line
 from dperm.privacy.assumptions import assumptions
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
 from dperm.privacy.markup import change_in_words
-from dperm.privacy.promised import promised_of
 from dperm.privacy.statement import PrivacyStatement
 from dperm.progress import ProgressBar
 from dperm.report.bar import Bar, bar_of
@@ -80,7 +78,7 @@ def page_beside(model_path: Path) -> Path:
     try:
         return model_path.with_suffix(".html")
     except ValueError:  # the folder itself
-        raise InvalidParameterError(f"{one_line(model_path)} cannot be read: it is no file.") from None
+        raise InvalidParameterError(f"{one_line(model_path)} cannot be read: it is not a file.") from None
 
 
 def render_report(
@@ -126,7 +124,7 @@ def render_report(
     # Events that are not those of the fit can take hours to account for, and say nothing about it.
     accounted = statement.noise != "certified" or any(one.text.startswith("the recorded events") for one in findings)
     search = getattr(model, "search_", None)
-    promised, event, _ = promised_of(model)
+    promised, event, _ = model.promised
     shown, axis = panels(model) if hasattr(model, "coef_") else ([], None)
     dataset, title = None if entry is None else entry["dataset"], title_of(model)
     change = change_in_words(statement.adjacency, statement.unit)
@@ -186,7 +184,7 @@ def render_report(
     )
 
 
-def _attack(event: Any, statement: PrivacyStatement | JointStatement) -> dict[str, Any] | None:
+def _attack(event: Any, statement: PrivacyStatement) -> dict[str, Any] | None:
     """What any attacker can do, as rows of a table and as points of a curve; None if nothing is promised or known."""
     if math.isinf(statement.epsilon):
         return None

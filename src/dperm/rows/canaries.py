@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.kernel.block import Block
+from dperm.kernel.counts import ColumnPart
 from dperm.kernel.exact.words import Stream
 from dperm.kernel.objectives import Objective
 from dperm.kernel.parts import RowPart
+from dperm.kernel.source import Source
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
 from dperm.rows.arrays import ArraySource
-from dperm.rows.base import Source
-from dperm.rows.counts import ColumnPart
 from dperm.schema import Schema
 
 Array = NDArray[np.float64]
@@ -61,9 +61,9 @@ class WithCanaries(Source):
         """Of the source; no made-up unit has more rows than are used."""
         self._source.draw_units(key)
 
-    def _unit_remarks(self) -> list[str]:
-        """Of the source."""
-        return self._source._unit_remarks()
+    def _warn(self, facts: Sequence[Any]) -> None:
+        """As the source does."""
+        self._source._warn(facts)
 
     @property
     def n_features(self) -> int:

@@ -186,15 +186,9 @@ def _encode_column(column: Any, name: str, rule: Column, missing: tuple[str, ...
     return places[:, None], values[:, None], drop
 
 
-def within_range(numbers: Array, rule: Number) -> Array:
-    """The numbers, NaN for those out of range where they count as missing."""
-    low, high = rule.bounds
-    return np.where((numbers < low) | (numbers > high), np.nan, numbers) if rule.outside == "missing" else numbers
-
-
 def _encode_knots(numbers: Array, rule: Number) -> tuple[Places, Array, Any]:
     """Two entries, at the ends of the bin that a number is in, of norm 1 together: (1 − t, t) scaled."""
-    numbers, knots = within_range(numbers, rule), rule.transformed(rule.knots)
+    numbers, knots = rule.in_range(numbers), rule.transformed(rule.knots)
     absent = np.isnan(numbers)
     inside = rule.transformed(np.clip(np.where(absent, _stand_in(rule), numbers), *rule.bounds))
     bin_of = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, knots.size - 2)
@@ -208,7 +202,7 @@ def _encode_knots(numbers: Array, rule: Number) -> tuple[Places, Array, Any]:
 
 
 def _encode_number(numbers: Array, rule: Number) -> tuple[Places, Array, Any]:
-    numbers = within_range(numbers, rule)
+    numbers = rule.in_range(numbers)
     absent = np.isnan(numbers)
     places = np.zeros(numbers.size, dtype=np.intp)
     inside = np.clip(np.where(absent, _stand_in(rule), numbers), *rule.bounds)

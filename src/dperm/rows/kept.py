@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dperm.code_cache import named_folder
 from dperm.errors import CacheFullWarning, InvalidParameterError
 from dperm.kernel.block import Block, csr_of
-from dperm.kernel.compiling import named_folder
-from dperm.kernel.row_facts import RowFacts
 from dperm.kernel.units import Members
 from dperm.printable import one_line
 
@@ -38,7 +37,7 @@ class _Stored:
     size: int
     arrays: tuple[tuple[np.dtype[Any], tuple[int, ...], int], ...]
     n_columns: int
-    facts: RowFacts | None
+    facts: Any
     n_units: int | None
 
 
@@ -95,8 +94,8 @@ class KeptBlocks:
             else:
                 return
             warnings.warn(
-                f"{one_line(folder)} has no room for all encoded rows ({why}): later passes read the rest again; "
-                "name another folder with cache=, or --cache.",
+                f"{one_line(folder)} has no room for all encoded rows ({why}): later passes re-read the rest; pass "
+                "another folder with cache=, or --cache.",
                 CacheFullWarning,
                 stacklevel=2,
             )
@@ -178,7 +177,7 @@ def cache_folder(cache: Any) -> Path | None:
     if not (isinstance(cache, str | Path) and str(cache)):
         raise InvalidParameterError(f"cache must be a folder, True or False, got {cache!r}.")
     if not _is_usable(Path(cache)):
-        raise InvalidParameterError(f"{one_line(cache)} is no folder in which encoded rows can be kept; name another.")
+        raise InvalidParameterError(f"{one_line(cache)} cannot hold cached rows; pass another folder.")
     return Path(cache)
 
 

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 class Oracle(Protocol):
-    """The side of the trusted boundary that a solver sees."""
+    """The side of the trusted kernel that a solver sees."""
 
     @property
     def public_coin(self) -> np.random.Generator:
@@ -88,6 +88,10 @@ class Solver(ABC):
     def refusal_at(self, setting: Setting, guarantee: Guarantee) -> str | None:
         """Say why this solver cannot keep the guarantee at these public numbers, or None if it can."""
         return None
+
+    def is_pure(self, guarantee: Guarantee) -> bool:
+        """Whether what it releases for this guarantee has a pure ε, as some methods have whatever δ is."""
+        return guarantee.delta == 0.0
 
     def check_at(self, setting: Setting, guarantee: Guarantee) -> None:
         """Raise in the words of `refusal_at`."""

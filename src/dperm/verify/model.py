@@ -17,9 +17,9 @@ from dperm.files.model_file import fingerprint_of, is_unchanged, model_from
 from dperm.ledger import Budget, budgets, default_ledger
 from dperm.ledger.names import spelling
 from dperm.ledger.tables import NoBudgetError
+from dperm.privacy.caveats import in_words
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement, PrivacyStatement
 from dperm.schema import Classes, Schema
 from dperm.verify.finding import Finding
 from dperm.verify.replanned import alike, derived
@@ -86,11 +86,11 @@ def _search(content: dict[str, Any], model: Any) -> list[Finding]:
     return [Finding(finding.holds, beyond + finding.text) for finding in found]
 
 
-def _release(statement: PrivacyStatement) -> Finding:
+def _release(statement: FitStatement) -> Finding:
     if math.isinf(statement.epsilon):
         return Finding(False, "nothing is promised: the run had no noise")
     if statement.caveats:
-        return Finding(False, f"not for release: {'; '.join(statement.caveats)}")
+        return Finding(False, f"not for release: {in_words(statement.caveats)}")
     sound = not statement.seeded and statement.noise == "certified"
     return Finding(sound, MARKED_FOR_RELEASE if sound else "not for release, and the caveats leave out why")
 
@@ -103,7 +103,7 @@ def _words(again: dict[str, Any], content: dict[str, Any]) -> Finding:
     return Finding(same, WORDS_MATCH if same else "statement text and recorded values differ")
 
 
-def _bound(event: Any, statement: PrivacyStatement | JointStatement) -> list[Finding]:
+def _bound(event: Any, statement: PrivacyStatement) -> list[Finding]:
     adjacency = Adjacency.parse(statement.adjacency)
     try:
         curve = curve_of(event, adjacency)
@@ -132,9 +132,9 @@ def _bound(event: Any, statement: PrivacyStatement | JointStatement) -> list[Fin
     return [*found, *_rigorous(event_to_list(event), statement)]
 
 
-def _rigorous(events: list[dict[str, Any]], statement: PrivacyStatement | JointStatement) -> list[Finding]:
+def _rigorous(events: list[dict[str, Any]], statement: PrivacyStatement) -> list[Finding]:
     """ε by other code, with balls instead of floats."""
-    from dperm.verify.rigorous.bound import rigorous_bound  # python-flint takes a moment to load
+    from dperm.rigorous.bound import rigorous_bound  # python-flint takes a moment to load
 
     try:
         with np.errstate(all="ignore"):
@@ -164,7 +164,7 @@ def _rounded_up(epsilon: float) -> str:
     return f"{Context(prec=10, rounding=ROUND_CEILING).create_decimal(epsilon).normalize():f}"
 
 
-def _facts(content: dict[str, Any], statement: PrivacyStatement, schema: Schema | None) -> Finding:
+def _facts(content: dict[str, Any], statement: FitStatement, schema: Schema | None) -> Finding:
     """Whether model, schema and statement speak of the same rows, columns and classes."""
     classes = None if content["classes"] is None else tuple(content["classes"])
     constant = min(statement.row_norm, statement.entry_bound or math.inf)

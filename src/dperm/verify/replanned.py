@@ -14,8 +14,7 @@ from dperm.models.base import PrivateEstimator
 from dperm.models.weights import expects_weights, facts_of_weights
 from dperm.plan.fit_plan import FitPlan, Release
 from dperm.plan.intervals import dispersion_of, public_facts
-from dperm.privacy.joint_statement import JointStatement
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement, PrivacyStatement
 from dperm.schema import Schema
 from dperm.verify.finding import Finding
 from dperm.version import __version__
@@ -71,7 +70,7 @@ def _compared(content: dict[str, Any], model: PrivateEstimator) -> Finding:
     return Finding(False, f"replanning the recorded fit gives another {wrong}{other_version(content)}")
 
 
-def same_but_for_releases(planned: Schema | None, released: Schema | None, statement: PrivacyStatement) -> bool:
+def same_but_for_releases(planned: Schema | None, released: Schema | None, statement: FitStatement) -> bool:
     """Whether the schema in the file is the planned one with ranges and bins in the place of private ones."""
     if planned is None or released is None:
         return planned is released
@@ -85,7 +84,7 @@ def same_but_for_releases(planned: Schema | None, released: Schema | None, state
     return replace(completed, n=released.n) == released
 
 
-def _statement(again: PrivateEstimator, plan: FitPlan, model: PrivateEstimator) -> PrivacyStatement:
+def _statement(again: PrivateEstimator, plan: FitPlan, model: PrivateEstimator) -> FitStatement:
     """What a fit by this plan would state, in the target's own units."""
     problem = plan.problem
     w = problem.start(plan.n_features)
@@ -95,9 +94,9 @@ def _statement(again: PrivateEstimator, plan: FitPlan, model: PrivateEstimator) 
     return again.privacy_
 
 
-def _differs(derived: PrivacyStatement, stated: PrivacyStatement) -> str | None:
+def _differs(derived: FitStatement, stated: FitStatement) -> str | None:
     """The first field in which they differ."""
-    for part in fields(PrivacyStatement):
+    for part in fields(FitStatement):
         if part.name not in _ELSEWHERE and not alike(getattr(derived, part.name), getattr(stated, part.name)):
             return part.name.replace("_", " ")
     return None
@@ -121,7 +120,7 @@ def _uncertainty_differs(plan: FitPlan, model: PrivateEstimator) -> str | None:
     return None if right and follows else "noise of intervals"
 
 
-def same_promise(derived: JointStatement, stated: JointStatement) -> bool:
+def same_promise(derived: PrivacyStatement, stated: PrivacyStatement) -> bool:
     """Whether two statements are the same; what is certified is compared with what the events give."""
     certified = {name: getattr(stated, name) for name in ("certified_epsilon", "certified_delta")}
     return alike(replace(derived, **certified).to_dict(), stated.to_dict())

@@ -13,10 +13,9 @@ from dperm.models.base import PrivateEstimator, n_scores
 from dperm.models.candidates import MOST_CANDIDATES
 from dperm.models.registry import models
 from dperm.models.units import unit_parameters
-from dperm.plan.fit_plan import FitPlan
+from dperm.plan.options import FitOptions
 from dperm.plan.search import SearchOptions, SearchPlan, plan_search
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import FROM_A_SEED
 from dperm.privacy.unit import PrivacyUnit
 from dperm.schema import schema_from_dict, schema_to_dict
 from dperm.solvers import SOLVERS
@@ -81,11 +80,10 @@ def _replanned(content: dict[str, Any], model: Any) -> Finding:
         return Finding(False, "the file does not describe all candidates, so the search cannot be planned again")
     plan = _plan(told, statement, content)
     refit = plan.refits[told["winner"]]
-    seeded, caveats = statement.seeded, tuple(text for text in statement.caveats if text != FROM_A_SEED)
     same = [
         alike(event_to_list(plan.event), content["search"]["events"]),
         alike([refit.statement.epsilon, refit.statement.delta], [model.privacy_.epsilon, model.privacy_.delta]),
-        same_promise(plan.statement(seeded=seeded, caveats=caveats), statement),
+        same_promise(plan.statement.of_run(seeded=statement.seeded, caveats=statement.caveats), statement),
         same_but_for_releases(refit.schema, model.schema_, model.privacy_),
         alike([plan.method, plan.random_trials], [told["method"], told["trials"]]),
         *(
@@ -106,11 +104,16 @@ def _plan(told: dict[str, Any], statement: Any, content: dict[str, Any]) -> Sear
         told["method"], told["share"], told["held_out"], told["trials"], statement.unit,
     )  # fmt: skip
 
-    def plan_fit(place: int, guarantee: Guarantee, rows: int) -> FitPlan:
-        again = _candidate(place, told, content, guarantee, rows, last=rows == statement.n)
-        return again.options().plan(rows, content["privacy"]["n_features"])
+    n_features = content["privacy"]["n_features"]
 
-    return plan_search(options, statement.n, len(told["candidates"]), plan_fit)
+    def fit_of(place: int, guarantee: Guarantee, rows: int) -> FitOptions:
+        return _candidate(place, told, content, guarantee, rows, last=rows == statement.n).options()
+
+    return plan_search(
+        options, statement.n, len(told["candidates"]),
+        lambda place, guarantee, rows: fit_of(place, guarantee, rows).chosen_solver(rows, n_features),
+        lambda place, guarantee, rows, _: fit_of(place, guarantee, rows).plan(rows, n_features),
+    )  # fmt: skip
 
 
 def _candidate(

@@ -1,4 +1,10 @@
-"""Accounting events: what ran, each in a file of its own that owns its privacy curve."""
+"""Accounting events: what ran, one folder each.
+
+The event owns its privacy curve; the module `check` beside it bounds it once more, by ball arithmetic.
+"""
+
+import importlib
+import pkgutil
 
 from dperm.accounting.events.base import Event, SingleEvent
 from dperm.accounting.events.bounded_range import BoundedRange
@@ -34,3 +40,6 @@ __all__ = [
     "event_from_list",
     "event_to_list",
 ]
+
+for _module in pkgutil.iter_modules(__path__):  # plain data may name any event that has a folder here
+    importlib.import_module(f"{__name__}.{_module.name}")

@@ -106,7 +106,7 @@ class SingleEvent(Event):
         return None
 
     def renyi(self, orders: "Array", count: int, adjacency: "Adjacency") -> "Array":
-        """Rényi divergences of so many answers at these orders, by code that shares nothing with `curve`."""
+        """Rényi divergences of this many answers at these orders, by code that shares nothing with `curve`."""
         raise NotImplementedError(f"{type(self).__name__} has no Rényi bound")
 
     def renyi_divergence(self, order: int, adjacency: "Adjacency") -> float:
@@ -129,7 +129,7 @@ class SingleEvent(Event):
         return discretised(self.curve(adjacency), self.scale(adjacency), width)
 
     def losses(self, count: int, adjacency: "Adjacency", width: float) -> list[tuple[LossDistribution, int]]:
-        """The losses that so many of it add up to, with how often each is added."""
+        """The losses that this many of it add up to, with how often each is added."""
         return [(self.loss(adjacency, width), count)]
 
     def loss_range(self, adjacency: "Adjacency") -> float:
@@ -138,7 +138,7 @@ class SingleEvent(Event):
         return 10.0 * scale + 0.5 * scale**2
 
     def grid_width(self, count: int, adjacency: "Adjacency", points: int) -> float | None:
-        """The width of the grid that so many of it need, or None if a share of the whole variance will do."""
+        """The width of the grid that this many of it need, or None if a share of the whole variance will do."""
         return None
 
     @property
@@ -160,7 +160,7 @@ class SingleEvent(Event):
         parts : sequence of (SingleEvent, int)
             What ran; some of it is of this class.
         adjacency : Adjacency
-            Named, as everywhere.
+            The neighbouring relation.
         """
         if not all(isinstance(leaf, cls) for leaf, _ in parts):
             return None

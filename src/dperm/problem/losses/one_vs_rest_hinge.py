@@ -15,7 +15,15 @@ from dperm.validation import count, positive
 
 @dataclass(frozen=True)
 class OneVsRestHinge(Loss):
-    """Σ_k h(m_k, ±1) with the smoothed hinge h and +1 for the true class: gradient norm ≤ √K, curvature ≤ 1/h."""
+    """Σ_k h(m_k, ±1) with the smoothed hinge h and +1 for the true class: gradient norm ≤ √K, curvature ≤ 1/h.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes K.
+    smoothing : float
+        h, the width of the quadratic corner.
+    """
 
     n_classes: int
     smoothing: float = 0.5

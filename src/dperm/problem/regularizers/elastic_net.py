@@ -14,7 +14,15 @@ from dperm.validation import finite, positive
 
 @dataclass(frozen=True)
 class ElasticNet(Regularizer):
-    """r(w) = strength · (l1_ratio ‖w‖₁ + ½ (1 − l1_ratio) ‖w‖₂²)."""
+    """r(w) = strength · (l1_ratio ‖w‖₁ + ½ (1 − l1_ratio) ‖w‖₂²).
+
+    Parameters
+    ----------
+    strength : float
+        Overall strength.
+    l1_ratio : float
+        Share of the l1 penalty, between 0 and 1.
+    """
 
     strength: float = 1e-2
     l1_ratio: float = 0.5

@@ -12,7 +12,13 @@ from dperm.validation import positive
 
 @dataclass(frozen=True)
 class L1(Regularizer):
-    """r(w) = strength · ‖w‖₁."""
+    """r(w) = strength · ‖w‖₁.
+
+    Parameters
+    ----------
+    strength : float
+        Strength of the penalty.
+    """
 
     strength: float = 1e-2
 

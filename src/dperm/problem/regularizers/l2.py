@@ -11,7 +11,13 @@ from dperm.validation import positive
 
 @dataclass(frozen=True)
 class L2(Regularizer):
-    """r(w) = (strength/2) ‖w‖₂², strongly convex with constant `strength`."""
+    """r(w) = (strength/2) ‖w‖₂², strongly convex with constant `strength`.
+
+    Parameters
+    ----------
+    strength : float
+        Strength of the penalty.
+    """
 
     strength: float = 1e-2
 

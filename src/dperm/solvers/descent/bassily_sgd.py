@@ -121,7 +121,7 @@ class BassilySGD(Solver):
         return rate_risk(setting, guarantee, 5.0, 5.0)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[BassilySettings], start: Array) -> Array:
-        """Algorithm 1; its loop runs within the trusted boundary."""
+        """Algorithm 1; its loop runs within the trusted kernel."""
         step_sizes = plan.settings.step_size * falling(plan.settings.n_steps, plan.settings.decay)
         last: Array = oracle.ask(plan.planned[0], start, step_size=step_sizes)[0]
         return last

@@ -23,7 +23,7 @@ from dperm.validation import count, finite, positive
 # together, if every number in them is ±1.
 _WANDERED = 10.0
 _FEWEST_STEPS = 20
-# Where the passes allow fewer, so many steps are taken all the same, with fewer rows each.
+# Where the passes allow fewer, this many steps are taken all the same, with fewer rows each.
 _STEPS_AT_LEAST = 300
 # Default sampling rate: so many rows that the noise multiplier is about the first. If that takes too many passes, fewer
 # rows, down to the second; beyond, fewer steps, because fewer rows would only add noise.
@@ -52,7 +52,7 @@ class DPAdam(Solver):
     Parameters
     ----------
     n_steps : int, optional
-        T. By default so many that noise alone moves a row's scores by about 10, inputs of every layer taken as ±1.
+        T. By default enough that noise alone moves a row's scores by about 10, inputs of every layer taken as ±1.
     sampling_rate : float, optional
         q, every row's chance to be in a step's batch. By default so that the noise multiplier is about 4, or less where
         that takes too many passes.

@@ -130,7 +130,7 @@ class DPGD(Solver):
         return Plan(mechanism, (planned,), DPGDSettings(n_steps, step_size, accounting, release))
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPGDSettings], start: Array) -> Array:
-        """Algorithm 4. Under last-iterate accounting its loop runs within the trusted boundary."""
+        """Algorithm 4. Under last-iterate accounting its loop runs within the trusted kernel."""
         item = plan.planned[0]
         if isinstance(item.query, LastIterateQuery):
             return oracle.ask(item, start)

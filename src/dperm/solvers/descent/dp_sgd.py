@@ -158,7 +158,7 @@ class DPSGD(Solver):
         return rate_risk(setting, guarantee, 2.2, 2.5)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPSGDSettings], start: Array) -> Array:
-        """Steps up to where averaging begins, then those that are averaged; both within the trusted boundary."""
+        """Steps up to where averaging begins, then those that are averaged; both within the trusted kernel."""
         step_sizes = plan.settings.step_size * falling(plan.settings.n_steps, self.decay)
         last = mean = start
         for item in plan.planned:

@@ -18,7 +18,7 @@ from dperm.solvers.base import Array
 from dperm.solvers.expected import length_unit, noise_floor
 from dperm.validation import finite
 
-# A batch's variance, G²/(qn) at the most and in practice several times smaller, may be this multiple of the noise's.
+# A batch's variance, G²/(qn) at most and in practice several times smaller, may be this multiple of the noise's.
 SAMPLING_TO_NOISE = 3.0
 
 # Without convexity default steps are 1/(4L): the bound is then within 1/7 of what ever smaller ones and ever more of

@@ -309,7 +309,7 @@ def _nominal_slope(setting: Setting) -> float:
 
 
 def _smoothness_on(setting: Setting, size: float) -> float:
-    """L for steps that stay on so many coordinates: their part of a row has norm at most √size times an entry."""
+    """L for steps that stay on this many coordinates: their part of a row has norm at most √size times an entry."""
     entry = setting.constants.vertex_lipschitz / (_radius(setting) * setting.constants.lipschitz)
     return setting.smoothness * min(1.0, max(size, 1.0) * entry**2)
 

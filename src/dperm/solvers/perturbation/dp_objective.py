@@ -173,7 +173,7 @@ class DPObjective(ObjectiveSolver):
         return w * max(0.0, 1.0 - (noise / length) ** 2) if length > 0.0 else w
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
-        """Noise of the last stage, a little more for what was clipped, and the bias of the ridge that the stages leave.
+        """Predicted excess risk: noise of the last stage, clipping bias, ridge bias.
 
         Shrinkage makes N·P/(N + P) of noise N that stands against what w = 0 costs, P.
         """

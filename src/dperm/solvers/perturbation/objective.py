@@ -62,6 +62,10 @@ class ObjectiveSolver(Solver):
             nonnegative("ridge", self.ridge)
         positive("nominal_distance", self.nominal_distance)
 
+    def is_pure(self, guarantee: Guarantee) -> bool:
+        """Unless b is Gaussian."""
+        return not self._is_gaussian(guarantee)
+
     def refusal(self, problem: Problem) -> str | None:
         """The proof moves the linear term along one row's direction."""
         return needs_one_margin(problem) or needs_a_stable_minimiser(problem)

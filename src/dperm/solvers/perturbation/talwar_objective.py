@@ -28,6 +28,8 @@ class TalwarObjective(KiferObjective):
     ridge : float, optional
         Strength of the ridge. By default the one that minimises σ(ridge) · 2G_C/n + (ridge/2) max ‖w‖²; with
         noise="paper" 2β/(nε).
+    nominal_distance : float
+        As in `KiferObjective`.
 
     Examples
     --------

@@ -85,7 +85,7 @@ class ZhangOutput(Solver):
         count("max_steps", self.max_steps)
 
     def refusal(self, problem: Problem) -> str | None:
-        """Two runs of descent on adjacent tables must stay close."""
+        """Two runs of descent on neighbouring datasets must stay close."""
         return needs_a_stable_minimiser(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[ZhangSettings]:
@@ -107,7 +107,7 @@ class ZhangOutput(Solver):
         return noise + typical_length(setting, guarantee) ** 2 / (2.0 * time)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[ZhangSettings], start: Array) -> Array:
-        """The descent runs within the trusted boundary; projecting what the noise moved is post-processing."""
+        """The descent runs within the trusted kernel; projecting what the noise moved is post-processing."""
         return problem.domain.project(oracle.ask(plan.planned[0], start))
 
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float) -> int:

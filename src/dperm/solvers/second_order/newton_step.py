@@ -134,7 +134,7 @@ class SecondOrderSolver(Solver):
         else:
             hessians, gradients = plan.planned[:1] * n_steps, plan.planned[1:] * n_steps
         fresh = {step * n_steps // len(hessians): item for step, item in enumerate(hessians)}
-        # How fast Hessians change: by a share R‖d‖ over a way d, as at the most in logistic regression.
+        # How fast Hessians change: by a share R‖d‖ over a way d, as at most in logistic regression.
         bend = 0.0 if isinstance(problem.loss, Squared) else self.nominal_distance / longest
         w, asked = start, []
         for step, item in enumerate(gradients):

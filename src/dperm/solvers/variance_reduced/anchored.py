@@ -220,7 +220,7 @@ def pace_for(
     n_epochs, step_size, anchor_growth
         As for `AnchoredSolver`.
     condition_fitted_in : callable
-        The condition for which an epoch of so many steps is long enough.
+        The condition for which an epoch of this many steps is long enough.
     """
     constants = setting.constants
     condition = setting.smoothness / constants.strong_convexity

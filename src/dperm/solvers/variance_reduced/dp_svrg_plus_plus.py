@@ -136,7 +136,7 @@ def default_steps(setting: Setting, guarantee: Guarantee | None, nominal_distanc
 def doubling_settings(
     setting: Setting, steps: float, n_epochs: int | None, n_inner: int | None, step_size: float | None
 ) -> SVRGSettings:
-    """T, m and η for about so many steps in all; what was given stays as it is."""
+    """T, m and η for about this many steps in all; what was given stays as it is."""
     # Where noise forbids even the two steps of a single epoch with m = 1, they become shorter.
     step_size = step_size or min(1.0, 0.5 * steps) / setting.smoothness
     n_inner = n_inner or max(1, min(_INNER, int(steps / 6.0)))

@@ -1,4 +1,0 @@
-"""A second derivation of ε, by ball arithmetic and from the accounting events alone (docs/proofs/rigorous.md).
-
-Nothing here imports `dperm.accounting`. It needs python-flint, the extra `verify`.
-"""
