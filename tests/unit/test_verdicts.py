@@ -40,7 +40,7 @@ def unpainted(monkeypatch):
     """Drawing takes longer than judging."""
     monkeypatch.setattr(comparison, "draw_trends", lambda *_: b"")
     monkeypatch.setattr(figures, "draw_panels", lambda *_: b"")
-    monkeypatch.setattr(nonconvex, "draw_bounded", lambda *_: b"")
+    monkeypatch.setattr(nonconvex, "draw_trends", lambda *_: b"")
     monkeypatch.setattr(privacy, "draw_scatter", lambda *_: b"")
 
 

@@ -6,7 +6,8 @@ from typing import Any
 class Charged:
     """Mixin for estimators whose fits consume privacy budget: it has epsilon, delta and budget.
 
-    Every fit is charged, also those of a scikit-learn search around it; `check_pipeline` counts them beforehand.
+    Whatever wraps one, such as a scikit-learn search, has every fit charged; `check_pipeline` says beforehand how many
+    there are.
     """
 
     epsilon: float

@@ -13,6 +13,7 @@ from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
+from dperm.solvers.settings import check_settings
 
 Array = NDArray[np.float64]
 
@@ -80,6 +81,10 @@ class Solver(ABC):
     random_iterate: ClassVar[bool] = False
     # Whether where it begins makes a difference, so that it takes a start from its user.
     takes_start: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check the settings that were given."""
+        check_settings(self)
 
     @abstractmethod
     def refusal(self, problem: Problem) -> str | None:

@@ -14,7 +14,6 @@ from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.expected import moved_risk, nominal_length, typical_length
 from dperm.solvers.perturbation.tolerance import needs_a_stable_minimiser
-from dperm.validation import count, positive
 
 # What a run without noise aims at.
 _NOISELESS_GAP = 1e-9
@@ -74,15 +73,6 @@ class ZhangOutput(Solver):
         adjacency="published for replace_one; certified for both",
         needs="convex smooth loss",
     )
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        if self.n_steps is not None:
-            count("n_steps", self.n_steps)
-        if self.step_size is not None:
-            positive("step_size", self.step_size)
-        positive("nominal_distance", self.nominal_distance)
-        count("max_steps", self.max_steps)
 
     def refusal(self, problem: Problem) -> str | None:
         """Two runs of descent on neighbouring datasets must stay close."""

@@ -11,7 +11,6 @@ from dperm.accounting.events.base import Parts, SingleEvent
 from dperm.accounting.privacy_loss import LossDistribution, relation
 from dperm.accounting.renyi import renyi_divergences
 from dperm.privacy.guarantee import Adjacency
-from dperm.validation import size
 
 
 @dataclass(frozen=True)
@@ -34,11 +33,6 @@ class Gaussian(SingleEvent):
     def example(cls) -> Self:
         """An ordinary one, for contract tests."""
         return cls(3.0)
-
-    @classmethod
-    def from_numbers(cls, noise_multiplier: object) -> Self:  # type: ignore[override]
-        """Read plain data."""
-        return cls(size("noise_multiplier", noise_multiplier))
 
     def scale(self, adjacency: Adjacency) -> float:
         """μ."""

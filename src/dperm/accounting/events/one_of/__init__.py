@@ -92,12 +92,6 @@ class OneOf(SingleEvent):
         (leaf, count), *others = parts
         return leaf.curve(adjacency) if count == 1 and not others else None
 
-    def to_dp_event(self) -> Any:
-        """An `UnsupportedDpEvent`: dp-accounting has no such mechanism, and its accountants say so."""
-        from dp_accounting import UnsupportedDpEvent
-
-        return UnsupportedDpEvent()
-
 
 def total_pure_epsilon(event: Event) -> float | None:
     """Σ ε of the single events, None if one of them is not pure."""
