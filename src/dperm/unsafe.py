@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from dperm.errors import InvalidParameterError, InvalidTableError
 from dperm.kernel.objectives import objective_of
 from dperm.kernel.parts import GradientPart, RiskPart
+from dperm.kernel.source import Source
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
-from dperm.rows import ArraySource, Source
+from dperm.rows.arrays import ArraySource
 from dperm.rows.column_facts import NOTHING, Finding, findings
 from dperm.rows.columns import Columns, as_numbers, as_words, as_written
 from dperm.rows.encoder import ROWS_AT_ONCE, rows_of

@@ -22,7 +22,7 @@ IMPORTS = {
     "plan.fit_plan": {"oracle": {"Oracle"}, "source": {"Source"}},
     # Checks n against the rows, and draws the keys of a run.
     "plan.transaction": {"noise": {"Randomness", "check_random_state"}, "source": {"Source", "check_count"}},
-    "plan.minimize": {"rows": {"source_of"}},
+    "plan.minimize": {"rows": {"Table"}},
     "plan.release_plan": {"noise": {"GENERATOR"}},
     "plan.statement": {"noise": {"GENERATOR"}},
     # Counts units by their rows, with noise.
@@ -36,7 +36,8 @@ IMPORTS = {
     # Check what is fitted, and encode what is predicted or scored on the caller"s own rows.
     "models.base": {
         "block": {"bounded_rows"},
-        "rows": {"Source", "is_streamed", "source_of"},
+        "source": {"Source"},
+        "rows.table": {"Table", "taken"},
         "rows.columns": {"array_names"},
         "rows.labels": {"read_table"},
         "threads": {"threads_for"},
@@ -49,17 +50,18 @@ IMPORTS = {
     },
     # Weights of rows: checked where they are public, bounded where they are not.
     "models.weights": {
-        "rows": {"Source"},
+        "source": {"Source"},
         "rows.encoding": {"count_rows"},
         "rows.weights": {"bounded_weights", "weight_column"},
     },
     # Put rows apart and hand losses on them to the oracle, which releases who won.
     "models.candidates": {
         "rows.ids": {"membership_of_array"},
+        "rows.table": {"in_memory"},
         "rows.tables": {"membership_of"},
         "units": {"Membership"},
     },
-    "models.search": {"noise": {"seed_from"}, "rows": {"is_streamed"}, "rows.cells": {"as_rows", "number_table"}},
+    "models.search": {"noise": {"seed_from"}, "rows.cells": {"as_rows", "number_table"}},
     "models.trials": {
         "apart": {"one_place", "stops"},
         "noise": {"Randomness"},
@@ -69,20 +71,23 @@ IMPORTS = {
     # Say what every row adds to noisy counts and sums.
     "evaluation.scores": {"rows.labels": {"class_numbers"}},
     "evaluation.held_out": {
-        "rows": {"is_streamed"},
         "rows.cells": {"number_table"},
         "rows.columns": {"as_numbers", "as_words"},
-        "rows.digests": {"IdColumn", "Numbering"},
-        "rows.encoder": {"ROWS_AT_ONCE"},
         "rows.encoding": {"check_table", "count_rows", "label_numbers", "target_numbers"},
-        "rows.files": {"check_columns", "is_files", "number_columns", "open_pieces"},
+        "rows.files": {"number_columns"},
         "rows.ids": {"membership_of_array"},
         "rows.labels": {"class_numbers", "numeric_target", "read_target"},
+        "rows.table": {"Table"},
         "rows.tables": {"membership_of"},
         "units": {"Membership"},
     },
-    "evaluation.score": {"rows.files": {"is_files"}},
-    "transformers.base": {"rows.ids": {"membership_of_array"}, "rows.labels": {"read_table"}, "units": {"Membership"}},
+    "evaluation.score": {"rows.table": {"Table", "taken"}},
+    "transformers.base": {
+        "rows.ids": {"membership_of_array"},
+        "rows.labels": {"read_table"},
+        "rows.table": {"Table", "made_up_row", "taken"},
+        "units": {"Membership"},
+    },
     "transformers.min_max_scaler": {"rows.column_parts": {"cells_of"}},
     "transformers.quantile_transformer": {"rows.column_parts": {"cells_of"}},
     "transformers.standard_scaler": {"rows.column_parts": {"moments_of"}},
@@ -92,18 +97,21 @@ IMPORTS = {
         "noise": {"seed_from"},
         "rows.cells": {"as_rows", "number_table"},
         "rows.ids": {"membership_of_array"},
+        "rows.table": {"Table", "taken"},
         "rows.labels": {"class_numbers", "numeric_target", "read_table", "read_target"},
         "units": {"Membership"},
     },
     "models.linear": {"block": {"bounded_rows"}},
     "models.classifier": {
-        "rows": {"ArraySource", "source_of"},
+        "rows.arrays": {"ArraySource"},
+        "rows.table": {"Table"},
         "rows.dask_client": {"is_frame"},
         "rows.encoding": {"check_table", "label_numbers"},
         "rows.labels": {"class_numbers", "distinct_labels", "read_table", "read_target", "weights_by_class"},
     },
     "models.regressor": {
-        "rows": {"ArraySource", "source_of"},
+        "rows.arrays": {"ArraySource"},
+        "rows.table": {"Table"},
         "rows.dask_client": {"is_frame"},
         "rows.encoding": {"check_table", "target_numbers"},
         "rows.labels": {"numeric_target", "read_table", "read_target"},
@@ -122,7 +130,8 @@ IMPORTS = {
     "unsafe": {
         "objectives": {"objective_of"},
         "parts": {"GradientPart", "RiskPart"},
-        "rows": {"ArraySource", "Source"},
+        "rows.arrays": {"ArraySource"},
+        "source": {"Source"},
         "rows.column_facts": {"Finding", "NOTHING", "findings"},
         "rows.columns": {"Columns", "as_numbers", "as_words", "as_written"},
         "rows.encoder": {"ROWS_AT_ONCE", "rows_of"},
@@ -132,19 +141,19 @@ IMPORTS = {
     },
     "models.diagnosis": {
         "block": {"Block", "as_table"},
-        "rows": {"Source", "is_streamed"},
-        "rows.base": {"InMemorySource"},
+        "source": {"LocalSource", "Source"},
         "rows.columns": {"Columns", "as_numbers", "as_words"},
         "rows.encoding": {"target_numbers"},
         "rows.ids": {"membership_of_array"},
         "rows.labels": {"numeric_target", "one_by_one", "read_table", "read_target"},
+        "rows.table": {"in_memory"},
         "rows.tables": {"membership_of"},
     },
     # Files are read for `fit` and `predict`, of which nothing is printed, and for `diagnose`, which prints exact facts.
     "cli.audit": {"rows.files": {"TableFile"}},
     "cli.diagnose": {"rows.files": {"TableFile"}},
     "cli.fit": {
-        "rows": {"ClusterSource", "FileSource", "Source"},
+        "rows": {"Table"},
         "rows.dask_client": {"open_cluster"},
         "rows.files": {"TableFile"},
     },

@@ -23,7 +23,7 @@ from dperm.models.base import PrivateEstimator
 from dperm.plan.transaction import check_budget
 from dperm.printable import one_line
 from dperm.privacy.caveats import Caveat
-from dperm.rows import ClusterSource, FileSource, Source
+from dperm.rows import Table
 from dperm.rows.dask_client import open_cluster
 from dperm.rows.files import TableFile
 from dperm.schema import Amount, Schema, load_schema
@@ -108,13 +108,13 @@ def fit(
         plan = columns = None
         if public is not None:
             keeping: dict[str, Any] = {"memory": memory, "cache": cache_folder or not no_cache}
-            source: Source = FileSource(table, **keeping, n_rows=asked.declared_rows)
+            source = Table(table, **keeping, n_rows=asked.declared_rows).source()
             if asked.declared_n is not None:  # before the table is opened
                 plan = asked.plan(is_slow=source.is_slow if cluster is None else lambda *_: True)
                 check_budget(plan, budget)
             if cluster is not None:
                 client = opened.enter_context(open_cluster(cluster))
-                source = ClusterSource(table, client, **keeping, n_rows=asked.declared_rows)
+                source = Table(table, client=client, **keeping, n_rows=asked.declared_rows).source()
             source = source.with_schema(asked.schema or public)
             rows = (source, None)
             plan = plan or asked.plan(source._n_units, source.n_features, source.is_slow)

@@ -22,7 +22,7 @@ from dperm.plan.transaction import Transaction, check_releasable, undeclared_n
 from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.files import is_files
+from dperm.rows.table import Table, taken
 from dperm.schema import Amount
 from dperm.validation import count, finite
 
@@ -58,9 +58,10 @@ def private_evaluate(
         `decision_function` are used where there are any. It must be released or public: the guarantee is about the
         rows it is evaluated on. On rows that it was fitted on this is a further release from them, to be charged to
         their budget.
-    X : array, table, or files
-        The rows. Files (a path, a pattern with `*`, a folder, a list of paths, a pyarrow dataset) are read a few rows
-        at a time; 10 to 24 bytes of every row are kept until the end.
+    X : array, table, files or Dask data frame
+        The rows: whatever `dperm.rows.Table` takes. Files (a path, a pattern with `*`, a folder, a list of paths, a
+        pyarrow dataset) and Dask frames are read a few rows at a time; 10 to 24 bytes of every row are kept until the
+        end.
     y : array, optional
         Targets. A model with a schema finds them in the table. A row with a target that is missing or not declared, or
         of which the model says nothing finite, is ignored; so is one with a NaN, where the model has no schema.
@@ -123,7 +124,8 @@ def private_evaluate(
         raise InvalidParameterError(
             "where rows without an id are ignored the number of units is private: declare a public n."
         )
-    if not is_files(X):
+    X = taken(X)
+    if not isinstance(X, Table):
         X, groups = split_groups(declared, X, groups)
     rows = held_out(
         model, X, y, schema=declared.schema, classes=design.classes, target=target, takes_anything=own,

@@ -29,6 +29,7 @@ from dperm.plan.fit_plan import FitPlan
 from dperm.plan.search import SearchPlan
 from dperm.privacy.guarantee import Guarantee
 from dperm.rows.ids import membership_of_array
+from dperm.rows.table import in_memory
 from dperm.rows.tables import membership_of
 from dperm.schema import schema_to_dict
 from dperm.solvers import Solver
@@ -121,6 +122,11 @@ class Candidates:
                         "hold all of them."
                     )
                 model.classes = [False, True]
+
+    def in_memory(self, X: Any) -> Any:
+        """The table, with all columns that candidates name."""
+        schemas = [schema for model in self.models if (schema := schema_with_unit(model)) is not None]
+        return in_memory(X, schemas)
 
     def split_groups(self, X: Any, groups: Any) -> tuple[Any, Any]:
         """The table and the ids of units, which are a column of it or stand beside it."""

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 class FileSource(SchemaSource, LocalSource):
-    r"""A table in files: read, encoded by a schema and kept for later passes, in memory and then on local disk.
+    """A table in files: read, encoded by a schema and kept for later passes, in memory and then on local disk.
 
     Parameters
     ----------
@@ -42,20 +42,6 @@ class FileSource(SchemaSource, LocalSource):
         A public weight for every declared class.
     n_rows : int, optional
         The declared number of rows, for CSV files that end in empty lines.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from dperm import Classes, Number, PrivateLogisticRegression, Schema
-    >>> from dperm.rows import FileSource
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> for part in range(3):
-    ...     lines = [f"{age},{int(age > 50)}" for age in range(20, 90)]
-    ...     _ = (folder / f"part-{part}.csv").write_text("\n".join(["age,ill", *lines]))
-    >>> schema = Schema({"age": Number((18, 90))}, Classes("ill", [0, 1]))
-    >>> model = PrivateLogisticRegression(1.0, 1e-5, schema=schema, row_warnings=False)
-    >>> model.fit(FileSource(folder, memory="500 MB")).classes_.tolist()
-    [0, 1]
     """
 
     _where = "in files"
