@@ -50,9 +50,8 @@ _COMPILED_SOURCES = (
 )
 
 _NOT_KEPT = (
-    "there is no folder to keep compiled code in, so every process compiles it again, which takes about 10 s: "
-    "name a folder that only you can write, below folders that only you or root can write, with the environment "
-    "variable DPERM_CACHE."
+    "compiled code cannot be cached, so every process compiles it again (about 10 s): set DPERM_CACHE to a folder "
+    "that only you can write, inside folders that only you or root can write."
 )
 
 
@@ -71,9 +70,7 @@ def named_folder() -> Path | None:
     if not named:
         return None
     if not os.path.isabs(named):
-        raise InvalidParameterError(
-            f"DPERM_CACHE is {one_line(named)}, a path that depends on the current folder: write the absolute path."
-        )
+        raise InvalidParameterError(f"DPERM_CACHE is {one_line(named)}, a relative path: use an absolute one.")
     return Path(named)
 
 

@@ -55,7 +55,7 @@ def finite(name: str, value: object) -> float:
 def count(name: str, value: object) -> int:
     """Return `value` as an int if it is a whole number of at least one, else raise."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise InvalidParameterError(f"{name} must be a whole number of at least 1, got {_shown(value)}.")
+        raise InvalidParameterError(f"{name} must be a positive integer, got {_shown(value)}.")
     whole = int(value)
     if whole > LARGEST_COUNT:
         raise InvalidParameterError(f"{name} must be at most {LARGEST_COUNT}, got {_shown(whole)}.")

@@ -186,6 +186,7 @@ def test_a_fit_without_noise_does_not_depend_on_where_rows_are_and_how_they_are_
     assert np.abs(other - one).max() <= 1e-9 * max(1.0, np.abs(one).max())
 
 
+@pytest.mark.long
 @pytest.mark.one_case_in(2, of_each="solver")
 @pytest.mark.parametrize(
     "solver",
@@ -209,6 +210,7 @@ def test_a_fit_with_noise_draws_the_same_noise_from_every_source(cls):
     np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", [None, 0.7])
 @pytest.mark.parametrize("problem", [PROBLEM, Problem(Huber(), domain=L1Ball(0.2))], ids=["compiled", "own prox"])
 def test_steps_over_several_blocks_are_the_compiled_steps_over_one(problem, noise):
@@ -233,6 +235,7 @@ def test_sampled_solvers_run_over_several_blocks_and_come_to_the_same_optimum(so
     assert np.linalg.norm(one - other) <= 0.1 * np.linalg.norm(one)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", [0.05, 0.4])
 def test_rows_are_sampled_at_the_accounted_rate_and_independently_in_every_block(rate, pool):
     n, draws = 40, 4000
@@ -247,6 +250,7 @@ def test_rows_are_sampled_at_the_accounted_rate_and_independently_in_every_block
     assert np.abs(pairs - rate**2).max() <= 4.5 * math.sqrt(rate**2 * (1 - rate**2) / draws)
 
 
+@pytest.mark.long
 def test_losses_of_several_outputs_add_up_over_blocks_too(pool):
     problem = Problem(Softmax(3), L2(0.1), intercept=True)
     X, _ = numbers()

@@ -174,7 +174,7 @@ def test_rows_in_a_source_of_their_own_are_fitted_only():
 
         def _total(self, problem, part, objective, pool): ...
 
-    with pytest.raises(InvalidParameterError, match="hand over the table itself"):
+    with pytest.raises(InvalidParameterError, match="pass the table itself"):
         private_evaluate(model(), Own(), epsilon=1.0)
 
 

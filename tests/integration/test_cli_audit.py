@@ -39,7 +39,7 @@ def test_an_audit_prints_lower_bounds_and_writes_a_picture_and_json(tmp_path, ca
     assert "promised:   ε = 2 at δ = 1e-05, adjacency replace_one; proved: ε ≤ 2" in printed
     assert "black box:  ε ≥ 0.00; " in printed
     assert "(20 fits)" in printed
-    assert "verdict:    nothing contradicts the promise, at confidence 95 %" in printed
+    assert "verdict:    nothing contradicts the guarantee, at confidence 95 %" in printed
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert json.loads(written.read_text())["kept"] is True
     assert str(read_audit(written)) in printed
@@ -50,7 +50,7 @@ def test_a_broken_promise_is_exit_code_1(capsys):
     with half.change():
         assert run_with(["audit", *PUBLIC, "--attack", "replay"]) == 1
     printed = capsys.readouterr().out
-    assert "THE PROMISE IS NOT KEPT" in printed
+    assert "THE GUARANTEE IS VIOLATED" in printed
     assert "times as far as claimed" in printed
 
 
@@ -96,7 +96,7 @@ def test_one_run_reads_a_table_and_says_whether_it_may_be_released(tmp_path, cap
         ([*PUBLIC, "--attack", "replay", "-o", "{tmp}/a.png"], "no curve to draw"),
         ([*PUBLIC, "--json", "{tmp}/nowhere/a.json"], "cannot be written"),
         ([*PUBLIC, "--confidence", "1"], "confidence must lie in"),
-        ([*PUBLIC, "--noise", "none"], "nothing to audit"),
+        ([*PUBLIC, "--noise", "none"], "no guarantee to audit"),
         (["people.csv", *PUBLIC, "--attack", "one-run", "-o", "{tmp}/a.png"], "no curve to draw"),
     ],
 )
@@ -126,13 +126,13 @@ def test_another_file_is_no_result(result, tmp_path, change):
 
 def test_the_page_of_a_model_shows_an_audit_of_its_plan(result, content, tmp_path, capsys):
     page = render_report(content, audit=result)
-    assert "No attack contradicts the promise." in page
+    assert "No attack contradicts the guarantee." in page
     assert "What attacks found" in page
     assert ". All of it holds with a confidence of 95 %." in " ".join(page.split())
     assert "What attacks found" not in render_report(content)
     broken = dataclasses.replace(result, attacks=(Attack("low bits", 3.0, 50, "all of them", ("<b>bits</b>",)),))
     page = render_report(content, audit=broken)
-    assert "AN ATTACK CONTRADICTS THE PROMISE." in page
+    assert "AN ATTACK CONTRADICTS THE GUARANTEE." in page
     assert "&lt;b&gt;bits" in page
 
 
@@ -171,7 +171,7 @@ def test_an_audit_of_another_plan_is_refused(content, tmp_path, capsys):
 def test_the_picture_needs_a_curve(result):
     plan = MODEL.plan(200, 2)
     assert draw_audit(result, plan).startswith(b"\x89PNG")
-    with pytest.raises(InvalidParameterError, match="a picture needs"):
+    with pytest.raises(InvalidParameterError, match="a plot needs"):
         draw_audit(dataclasses.replace(result, attacks=result.attacks[:1]), plan)
 
 

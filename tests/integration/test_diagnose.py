@@ -46,10 +46,9 @@ def test_rows_that_are_ignored_and_clipped_are_counted():
     assert found.largest_factor == pytest.approx(10.0)
     assert found.outside is None
     assert str(found).splitlines()[:3] == [
-        "NOT FOR RELEASE: exact facts about these rows, without noise, for the person who holds them",
-        "rows:       1000; ignored: 10 % with a value that is not finite, 15 % with a label that is none of the "
-        "declared classes",
-        "clipped:    30 % of the rows, in the median 10 times as long as the bound, at the most 10 times",
+        "NOT FOR RELEASE: exact facts about these rows, without noise, for the data holder",
+        "rows:       1000; dropped: 10 % with NaN/inf, 15 % with an undeclared label",
+        "clipped:    30 % of the rows, in the median 10 times as long as the bound, at most 10 times",
     ]
 
 
@@ -151,12 +150,12 @@ def test_more_classes_other_adjacencies_and_no_usable_row_are_diagnosed():
     nothing = two_classes().fit(X, Y + 5).diagnose(X, Y + 5)
     assert nothing.ignored_targets == 1.0
     assert np.isnan(nothing.score)
-    assert "100 % with a label" in str(nothing)
+    assert "100 % with an undeclared label" in str(nothing)
 
 
 def test_another_table_is_refused_in_one_sentence():
     model = two_classes().fit(X, Y)
-    with pytest.raises(InvalidParameterError, match="the model is for 3 columns, and the table has 2"):
+    with pytest.raises(InvalidParameterError, match="the model has 3 columns, and the table has 2"):
         model.diagnose(X[:, :2], Y)
 
 

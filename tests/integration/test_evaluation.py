@@ -153,7 +153,7 @@ def test_a_model_without_a_schema_finds_its_columns_in_files(table, tmp_path):
     loaded = load_model(tmp_path / "model.json")
     found = private_evaluate(loaded, tmp_path / "test.csv", epsilon=1000.0, target="bought")
     assert found.accuracy.value == pytest.approx(model.score(X, table["bought"]), abs=1e-3)
-    with pytest.raises(InvalidParameterError, match="name the column that holds the target"):
+    with pytest.raises(InvalidParameterError, match="pass target: the model has no schema"):
         private_evaluate(loaded, tmp_path / "test.csv", epsilon=1.0)
 
 
@@ -232,7 +232,7 @@ def test_an_evaluation_that_the_ledger_does_not_know_is_not_lost_and_settled_lat
     budget = Budget.create("people", Guarantee(2.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
 
     def unreachable(self, fingerprint):
-        raise NotSettledError("the ledger does not know what was released")
+        raise NotSettledError("the ledger was not told what was released")
 
     with monkeypatch.context() as patched:
         patched.setattr(Reservation, "settle", unreachable)
@@ -264,9 +264,15 @@ def test_an_evaluation_that_cannot_be_written_is_printed(model_file, table, tmp_
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda content: content["metrics"]["accuracy"].update(low=0.99), "statement text and recorded values differ"),
+        (
+            lambda content: content["metrics"]["accuracy"].update(low=0.99),
+            "statement text and recorded values differ",
+        ),
         (lambda content: content["statement"].append("trust me"), "statement text and recorded values differ"),
-        (lambda content: content["released"][0].__setitem__(0, 9e9), "statement text and recorded values differ"),
+        (
+            lambda content: content["released"][0].__setitem__(0, 9e9),
+            "statement text and recorded values differ",
+        ),
         (lambda content: content["privacy"].update(epsilon=0.1), "do not fit together"),
         (lambda content: content["deviations"].__setitem__(0, 0.1), "other events and noise"),
         (lambda content: content["released"][0].pop(), "do not fit together"),
@@ -326,7 +332,7 @@ def test_probabilities_of_another_shape_are_one_sentence_without_a_value(table, 
         def predict_proba(self, X):
             return shown
 
-    with pytest.raises(InvalidTableError, match=r"^predict_proba must give one (line per row|column per class)\.$"):
+    with pytest.raises(InvalidTableError, match=r"^predict_proba must return one (line per row|column per class)\.$"):
         private_evaluate(Public(), table[["age"]].to_numpy(), table["bought"], epsilon=1.0)
 
 
@@ -336,7 +342,7 @@ def test_numbers_of_another_shape_are_one_sentence_without_a_value(table, shown)
         def predict(self, X):
             return shown
 
-    with pytest.raises(InvalidTableError, match=r"^predict must give one (line|number) per row\.$"):
+    with pytest.raises(InvalidTableError, match=r"^predict must return one (line|number) per row\.$"):
         private_evaluate(Public(), table[["age"]].to_numpy(), table["spent"], epsilon=1.0, target_range=(0, 1000))
 
 
@@ -346,7 +352,7 @@ def test_numbers_of_another_shape_are_one_sentence_without_a_value(table, shown)
         (["--epsilon", "1", "--adjacency", "add_remove"], "declare a public number with --n"),
         (["--epsilon", "0"], "epsilon must be above 0"),
         (["--epsilon", "1", "--ledger", "x.db"], "--ledger requires --dataset"),
-        (["--epsilon", "1", "--target", "age"], "leave target out"),
+        (["--epsilon", "1", "--target", "age"], "remove target"),
         (["--epsilon", "1", "--level", "2"], "level must lie strictly between 0 and 1"),
         (["--epsilon", "1", "--error-bound", "2"], "this one has classes"),
     ],

@@ -73,7 +73,7 @@ def test_a_file_that_is_there_is_replaced_only_when_told_so(tmp_path, monkeypatc
     [
         (["iris"], "'iris' is not one of"),
         ([], "Missing argument"),
-        (["adult", "-o", "file"], "file is a file; name a folder"),
+        (["adult", "-o", "file"], "file is a file, not a folder"),
         (["adult", "-o", ""], "must not be empty"),
     ],
 )

@@ -123,7 +123,7 @@ def test_a_ledger_that_is_gone_at_settlement_leaves_a_model_that_is_settled_late
     away = ledger.with_suffix(".away")
     after_the_reservation(monkeypatch, lambda: (ledger.rename(away), ledger.write_text("no database " * 100)))
     words, model = refused(*fit(folder)), folder / "model.json"
-    assert "is a file that is no SQLite database" in words
+    assert "is not a SQLite database" in words
     assert f"reservation 1 of the budget 'people' counts as spent; {model} was written; " in words
     assert f"dperm budget settle {model}" in words
     away.rename(ledger)
@@ -262,9 +262,9 @@ def _unusable(*_):
 def test_a_ledger_that_was_set_back_is_not_tried_again(folder, monkeypatch):
     slept = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    damaged = LedgerDamagedError("the ledger is not what it was.")
+    damaged = LedgerDamagedError("the ledger was changed.")
     monkeypatch.setattr(ledger_of_budgets.Reservation, "_settle", lambda *_: (_ for _ in ()).throw(damaged))
-    assert "the ledger is not what it was; reservation 1" in refused(*fit(folder))
+    assert "the ledger was changed; reservation 1" in refused(*fit(folder))
     assert slept == []
 
 

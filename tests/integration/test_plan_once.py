@@ -102,5 +102,5 @@ def test_a_plan_for_another_number_of_columns_is_refused():
 
 def test_a_plan_with_another_n_than_the_declared_one_is_refused():
     schema = Schema({"a": Number((-1, 1))}, Classes("goal", [0, 1]), n=500)
-    with pytest.raises(InvalidParameterError, match="n = 500 is declared already"):
+    with pytest.raises(InvalidParameterError, match="n = 500 is already declared"):
         PrivateLogisticRegression(schema=schema).plan(400)

@@ -219,7 +219,7 @@ def test_a_measurement_says_what_was_measured(folder):
     [
         (["reproduce", "figure-3"], "unknown study 'figure-3'; choose from figure-1,"),
         (["reproduce"], "Missing argument 'STUDY'"),
-        (["reproduce", "privacy", "--quick", "--output", "{file}"], "is a file; name a folder."),
+        (["reproduce", "privacy", "--quick", "--output", "{file}"], "is a file, not a folder."),
         (["reproduce", "privacy", "--quick", "--output", "{file}/below"], "Not a directory"),
         (["reproduce", "privacy", "--seeds", "0"], "No such option"),
     ],

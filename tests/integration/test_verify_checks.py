@@ -255,7 +255,7 @@ def test_a_file_that_would_take_hours_to_account_for_is_refused_before_anything_
         raise AssertionError("nothing is accounted for")
 
     monkeypatch.setitem(verify.__globals__, "_bound", accounting)
-    monkeypatch.setattr("dperm.plan.options.statement_of", accounting)
+    monkeypatch.setattr("dperm.plan.fit_plan.statement_of", accounting)
     assert path[-1] in contents["linear"]["events"][0] or path[0] != "events"
     bomb = changed(contents["linear"], *path, to=to)
     bomb["statement"] = str(FitStatement.from_dict(bomb["privacy"])).splitlines()
@@ -275,6 +275,7 @@ def test_a_description_that_is_none_is_a_sentence_for_every_command(path, to, co
     assert "internal error" not in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_file_that_states_a_billion_columns_takes_no_memory(contents, tmp_path):
     bomb = tmp_path / "bomb.json"
     bomb.write_text(json.dumps(resealed(changed(contents["without a schema"], "privacy", "n_features", to=10**9))))

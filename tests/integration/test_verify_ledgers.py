@@ -78,7 +78,7 @@ def test_a_forged_file_that_the_ledger_contradicts_is_not_verified(where, model,
     code, out, _ = run("verify", model, *more)
     assert code == 1
     assert "NO  reservation 1 of the budget 'people'" in out
-    assert "was settled with another release" in out
+    assert "was settled with a different release" in out
     assert out.endswith("NOT verified\n")
     assert run("report", model, *more)[0] == 0
     assert "NOT VERIFIED" in model.with_suffix(".html").read_text()
@@ -312,7 +312,7 @@ def test_json_of_the_wrong_kind_is_one_sentence(name, tmp_path):
 def test_json_is_read_as_the_standard_has_it():
     assert read_json('{"a": [1, -2.5e3, true, null, "\\ud83d\\ude00"]}') == {"a": [1, -2500.0, True, None, "😀"]}
     for text in ("NaN", "[Infinity]", "1e999", '{"a": 1, "a": 1}', '"\\udc00"', "", "1 2", "'a'", "[1,]"):
-        with pytest.raises(ValueError, match="no JSON that can be used"):
+        with pytest.raises(ValueError, match="not valid JSON"):
             read_json(text)
 
 
@@ -345,7 +345,7 @@ def test_a_schema_of_the_wrong_kind_is_one_sentence(name, tmp_path):
 @pytest.mark.parametrize("path", [None, 3, b"model.json", "", "\0", ["model.json"], 1.5])
 def test_what_is_no_path_is_one_sentence_in_python(path):
     for read in (load_model, load_schema):
-        with pytest.raises(InvalidParameterError, match=r"path of a file|no name of a file"):
+        with pytest.raises(InvalidParameterError, match=r"a path must be|not a valid file name"):
             read(path)
 
 

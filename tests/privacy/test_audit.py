@@ -162,7 +162,7 @@ def test_a_broken_mechanism_is_caught(broken):
             if not result.kept:
                 break
     assert not result.kept
-    assert "THE PROMISE IS NOT KEPT" in str(result)
+    assert "THE GUARANTEE IS VIOLATED" in str(result)
 
 
 @pytest.mark.parametrize("broken", [b for b in BROKEN if len(b.catches) > 1], ids=lambda broken: broken.name)
@@ -270,7 +270,7 @@ def test_what_cannot_be_audited_is_refused_in_a_sentence():
         with pytest.raises(InvalidParameterError):
             audit_plan(PLAN, **bad)
     bare = FitOptions(PLAN.problem, guarantee=None, noise=None).plan(60, 3)
-    with pytest.raises(UnsupportedProblemError, match="nothing to audit"):
+    with pytest.raises(UnsupportedProblemError, match="no guarantee to audit"):
         audit_plan(bare)
 
 

@@ -85,7 +85,7 @@ def test_a_delta_that_no_grid_can_certify_is_refused_in_a_sentence(adjacency):
     """The search adds noise until it gives up, and never ends in an overflow."""
     plan, guarantee = sampled_plan(adjacency, 0.01, 50), Guarantee(0.5, 1e-14)
     assert find_noise_multiplier(plan, guarantee) is None
-    with pytest.raises(NoiseTooLargeError, match=r"no noise was found that is certified.*use a larger delta"):
+    with pytest.raises(NoiseTooLargeError, match=r"no certified noise was found.*use a larger delta"):
         calibrate(plan, guarantee)
 
 

@@ -56,6 +56,7 @@ def moved(table, neighbour, distribution, adjacency, schema=SCHEMA):
     return np.linalg.norm(difference, 1 if distribution == "Laplace" else 2), query.sensitivity
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("distribution", ["Gaussian", "Laplace"])
 @given(st.lists(rows, min_size=2, max_size=6), rows, st.sampled_from(["clip", "missing"]))
 @settings(max_examples=60, deadline=None)

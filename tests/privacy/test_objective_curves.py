@@ -185,7 +185,7 @@ def test_gaussian_noise_is_never_pure(monotone):
         assert epsilon_of(event, 1e-60, adjacency) < math.inf
         problem = Problem(Logistic() if monotone else Huber(), L2(1.0))
         query = ObjectivePerturbationQuery(setting_of(problem, adjacency), 0.0, 1e-6, 0.01, "Gaussian")
-        with pytest.raises(NoiseTooLargeError, match="no noise was found that is certified"):
+        with pytest.raises(NoiseTooLargeError, match="no certified noise was found"):
             calibrate(Plan("test", (PlannedQuery(query),), {}), Guarantee(1.0, 0.0))
 
 

@@ -135,7 +135,7 @@ def test_a_sparse_step_before_a_private_one_is_refused_before_anything_is_spent(
     pipe = make_private_pipeline(
         encoder, PrivateStandardScaler(bounds=(0, 1)), PrivateLinearRegression(row_norm=1.0), epsilon=1.0, budget=budget
     )
-    with pytest.raises(InvalidParameterError, match="takes no sparse rows"):
+    with pytest.raises(InvalidParameterError, match="does not support sparse rows"):
         pipe.fit(np.full((50, 1), "a", dtype=object), np.zeros(50))
     assert budget.account().releases == ()
 

@@ -311,7 +311,7 @@ def warns_of_what_is_negative(X):
 def test_a_function_that_looks_across_the_table_is_refused_before_a_row_is_read():
     centred = FunctionTransformer(lambda X: X - X.mean(axis=0))
     pipe = make_private_pipeline(centred, PrivateLogisticRegression(classes=[0, 1]), epsilon=1.0, delta=1e-6)
-    with pytest.raises(InvalidParameterError, match="across the table"):
+    with pytest.raises(InvalidParameterError, match="does not map each row independently"):
         pipe.plan(100, 3)
 
 
@@ -328,7 +328,7 @@ def test_a_function_that_looks_across_the_table_is_refused_before_a_row_is_read(
 def test_a_function_that_looks_across_the_table_only_when_values_are_missing_or_repeated_is_refused(across):
     step = FunctionTransformer(across)
     pipe = make_private_pipeline(step, PrivateLogisticRegression(classes=[0, 1]), epsilon=1.0, delta=1e-6)
-    with pytest.raises(InvalidParameterError, match="across the table"):
+    with pytest.raises(InvalidParameterError, match="does not map each row independently"):
         pipe.plan(100, 3)
 
 
@@ -344,7 +344,7 @@ def test_a_function_that_looks_across_the_table_only_when_values_are_missing_or_
 )
 def test_functions_of_frames_are_tried_with_missing_values_and_other_texts(across):
     frame = pd.DataFrame({"age": [1.0] * 100, "job": ["b"] * 100})
-    with pytest.raises(InvalidParameterError, match="across the table"):
+    with pytest.raises(InvalidParameterError, match="does not map each row independently"):
         tried("step", FunctionTransformer(across), made_up(frame))
 
 

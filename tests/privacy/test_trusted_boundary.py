@@ -203,11 +203,11 @@ def test_a_question_that_fails_is_charged_all_the_same():
     [
         ([], {}, "asked at 1 point"),
         ([np.zeros(P)] * 2, {}, "asked at 1 point"),
-        ([np.zeros(P)], {"step_size": 1.0}, "only a printed epoch"),
+        ([np.zeros(P)], {"step_size": 1.0}, "only printed epochs"),
         ([np.zeros(P + 1)], {}, "problem's dimension"),
         ([np.zeros((1, P))], {}, "problem's dimension"),
         ([0.0], {}, "problem's dimension"),
-        ([["a"] * P], {}, "vector of numbers"),
+        ([["a"] * P], {}, "must be a vector"),
         ([None], {}, "problem's dimension"),
     ],
     ids=str,

@@ -99,7 +99,7 @@ def test_a_library_that_protects_rows_where_units_are_promised_is_caught(broken)
     with broken.change():
         result = audit_plan(broken.plan(), attacks=["replay"], confidence=1.0 - ALPHA)
     assert not result.kept
-    assert "THE PROMISE IS NOT KEPT" in str(result)
+    assert "THE GUARANTEE IS VIOLATED" in str(result)
 
 
 @pytest.mark.slow
@@ -427,7 +427,7 @@ def test_what_cannot_be_audited_for_units_is_refused_in_a_sentence():
         audit_table(model, X, y, groups[:-1], canaries=10)
     with pytest.raises(InvalidParameterError, match="no column 'person_id'"):
         audit_table(model, X, y, canaries=10)
-    with pytest.raises(InvalidParameterError, match="say what they stand for"):
+    with pytest.raises(InvalidParameterError, match="groups requires unit"):
         audit_table(PrivateLogisticRegression(classes=[-1, 1]), X, y, groups, canaries=10)
     with pytest.raises(InvalidParameterError, match="10 canaries"):
         audit_table(model, X, y, groups, canaries=10, guesses=(6, 5))

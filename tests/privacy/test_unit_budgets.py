@@ -56,7 +56,9 @@ def test_a_budget_says_whom_it_protects(ledger):
 def test_a_release_that_protects_somebody_else_is_refused_and_nothing_is_spent(unit, ledger):
     budget = by_patient(ledger)
     for charge in (budget.check, budget.reserve):
-        with pytest.raises(InvalidParameterError, match=r"protects unit 'patient_id' and this release .*do not add up"):
+        with pytest.raises(
+            InvalidParameterError, match=r"protects unit 'patient_id' and this release .*cannot be composed"
+        ):
             charge(EVENT, SIDE, unit)
     assert budget.account().releases == ()
 

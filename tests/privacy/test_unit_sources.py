@@ -135,7 +135,7 @@ def test_a_column_that_is_not_there_or_holds_no_ids_is_refused_in_a_sentence(tmp
     with pytest.raises(InvalidTableError, match=r"rows\.parquet has no column 'who'"):
         FileSource(tmp_path, schema_of(MEAN))
     table.assign(who=[[1, 2]] * N).to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(InvalidTableError, match="column 'who' should hold ids and holds list"):
+    with pytest.raises(InvalidTableError, match="column 'who' should contain ids and contains list"):
         FileSource(tmp_path, schema_of(MEAN))._n_units  # noqa: B018
 
 

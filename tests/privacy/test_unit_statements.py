@@ -149,10 +149,10 @@ def test_a_statement_of_several_parts_without_a_unit_is_about_rows():
 
 def test_what_is_signed_speaks_of_the_column_of_the_ids_and_of_max_rows(contents):
     signed = " ".join(contents["no schema"]["assumptions"])
-    assert "'patient_id' says truly whose a row is" in signed
-    assert "One patient with several of them is protected under each by itself only" in signed
+    assert "'patient_id' identifies the patient correctly" in signed
+    assert "A patient with several of them is protected under each separately" in signed
     assert f"That there are {N} patients is public, and how many rows they have is not" in signed
-    assert "whoever has several such rows is protected row by row only" in signed
+    assert "a patient with several such rows is protected row by row only" in signed
     assert "max_rows = 3 and contribution = 'limit' were chosen without looking at the rows" in signed
     assert "One person is one row" not in signed
 
@@ -165,7 +165,7 @@ def test_what_is_signed_of_other_policies(contents):
     assert "row by row" not in signed
     joining = replace(statement, adjacency="add_remove", unit=PrivacyUnit("patient_id", contribution="average"))
     signed = " ".join(assumptions(joining, None, None))
-    assert f"differ by one patient more or less, with all of its rows. n = {N} patients was declared" in signed
+    assert f"differ by one patient more or less, with all rows. n = {N} patients was declared" in signed
     assert "contribution = 'average' was chosen without looking" in signed
 
 
@@ -184,7 +184,7 @@ def test_a_report_of_an_evaluation_speaks_of_patients():
     evaluation = private_evaluate(model, TABLE, epsilon=1.0).to_dict()
     page = " ".join(re.sub(r"<[^>]+>", " ", render_report(content_of(model), evaluation=evaluation)).split())
     assert f"Measured on {N} patients with noise" in page
-    assert "holds the value for patients of the same kind" in page
+    assert "contains the population value for patients" in page
     assert "it includes the noise and the sampling of the patients." in page
 
 
@@ -232,7 +232,7 @@ def test_a_large_delta_would_allow_publishing_all_rows_of_one():
 def test_weights_of_rows_are_not_public_where_the_number_of_rows_is_not():
     X, y, weights = TABLE[["age", "dose", "patient_id"]] / [90.0, 5.0, 1.0], TABLE["ill"], np.full(len(TABLE), 0.5)
     asked = ASKED | {"classes": ["no", "yes"], "unit": "patient_id", "max_rows_per_unit": 3}
-    with pytest.raises(InvalidParameterError, match="private_weights = True"):
+    with pytest.raises(InvalidParameterError, match="private_weights=True"):
         PrivateLogisticRegression(**asked).fit(X, y, sample_weight=weights)
     model = PrivateLogisticRegression(**asked, private_weights=True).fit(X, y, sample_weight=weights)
     assert model.privacy_.weights == "private"

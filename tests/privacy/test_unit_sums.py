@@ -323,13 +323,13 @@ def test_the_unit_of_a_model_or_of_its_schema_is_that_of_its_evaluation():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"groups": IDS}, "say what they stand for"),
+        ({"groups": IDS}, "groups requires unit"),
         ({"unit": "person", "groups": IDS}, "max_rows_per_unit"),
         ({"unit": "person", "max_rows_per_unit": 0, "groups": IDS}, "max_rows_per_unit"),
         ({"unit": "person", "contribution": "sum", "groups": IDS}, "contribution"),
         ({"unit": "person", "max_rows_per_unit": 2, "groups": IDS[1:]}, "one id per row"),
         ({"unit": "person", "max_rows_per_unit": 2}, "no column 'person'"),
-        ({"contribution": "average"}, "name its column"),
+        ({"contribution": "average"}, "require unit"),
         ({"unit": "person", "contribution": "average", "missing_units": "ignore", "groups": IDS}, "declare a public n"),
         ({"unit": "person", "contribution": "average", "n": len(IDS), "groups": IDS}, "number of units"),
     ],
@@ -413,11 +413,11 @@ def test_a_search_refuses_candidates_of_different_units_and_ids_of_nothing():
     model = PrivateLogisticRegression(solver="dp-gd")
     units = [PrivacyUnit("person", 2), PrivacyUnit("person", 3)]
     several = [PrivateLogisticRegression(unit=unit.name, max_rows_per_unit=unit.max_rows) for unit in units]
-    with pytest.raises(InvalidParameterError, match="same unit"):
+    with pytest.raises(InvalidParameterError, match="same privacy unit"):
         PrivateSearch(candidates=several).fit(X, Y, groups=IDS)
-    with pytest.raises(InvalidParameterError, match="same unit"):
+    with pytest.raises(InvalidParameterError, match="same privacy unit"):
         PrivateSearch(candidates=[several[0], model]).fit(X, Y, groups=IDS)
-    with pytest.raises(InvalidParameterError, match="say what they stand for"):
+    with pytest.raises(InvalidParameterError, match="groups requires unit"):
         PrivateSearch(model, {"penalty": [1.0, 0.1]}).fit(X, Y, groups=IDS)
     with pytest.raises(InvalidParameterError, match="no column 'person'"):
         PrivateSearch(several[0], {"penalty": [1.0, 0.1]}).fit(X, Y)
@@ -461,12 +461,12 @@ def test_a_scaler_learns_the_mean_over_people_also_of_a_frame_with_their_ids():
 @pytest.mark.parametrize("transformer", [PrivateStandardScaler(bounds=BOUNDS), PrivatePCA(row_norm=1.0)])
 def test_means_are_refused_where_rows_weigh_less_than_n(transformer):
     transformer.set_params(unit="person", max_rows_per_unit=2)
-    with pytest.raises(InvalidParameterError, match="take contribution = 'average'"):
+    with pytest.raises(InvalidParameterError, match="requires contribution='average'"):
         transformer.fit(X, groups=IDS)
 
 
 def test_a_transformer_refuses_ids_of_nothing_and_units_without_ids():
-    with pytest.raises(InvalidParameterError, match="say what they stand for"):
+    with pytest.raises(InvalidParameterError, match="groups requires unit"):
         PrivateMinMaxScaler(bounds=BOUNDS).fit(X, groups=IDS)
     with pytest.raises(InvalidParameterError, match="no column 'person'"):
         PrivateMinMaxScaler(bounds=BOUNDS, **AVERAGE).fit(X)
@@ -497,9 +497,9 @@ def test_a_pipeline_protects_one_unit_in_all_of_its_steps():
 @pytest.mark.parametrize(
     ("declared", "given", "words"),
     [
-        ({}, {"groups": IDS}, "say what they stand for"),
-        (AVERAGE, {}, "hand the ids of units over as groups"),
-        ({"unit": "person", "max_rows_per_unit": 2}, {"groups": IDS}, "take contribution = 'average'"),
+        ({}, {"groups": IDS}, "groups requires unit"),
+        (AVERAGE, {}, "pass the ids as groups"),
+        ({"unit": "person", "max_rows_per_unit": 2}, {"groups": IDS}, "requires contribution='average'"),
         (AVERAGE | {"n": len(IDS)}, {"groups": IDS}, "number of units"),
     ],
 )
@@ -513,5 +513,5 @@ def test_a_pipeline_refuses_a_step_with_a_unit_of_its_own_and_ids_among_the_colu
     with pytest.raises(InvalidParameterError, match="leave 'person' out of X"):
         pipe.fit(pd.DataFrame({"a": X[:, 0], "person": IDS}), X[:, 0], groups=IDS)
     pipe.set_params(privatestandardscaler__unit="household")
-    with pytest.raises(InvalidParameterError, match="of its own"):
+    with pytest.raises(InvalidParameterError, match="all steps share"):
         pipe.fit(X, X[:, 0], groups=IDS)

@@ -83,7 +83,7 @@ def test_the_papers_noise_goes_with_even_bins_only(options):
     assert {column.bins for column in plan.schema.numbers.values()} == {"even"}
     assert plan.calibrated.plan.ranges == ()
     asked = replace(PLAIN, columns={"x": Number((0, 1), bins="private")})
-    with pytest.raises(ValueError, match="private bins go with certified noise"):
+    with pytest.raises(ValueError, match="private bins require certified noise"):
         FitOptions(problem, guarantee=Guarantee(1.0, 1e-5), schema=asked, solver="dp-gd", **options).plan(10**6)
 
 

@@ -69,12 +69,10 @@ class _NoNoise(enum.Enum):
     """Why no noise was found."""
 
     COSTS_WHATEVER = (
-        "no amount of noise gives epsilon = {epsilon:g}, delta = {delta:g} with this plan: what it costs whatever the "
-        "noise is already more."
+        "no amount of noise gives epsilon = {epsilon:g}, delta = {delta:g} with this plan: its fixed cost already "
+        "exceeds the guarantee."
     )
-    NOT_CERTIFIED = (
-        "no noise was found that is certified for epsilon = {epsilon:g}, delta = {delta:g}; use a larger delta."
-    )
+    NOT_CERTIFIED = "no certified noise was found for epsilon = {epsilon:g}, delta = {delta:g}; use a larger delta."
 
 
 # "pld" is the tightest bound that applies.

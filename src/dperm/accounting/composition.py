@@ -43,7 +43,7 @@ def epsilon_of(event: Event, delta: float, adjacency: Adjacency, points: int = F
     adjacency : Adjacency
         The neighbouring relation.
     points : int
-        About how many points discretise the narrowest privacy loss at the most, where a grid is needed.
+        About how many points discretise the narrowest privacy loss at most, where a grid is needed.
     """
     check_event(event)
     return _epsilon_of(event, delta, adjacency, points)

@@ -1,4 +1,4 @@
-"""How far the exact answer to a query moves between two tables, and how far it is said to move at the most."""
+"""How far the exact answer to a query moves between two tables, and how far it is said to move at most."""
 
 from dataclasses import dataclass, replace
 

@@ -56,7 +56,7 @@ def low_bits(subject: Subject, fits: int, alpha: float, progress: Progress | Non
                 under_first, under_second, numbers = _impossible(run, of_first, of_second)
                 looked_at += numbers
                 if not numbers:
-                    return Attack("low bits", None, 1, "no answer is a number plus noise, so there is nothing to test")
+                    return Attack("low bits", None, 1, "no answer is a number plus noise: nothing to test")
                 events[which] += int(under_second > 0 and under_first == 0)
                 if progress is not None:
                     progress(2 * number + which + 1, 2 * half)

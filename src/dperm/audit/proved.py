@@ -13,7 +13,7 @@ from dperm.errors import DpermError
 from dperm.plan.fit_plan import FitPlan
 from dperm.privacy.guarantee import Adjacency
 
-# False positive rates are looked at in so many intervals.
+# False positive rates are looked at in this many intervals.
 _INTERVALS = 400
 # How much more or less noise is considered, and in how many halvings it is found: to 2 %.
 _LARGEST_FACTOR, _ROUNDS = 64.0, 9
@@ -52,7 +52,7 @@ def compare(plan: FitPlan, counts: Counts, alpha: float) -> Comparison:
 
 
 def p_value(event: Event, adjacency: Adjacency, counts: Counts) -> float:
-    """The largest chance of so many more hits than alarms that the privacy curve of an event allows.
+    """The largest chance of this many more hits than alarms that the privacy curve of an event allows.
 
     Whatever the attack, its rates lie below the curve. For false positive rates in [a, b] there are at most as many
     hits as with the largest true positive rate at b, and at least as many alarms as with the rate a, so the chance is

@@ -59,7 +59,7 @@ def replay(subject: Subject, alpha: float) -> Attack:
     broken += _samples_too_many(subject, alpha / 2.0)
     other = ordinary.table(canaries[1])
     if not _follows_from_answers(subject, first, other):
-        broken.append("what is released does not follow from the noisy answers alone")
+        broken.append("the output does not depend on the noisy answers alone")
     found = (
         f"exact answers to {len(_kinds(subject))} quer{'ies' if len(_kinds(subject)) != 1 else 'y'} move at most "
         f"{ratio:.3g} times as far as claimed; {n_numbers} numbers of noise were measured"

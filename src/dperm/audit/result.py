@@ -155,9 +155,12 @@ class AuditResult:
             lines.append(f"{attack.name + ':':<12}{bound}{attack.found}{fits}")
         level = f"at confidence {100.0 * self.confidence:g} % for all attacks together"
         if self.kept:
-            lines.append(f"verdict:    nothing contradicts the promise, {level}")
+            lines.append(f"verdict:    nothing contradicts the guarantee, {level}")
         else:
-            lines += [f"verdict:    THE PROMISE IS NOT KEPT, {level}", *(f"  - {text}" for text in self.contradictions)]
+            lines += [
+                f"verdict:    THE GUARANTEE IS VIOLATED, {level}",
+                *(f"  - {text}" for text in self.contradictions),
+            ]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is audited: a plan, run again and again on made-up tables."""
+"""What is audited: a plan, run again and again on synthetic tables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One fit on a made-up table: what was released, and what was asked and answered on the way."""
+    """One fit on a synthetic table: what was released, and what was asked and answered on the way."""
 
     w: Array
     transcript: list[Question]
@@ -46,10 +46,10 @@ class Subject:
     def __post_init__(self) -> None:
         """Refuse what there is no attack on."""
         if self.plan.calibrated.noise_multiplier is None:
-            raise UnsupportedProblemError("a run without noise promises nothing, so there is nothing to audit.")
+            raise UnsupportedProblemError("a run without noise has no guarantee to audit.")
 
     def run(self, table: Table, number: int | None) -> Run:
-        """Fit number so-and-so of an audit, on a made-up table; None is for keys of the operating system."""
+        """Fit number so-and-so of an audit, on a synthetic table; None is for keys of the operating system."""
         seed = None if self.seed is None or number is None else self.seed * 1_000_003 + number
         with (
             WatchedOracle(
@@ -62,7 +62,7 @@ class Subject:
         return Run(w, oracle.transcript, oracle.coin, oracle.schema)
 
     def ask(self, table: Table, number: int, item: PlannedQuery, *points: Array, step_size: Any = None) -> Array:
-        """One noisy answer about a made-up table, by an oracle of its own."""
+        """One noisy answer about a synthetic table, by an oracle of its own."""
         seed = None if self.seed is None else self.seed * 1_000_003 + number + 500_000
         with WatchedOracle(
             table.X, table.y, self.plan.problem, self.plan.setting, self.plan.calibrated, seed, groups=table.groups
@@ -81,7 +81,7 @@ class Subject:
             return self._follow(oracle, self.plan.calibrated)
 
     def exact(self, table: Table, key: int | None = None) -> ExactOracle:
-        """Exact answers about a made-up table; only samples are drawn, and which rows of a unit are used.
+        """Exact answers about a synthetic table; only samples are drawn, and which rows of a unit are used.
 
         With a key the draws are the same for every table that begins with the same rows.
         """

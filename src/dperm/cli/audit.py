@@ -1,28 +1,28 @@
 """`dperm audit`: attacks on a plan, and on the owner's own table."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dperm.audit import audit_plan, audit_table, draw_audit
-from dperm.audit.plan import ATTACKS
 from dperm.cli import output as outputs
+from dperm.cli.choices import ATTACKS
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.fit import ids_of_units, numbers_and_target
 from dperm.cli.options import build_estimator, fit_options, given_options, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.disk import write_whole
 from dperm.errors import InvalidParameterError
-from dperm.files.model_file import load_model
-from dperm.ledger import Budget
-from dperm.pictures.canvas import offscreen
-from dperm.plan.fit_plan import FitPlan
 from dperm.printable import one_line
 from dperm.progress import ProgressBar
-from dperm.rows.files import TableFile
 from dperm.schema import load_schema
+
+if TYPE_CHECKING:
+    from dperm.plan.fit_plan import FitPlan
 
 
 @click.command(context_settings=CONTEXT)
@@ -70,6 +70,11 @@ def audit(
 
     Example: dperm audit --of model.json --json audit.json
     """
+    with ended_by_an_interrupt():
+        from dperm.audit import audit_plan, audit_table, draw_audit
+        from dperm.ledger import Budget
+        from dperm.pictures.canvas import offscreen
+        from dperm.rows.files import TableFile
     if of is None and options["epsilon"] is None:
         raise InvalidParameterError("pass --epsilon, or a model file: --of MODEL.")
     if of is not None and (
@@ -139,6 +144,8 @@ def audit(
 
 def _plan_of(path: Path) -> FitPlan:
     """The plan of a model file's fit, recomputed."""
+    from dperm.files.model_file import load_model
+
     model = load_model(path)
     return model.as_asked().plan(model.privacy_.n, None if model.schema_ is not None else model.privacy_.n_features)
 

@@ -1,21 +1,25 @@
 """The commands of `dperm budget`: create, show, report, list, settle."""
 
+from __future__ import annotations
+
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.output import FILE, output_option
 from dperm.consequences import CONSEQUENCES
 from dperm.errors import InvalidParameterError, LedgerDamagedError
-from dperm.ledger import Budget, budgets, settle_file
-from dperm.ledger.accounts import Account, Spending, rounded_down, rounded_up
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from dperm.ledger.accounts import Account, Spending
 
 _BAR = 20
 
@@ -60,6 +64,8 @@ def create(
 
     Example: dperm budget create visits --epsilon 3 --delta 1e-5 --unit patient_id
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import Budget
     made = Budget.create(name, Guarantee(epsilon, delta), adjacency, ledger, fixed_in_advance, unit)
     click.echo(f"{one_line(made.dataset)}: {made.account().summary}")
 
@@ -72,6 +78,8 @@ def show(name: str, ledger: str | None) -> None:
 
     Example: dperm budget show adult
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import Budget
     account = Budget(name, ledger).account()
     click.echo(f"{one_line(account.dataset)}, since {account.created} (UTC)")
     click.echo(f"{_bar(account)} {account.summary}")
@@ -94,6 +102,8 @@ def report(name: str, output: Path | None, force: bool, ledger: str | None) -> N
 
     Example: dperm budget report adult -o budget.html
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import Budget
     # The other commands need no pages.
     from dperm.report import page_named, write_budget
 
@@ -110,6 +120,8 @@ def list_budgets(ledger: str | None) -> None:
 
     Example: dperm budget list --ledger team.db
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import budgets
     found = budgets(ledger)
     for one in found:
         try:
@@ -131,6 +143,8 @@ def settle(model_path: Path, ledger: str | None) -> None:
 
     Example: dperm budget settle model.json
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import settle_file
     content = _released(model_path)
     entry = content["ledger"]
     if entry is None:
@@ -164,6 +178,8 @@ def _bar(account: Account) -> str:
 
 def _further(account: Account) -> str:
     """How large a further release may be."""
+    from dperm.ledger.accounts import rounded_down
+
     delta, sizes = account.guarantee.delta, []
     if account.left > 0.0:
         sizes.append(f"up to ε = {rounded_down(account.left)} at δ = 0")
@@ -173,6 +189,8 @@ def _further(account: Account) -> str:
 
 
 def _line(release: Spending) -> str:
+    from dperm.ledger.accounts import rounded_up
+
     state = "released" if release.is_settled else "reserved, not settled: counts as spent"
     alone = f"ε = {rounded_up(release.epsilon)} alone"
     fingerprint = (release.fingerprint or "")[:12]

@@ -1,18 +1,21 @@
 """`dperm diagnose`: exact diagnostics of a fit, for the data holder."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.output import FILE
 from dperm.errors import InvalidParameterError
-from dperm.files.model_file import load_model
-from dperm.models.base import PrivateEstimator
 from dperm.printable import one_line
-from dperm.rows.files import TableFile
+
+if TYPE_CHECKING:
+    from dperm.models.base import PrivateEstimator
 
 
 @click.command(context_settings=CONTEXT)
@@ -27,6 +30,8 @@ def diagnose(model_path: Path, table: Path, target: str | None) -> None:
 
     Example: dperm diagnose model.json people.csv
     """
+    with ended_by_an_interrupt():
+        from dperm.files.model_file import load_model
     model = load_model(model_path)
     if model.parameters_ is None:
         raise InvalidParameterError(f"{one_line(model_path)} does not describe its fit, so it cannot be repeated.")
@@ -36,6 +41,8 @@ def diagnose(model_path: Path, table: Path, target: str | None) -> None:
 
 def _rows(model: PrivateEstimator, path: Path, target: str | None) -> tuple[Any, Any, Any]:
     """What the model was fitted on: a table with its own target, or numbers with the target and ids of units beside."""
+    from dperm.rows.files import TableFile
+
     schema = model.schema_
     if schema is not None:
         if target is not None:

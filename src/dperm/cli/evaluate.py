@@ -7,18 +7,15 @@ import click
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.output import FILE, output_option
 from dperm.consequences import CONSEQUENCES
 from dperm.disk import WholeFile
 from dperm.errors import DpermError, InvalidParameterError
-from dperm.evaluation.result import PrivateEvaluation
-from dperm.evaluation.score import private_evaluate
-from dperm.files.model_file import load_model
-from dperm.ledger import Budget
 from dperm.printable import one_line
 from dperm.privacy.unit import CONTRIBUTIONS, MISSING
 
-# Bytes that are set aside before anything is spent, so that a full disk is noticed then.
+# Bytes that are set aside before anything is spent, so that a full disk is detected then.
 _ROOM = 2**18
 
 
@@ -59,6 +56,11 @@ def evaluate(
 
     Example: dperm evaluate model.json test.csv --epsilon 0.2 --dataset people -o evaluation.json
     """
+    with ended_by_an_interrupt():
+        from dperm.evaluation.result import PrivateEvaluation
+        from dperm.evaluation.score import private_evaluate
+        from dperm.files.model_file import load_model
+        from dperm.ledger import Budget
     outputs.check_charged(dataset, ledger)
     if n is None and adjacency == "add_remove":
         raise InvalidParameterError("under add_remove the number of rows is private: declare a public number with --n.")

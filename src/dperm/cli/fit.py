@@ -1,35 +1,34 @@
 """`dperm fit`: from a table on disk to a model file."""
 
+from __future__ import annotations
+
 import os
 import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.options import build_estimator, fit_options, memory_option, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.cli.schema import tell
 from dperm.consequences import CONSEQUENCES
 from dperm.disk import WholeFile
 from dperm.errors import DpermError, InvalidParameterError, InvalidTableError
-from dperm.files.model_file import model_text
-from dperm.ledger import Budget
-from dperm.models.base import PrivateEstimator
-from dperm.plan.transaction import check_budget
 from dperm.printable import one_line
 from dperm.privacy.caveats import Caveat
-from dperm.rows import Table
-from dperm.rows.dask_client import open_cluster
-from dperm.rows.files import TableFile
 from dperm.schema import Amount, Schema, load_schema
-from dperm.unsafe import check_schema
 
-# Bytes that are written before anything is spent, so that a full disk is noticed then; most model files are smaller.
+if TYPE_CHECKING:
+    from dperm.models.base import PrivateEstimator
+    from dperm.rows.files import TableFile
+
+# Bytes that are written before anything is spent, so that a full disk is detected then; most model files are smaller.
 ROOM = 2**20
 # Rows that are looked at before every fit on a terminal; --check looks at all.
 LOOKED_AT = 2**17
@@ -86,6 +85,12 @@ def fit(
     Example: dperm fit visits.csv --target ill --unit patient_id --max-rows-per-unit 5 --epsilon 1 --delta 1e-6 -o
     model.json
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import Budget
+        from dperm.plan.transaction import check_budget
+        from dperm.rows import Table
+        from dperm.rows.dask_client import open_cluster
+        from dperm.rows.files import TableFile
     outputs.check_charged(dataset, ledger)
     outputs.check(output, force=force, inputs=[table, schema], ledger=ledger)
     budget = None if dataset is None else Budget(dataset, ledger)
@@ -156,6 +161,8 @@ def checked(
     InvalidTableError
         If all was asked for and a column has nothing that the schema can use, in 99 of 100 rows.
     """
+    from dperm.unsafe import check_schema
+
     found = check_schema(table, schema, columns=columns, target=target, rows=None if whole else LOOKED_AT)
     found = tuple(one for one in found if one.kind != "count" or kind != "poisson")
     said = [one for one in found if whole or one.serious or one.kind == "count"]
@@ -186,6 +193,8 @@ class Writing:
 
     def __call__(self, model: PrivateEstimator) -> None:
         """Write the model."""
+        from dperm.files.model_file import model_text
+
         text = model_text(model)
         try:
             self._file.write(text)

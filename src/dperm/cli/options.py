@@ -1,55 +1,35 @@
 """Options that `fit` and `plan` share, and how they become an estimator."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from dperm.accounting.calibration import ACCOUNTANTS
+from dperm.cli.choices import ACCOUNTANTS, MODELS, OWN_OPTIONS
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.output import FILE
 from dperm.errors import InvalidParameterError, InvalidTableError
-from dperm.models.base import PrivateEstimator
-from dperm.models.linear import PrivateGLM
-from dperm.models.registry import models
-from dperm.models.regressor import LinearRegressor
 from dperm.privacy.unit import CONTRIBUTIONS, MISSING
-from dperm.problem.domains import Box, Domain, L1Ball, L2Ball, Simplex
-from dperm.problem.regularizers import L1, L2, ElasticNet, Regularizer
-from dperm.rows.files import OtherSeparatorError
 from dperm.schema import Amount, Schema
-from dperm.solvers import SOLVERS
 
-_PENALTIES: dict[str, Callable[..., Regularizer]] = {"l2": L2, "l1": L1, "elastic-net": ElasticNet}
-_DOMAINS: dict[str, Callable[..., Domain]] = {"l2-ball": L2Ball, "l1-ball": L1Ball, "box": Box, "simplex": Simplex}
+if TYPE_CHECKING:
+    from dperm.models.base import PrivateEstimator
 
-
-def _offered() -> dict[str, type[PrivateEstimator]]:
-    """The models whose parameters can all be written on the command line."""
-    return {name: model for name, model in models().items() if model.on_command_line}
-
-
-def _own_options() -> list[Callable[..., Any]]:
-    """Options that only some models have, from the models themselves."""
-    found = {name: (model, text) for model in _offered().values() for name, text in model.own_parameters.items()}
-    return [
-        click.option(
-            f"--{name.replace('_', '-')}",
-            type=float if isinstance(getattr(model, name), float) else str,
-            help=text,
-        )
-        for name, (model, text) in found.items()
-    ]
-
+# Classes of dperm.problem.
+_PENALTIES = {"l2": "L2", "l1": "L1", "elastic-net": "ElasticNet"}
+_DOMAINS = {"l2-ball": "L2Ball", "l1-ball": "L1Ball", "box": "Box", "simplex": "Simplex"}
 
 _OPTIONS = (
     click.option(
         "--model",
-        type=click.Choice(list(_offered())),
+        type=click.Choice(MODELS),
         help="[default: logistic; linear if the schema's target has a range]",
     ),
-    *_own_options(),
+    *(click.option(f"--{name.replace('_', '-')}", type=kind, help=text) for name, (kind, text) in OWN_OPTIONS.items()),
     click.option(
         "--row-norm",
         type=float,
@@ -65,7 +45,13 @@ _OPTIONS = (
     click.option(
         "--domain", default="none", show_default=True, help="l2-ball:r, l1-ball:r, box:low:high, simplex:total or none."
     ),
-    click.option("--solver", type=click.Choice(["auto", *SOLVERS]), default="auto", show_default=True),
+    click.option(
+        "--solver",
+        metavar="NAME",
+        default="auto",
+        show_default=True,
+        help="auto, or a name from `dperm solvers`.",
+    ),
     click.option(
         "--adjacency", type=click.Choice(["replace_one", "add_remove"]), default="replace_one", show_default=True
     ),
@@ -164,6 +150,8 @@ def given_options(*names: str) -> list[str]:
 @contextmanager
 def separator_by_option() -> Iterator[None]:
     """Name --separator where no line of a table has the fields: for commands that take it."""
+    from dperm.rows.files import OtherSeparatorError
+
     try:
         yield
     except OtherSeparatorError as error:
@@ -189,11 +177,14 @@ def build_estimator(
     **more: Any,
 ) -> PrivateEstimator:
     """Turn the options into an estimator."""
+    with ended_by_an_interrupt():
+        from dperm.models.linear import PrivateGLM
+        from dperm.models.registry import models
+        from dperm.models.regressor import LinearRegressor
     kind = models()[model or ("linear" if schema is not None and isinstance(schema.target, Amount) else "logistic")]
-    own = {name for one in _offered().values() for name in one.own_parameters}
-    given = {name: value for name, value in more.items() if name not in own or value is not None}
-    for name in given.keys() & own - kind.own_parameters.keys():
-        able = " or ".join(key for key, one in _offered().items() if name in one.own_parameters)
+    given = {name: value for name, value in more.items() if name not in OWN_OPTIONS or value is not None}
+    for name in given.keys() & OWN_OPTIONS.keys() - set(kind.own_parameters):
+        able = " or ".join(key for key in MODELS if name in models()[key].own_parameters)
         raise InvalidParameterError(f"--{name.replace('_', '-')} requires --model {able}.")
     if "classes" in given:
         given["classes"] = [label.strip() for label in given["classes"].split(",")]
@@ -206,7 +197,10 @@ def build_estimator(
         )
     if issubclass(kind, PrivateGLM):
         given |= {"row_norm": row_norm, "entry_bound": entry_bound, "fit_intercept": intercept}
-        given["intervals"] = False if intervals is None else intervals
+        if hasattr(kind, "intervals"):
+            given["intervals"] = False if intervals is None else intervals
+        elif intervals is not None:
+            raise InvalidParameterError("--intervals goes with --model linear, logistic or poisson.")
         given["penalty"] = penalty if penalty in ("auto", "l2", "l1") else _penalty(penalty)
     else:
         if (row_norm, entry_bound, intercept) != (None, None, True):
@@ -236,20 +230,24 @@ def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(number) for number in text.split(",") if number.strip())
     except ValueError:
-        raise InvalidParameterError(f"{option} must be whole numbers separated by commas, got {text!r}.") from None
+        raise InvalidParameterError(f"{option} must be integers separated by commas, got {text!r}.") from None
 
 
-def _penalty(text: str) -> Regularizer | None:
+def _penalty(text: str) -> Any:
     """Read a number, the strength of an l2 penalty with 0 for none, or what `_parse` reads."""
+    from dperm.problem import L2
+
     try:
         strength = float(text)
     except ValueError:
-        return _parse("--penalty", text, _PENALTIES)  # type: ignore[no-any-return]
+        return _parse("--penalty", text, _PENALTIES)
     return None if strength == 0.0 else L2(strength)
 
 
-def _parse(option: str, text: str, kinds: dict[str, Callable[..., Any]]) -> Any:
+def _parse(option: str, text: str, kinds: dict[str, str]) -> Any:
     """Read "name:number:number", or "none"."""
+    from dperm import problem
+
     name, *numbers = text.split(":")
     if name == "none" and not numbers:
         return None
@@ -257,7 +255,7 @@ def _parse(option: str, text: str, kinds: dict[str, Callable[..., Any]]) -> Any:
         words = "auto, none, a number" if option == "--penalty" else "none"
         raise InvalidParameterError(f"{option} must be {words} or start with one of {', '.join(kinds)}, got {text!r}.")
     try:
-        return kinds[name](*map(float, numbers))
+        return getattr(problem, kinds[name])(*map(float, numbers))
     except TypeError:
         raise InvalidParameterError(f"{option} has too many numbers: {text!r}.") from None
     except ValueError as error:

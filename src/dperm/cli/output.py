@@ -9,8 +9,6 @@ import click
 
 from dperm.disk import check_output
 from dperm.errors import InvalidParameterError
-from dperm.ledger import default_ledger
-from dperm.ledger.places import files_of, witness_folder
 
 
 class _File(click.Path):
@@ -47,6 +45,9 @@ def check(output: Path, *, force: bool, inputs: Iterable[Path | None], ledger: s
     ledger : str, optional
         A ledger that it was told, besides DPERM_LEDGER and the user's own.
     """
+    from dperm.ledger import default_ledger
+    from dperm.ledger.places import files_of, witness_folder
+
     places = [ledger, os.environ.get("DPERM_LEDGER"), _own(default_ledger)]
     kept = [path for place in places if place for path in files_of(place)]
     folder = _own(witness_folder)

@@ -1,25 +1,26 @@
 """`dperm plan`: what a fit would cost, from public numbers."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dperm.accounting.renyi import has_renyi_bound, rdp_epsilon
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.options import build_estimator, fit_options, memory_option, schema_option
 from dperm.errors import InvalidParameterError
-from dperm.mechanisms.setting import Setting
-from dperm.plan.auto import predictions
-from dperm.plan.fit_plan import FitPlan
-from dperm.plan.transaction import warn_of_large_delta
 from dperm.privacy.guarantee import Guarantee
-from dperm.rows.memory import bytes_of, is_on_disk
 from dperm.schema import load_schema
-from dperm.solvers import SOLVERS, Solver
 from dperm.validation import positive
+
+if TYPE_CHECKING:
+    from dperm.mechanisms.setting import Setting
+    from dperm.plan.fit_plan import FitPlan
+    from dperm.solvers import Solver
 
 
 @click.command(context_settings=CONTEXT)
@@ -46,6 +47,9 @@ def plan(
 
     Example: dperm plan --n 20000 --p 54 --epsilon 1 --delta 1e-6 --unit patient_id --max-rows-per-unit 5
     """
+    with ended_by_an_interrupt():
+        from dperm.plan.transaction import warn_of_large_delta
+        from dperm.rows.memory import bytes_of, is_on_disk
     if explain and options["noise"] != "certified":
         raise InvalidParameterError("--explain requires certified noise; remove --noise.")
     public = None if schema is None else load_schema(schema)
@@ -82,8 +86,11 @@ def plan(
 
 def _explain(planned: FitPlan) -> None:
     """Every solver that takes the problem, the smallest expected risk first."""
+    from dperm.plan.auto import predictions
+    from dperm.solvers import SOLVERS
+
     guarantee = Guarantee(planned.statement.epsilon, planned.statement.delta)
-    click.echo("\nexpected excess risk of every solver that takes this problem, and its passes over the rows:")
+    click.echo("\nexpected excess risk of every solver that supports this problem, and its passes over the rows:")
     for solver, risk in predictions(planned.problem, planned.setting, guarantee, tuple(SOLVERS.values())):
         passes = _passes_of(solver, planned.setting, guarantee)
         expected = f"{risk:.1e}" if math.isfinite(risk) else "unknown"
@@ -108,11 +115,13 @@ def _passes(passes: float) -> str:
 
 def _cross_check(planned: FitPlan) -> str:
     """What an accountant that shares no code with the first one says."""
+    from dperm.accounting.renyi import has_renyi_bound, rdp_epsilon
+
     event, statement = planned.event, planned.statement
     if not has_renyi_bound(event):
-        return f"evaluated again, ε = {statement.certified_epsilon:.4g}; Rényi accounting does not know this noise"
+        return f"evaluated again, ε = {statement.certified_epsilon:.4g}; Rényi accounting does not cover this noise"
     check = rdp_epsilon(event, statement.delta, planned.setting.adjacency)
-    verdict = "looser as it must be" if check >= statement.certified_epsilon else "which is less than ours"
+    verdict = "looser, as expected" if check >= statement.certified_epsilon else "tighter than ours"
     return f"Rényi accounting gives ε ≤ {check:.4g}, {verdict}"
 
 

@@ -1,21 +1,24 @@
 """`dperm plot`: a model file as a picture."""
 
+from __future__ import annotations
+
 import io
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.output import FILE, output_option
 from dperm.disk import write_whole
 from dperm.errors import InvalidParameterError
-from dperm.files.model_file import load_model
-from dperm.models.base import PrivateEstimator
-from dperm.pictures.canvas import offscreen
 from dperm.printable import one_line
+
+if TYPE_CHECKING:
+    from dperm.models.base import PrivateEstimator
 
 WHAT = ("coefficients", "effects", "attack", "risk")
 _FORMATS = (".png", ".svg", ".pdf")
@@ -25,7 +28,7 @@ _FORMATS = (".png", ".svg", ".pdf")
 @click.argument("model_path", metavar="MODEL", type=FILE)
 @click.option("--what", type=click.Choice(WHAT), required=True, help="What to plot.")
 @click.option("--column", help="With effects: plot only this column of the schema.")
-@output_option("Picture: a .png, .svg or .pdf file.", required=True)
+@output_option("Output file: .png, .svg or .pdf.", required=True)
 def plot(model_path: Path, what: str, column: str | None, output: Path, force: bool) -> None:
     """Plot a MODEL file. Only released and public numbers are used, so the plot may be published with the model.
 
@@ -34,6 +37,9 @@ def plot(model_path: Path, what: str, column: str | None, output: Path, force: b
 
     Example: dperm plot model.json --what effects -o effects.png
     """
+    with ended_by_an_interrupt():
+        from dperm.files.model_file import load_model
+        from dperm.pictures.canvas import offscreen
     if output.suffix.lower() not in _FORMATS:
         raise InvalidParameterError(f"the output file must end in {', '.join(_FORMATS)}.")
     if column is not None and what != "effects":
@@ -60,6 +66,8 @@ def _drawn(model: PrivateEstimator, what: str, column: str | None) -> Any:
 def _as_bytes(figure: Any, kind: str) -> bytes:
     """The picture as a file holds it: without a date, so that the same model gives the same file."""
     import matplotlib
+
+    from dperm.pictures.canvas import offscreen
 
     dateless = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     stream = io.BytesIO()

@@ -1,22 +1,25 @@
 """`dperm predict`: what a model file says of every row of a table."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 import numpy as np
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.output import FILE, output_option
 from dperm.disk import WholeFile
 from dperm.errors import InvalidParameterError
-from dperm.files.model_file import load_model
-from dperm.models.base import PrivateEstimator
 from dperm.printable import one_line
-from dperm.rows.files import check_columns, number_columns, open_pieces
+
+if TYPE_CHECKING:
+    from dperm.models.base import PrivateEstimator
 
 
 @click.command(context_settings=CONTEXT)
@@ -32,6 +35,8 @@ def predict(model_path: Path, table: Path, keep: str | None, output: Path | None
 
     Example: dperm predict model.json 'visits/*.parquet' --keep visit_id -o predictions.parquet
     """
+    with ended_by_an_interrupt():
+        from dperm.files.model_file import load_model
     if output is not None:
         outputs.check(output, force=force, inputs=[model_path, table])
     model, kept = load_model(model_path), [name.strip() for name in keep.split(",")] if keep else []
@@ -57,6 +62,8 @@ def predict(model_path: Path, table: Path, keep: str | None, output: Path | None
 def _predicted(model: PrivateEstimator, path: Path, kept: list[str]) -> Iterator[Any]:
     """Arrow tables of kept columns and predictions, a few rows each."""
     import pyarrow as pa
+
+    from dperm.rows.files import check_columns, number_columns, open_pieces
 
     schema = model.schema_
     if schema is None:

@@ -4,18 +4,11 @@ from pathlib import Path
 
 import click
 
-from dperm.audit.result import read_audit
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.output import FILE, output_option
-from dperm.evaluation.result import is_evaluation, read_evaluation
-from dperm.evaluation.verify import evaluation_from, verify_evaluation
-from dperm.files.model_file import load_model, model_from, read_content
 from dperm.printable import one_line
-from dperm.report import page_beside, write_report
-from dperm.verify.finding import Finding
-from dperm.verify.model import CANNOT_PROVE, NOT_CHARGED, ledger_knowing, ledger_of
-from dperm.verify.model import verify as findings_of
 from dperm.version import __version__
 
 
@@ -34,6 +27,13 @@ def verify(context: click.Context, model_path: Path, ledger: str | None, require
 
     Example: dperm verify model.json
     """
+    with ended_by_an_interrupt():
+        from dperm.evaluation.result import is_evaluation, read_evaluation
+        from dperm.evaluation.verify import evaluation_from, verify_evaluation
+        from dperm.files.model_file import model_from, read_content
+        from dperm.verify.finding import Finding
+        from dperm.verify.model import CANNOT_PROVE, NOT_CHARGED, ledger_knowing
+        from dperm.verify.model import verify as findings_of
     is_scored = is_evaluation(model_path)
     content = read_evaluation(model_path) if is_scored else read_content(model_path)
     readable = (evaluation_from if is_scored else model_from)(content) is not None
@@ -67,6 +67,8 @@ def summary(model_path: Path, level: float) -> None:
 
     Example: dperm summary model.json
     """
+    with ended_by_an_interrupt():
+        from dperm.files.model_file import load_model
     click.echo(str(load_model(model_path).summary(level)))
 
 
@@ -83,6 +85,12 @@ def report(
 
     Example: dperm report model.json -o report.html
     """
+    with ended_by_an_interrupt():
+        from dperm.audit.result import read_audit
+        from dperm.evaluation.result import read_evaluation
+        from dperm.files.model_file import read_content
+        from dperm.report import page_beside, write_report
+        from dperm.verify.model import ledger_of
     output = page_beside(model_path) if output is None else output
     inputs = [path for path in (model_path, audit, evaluation) if path is not None]
     outputs.check(output, force=force, inputs=inputs, ledger=ledger)

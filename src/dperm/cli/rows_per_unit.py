@@ -7,14 +7,12 @@ import click
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.options import separator_by_option
 from dperm.cli.output import FILE, output_option
 from dperm.disk import write_whole
-from dperm.ledger import Budget
-from dperm.plan import rows_per_unit as counting
 from dperm.printable import one_line
 from dperm.privacy.unit import MISSING
-from dperm.rows.files import TableFile
 from dperm.schema.table import SEPARATORS
 from dperm.validation import one_of
 
@@ -47,6 +45,10 @@ def rows_per_unit(
 
     Example: dperm rows-per-unit visits.csv --unit patient_id --epsilon 0.05 --dataset visits
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import Budget
+        from dperm.plan import rows_per_unit as counting
+        from dperm.rows.files import TableFile
     outputs.check_charged(dataset, ledger)
     if output is not None:
         outputs.check(output, force=force, inputs=[table], ledger=ledger)

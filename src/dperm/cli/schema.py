@@ -1,26 +1,29 @@
 """`dperm schema`: draft a schema, and check a table against one."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.options import given_options, schema_option, separator_by_option
 from dperm.cli.output import FILE, output_option
 from dperm.disk import write_whole
 from dperm.errors import InvalidParameterError, InvalidTableError
 from dperm.printable import one_line
-from dperm.rows.column_facts import Finding
-from dperm.rows.files import columns_on_disk, open_pieces
 from dperm.schema import load_schema
 from dperm.schema.plain import schema_to_toml
 from dperm.schema.table import SEPARATORS
-from dperm.unsafe import check_schema, draft_schema
 from dperm.validation import one_of
+
+if TYPE_CHECKING:
+    from dperm.rows.column_facts import Finding
 
 _FOR_THE_HOLDER = "For the data holder, not for release: exact facts about the rows, without noise."
 
@@ -53,7 +56,7 @@ def _check_form(names: Sequence[str], separator: str) -> None:
     if others:
         other = "tab" if others[0] == "\t" else others[0]
         said = "tab" if separator == "\t" else separator
-        raise InvalidParameterError(f"the first line holds no {said} and a {other}: add --separator '{other}'.")
+        raise InvalidParameterError(f"the first line contains no {said} and a {other}: add --separator '{other}'.")
 
 
 @click.group(context_settings=CONTEXT)
@@ -85,6 +88,9 @@ def draft(
 
     Example: dperm schema draft visits.csv --target ill --unit patient_id -o visits.toml
     """
+    with ended_by_an_interrupt():
+        from dperm.rows.files import columns_on_disk
+        from dperm.unsafe import check_schema, draft_schema
     if output is not None:
         outputs.check(output, force=force, inputs=[table])
     names, between = _read_form(table, header, separator)
@@ -125,6 +131,9 @@ def check(
 
     Example: dperm schema check people.csv --schema people.toml
     """
+    with ended_by_an_interrupt():
+        from dperm.rows.files import open_pieces
+        from dperm.unsafe import check_schema
     if schema is not None:
         if given_options("target", "header", "separator"):
             raise InvalidParameterError("--target, --header and --separator cannot be combined with --schema.")

@@ -5,8 +5,8 @@ from dataclasses import asdict
 import click
 
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.errors import InvalidParameterError
-from dperm.solvers import SOLVERS
 
 
 @click.command(context_settings=CONTEXT)
@@ -19,6 +19,8 @@ def solvers(names: tuple[str, ...]) -> None:
 
     Example: dperm solvers kifer-objective
     """
+    with ended_by_an_interrupt():
+        from dperm.solvers import SOLVERS
     unknown = set(names) - set(SOLVERS)
     if unknown:
         raise InvalidParameterError(f"unknown solver {', '.join(sorted(unknown))}; choose from {', '.join(SOLVERS)}.")

@@ -1,27 +1,28 @@
 """`dperm tune`: a search among models, from a table on disk to a model file."""
 
+from __future__ import annotations
+
 import itertools
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dperm.cli import output as outputs
+from dperm.cli.choices import METHODS, SCORES
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.fit import ROOM, Writing, ids_of_units, numbers_and_target
 from dperm.cli.options import build_estimator, fit_options, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.disk import WholeFile, read_text
 from dperm.errors import InvalidParameterError
-from dperm.ledger import Budget
-from dperm.models.base import PrivateEstimator
-from dperm.models.candidates import SCORES
-from dperm.models.search import PrivateSearch
-from dperm.plan.search import METHODS
 from dperm.printable import one_line
-from dperm.rows.files import TableFile
 from dperm.schema import load_schema
+
+if TYPE_CHECKING:
+    from dperm.models.base import PrivateEstimator
 
 # What is the same for all candidates.
 _OF_THE_SEARCH = frozenset(
@@ -75,6 +76,10 @@ def tune(
 
     Example: dperm tune people.csv --schema people.toml --try penalty=auto,0.1 --epsilon 1 --delta 1e-6 -o model.json
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import Budget
+        from dperm.models.search import PrivateSearch
+        from dperm.rows.files import TableFile
     outputs.check_charged(dataset, ledger)
     outputs.check(output, force=force, inputs=[table, schema, grid], ledger=ledger)
     budget = None if dataset is None else Budget(dataset, ledger)

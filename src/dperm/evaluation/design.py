@@ -66,15 +66,17 @@ class Design:
         one_of("kind", self.kind, ("probability", "score", "label", "number"))
         if self.kind != "number":
             if self.classes is None or len(self.classes) < 2 or (self.target_range, self.error_bound) != (None, None):
-                raise InvalidParameterError("a classifier has at least two classes, and no range or largest error.")
+                raise InvalidParameterError(
+                    "a classifier has at least two classes, and no target_range or error_bound."
+                )
             return
         if self.classes is not None or self.target_range is None or self.error_bound is None:
-            raise InvalidParameterError("a regression has a range and a largest error, and no classes.")
+            raise InvalidParameterError("a regression has a target_range and an error_bound, and no classes.")
         low, high = (finite("target_range", end) for end in self.target_range)
         if not low < high or not math.isfinite(high - low):
-            raise InvalidParameterError("target_range must be two rising numbers.")
+            raise InvalidParameterError("target_range must be (low, high) with low < high.")
         if positive("error_bound", self.error_bound) > high - low:
-            raise InvalidParameterError("error_bound must be at most the length of target_range: no error is larger.")
+            raise InvalidParameterError("error_bound must be at most the length of target_range.")
 
     @property
     def n_classes(self) -> int:

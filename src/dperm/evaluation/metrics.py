@@ -17,7 +17,7 @@ from dperm.evaluation.intervals import Estimate
 
 Array = NDArray[np.float64]
 
-# Points of a calibration curve, at the most; neighbours are put together until their rows stand out of the noise.
+# Points of a calibration curve, at most; neighbours are put together until their rows stand out of the noise.
 _MOST_POINTS, _DEVIATIONS_ABOVE_NOISE = 12, 6.0
 
 

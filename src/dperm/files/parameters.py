@@ -12,7 +12,7 @@ from dperm.solvers import SOLVERS, Solver
 # What a file holds elsewhere, or what does not change a plan.
 _ELSEWHERE = frozenset(
     ("epsilon", "delta", "adjacency", "noise", "n", "classes", "schema", "bounds", "budget", "random_state",
-     "verbose", "row_warnings", "warm_start", "n_jobs", "unit", "max_rows_per_unit", "contribution", "missing_units")
+     "verbose", "row_warnings", "n_jobs", "unit", "max_rows_per_unit", "contribution", "missing_units")
 )  # fmt: skip
 
 _PARTS = {name: getattr(package, name) for package in (regularizers, domains) for name in package.__all__}
@@ -32,7 +32,7 @@ def parameters_to_dict(model: Any, solver: Solver, schema: Schema | None) -> dic
     """
     values = {part.name: getattr(model, part.name) for part in dataclasses.fields(model) if part.init}
     values |= model.description()
-    if isinstance(values["start"], dict):
+    if isinstance(values.get("start"), dict):
         values["start"] = list(values["start"].items())
     content = {}
     try:

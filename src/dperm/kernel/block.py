@@ -105,7 +105,7 @@ class Block:
 
     def __reduce__(self) -> Any:
         """Blocks are not to be written anywhere."""
-        raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
+        raise TypeError("rows cannot be pickled or copied: they never leave the trusted kernel.")
 
     @cached_property
     def members(self) -> Members | None:
@@ -193,7 +193,7 @@ def as_table(X: Any) -> Any:
     if sparse.issparse(X):
         table = X if X.format == "csr" else X.tocsr()
         if table.dtype.kind not in "fiub":
-            raise InvalidParameterError("the table must hold real numbers.")
+            raise InvalidParameterError("the table must contain real numbers.")
         if not _is_plain(table.dtype):
             table = table.astype(np.float64)
         return table if is_canonical(table) else _canonical(table)
@@ -201,7 +201,7 @@ def as_table(X: Any) -> Any:
     if table.ndim != 2:
         raise InvalidParameterError(f"the table must have two dimensions (rows and columns), got {table.ndim}.")
     if table.dtype.kind not in "fiub":
-        raise InvalidParameterError(f"the table must hold real numbers, got {table.dtype}.")
+        raise InvalidParameterError(f"the table must contain real numbers, got {table.dtype}.")
     return table if _is_plain(table.dtype) else table.astype(np.float64)
 
 

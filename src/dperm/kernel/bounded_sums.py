@@ -43,10 +43,10 @@ def _blocks(
     for part in parts:
         table = np.asarray(part)
         if table.ndim != 2:
-            raise InvalidParameterError("what rows add must be a table with one line per row.")
+            raise InvalidParameterError("contributions must have one line per row.")
         for first in range(0, max(len(table), 1), MOST_ROWS):
             block = table[first : first + MOST_ROWS]
             yield block, None if units is None else units[done : done + len(block)]
             done += len(block)
     if units is not None and done != units.weights.size:
-        raise PlanExceededError("there are units for more or fewer rows than were added up.")
+        raise PlanExceededError("the number of unit ids does not match the number of rows.")

@@ -149,7 +149,7 @@ def check_random_state(random_state: Any) -> None:
     whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
     if not isinstance(random_state, (np.random.RandomState, np.random.Generator)) and not (whole and random_state >= 0):
         raise InvalidParameterError(
-            f"random_state must be None, a whole number of 0 or above, or a generator, got {random_state!r}."
+            f"random_state must be None, a non-negative integer or a Generator, got {random_state!r}."
         )
 
 

@@ -82,7 +82,7 @@ class Oracle:
             return
         own = Setting(problem.constants(source.n_features), setting.n, setting.adjacency, source.unit)
         if setting != own or any(item.query.setting != own for item in self._left):
-            raise PlanExceededError("a planned query rests on other bounds, or another unit, than the fit declares.")
+            raise PlanExceededError("a planned query has different bounds or a different unit from the fit.")
         self._problem = problem
         self._setting = setting
         self._progress = progress
@@ -170,9 +170,9 @@ class Oracle:
         self._spend(item)
         query = item.query
         if len(points) != query.n_points:
-            raise InvalidParameterError(f"this query is asked at {query.n_points} point(s), got {len(points)}.")
+            raise InvalidParameterError(f"this query takes {query.n_points} point(s), got {len(points)}.")
         if step_size is not None and not query.takes_step_size:
-            raise InvalidParameterError("only a printed epoch or stochastic steps are asked with a step_size.")
+            raise InvalidParameterError("only printed epochs and stochastic steps take a step_size.")
         released = [_check_point(point, size) for point, size in zip(points, query.point_sizes, strict=True)]
         asked = Asked(self._problem, self._setting, self._sums, self._noise_of(item), self._advance, step_size)
         return answer_to(query)(query, asked, *released)
@@ -206,7 +206,7 @@ class Oracle:
     def _exact(self, item: Planned, parts: Iterable[NDArray[Any]], units: UnitRows | None) -> Array:
         """The sum over all rows, counted before it is computed."""
         if (item.query.setting.unit is None) != (units is None):
-            raise PlanExceededError("the plan protects units and the rows have none, or the other way round.")
+            raise PlanExceededError("the plan and the rows must both have a privacy unit, or neither.")
         if units is not None:
             units.check()
         self._spend(item)
@@ -215,7 +215,7 @@ class Oracle:
     def _spend(self, item: Planned) -> None:
         with self._lock:
             if self._left[item] < 1:
-                raise PlanExceededError("the plan does not contain this query, or not one more of it.")
+                raise PlanExceededError("query is not in the plan, or was asked more often than planned.")
             self._left[item] -= 1
 
     def _sums_over(self, source: Source) -> RowSums:
@@ -241,8 +241,6 @@ def _check_point(point: object, size: int) -> Array:
     except (TypeError, ValueError):
         vector = np.empty(0)
     if vector.shape != (size,):
-        raise InvalidParameterError(
-            f"the point must be a vector of numbers of the problem's dimension, here {size} of them."
-        )
+        raise InvalidParameterError(f"the point must be a vector of {size} numbers, the problem's dimension.")
     check_not_diverged(vector)
     return vector

@@ -211,10 +211,10 @@ class Source(ABC):
 
     def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> "Source":
         """The same rows, encoded by this schema, with public weights for its classes if they are given."""
-        raise InvalidParameterError("these rows have no schema, so no other belongs to them.")
+        raise InvalidParameterError("cannot apply a schema to array input.")
 
     def is_slow(self, n: int, schema: Schema | None) -> bool:
-        """Whether a pass over n rows costs more than reading memory, from public numbers: "auto" counts passes then."""
+        """True if n rows are not in memory, from public numbers; "auto" then prefers fewer passes."""
         return False
 
     def _watch(self, report: Report) -> None:
@@ -229,7 +229,7 @@ class Source(ABC):
 
     def __reduce__(self) -> Any:
         """Rows are not to be written anywhere."""
-        raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
+        raise TypeError("rows cannot be pickled or copied: they never leave the trusted kernel.")
 
 
 class LocalSource(Source):
@@ -369,7 +369,9 @@ def _rows_of_units(units: ChosenRows | UnitRows | None, first: int, last: int) -
         return None
     found = units[first:last]
     if found.numbers.size != last - first:
-        raise InvalidTableError("the table has other rows than when its ids were read, so what was read of it is void.")
+        raise InvalidTableError(
+            "the table has other rows than when its ids were read, so it cannot be read consistently."
+        )
     return found
 
 
@@ -380,10 +382,10 @@ def check_count(found: int, n: int, adjacency: Adjacency, unit: PrivacyUnit | No
         # Replacing a unit by one without an id makes one less: the number that is found is not public.
         if found > n:
             raise InvalidParameterError(
-                f"the declared n = {n} is below the table's number of {what}; declare all of them."
+                f"the declared n = {n} is below the table's number of {what}; declare at least that number."
             )
     elif adjacency is Adjacency.REPLACE_ONE and found != n:
-        further = "for folds of a table declare no n" if unit is None else "a row without an id is a unit of its own"
+        further = "for folds of a table do not declare n" if unit is None else "each row without an id is its own unit"
         raise InvalidParameterError(
             f"under replace_one the public n is the number of {what}: {found} {what}, n = {n}; {further}."
         )

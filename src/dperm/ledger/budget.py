@@ -48,13 +48,13 @@ def _make_default_folder() -> None:
     except InvalidParameterError as error:
         sentence = str(error).removesuffix(".")
         raise InvalidParameterError(
-            f"{sentence}; name a ledger that lasts: --ledger, DPERM_LEDGER or ledger=."
+            f"{sentence}; pass a persistent ledger: --ledger, DPERM_LEDGER or ledger=."
         ) from None
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A reference to what may be spent on a dataset: two strings, the same after copying, cloning or pickling.
+    """The privacy budget of a dataset in a ledger. The object is two strings: it can be copied, cloned and pickled.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Budget:
         if isinstance(self.ledger, os.PathLike):
             object.__setattr__(self, "ledger", os.fspath(self.ledger))
         if self.ledger is not None and (not isinstance(self.ledger, str) or not self.ledger or "\0" in self.ledger):
-            raise InvalidParameterError("ledger must be the path of a SQLite file or the URL of a database, as text.")
+            raise InvalidParameterError("ledger must be a string: the path of a SQLite file or a database URL.")
 
     def __repr__(self) -> str:
         ledger = self.ledger if self.ledger is None else without_password(self.ledger)
@@ -122,7 +122,7 @@ class Budget:
         """
         budget = cls(dataset, ledger)
         if not isinstance(guarantee, Guarantee):
-            raise InvalidParameterError("guarantee must be a Guarantee, for instance Guarantee(3.0, 1e-5).")
+            raise InvalidParameterError("guarantee must be a Guarantee, e.g. Guarantee(3.0, 1e-5).")
         if not isinstance(fixed_in_advance, bool):
             raise InvalidParameterError(f"fixed_in_advance must be True or False, got {fixed_in_advance!r}.")
         if unit is not None:
@@ -223,10 +223,10 @@ class Budget:
         settled = history.settled.get(number) if history.has(number, digest) else None
         if settled is None or settled.fingerprint != fingerprint:
             absent = "was never settled" if history.has(number, digest) else "is not there"
-            what = "was settled with another release" if settled else absent
+            what = "was settled with a different release" if settled else absent
             raise LedgerDamagedError(
-                f"reservation {number} of the budget {self.dataset!r} in {ledger} {what}, so the release or the ledger "
-                "is not what it was; put the original or the newest intact copy of the ledger back."
+                f"reservation {number} of the budget {self.dataset!r} in {ledger} {what}, so the release or the "
+                "ledger was changed; restore the original or the newest intact copy of the ledger."
             )
 
     def _ledger(self) -> "Ledger":
@@ -247,8 +247,8 @@ class Budget:
         history = read_history(self._ledger(), entries)
         if Adjacency.parse(adjacency) is not history.adjacency:
             raise InvalidParameterError(
-                f"the budget {self.dataset!r} is for adjacency {history.adjacency} and this release for "
-                f"{adjacency}, which do not add up; use adjacency={history.adjacency.value!r}, or another budget."
+                f"the budget {self.dataset!r} is for adjacency {history.adjacency} and this release for {adjacency}, "
+                f"which cannot be composed; use adjacency={history.adjacency.value!r}, or another budget."
             )
         protected = None if unit is None else unit.name
         if protected != history.unit:
@@ -260,8 +260,8 @@ class Budget:
                 create = f"dperm budget create NAME --unit {shlex.quote(protected)}"
                 ways.append(f"create a budget for {release} (`{create}`) or use one that has it")
             raise InvalidParameterError(
-                f"the budget {self.dataset!r} protects {budget} and this release {release}, which do not add up; "
-                f"{', or '.join(ways)}."
+                f"the budget {self.dataset!r} protects {budget} and this release {release}, which cannot be "
+                f"composed; {', or '.join(ways)}."
             )
         return history
 
@@ -321,7 +321,7 @@ class Reservation:
                 raise
             except DpermError as error:
                 if seconds is None:
-                    raise NotSettledError(f"the ledger does not know what was released: {error}") from None
+                    raise NotSettledError(f"the ledger was not told what was released: {error}") from None
                 time.sleep(seconds)
         return None
 
@@ -330,15 +330,15 @@ class Reservation:
         with ledger.open(dataset) as chain:
             history = read_history(ledger, chain.entries)
             if not history.has(self.number, self.digest):
-                raise ledger.damaged(dataset, self.number, "the reservation of this release is not there")
+                raise ledger.damaged(dataset, self.number, "the reservation of this release is missing")
             settled = history.settled.get(self.number)
             if settled is None:
                 day = chain.entries[self.number].written_on
                 chain.append("settled", {"reservation": self.number, "fingerprint": fingerprint}, day)
             elif settled.fingerprint != fingerprint:  # the same again is an answer that was lost on its way
                 raise InvalidParameterError(
-                    f"reservation {self.number} of the budget {dataset!r} is settled already; "
-                    "every release needs a reservation of its own."
+                    f"reservation {self.number} of the budget {dataset!r} is already settled; every release needs "
+                    "its own reservation."
                 )
 
 

@@ -40,7 +40,7 @@ class RowsApart:
 
     def __reduce__(self) -> Any:
         """Rows are not to be written anywhere."""
-        raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
+        raise TypeError("rows cannot be pickled or copied: they never leave the trusted kernel.")
 
 
 def rows_apart(

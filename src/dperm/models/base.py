@@ -61,7 +61,7 @@ class Reading(NamedTuple):
 
 
 def n_scores(n_classes: int) -> int:
-    """How many scores tell so many classes apart; none stands for a regression, which predicts one number."""
+    """How many scores tell this many classes apart; none stands for a regression, which predicts one number."""
     return n_classes if n_classes > 2 else 1
 
 
@@ -90,8 +90,6 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     max_rows_per_unit: int | None = None
     contribution: str = "limit"
     missing_units: str = "separate"
-    start: Any = None
-    warm_start: bool = False
     n_jobs: int | None = None
     random_state: Any = None
     verbose: bool | int = False
@@ -111,8 +109,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     title: ClassVar[str]
     # What a schema must declare about the target.
     target_kind: ClassVar[type[Classes] | type[Amount]]
-    # Parameters that this model has and others have not, with a line for the command line's help.
-    own_parameters: ClassVar[dict[str, str]] = {}
+    # Parameters that this model has and others have not; `cli/choices.py` describes them.
+    own_parameters: ClassVar[tuple[str, ...]] = ()
     # Those that are code, which no file holds.
     code_parameters: ClassVar[tuple[str, ...]] = ()
     # Whether all of its parameters can be written there.
@@ -147,19 +145,12 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     def options(self) -> FitOptions:
         """What a fit with these parameters is asked to do; raises if one of them is wrong, before any row is read."""
         if self.bounds is not None:
-            raise InvalidParameterError(
-                "bounds are for fit and plan; here declare a schema with the columns x0, x1, …."
-            )
+            raise InvalidParameterError("bounds are for fit and plan; here pass a schema with the columns x0, x1, ….")
         if self.schema is not None:
             self._check_schema(check_schema(self.schema))
         check_policy(self)
         check_verbose(self.verbose)
         threads_for(self.n_jobs)
-        if self.warm_start:
-            raise InvalidParameterError(
-                "warm_start would begin at whatever this object fitted last, and nobody could say what that was: "
-                "give released or public numbers as start."
-            )
         check_releasable(self.budget, self.random_state)
         schema = schema_with_unit(self)
         if schema is not None and schema.unit is not None and self.n is not None:
@@ -221,7 +212,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         options = self.options()
         if n is not None and options.declared_n not in (None, n):
             raise InvalidParameterError(
-                f"n = {options.declared_n} is declared already, and n = {n} was given: leave one out."
+                f"n = {options.declared_n} is already declared, and n = {n} was passed: remove one."
             )
         return options
 
@@ -239,7 +230,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             pandas, polars or Arrow table, files (a path, a pattern with `*`, a folder, a pyarrow dataset), a Dask data
             frame.
         y : array of shape (rows,)
-            Targets: labels, of which one that is not among `classes` makes its row ignored, or numbers, which are
+            Targets: labels, of which one that is not among `classes` drops its row, or numbers, which are
             clipped. With a schema by default the table's own target column.
         sample_weight : array of shape (rows,), or str
             A weight for every row, of at most `weight_bound`; the mean of the weighted losses is over n, not over the
@@ -259,14 +250,12 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             return self._fit_by_schema(X, y, sample_weight, groups, plan, save)
         options = self.options()
         if plan is not None and plan.options != options:
-            raise InvalidParameterError(
-                "the plan was made for other parameters; make it again with plan(n, n_features)."
-            )
+            raise InvalidParameterError("the plan was made for other parameters; call plan(n, n_features) again.")
         X = self._taken(X, y)
         check_given(self, X, sample_weight)
         X, groups = split_groups(self, X, groups)
         if sample_weight is not None and options.intervals:  # scores then vary by another law than curvatures say
-            raise InvalidParameterError("there are no intervals with weights of rows: leave one of them out.")
+            raise InvalidParameterError("intervals cannot be combined with sample_weight.")
         plan = plan or self._plan_by_shape(options, X)
         if plan is not None:
             check_budget(plan, self.budget)  # refused before a label is read
@@ -293,7 +282,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """A fit with bounds is that of the schema that they stand for."""
         asked = by_schema(self, names_of(self, X), y)
         if y is None:
-            raise InvalidParameterError("rows with bounds need their targets: fit(X, y).")
+            raise InvalidParameterError("bounds require y: fit(X, y).")
 
         def take_over(fitted: Self) -> None:
             self.forget()
@@ -310,8 +299,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     def partial_fit(self) -> Any:
         """Not there: every call would be another release from the same rows."""
         raise AttributeError(
-            f"{type(self).__name__} has no partial_fit: every call would be another release, which adds to the ε of "
-            "the others; call fit once, or several times with budget=Budget(...), which adds them up."
+            f"{type(self).__name__} has no partial_fit: every call would be a further release; call fit once, or "
+            "several times with budget=Budget(...), which accounts for all of them."
         )
 
     def _taken(self, X: Any, y: Any) -> Any:
@@ -320,7 +309,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         if not isinstance(X, Table):
             return X
         if self.schema is None:
-            raise InvalidParameterError("rows in files or on a cluster are read by a schema: give the model one.")
+            raise InvalidParameterError("files and clusters require a schema: pass schema=.")
         return X.source(y)
 
     def _plan_by_shape(self, options: FitOptions, X: Any) -> FitPlan | None:
@@ -335,7 +324,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     def _keep(self, release: Release, problem: Problem, facts: dict[str, Any]) -> None:
         """Store what was released, and nothing else."""
         caveats = (*release.privacy.caveats, *facts.pop("caveats", ()))
-        self.privacy_ = replace(release.privacy, **facts, caveats=caveats, public_start=self.start is not None)
+        started = getattr(self, "start", None) is not None
+        self.privacy_ = replace(release.privacy, **facts, caveats=caveats, public_start=started)
         self.event_, self.schema_ = release.event, release.schema
         if self.schema_ is not None:
             self.feature_names_in_ = np.asarray(list(self.schema_.columns), dtype=object)
@@ -384,18 +374,14 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "privacy_")
         if self.privacy_.noise != "certified":
-            raise InvalidParameterError("the noise of the fit is not certified, so that the fit is not planned again.")
+            raise InvalidParameterError("the fit cannot be replanned: its noise is not certified.")
         if self.parameters_ is None:
-            raise InvalidParameterError(
-                "the fit cannot be planned again: the model does not describe it in plain data."
-            )
+            raise InvalidParameterError("the fit cannot be replanned: the model does not describe it as plain data.")
         n_outputs = n_scores(len(getattr(self, "classes_", ())))
         try:
             asked = self.parameters_of_fit()
         except (ValueError, KeyError, TypeError, AttributeError):  # of a file that somebody has written
-            raise InvalidParameterError(
-                "the fit cannot be planned again: its description is not one of a fit."
-            ) from None
+            raise InvalidParameterError("the fit cannot be replanned: its description is invalid.") from None
         return type(self)(**self.from_description(asked, n_outputs))
 
     def parameters_of_fit(self) -> dict[str, Any]:
@@ -418,7 +404,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
 
     def summary(self, level: float = 0.95) -> Any:
         """Linear models have coefficients to sum up."""
-        raise InvalidParameterError(f"there is no summary of a {self.title}: its numbers mean nothing one by one.")
+        raise InvalidParameterError(f"there is no summary of a {self.title}: its single weights have no meaning.")
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn estimator that predicts the same, for rows as they were fitted.

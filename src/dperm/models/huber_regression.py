@@ -1,7 +1,7 @@
 """Private robust regression with the Huber loss."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class PrivateHuberRegression(LinearRegressor):
         number of units. By default each row is its own unit.
     max_rows_per_unit, contribution, missing_units
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start
+    n, schema, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.
@@ -67,10 +67,7 @@ class PrivateHuberRegression(LinearRegressor):
     kind = "huber"
     centre = "something between the median and the mean, as far residuals count less"
     title = "Huber regression"
-    own_parameters: ClassVar[dict[str, str]] = {
-        **LinearRegressor.own_parameters,
-        "threshold": "Residual from which on the loss is linear (huber).",
-    }
+    own_parameters = (*LinearRegressor.own_parameters, "threshold")
 
     def _problem(self) -> Problem:
         bound = positive("target_bound", self._bound)

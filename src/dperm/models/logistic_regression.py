@@ -67,7 +67,7 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
         Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
         number of units. By default each row is its own unit.
     max_rows_per_unit : int, optional
-        Use at most this many rows of each unit, chosen at random anew for each fit. Required if `contribution="limit"`.
+        Use at most this many rows of each unit, chosen at random for each fit. Required if `contribution="limit"`.
     contribution : {"limit", "average"}
         Weight of a unit's row: 1/max_rows_per_unit, so that all rows count the same, or 1/(rows used of the unit), so
         that all units do.
@@ -75,8 +75,6 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
         Rows without an id: count each as its own unit, or drop them.
     start : (coef, intercept), optional
         Public or released starting coefficients. Only iterative solvers take them; "auto" then chooses among these.
-    warm_start : False
-        Not supported: pass public or released coefficients as `start`.
     n_jobs : int, optional
         Threads for sums over rows. The result does not depend on it.
     random_state : int, optional
@@ -106,6 +104,8 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
     >>> bool(model.score(X, y) > 0.9)
     True
     """
+
+    intervals: bool | float = False
 
     kind = "logistic"
     title = "logistic regression"

@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,11 +16,7 @@ from dperm.validation import count, one_of
 
 ACTIVATIONS = ("tanh", "relu")
 
-_OWN = {
-    "hidden_layer_sizes": "Units of every hidden layer, separated by commas (networks) [default: 64].",
-    "activation": "tanh or relu (networks) [default: tanh].",
-    "clip": "Clip every row's gradient to this length (networks) [default: 1].",
-}
+_OWN = ("hidden_layer_sizes", "activation", "clip")
 
 
 @dataclass(frozen=True)
@@ -93,6 +89,7 @@ class MLP(Network):
 
     hidden_layer_sizes: tuple[int, ...] = (64,)
     activation: str = "tanh"
+    start: Any = None
 
     @property
     def _sizes(self) -> tuple[int, ...]:
@@ -186,7 +183,7 @@ class PrivateMLPClassifier(MLP, NetworkClassifier):
         As for `PrivateLogisticRegression`.
     classes, class_weight, adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLogisticRegression`.
-    warm_start, n_jobs, random_state, verbose, row_warnings
+    n_jobs, random_state, verbose, row_warnings
         As for `PrivateLogisticRegression`. Entries should be of order 1: use a schema, or scale the columns by public
         numbers. Rows are not clipped.
 
@@ -210,7 +207,7 @@ class PrivateMLPClassifier(MLP, NetworkClassifier):
 
     kind = "mlp-classifier"
     title = "network classifier"
-    own_parameters: ClassVar[dict[str, str]] = {**NetworkClassifier.own_parameters, **_OWN}
+    own_parameters = (*NetworkClassifier.own_parameters, *_OWN)
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn `MLPClassifier` with the same weights, for rows like the fit's.
@@ -241,7 +238,7 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
         number of units. By default each row is its own unit.
     max_rows_per_unit, contribution, missing_units
         As for `PrivateLogisticRegression`.
-    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights, warm_start
+    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLinearRegression`.
     n_jobs, random_state, verbose, row_warnings
         As for `PrivateLinearRegression`.
@@ -264,7 +261,7 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
 
     kind = "mlp-regressor"
     title = "network regression"
-    own_parameters: ClassVar[dict[str, str]] = {**NetworkRegressor.own_parameters, **_OWN}
+    own_parameters = (*NetworkRegressor.own_parameters, *_OWN)
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn `MLPRegressor` with the same weights, for rows like the fit's.

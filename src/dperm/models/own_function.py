@@ -46,16 +46,12 @@ class OwnFunction(Network):
         return self.model
 
     def _start(self, n_outputs: int) -> Any:
-        if self.start is not None:
-            raise InvalidParameterError("a model of one's own starts at params: leave start out.")
         if self.params is None:
-            raise InvalidParameterError(
-                "params must be the function's parameters at the start: a pytree of arrays of floats."
-            )
+            raise InvalidParameterError("params must be the function's starting parameters: a pytree of float arrays.")
         return self.params
 
     def description(self) -> dict[str, Any]:
-        """Shapes in the place of what is code."""
+        """Shapes in place of what is code."""
         if makes_params(self.params):
             return {"model": None, "params": None}
         shapes = [["/".join(path), list(leaf.shape)] for path, leaf in flat_leaves(self.params)]
@@ -69,9 +65,7 @@ class OwnFunction(Network):
 
     def _outputs(self, X: Any) -> Array:
         if self.model is None or self.params is None:
-            raise InvalidParameterError(
-                "the function is code, which no file holds: set `model` and `params` of the loaded model as they were."
-            )
+            raise InvalidParameterError("files do not contain code: set `model` and `params` on the loaded model.")
         jax, rows = jax_modules(), self.encode(X)
         leaves = [self.weights_["/".join(path)].reshape(leaf.shape) for path, leaf in self._named()]
         params, model = unflattened(self.params, leaves), self.model
@@ -111,9 +105,7 @@ class PrivateJaxClassifier(OwnFunction, NetworkClassifier):
         As for `PrivateLogisticRegression`.
     classes, class_weight, adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLogisticRegression`.
-    start : None
-        Not used: a fit starts at `params`.
-    warm_start, n_jobs, random_state, verbose, row_warnings
+    n_jobs, random_state, verbose, row_warnings
         As for `PrivateLogisticRegression`. Rows are not clipped.
 
     Attributes
@@ -158,7 +150,7 @@ class PrivateJaxRegressor(OwnFunction, NetworkRegressor):
         number of units. By default each row is its own unit.
     max_rows_per_unit, contribution, missing_units
         As for `PrivateLogisticRegression`.
-    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights, warm_start
+    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLinearRegression`.
     n_jobs, random_state, verbose, row_warnings
         As for `PrivateLinearRegression`.

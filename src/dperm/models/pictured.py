@@ -17,7 +17,7 @@ class Pictured:
 
     @abstractmethod
     def _options_with(self, n: int | None) -> FitOptions:
-        """What a fit of so many rows is asked to do."""
+        """What a fit of this many rows is asked to do."""
 
     @abstractmethod
     def as_asked(self) -> Self:

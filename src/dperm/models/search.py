@@ -20,11 +20,13 @@ from dperm.models.base import Array, PrivateEstimator
 from dperm.models.candidates import SCORES, Candidates, read_candidates
 from dperm.models.charged import Charged
 from dperm.models.trials import Trials
+from dperm.plan.fit_plan import FitPlan
 from dperm.plan.search import SearchOptions, SearchPlan, plan_search
 from dperm.plan.transaction import Transaction, check_budget, check_releasable, undeclared_n
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.statement import PrivacyStatement
 from dperm.rows.cells import as_rows, number_table
+from dperm.solvers import Solver
 from dperm.validation import count
 
 
@@ -143,7 +145,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         candidates = self._read()
         declared = candidates.declared_n(self.n)
         if n is not None and declared not in (None, n):
-            raise InvalidParameterError(f"n = {declared} is declared already, and n = {n} was given: leave one out.")
+            raise InvalidParameterError(f"n = {declared} is already declared, and n = {n} was passed: remove one.")
         return self._plan(candidates, n if declared is None else declared, n_features)
 
     def check(self) -> None:
@@ -166,19 +168,13 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
 
         n = count("n", n)
 
-        def plan_fit(place: int, guarantee: Guarantee, rows: int) -> Any:
-            return candidates.plan(place, guarantee, rows, n_features)
+        def choose(place: int, guarantee: Guarantee, rows: int) -> Solver:
+            return candidates.chosen_solver(place, guarantee, rows, n_features)
 
-        found = plan_search(options, n, len(candidates), plan_fit)
-        if all(model.solver != "auto" for model in candidates.models):
-            return found
+        def plan_fit(place: int, guarantee: Guarantee, rows: int, solver: Solver) -> FitPlan:
+            return candidates.plan(place, guarantee, rows, n_features, solver)
 
-        # Once more with the solvers that were chosen, which a file names: another share might choose others.
-        def plan_again(place: int, guarantee: Guarantee, rows: int) -> Any:
-            before = (found.refits if rows == n else found.trials)[place]
-            return candidates.plan(place, guarantee, rows, n_features, before.solver)
-
-        return plan_search(options, n, len(candidates), plan_again)
+        return plan_search(options, n, len(candidates), choose, plan_fit)
 
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, *, save: Callable[[PrivateEstimator], object] | None = None
@@ -218,8 +214,8 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         if plan.drowned and not self.noisy_trials:
             raise NoiseTooLargeError(
                 f"noise would hide {candidates.name(plan.drowned[0])} in its trial (ε = "
-                f"{plan.trials[0].statement.epsilon:.2g}) and not in the last fit, so that the search would choose by "
-                "the noise: take fewer candidates, a larger epsilon, or noisy_trials=True to search all the same."
+                f"{plan.trials[0].statement.epsilon:.2g}) but not in the final fit, so noise would decide the "
+                "search: use fewer candidates, a larger epsilon, or noisy_trials=True to search anyway."
             )
         check_budget(plan, self.budget)  # refused before a label is read
         candidates.check_table(X, y, groups)
@@ -292,6 +288,6 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
 
 
 def _promised(plan: SearchPlan) -> Guarantee:
-    """Of the last fit by itself."""
+    """Of the last fit on its own."""
     statement = plan.refits[0].statement
     return Guarantee(statement.epsilon, statement.delta)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-# Each row by itself, to the last bit, or the shape alone. Steps that multiply matrices (RBFSampler, projections) are
+# Each row on its own, to the last bit, or the shape alone. Steps that multiply matrices (RBFSampler, projections) are
 # not among them: BLAS rounds a row according to its place in the table.
 _STATELESS = {
     "AdditiveChi2Sampler", "Binarizer", "FunctionTransformer", "HashingVectorizer", "Normalizer", "PolynomialFeatures",

@@ -52,7 +52,7 @@ def tell_plan(model: Any, plan: FitPlan, caveats: tuple[Caveat, ...]) -> None:
     only that is said.
     """
     if caveats or plan.rests_on_rows:
-        _tell(model, "planned from what was read of the rows, so the plan is not logged and the result not for release")
+        _tell(model, "the plan depends on the rows, so it is not logged and the result is not for release")
         return
     statement = plan.statement
     _tell(model, f"planned {statement.mechanism}; n = {statement.n}, {statement.n_features} columns")
@@ -73,14 +73,14 @@ def _tell(model: Any, text: str) -> None:
     line = f"{type(model).__name__}: {text}"
     LOG.info("%s", line)
     if check_verbose(model.verbose) == 2:
-        with suppress(OSError, ValueError):  # a closed terminal is no reason to lose a release
+        with suppress(OSError, ValueError):  # a closed terminal is not a reason to lose a release
             sys.stderr.write(f"{line}\n")
 
 
 def guarantee_html(model: Any) -> str:
     """For notebooks: what a fit of an estimator will promise."""
     if model.noise is None:
-        return box("Not fitted", "No noise will be added, so nothing is promised.", (), for_release=False)
+        return box("Not fitted", "No noise will be added, so there is no guarantee.", (), for_release=False)
     try:
         Guarantee(model.epsilon, model.delta)
         promise = promise_in_words(

@@ -36,13 +36,13 @@ def plot_attack(model: Any, ax: Any = None) -> Any:
     statement, event, _ = model.promised
     if math.isinf(statement.epsilon):
         raise InvalidParameterError(
-            "the model was fitted without noise: nothing is promised, and any attack may succeed."
+            "the model was fitted without noise: there is no guarantee, and any attack may succeed."
         )
     adjacency = Adjacency.parse(statement.adjacency)
     proved = np.array(true_positive_rates(event, adjacency, RATES.tolist()))
     axes = given_or_new(ax, 6.4, 6.9)
     axes.fill_between(RATES, RATES, proved, color=PALE, linewidth=0)
-    axes.plot(RATES, proved, color=BLUE, linewidth=2, label="proved: nobody gets above this line")
+    axes.plot(RATES, proved, color=BLUE, linewidth=2, label="proved: no attack exceeds this line")
     word = "promised by a publication" if model.privacy_.noise == "paper" else "promised"
     axes.plot(
         RATES, promised_rates(statement.epsilon, statement.delta, RATES), color=_ORANGE, linewidth=1.5,

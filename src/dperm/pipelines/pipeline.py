@@ -142,12 +142,12 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         if not isinstance(final, PrivateEstimator):
             hint = instead_of(final)
             raise InvalidParameterError(
-                f"the last step must be a model of dperm's, got {type(final).__name__}"
+                f"the last step must be a dperm model, got {type(final).__name__}"
                 + (f"; take {hint}." if hint else ", which would learn from the rows without noise.")
             )
         if final.noise != "certified" or final.accountant != "pld" or final.schema is not None:
             raise InvalidParameterError(
-                "in a private pipeline the model has certified noise, the accountant 'pld' and no schema."
+                "in a private pipeline the model must have certified noise, the accountant 'pld' and no schema."
             )
         for name, step in self.steps[:-1]:
             if isinstance(step, PrivateTransformer) or is_public(step):
@@ -162,8 +162,8 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
                 value = getattr(step, parameter)
                 if value not in (getattr(type(step), parameter), getattr(self, parameter)):
                     raise InvalidParameterError(
-                        f"the step {name!r} has {parameter}={value!r} of its own: all steps share the pipeline's, set "
-                        f"{parameter} there and leave it out of the step."
+                        f"the step {name!r} has {parameter}={value!r} set: all steps share the pipeline's; set "
+                        f"{parameter} there instead."
                     )
 
     def _shares(self) -> dict[str, float]:
@@ -179,7 +179,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             )
         shares = {name: positive(f"the share of {name!r}", self.shares[name]) for name in private}
         if not sum(shares.values()) < 1.0:
-            raise InvalidParameterError("shares must add up to less than 1: the model has the rest.")
+            raise InvalidParameterError("shares must add up to less than 1: the model gets the rest.")
         return shares
 
     def plan(self, n: int | None = None, n_features: int | None = None) -> PipelinePlan:
@@ -191,7 +191,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             Shape of the table that would be fitted; a declared n may be left out.
         """
         if n is not None and self.n not in (None, n):
-            raise InvalidParameterError(f"n = {self.n} is declared already, and n = {n} was given: leave one out.")
+            raise InvalidParameterError(f"n = {self.n} is already declared, and n = {n} was passed: remove one.")
         rows = np.empty((0, count("n_features", n_features)))
         return self._plan(count("n", n if self.n is None else self.n), rows)
 
@@ -206,7 +206,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         for name, step in self.steps[:-1]:
             if isinstance(step, PrivateTransformer):
                 width = width_of(rows)
-                if rows is not given:  # of rows as they were handed over it is asked when they are read
+                if rows is not given:  # of rows as they were passed it is asked when they are read
                     _check_numbers(name, step, rows)
                 planned[name] = step.plan_for(share_of(guarantee, shares[name]), adjacency, n, width, unit)
                 rows = made_up(np.empty((0, step.n_features_out(width))))
@@ -221,7 +221,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
 
         if planned:
             others = Composed(tuple(step.event for step in planned.values()))
-            last = plan_beside(others, guarantee, adjacency, plan_final, 1.0 - sum(shares.values()))
+            last = plan_beside(
+                others, guarantee, adjacency, plan_final, share_of(guarantee, 1.0 - sum(shares.values()))
+            )
         else:
             last = plan_final(guarantee)
         promise = Promise(guarantee, adjacency, n, unit)
@@ -237,7 +239,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         y : array of shape (rows,), or str
             Targets; of files and Dask frames the name of their column.
         groups : array of shape (rows,), or str
-            The id of every row's `unit`, which is no column of X; of files and Dask frames the name of their column.
+            The id of every row's `unit`, which is not a column of X; of files and Dask frames the name of their column.
         **params
             None are taken.
 
@@ -247,7 +249,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         """
         if params:
             raise InvalidParameterError(
-                f"a private pipeline passes no parameters on to its steps, got {next(iter(params))!r}."
+                f"a private pipeline does not pass parameters to its steps, got {next(iter(params))!r}."
             )
         self.check_steps()
         table = X if isinstance(X, list | tuple) else taken(X)  # a list of texts holds rows, not paths
@@ -274,7 +276,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
     def _from_stored(self, table: Table, y: Any, groups: Any) -> tuple[Any, Any, Any]:
         """Features, target and ids of a table in files or on a cluster, all of it in memory."""
         if not isinstance(y, str) or not (groups is None or isinstance(groups, str)):
-            raise InvalidParameterError("of files and Dask frames, y and groups are the names of columns.")
+            raise InvalidParameterError("with files and Dask frames, y and groups must be names of columns.")
         read, final = table.whole(), self.steps[-1][1]
         X = read.frame([name for name in read.names if name not in (y, groups)])
         ids = None if groups is None else read.ids(groups)
@@ -296,24 +298,21 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         """The unit; raises where rows have ids and it does not say of what, or the other way round."""
         unit = declared_unit(self)
         if unit is None and groups is not None:
-            raise InvalidParameterError(
-                "groups are the ids of units: say what they stand for, unit='patient' for instance."
-            )
+            raise InvalidParameterError("groups requires unit, the name of the privacy unit, e.g. unit='patient'.")
         if unit is not None and (groups is None or unit.name in list(getattr(X, "columns", ()))):
             raise InvalidParameterError(
-                f"in a private pipeline hand the ids of units over as groups, and leave {unit.name!r} out of X."
+                f"in a private pipeline pass the ids as groups, and leave {unit.name!r} out of X."
             )
         return unit
 
     def _classes_by_type(self, labels: NDArray[Any]) -> list[bool] | None:
-        """The classes of truth values, which nobody has to declare; None where they are declared, or there are none."""
+        """The classes of a boolean target, which need no declaration; None if they are declared, or there are none."""
         final = self.steps[-1][1]
         if not hasattr(final, "classes") or final.classes is not None:
             return None
         if labels.dtype.kind != "b":
             raise InvalidParameterError(
-                "in a private pipeline the classes must be declared, as they are planned with: "
-                f"{type(final).__name__}(classes=[...])."
+                f"in a private pipeline the classes must be declared: {type(final).__name__}(classes=[...])."
             )
         return [False, True]
 
@@ -397,15 +396,15 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
 
 
 def _check_numbers(name: str, step: PrivateTransformer, rows: Any) -> None:
-    """Raise if made-up rows are not what a private transformer takes: whether they are follows from types alone."""
+    """Raise if synthetic rows are not what a private transformer takes: whether they are follows from types alone."""
     if sparse.issparse(rows):
         raise InvalidParameterError(
-            f"the step {name!r} ({type(step).__name__}) takes no sparse rows: make them dense before it, for instance "
+            f"the step {name!r} ({type(step).__name__}) does not support sparse rows: make them dense first, e.g. "
             "with sparse_output=False."
         )
     kinds = [kind.kind for kind in rows.dtypes] if hasattr(rows, "dtypes") else [np.asarray(rows).dtype.kind]
     if not set(kinds) <= set("fiub"):
-        raise InvalidParameterError(f"the step {name!r} ({type(step).__name__}) takes numbers: encode text before it.")
+        raise InvalidParameterError(f"the step {name!r} ({type(step).__name__}) requires numbers: encode text first.")
 
 
 def make_private_pipeline(

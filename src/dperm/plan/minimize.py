@@ -50,7 +50,7 @@ def minimize(
     n : int, optional
         The public divisor, by default the number of rows. Under add_remove it must be declared for a release.
     weights : array, optional
-        Weight per row, clipped to [0, `problem.weight_bound`]; one that is no number ignores its row.
+        Weight per row, clipped to [0, `problem.weight_bound`]; a row whose weight is not a number is dropped.
     schema : Schema, optional
         X is then a pandas, polars or Arrow table that it turns into rows, and y may be None: the table's target.
     groups : array of shape (rows,), optional
@@ -58,13 +58,13 @@ def minimize(
     unit : PrivacyUnit, optional
         What the ids stand for: all rows of one are protected together. A schema declares its own.
     budget : Budget, optional
-        Reserve the cost there before a row is read; the fit is refused where it does not fit.
+        The dataset's budget in a ledger. The cost is reserved before a row is read; a fit that exceeds it is refused.
     random_state : int, optional
-        Makes the run repeatable, and the result not for release.
+        Seed. Makes the run reproducible, and the result not for release.
     progress : callable, optional
         Called with (steps done, steps planned).
     row_warnings : bool
-        Whether to show an `DroppedRowsWarning` where most rows are ignored or clipped.
+        Emit a `DroppedRowsWarning` when many rows are dropped or clipped.
 
     Returns
     -------

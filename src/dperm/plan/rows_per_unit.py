@@ -71,18 +71,18 @@ class RowsPerUnit:
     @property
     def _nothing(self) -> str:
         return (
-            f"nothing stands out of the noise: no count is above {_short(self.threshold)}, so they say nothing about "
-            "rows per unit; a larger ε would, or more units."
+            f"no count exceeds the noise threshold {_short(self.threshold)}, so they say nothing about rows per "
+            "unit; a larger ε would, or more units."
         )
 
     def rows_used(self, max_rows: int | None = None) -> float:
-        """About how many rows of a unit are used in the mean, if at most so many are; all of them by default."""
+        """About how many rows of a unit are used in the mean, if at most this many are; all of them by default."""
         most = math.inf if max_rows is None else count("max_rows", max_rows)
         return math.fsum(share * min(rows, most) for share, rows in zip(self.shares, _MIDDLE, strict=True))
 
     @property
     def rows_of_equal_weight(self) -> float:
-        """So many rows of each unit would vary as much as the means of all rows of units do: the harmonic mean."""
+        """Rows per unit that would vary as much as the means of all rows of units do: the harmonic mean."""
         return 1.0 / math.fsum(share / rows for share, rows in zip(self.shares, _MIDDLE, strict=True))
 
     def __str__(self) -> str:
@@ -127,28 +127,28 @@ def rows_per_unit(
     budget: Budget | None = None,
     random_state: Any = None,
 ) -> RowsPerUnit:
-    """Release how many units have how many rows, with (ε, δ)-differential privacy for one unit.
+    """Private histogram of rows per privacy unit, with (ε, δ)-differential privacy for one unit.
 
-    It is a release like any other: its ε adds to that of the fits. A small one will do, 0.05 for thousands of units.
+    It is a release like any other: its ε adds to that of the fits. A small ε is enough: 0.05 for thousands of units.
 
     Parameters
     ----------
     ids : array of shape (rows,), or data frame
         The id of every row's unit, or a table with a column of this name.
     unit : str
-        What the ids stand for, "patient_id" for instance: the name that fits and budgets have for it.
+        Name of the privacy unit, e.g. "patient_id", as in fits and budgets.
     epsilon, delta : float
-        The guarantee. δ = 0 has the least noise for this alone; above 0 costs less beside other releases.
+        The guarantee. δ = 0 gives the least noise for this alone; δ > 0 composes better with other releases.
     adjacency : {"replace_one", "add_remove"}
         Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
-        The public number of units; to be declared under add_remove, and where rows without an id are ignored.
+        The public number of units; required under add_remove, and with missing_units="ignore".
     missing_units : {"separate", "ignore"}
-        Whether a row without an id is a unit of its own, or ignored.
+        Rows without an id: count each as its own unit, or drop them.
     budget : Budget, optional
-        Charge it there, before anything is counted.
+        The dataset's budget in a ledger, charged before anything is counted.
     random_state : int, optional
-        Makes it repeatable, and the result not for release.
+        Seed. Makes the result reproducible, and not for release.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def rows_per_unit(
     check_releasable(budget, random_state)
     if n is None and undeclared_n(side, whose):
         raise InvalidParameterError(
-            "how many units there are is private under add_remove, and where rows without an id are ignored: declare n."
+            "the number of units is private under add_remove, and with missing_units='ignore': declare n."
         )
     if n is not None:
         check_budget(_plan(count("n", n), side, guarantee, whose), budget)  # before anything is read
@@ -196,7 +196,7 @@ def _codes(ids: Any, unit: str) -> Any:
     """Which rows have the same id, of an array or of the column of that name."""
     if len(getattr(ids, "shape", ())) == 2 or hasattr(ids, "column_names"):
         if unit not in list(getattr(ids, "column_names", getattr(ids, "columns", ()))):
-            raise InvalidParameterError(f"there is no column {unit!r}: give the ids of rows, or a frame that has it.")
+            raise InvalidParameterError(f"there is no column {unit!r}: pass the ids, or a frame with this column.")
         ids = ids[unit]
     return codes_of_array(ids, len(ids))
 

@@ -13,8 +13,8 @@ class Caveat(enum.Enum):
     PAPER_NOISE = "the paper's noise is for reproduction only"
     CLASSES_READ = "the classes were read from the rows"
     N_READ = "n was read from the rows, declare it under add_remove"
-    UNITS_COUNTED = "n was read from the rows, declare it where rows without an id are ignored"
-    ONE_STEP = "it is one step of a pipeline, whose privacy_ says what is promised"
+    UNITS_COUNTED = "n was read from the rows, declare it where rows without an id are dropped"
+    ONE_STEP = "it is one step of a pipeline, whose privacy_ states the guarantee"
     MODEL_NOT_FOR_RELEASE = "the model itself is not for release"
 
 

@@ -269,7 +269,7 @@ class FitStatement(PrivacyStatement):
         if self.weights == "public":
             public.append(f"the weights of rows, at most {self.weight_bound:g}")
         if self.public_start:
-            public.append("the point that the fit began at")
+            public.append("the starting point")
         rows = f"clipped to ‖x‖₂ ≤ {self.row_norm:g}"
         if self.gradient_clip is not None:
             rows = f"every row's gradient clipped to ‖g‖₂ ≤ {self.gradient_clip:g}"
@@ -302,7 +302,7 @@ class FitStatement(PrivacyStatement):
     def promise_in_words(self) -> str:
         """The promise as a sentence for a person."""
         if math.isinf(self.epsilon):
-            return "Nothing is promised: the run had no noise."
+            return "There is no guarantee: the run had no noise."
         if self.noise == "paper":
             return f"For reproduction only: {self.promise}."
         return super().promise_in_words
@@ -397,7 +397,7 @@ class Promised(NamedTuple):
 
 
 def check_classes(classes: object) -> None:
-    """Raise unless it is None or a list of texts, numbers or truth values."""
+    """Raise unless it is None or a list of texts, numbers or booleans."""
     if classes is not None and not (
         isinstance(classes, list | tuple) and all(isinstance(label, str | int | float) for label in classes)
     ):

@@ -80,10 +80,10 @@ def scored(content: dict[str, Any], model_fingerprint: str, file_name: str, ledg
     Raises
     ------
     InvalidParameterError
-        If it is no evaluation, one that was changed, or one of another model.
+        If it is not an evaluation, one that was changed, or one of another model.
     """
     if not is_unchanged(content):
-        raise InvalidParameterError("the evaluation was changed after it was written: its fingerprint is another.")
+        raise InvalidParameterError("the evaluation was modified after it was written (fingerprint mismatch).")
     found = PrivateEvaluation.from_dict(content)
     if found.model_fingerprint != model_fingerprint:
         raise InvalidParameterError(f"the evaluation is of another model than {file_name}: its fingerprint differs.")

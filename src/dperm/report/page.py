@@ -78,7 +78,7 @@ def page_beside(model_path: Path) -> Path:
     try:
         return model_path.with_suffix(".html")
     except ValueError:  # the folder itself
-        raise InvalidParameterError(f"{one_line(model_path)} cannot be read: it is no file.") from None
+        raise InvalidParameterError(f"{one_line(model_path)} cannot be read: it is not a file.") from None
 
 
 def render_report(

@@ -5,7 +5,7 @@ from typing import Any
 
 from dperm.printable import one_line
 
-# A title names so many classes, in so many characters, and else says how many there are.
+# A title names this many classes, in this many characters, and else says how many there are.
 _MOST_CLASSES, _MOST_CHARACTERS = 5, 60
 
 

@@ -40,7 +40,7 @@ class ArraySource(InMemorySource):
         X, y = as_rows(X, majority=unit is None), one_by_one(y)
         self._shape = table_shape(X, y)
         if (groups is None) != (unit is None):
-            raise InvalidParameterError("a unit and the ids of rows (groups) go together: give both or neither.")
+            raise InvalidParameterError("unit and groups must be passed together.")
         super().__init__(membership_of_array(groups, self._shape[0], unit))
         self._X, self._y, self._weights = X, y, weight_numbers(weights, self._shape[0])
 

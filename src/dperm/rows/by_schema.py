@@ -95,5 +95,5 @@ class SchemaSource(ReadSource):
 
     def _encoding(self) -> Encoder:
         if self._encoder is None:
-            raise InvalidParameterError(f"rows {self._where} are read by a schema: give the model one (schema=…).")
+            raise InvalidParameterError(f"rows {self._where} require a schema: pass schema=….")
         return self._encoder

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 # What a cell may be to be read as a number: a text that is none is caught. Complex numbers and arrays would be cast.
 _READABLE = (numbers.Real, np.bool_, Decimal, str, bytes)
-_NO_NUMBERS = "the table must hold real numbers in rows and columns; encode text first."
+_NO_NUMBERS = "the table must be a 2-d array of real numbers; encode text first."
 
 
 def number_or_nan(value: Any) -> float:
@@ -56,7 +56,7 @@ def as_rows(X: Any, *, majority: bool) -> Any:
         return X
     if not majority:
         raise InvalidParameterError(
-            "rows that are protected by unit must be an array or a data frame, whose shape is public; got a list."
+            "with a unit, rows must be an array or a data frame, whose shape is public; got a list."
         )
     rows = [_cells(row) for row in X]
     (width, _), *_ = Counter(None if row is None else len(row) for row in rows).most_common(1) or [(None, 0)]
@@ -107,7 +107,7 @@ def _array(X: Any) -> NDArray[Any]:
         return np.atleast_1d(np.asarray(X))
     except Exception:  # whatever it raises, it could show a value
         pass
-    raise InvalidParameterError(f"a {type(X).__name__} cannot be read as a table: hand over an array or a data frame.")
+    raise InvalidParameterError(f"a {type(X).__name__} cannot be read as a table: pass an array or a data frame.")
 
 
 def _numbers_of_frame(X: Any, majority: bool) -> Any:
@@ -132,13 +132,13 @@ def _pandas_numbers(column: Any, majority: bool) -> Array:
     if kind in "fiub":  # of numpy, or pandas' own with missing values
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     if kind in "cMmV":
-        raise InvalidParameterError(f"the table must hold real numbers, and a column holds {column.dtype}.")
+        raise InvalidParameterError(f"the table must contain real numbers, and a column has {column.dtype}.")
     return _numbers(list(column), majority)
 
 
 def _polars_numbers(column: Any, majority: bool) -> Array:
     if column.dtype.is_temporal():
-        raise InvalidParameterError(f"the table must hold real numbers, and a column holds {column.dtype}.")
+        raise InvalidParameterError(f"the table must contain real numbers, and a column has {column.dtype}.")
     return _numbers(column.to_list(), majority)
 
 

@@ -145,7 +145,7 @@ def as_numbers(column: Any, name: str, missing: Sequence[str] = ()) -> NDArray[n
     elif pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         column = column.cast(pa.float64(), safe=False)
     elif not (pa.types.is_floating(kind) or pa.types.is_null(kind)):
-        raise InvalidTableError(f"column {name!r} should hold numbers and holds {kind}.")
+        raise InvalidTableError(f"column {name!r} should contain numbers and contains {kind}.")
     column = column.cast(pa.float64())
     numbers = np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
     if missing:
@@ -232,7 +232,9 @@ def different_entries(column: Any, name: str) -> tuple[NDArray[np.intp], Any]:
     if pa.types.is_decimal(kind):
         column = column.cast(pa.string()).cast(pa.binary())
     elif not (pa.types.is_binary(kind) or (pa.types.is_primitive(kind) and not pa.types.is_temporal(kind))):
-        raise InvalidTableError(f"column {name!r} should hold categories and holds {kind}; write it as text first.")
+        raise InvalidTableError(
+            f"column {name!r} should contain categories and contains {kind}; write it as text first."
+        )
     if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1 and column.nbytes < _SHORT:
         column = column.combine_chunks()
     encoded = column.dictionary_encode()

@@ -104,7 +104,9 @@ def texts_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> tupl
     if pa.types.is_temporal(column.type):
         column = column.cast(pa.string())
     elif pa.types.is_nested(column.type):
-        raise InvalidTableError(f"column {name!r} should hold ids and holds {column.type}; write it as text first.")
+        raise InvalidTableError(
+            f"column {name!r} should contain ids and contains {column.type}; write it as text first."
+        )
     codes, values = different_entries(column, name)
     texts = _texts(values)
     nothing = pc.is_in(texts, value_set=pa.array(["", "nan", *map(as_text, missing)], pa.string()))

@@ -94,8 +94,8 @@ class KeptBlocks:
             else:
                 return
             warnings.warn(
-                f"{one_line(folder)} has no room for all encoded rows ({why}): later passes read the rest again; "
-                "name another folder with cache=, or --cache.",
+                f"{one_line(folder)} has no room for all encoded rows ({why}): later passes re-read the rest; pass "
+                "another folder with cache=, or --cache.",
                 CacheFullWarning,
                 stacklevel=2,
             )
@@ -177,7 +177,7 @@ def cache_folder(cache: Any) -> Path | None:
     if not (isinstance(cache, str | Path) and str(cache)):
         raise InvalidParameterError(f"cache must be a folder, True or False, got {cache!r}.")
     if not _is_usable(Path(cache)):
-        raise InvalidParameterError(f"{one_line(cache)} is no folder in which encoded rows can be kept; name another.")
+        raise InvalidParameterError(f"{one_line(cache)} cannot hold cached rows; pass another folder.")
     return Path(cache)
 
 

@@ -35,7 +35,7 @@ def read_table(estimator: Any, X: Any, *, fitting: bool) -> Any:
         raise InvalidParameterError("Complex data not supported.")
     if message.startswith("Expected 2D array"):
         raise InvalidParameterError("Expected 2D array. Reshape your data: one row per person, one column per feature.")
-    raise InvalidParameterError("the table must hold real numbers in rows and columns; encode text first.")
+    raise InvalidParameterError("the table must be a 2-d array of real numbers; encode text first.")
 
 
 def read_target(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
@@ -91,7 +91,7 @@ def numeric_target(y: NDArray[Any], majority: bool = True) -> NDArray[Any]:
         return y
     found = np.array([number_or_nan(value) for value in y.tolist()], dtype=np.float64)
     if majority and 2 * np.count_nonzero(np.isnan(found)) > found.size:
-        raise InvalidParameterError("the target must hold real numbers; encode text first.")
+        raise InvalidParameterError("the target must be real numbers; encode text first.")
     return found
 
 

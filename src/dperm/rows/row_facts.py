@@ -107,23 +107,23 @@ class RowFacts:
     def remarks(self) -> list[str]:
         """What makes the fit senseless, in words and about tens of per cent; empty for ordinary rows and few rows."""
         said = [
-            (self.n_bad_values, MANY, "of the rows hold a value that is not finite, and are ignored"),
+            (self.n_bad_values, MANY, "of the rows contain NaN/inf and are dropped"),
             (
                 self.n_bad_targets,
                 MANY,
-                "of the rows have a label that is none of the declared classes, or no target, and are ignored",
+                "of the rows have an undeclared label or no target and are dropped",
             ),
             (
                 self.n_far,
                 _MOST,
-                f"of the rows are more than {_FAR:g} times as long as the row_norm that they are clipped to, so scale "
-                "the columns: bounds=(lower, upper), bounds='private' or a schema",
+                f"of the rows are more than {_FAR:g} times as long as the row_norm they are clipped to: scale the "
+                "columns with bounds=(lower, upper), bounds='private' or a schema",
             ),
             (
                 self.n_outside,
                 MANY,
-                "of the targets lie outside their range, and are clipped to it: the one that target_bound or a schema "
-                "declares, [-1, 1] if none does ([0, 1] for counts)",
+                "of the targets are outside their range and are clipped to it: the range declared by target_bound or "
+                "a schema, or [-1, 1] by default ([0, 1] for counts)",
             ),
         ]
         if self.n_rows < FEWEST:
@@ -134,9 +134,9 @@ class RowFacts:
             if count > share * self.n_rows
         ]
         if nearly_all(self.row.n, self.n_rows):
-            found.append("nearly all rows are the same once they are encoded")
+            found.append("nearly all encoded rows are the same")
         if nearly_all(self.target.n, self.n_usable):
-            found.append("nearly all targets that count are the same")
+            found.append("nearly all valid targets are the same")
         return found
 
 
@@ -250,8 +250,8 @@ def warn_about(facts: RowFacts, further: Sequence[str] = ()) -> None:
     if not remarks:
         return
     notice = DroppedRowsWarning(
-        f"{'; '.join(remarks)}. This is about the rows themselves and without noise: it is for you who hold them, is "
-        "not part of the result, and must not be passed on. `diagnose` says more."
+        f"{'; '.join(remarks)}. This is computed from the rows without noise: it is for the data holder, not part of "
+        "the result, and must not be passed on. `diagnose` tells more."
     )
     try:
         # Without a place in anybody's code there is no registry that would keep the text.
@@ -271,7 +271,7 @@ def unit_remarks(membership: Membership | None) -> list[str]:
         return []
     unit, counts, limit = membership.unit, membership.counts, membership.unit.max_rows
     if nearly_all(int(np.count_nonzero(counts <= 1)), membership.n):
-        return [f"hardly any {unit.word} has more than one row, so what is protected is little more than one row"]
+        return [f"hardly any {unit.word} has more than one row, so the unit protects little more than single rows"]
     if limit is None:
         return []
     unused = float(np.mean(1.0 - limit / np.maximum(counts, limit)))

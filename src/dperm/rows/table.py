@@ -100,15 +100,13 @@ class Table:
             What these ids stand for.
         """
         if schema is not None and groups is not None:
-            raise InvalidParameterError("with a schema the ids of units are a column of the table: leave groups out.")
+            raise InvalidParameterError("groups cannot be combined with a schema: ids are a column of the table.")
         if not self.is_stored:
             if schema is None:
                 return ArraySource(self.data, y, weights, groups, unit)
             return TableSource(self.data, y, schema, class_weights, weights)
         if y is not None or weights is not None or groups is not None:
-            raise InvalidParameterError(
-                "a source of rows has its own target, weights and ids: leave y, weights and groups out."
-            )
+            raise InvalidParameterError("y, weights and groups cannot be combined with files, Dask frames or sources.")
         if isinstance(self.data, Source):
             return self.data if schema is None else self.data.with_schema(schema, class_weights)
         settings: dict[str, Any] = {"memory": self.memory, "cache": self.cache, "class_weights": class_weights}
@@ -134,7 +132,7 @@ class Table:
         if isinstance(self.data, SchemaSource):
             return self.data._data, self.data._declared
         if isinstance(self.data, Source):
-            raise InvalidParameterError("rows in a source of their own are fitted only: hand over the table itself.")
+            raise InvalidParameterError("a source of rows can only be fitted: pass the table itself.")
         return self.data, self.n_rows
 
 
@@ -144,7 +142,7 @@ def in_memory(X: Any, schemas: Sequence[Schema]) -> Any:
     if not isinstance(table, Table):
         return table
     if not schemas:
-        raise InvalidParameterError("rows in files or on a cluster are read by a schema: give the model one.")
+        raise InvalidParameterError("files and clusters require a schema: pass schema=.")
     names = [name for schema in schemas for name in Encoder(schema).columns]
     return table.whole(schemas[0], list(dict.fromkeys(names))).table
 

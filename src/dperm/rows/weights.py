@@ -63,13 +63,13 @@ def bounded_weights(weights: Any, n_rows: int, bound: float, *, private: bool) -
         return np.minimum(np.where(numbers > 0.0, numbers, 0.0), bound)
     if not (numbers >= 0.0).all():
         raise InvalidParameterError(
-            f"sample_weight must be a number between 0 and weight_bound = {bound:g} for every row; one is negative or "
-            "no number. With private_weights=True, for weights that belong to their rows, such a row is ignored."
+            f"sample_weight must be a number between 0 and weight_bound = {bound:g} for every row; one is negative "
+            "or not a number. With private_weights=True such rows are dropped."
         )
     if not (numbers <= bound).all():
         raise InvalidParameterError(
-            f"sample_weight must lie between 0 and weight_bound = {bound:g}: declare a larger bound, or "
-            "private_weights=True if a weight belongs to its row like its values."
+            f"sample_weight must lie between 0 and weight_bound = {bound:g}: declare a larger bound, or pass "
+            "private_weights=True if weights are part of the private rows."
         )
     if not numbers.any():
         raise InvalidParameterError("sample_weight must not be zero for all rows.")

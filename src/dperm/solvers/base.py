@@ -13,12 +13,13 @@ from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
+from dperm.solvers.settings import check_settings
 
 Array = NDArray[np.float64]
 
 
 class Oracle(Protocol):
-    """The side of the trusted boundary that a solver sees."""
+    """The side of the trusted kernel that a solver sees."""
 
     @property
     def public_coin(self) -> np.random.Generator:
@@ -81,6 +82,10 @@ class Solver(ABC):
     # Whether where it begins makes a difference, so that it takes a start from its user.
     takes_start: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        """Check the settings that were given."""
+        check_settings(self)
+
     @abstractmethod
     def refusal(self, problem: Problem) -> str | None:
         """Say why this solver cannot take the problem, or None if it can; who can is said by `check_solver`."""
@@ -88,6 +93,10 @@ class Solver(ABC):
     def refusal_at(self, setting: Setting, guarantee: Guarantee) -> str | None:
         """Say why this solver cannot keep the guarantee at these public numbers, or None if it can."""
         return None
+
+    def is_pure(self, guarantee: Guarantee) -> bool:
+        """Whether what it releases for this guarantee has a pure ε, as some methods have whatever δ is."""
+        return guarantee.delta == 0.0
 
     def check_at(self, setting: Setting, guarantee: Guarantee) -> None:
         """Raise in the words of `refusal_at`."""

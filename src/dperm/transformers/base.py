@@ -32,7 +32,7 @@ from dperm.validation import count, finite
 
 Array = NDArray[np.float64]
 
-# Beyond this squares of numbers would be far from exact beside each other.
+# Beyond this squares of numbers would be far from exact next to each other.
 _LARGEST = 1e100
 
 
@@ -88,7 +88,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         return None
 
     def n_features_out(self, n_features: int) -> int:
-        """How many columns come out of so many: public."""
+        """How many columns come out of this many: public."""
         return n_features
 
     def plan(self, n: int | None = None, n_features: int | None = None) -> SumsPlan:
@@ -100,7 +100,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             Shape of the table that would be fitted; a declared n may be left out. With a unit, n counts units.
         """
         if n is not None and self.n not in (None, n):
-            raise InvalidParameterError(f"n = {self.n} is declared already, and n = {n} was given: leave one out.")
+            raise InvalidParameterError(f"n = {self.n} is already declared, and n = {n} was passed: remove one.")
         check_releasable(self.budget, self.random_state)
         rows = n if self.n is None else self.n
         return self.plan_for(
@@ -124,8 +124,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         """
         if unit is not None and unit.contribution == "limit" and self.divides_by_n:
             raise InvalidParameterError(
-                f"{type(self).__name__} divides sums by n, and under contribution = 'limit' rows weigh less than n in "
-                "all: take contribution = 'average'."
+                f"{type(self).__name__} divides sums by n, so it requires contribution='average'."
             )
         table = PublicTable(count("n", n), adjacency, unit)
         distribution = "Laplace" if guarantee.delta == 0.0 else "Gaussian"
@@ -168,7 +167,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             table = self.read(X, fitting=True)
             return table, membership_of_array(groups, table.shape[0], unit)
         if groups is not None:
-            raise InvalidParameterError("the ids of files are a column of them, the one that unit names.")
+            raise InvalidParameterError("groups cannot be combined with files: ids are the column that unit names.")
         stored = X.opened()
         names = [name for name in stored.names if unit is None or name != unit.name]
         self.read(made_up_row(names), fitting=True)
@@ -186,7 +185,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         plan : SumsPlan
             What `plan_for` returned.
         random_state : int or None
-            Makes the run repeatable, and the result not for release.
+            Seed. Makes the run reproducible, and the result not for release.
         caveats : tuple of Caveat
             What keeps this step alone from being released.
         membership : Membership or None
@@ -221,7 +220,8 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             check_is_fitted(self, "privacy_")
         if sparse.issparse(X):
             raise InvalidParameterError(
-                f"{type(self).__name__} takes no sparse rows: shifting columns would fill them; hand over X.toarray()."
+                f"{type(self).__name__} does not support sparse rows: shifting columns would fill them; pass "
+                "X.toarray()."
             )
         return np.asarray(read_table(self, without_ids(self, X), fitting=fitting))
 
@@ -296,8 +296,8 @@ def check_bounds(bounds: Any, n_features: int) -> Bounds:
     """
     if bounds is None:
         raise InvalidParameterError(
-            "bounds must be declared, as (low, high) for all columns or one pair for each: the smallest and the "
-            "largest value of your rows are facts about them."
+            "bounds must be declared, as (low, high) for all columns or one pair for each: they must not be read "
+            "from the rows."
         )
     try:
         pairs = list(bounds)
@@ -309,7 +309,7 @@ def check_bounds(bounds: Any, n_features: int) -> Bounds:
     elif not (len(shape) == 2 and shape[1] == 2 and len(pairs) == n_features):
         raise InvalidParameterError(
             f"bounds must be one pair (low, high), or {n_features} of them, one per column, with None for a column "
-            "that is to be passed on as it is."
+            "that is passed through."
         )
     declared = [(place, pair) for place, pair in enumerate(pairs) if pair is not None]
     for _, pair in declared:
@@ -318,7 +318,7 @@ def check_bounds(bounds: Any, n_features: int) -> Bounds:
             raise InvalidParameterError(f"bounds must be pairs with low < high, of numbers up to 1e100; got {pair!r}.")
         if high - low < 1e-9 * max(abs(low), abs(high)):
             raise InvalidParameterError(
-                f"the bounds {pair!r} are too near to each other beside their size; shift the column."
+                f"the bounds {pair!r} are too close relative to their magnitude; centre the column first."
             )
     table = np.array([pair for _, pair in declared], dtype=np.float64)
     places = np.array([place for place, _ in declared], dtype=np.intp)

@@ -107,8 +107,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
     def _bound(self) -> float:
         if self.row_norm is None:
             raise InvalidParameterError(
-                "row_norm must be declared: rows are clipped to it, and the largest norm of your rows is a fact about "
-                "them."
+                "row_norm must be declared: rows are clipped to it, and it must not be read from the rows."
             )
         return size("row_norm", self.row_norm)
 
@@ -118,8 +117,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
             return n_features
         if isinstance(self.n_components, str | float) or count("n_components", self.n_components) > n_features:
             raise InvalidParameterError(
-                f"n_components must be None or a whole number from 1 to {n_features}, the number of columns, "
-                f"got {self.n_components!r}."
+                f"n_components must be None or an integer from 1 to {n_features}, the number of columns, got "
+                f"{self.n_components!r}."
             )
         return int(self.n_components)
 

@@ -15,7 +15,7 @@ from dperm.rows.column_parts import moments_of
 from dperm.transformers.base import Array, PrivateTransformer, check_bounds
 from dperm.validation import positive
 
-# A variance below so many standard deviations of its own noise cannot be told from 0.
+# A variance below this many standard deviations of its own noise cannot be told from 0.
 _NOISE_FLOOR = 2.0
 
 

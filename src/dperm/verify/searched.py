@@ -13,7 +13,7 @@ from dperm.models.base import PrivateEstimator, n_scores
 from dperm.models.candidates import MOST_CANDIDATES
 from dperm.models.registry import models
 from dperm.models.units import unit_parameters
-from dperm.plan.fit_plan import FitPlan
+from dperm.plan.options import FitOptions
 from dperm.plan.search import SearchOptions, SearchPlan, plan_search
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
@@ -104,11 +104,16 @@ def _plan(told: dict[str, Any], statement: Any, content: dict[str, Any]) -> Sear
         told["method"], told["share"], told["held_out"], told["trials"], statement.unit,
     )  # fmt: skip
 
-    def plan_fit(place: int, guarantee: Guarantee, rows: int) -> FitPlan:
-        again = _candidate(place, told, content, guarantee, rows, last=rows == statement.n)
-        return again.options().plan(rows, content["privacy"]["n_features"])
+    n_features = content["privacy"]["n_features"]
 
-    return plan_search(options, statement.n, len(told["candidates"]), plan_fit)
+    def fit_of(place: int, guarantee: Guarantee, rows: int) -> FitOptions:
+        return _candidate(place, told, content, guarantee, rows, last=rows == statement.n).options()
+
+    return plan_search(
+        options, statement.n, len(told["candidates"]),
+        lambda place, guarantee, rows: fit_of(place, guarantee, rows).chosen_solver(rows, n_features),
+        lambda place, guarantee, rows, _: fit_of(place, guarantee, rows).plan(rows, n_features),
+    )  # fmt: skip
 
 
 def _candidate(

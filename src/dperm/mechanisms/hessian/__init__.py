@@ -20,7 +20,7 @@ class _OfTheHessian(Query):
     def __post_init__(self) -> None:
         """There must be a Hessian of rank one for every row, small enough to hold."""
         if self.setting.constants.n_outputs != 1:
-            raise InvalidParameterError("a Hessian can be asked for with a loss of one margin only.")
+            raise InvalidParameterError("HessianQuery supports single-output losses only.")
         size = self.setting.constants.dimension
         if size > LARGEST_HESSIAN:
             raise InvalidParameterError(

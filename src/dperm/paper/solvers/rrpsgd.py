@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from dperm.mechanisms import StochasticStepsQuery, check_sampling_rate
+from dperm.mechanisms import StochasticStepsQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
@@ -13,14 +13,12 @@ from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.descent.stochastic import (
     Schedule,
-    check_decay,
     expected_sigma,
     falling,
     schedule_without_convexity,
     step_size_without_convexity,
     step_variance,
 )
-from dperm.validation import count, positive
 
 
 @dataclass(frozen=True)
@@ -86,18 +84,6 @@ class RRPSGD(Solver):
         adjacency="published for replace_one; certified for both",
         needs="smooth loss, convex or not",
     )
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        for name in ("n_steps", "max_steps"):
-            if getattr(self, name) is not None:
-                count(name, getattr(self, name))
-        if self.sampling_rate is not None:
-            check_sampling_rate(self.sampling_rate)
-        if self.step_size is not None:
-            positive("step_size", self.step_size)
-        check_decay(self.decay)
-        positive("max_passes", self.max_passes)
 
     @classmethod
     def example(cls) -> Self:

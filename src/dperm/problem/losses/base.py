@@ -226,7 +226,7 @@ class Loss(RowLoss):
         steepest, curvature = self.slope_bound(math.inf), self.curvature_bound(math.inf)
         share = np.abs(slopes) / steepest
         bend = 4.0 * curvature * share * (1.0 - share)
-        # Within a step t changes by curvature · width/steepest at the most, and 4t(1 − t) by four times that.
+        # Within a step t changes by curvature · width/steepest at most, and 4t(1 − t) by four times that.
         allowed = np.maximum(bend[1:], bend[:-1]) + 4.0 * curvature**2 / steepest * width
         return self.monotone and bool((np.abs(np.diff(slopes)) <= allowed * width + rounding).all())
 

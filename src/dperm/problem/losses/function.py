@@ -202,7 +202,7 @@ class FunctionLoss(RowLoss):
 
     @property
     def value_at_zero(self) -> float:
-        """The guess at what there is to gain: a function has no value that is known beforehand."""
+        """The guess at what there is to gain: a function has no value that is known in advance."""
         if self.initial_gap is not None:
             return self.initial_gap
         return 1.0 if self.n_classes is None else math.log(self.n_classes)

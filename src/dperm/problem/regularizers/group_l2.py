@@ -55,7 +55,7 @@ class GroupL2(Regularizer):
         return lasso + 0.5 * self.ridge * float(w @ w)
 
     def prox(self, v: Array, step: float) -> Array:
-        """Shorten every group by step · strength, to zero at the most, then shrink."""
+        """Shorten every group by step · strength, to zero at most, then shrink."""
         w = v.copy()
         for group in self.groups:
             part = v[list(group)]

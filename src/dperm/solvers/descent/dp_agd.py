@@ -15,7 +15,6 @@ from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.expected import nominal_length
 from dperm.solvers.refusals import needs_convexity
-from dperm.validation import count, positive
 
 # What a run without noise aims at, and how long it may take.
 _NOISELESS_GAP = 1e-5
@@ -83,15 +82,6 @@ class DPAGD(Solver):
         adjacency="certified for both",
         needs="convex smooth loss",
     )
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        if self.n_steps is not None:
-            count("n_steps", self.n_steps)
-        if self.step_size is not None:
-            positive("step_size", self.step_size)
-        positive("nominal_distance", self.nominal_distance)
-        count("max_steps", self.max_steps)
 
     def refusal(self, problem: Problem) -> str | None:
         """Momentum needs convexity."""

@@ -15,7 +15,7 @@ from dperm.problem import Problem
 from dperm.problem.domains.mirror import MirrorDomain
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
-from dperm.validation import count, one_of, positive
+from dperm.validation import one_of
 
 # What a run without noise aims at, and how long it may take.
 _NOISELESS_GAP = 1e-8
@@ -77,12 +77,9 @@ class DPAccMD(Solver):
 
     def __post_init__(self) -> None:
         """Check the settings that were given."""
-        if self.n_steps is not None:
-            count("n_steps", self.n_steps)
+        super().__post_init__()
         if self.y_step is not None:
             one_of("y_step", self.y_step, ("average", "argmin"))
-        count("max_steps", self.max_steps)
-        positive("paper_constant", self.paper_constant)
 
     def refusal(self, problem: Problem) -> str | None:
         """Convex losses, no regularizer, domains with a mirror map."""

@@ -15,7 +15,6 @@ from dperm.problem import Problem
 from dperm.problem.domains.mirror import MirrorDomain
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
-from dperm.validation import count, positive
 
 _NOISELESS_STEPS = 20_000
 
@@ -71,14 +70,6 @@ class TalwarMirror(Solver):
         adjacency="published for replace_one; certified for both",
         needs="convex loss",
     )
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        if self.n_steps is not None:
-            count("n_steps", self.n_steps)
-        if self.step_size is not None:
-            positive("step_size", self.step_size)
-        count("max_steps", self.max_steps)
 
     @classmethod
     def example(cls) -> Self:

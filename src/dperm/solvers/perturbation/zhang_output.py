@@ -14,7 +14,6 @@ from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.expected import moved_risk, nominal_length, typical_length
 from dperm.solvers.perturbation.tolerance import needs_a_stable_minimiser
-from dperm.validation import count, positive
 
 # What a run without noise aims at.
 _NOISELESS_GAP = 1e-9
@@ -75,17 +74,8 @@ class ZhangOutput(Solver):
         needs="convex smooth loss",
     )
 
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        if self.n_steps is not None:
-            count("n_steps", self.n_steps)
-        if self.step_size is not None:
-            positive("step_size", self.step_size)
-        positive("nominal_distance", self.nominal_distance)
-        count("max_steps", self.max_steps)
-
     def refusal(self, problem: Problem) -> str | None:
-        """Two runs of descent on adjacent tables must stay close."""
+        """Two runs of descent on neighbouring datasets must stay close."""
         return needs_a_stable_minimiser(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[ZhangSettings]:
@@ -107,7 +97,7 @@ class ZhangOutput(Solver):
         return noise + typical_length(setting, guarantee) ** 2 / (2.0 * time)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[ZhangSettings], start: Array) -> Array:
-        """The descent runs within the trusted boundary; projecting what the noise moved is post-processing."""
+        """The descent runs within the trusted kernel; projecting what the noise moved is post-processing."""
         return problem.domain.project(oracle.ask(plan.planned[0], start))
 
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float) -> int:

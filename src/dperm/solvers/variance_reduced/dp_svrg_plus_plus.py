@@ -14,7 +14,6 @@ from dperm.solvers.expected import nominal_length, rate_risk
 from dperm.solvers.refusals import needs_convexity
 from dperm.solvers.variance_reduced.anchored import AnchoredSolver, anchored_epoch, anchored_text, sampling_rate_for
 from dperm.solvers.variance_reduced.dp_svrg import SVRGSettings
-from dperm.validation import count, positive
 
 _INNER = 8
 _NOISELESS_STEPS = 8_000
@@ -75,12 +74,6 @@ class DPSVRGPlusPlus(AnchoredSolver):
         needs="convex smooth loss",
     )
 
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        super().__post_init__()
-        positive("nominal_distance", self.nominal_distance)
-        count("max_steps", self.max_steps)
-
     @classmethod
     def example(cls) -> Self:
         """Few steps, for the sake of time."""
@@ -136,7 +129,7 @@ def default_steps(setting: Setting, guarantee: Guarantee | None, nominal_distanc
 def doubling_settings(
     setting: Setting, steps: float, n_epochs: int | None, n_inner: int | None, step_size: float | None
 ) -> SVRGSettings:
-    """T, m and η for about so many steps in all; what was given stays as it is."""
+    """T, m and η for about this many steps in all; what was given stays as it is."""
     # Where noise forbids even the two steps of a single epoch with m = 1, they become shorter.
     step_size = step_size or min(1.0, 0.5 * steps) / setting.smoothness
     n_inner = n_inner or max(1, min(_INNER, int(steps / 6.0)))

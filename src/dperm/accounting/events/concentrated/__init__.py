@@ -8,7 +8,6 @@ from dperm.accounting.curve import Array, ConcentratedCurve, Curve
 from dperm.accounting.events.base import Parts, SingleEvent, concentrated_curve
 from dperm.accounting.renyi import renyi_divergences
 from dperm.privacy.guarantee import Adjacency
-from dperm.validation import positive
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,6 @@ class ZCDP(SingleEvent):
     def example(cls) -> Self:
         """An ordinary one, for contract tests."""
         return cls(0.02)
-
-    @classmethod
-    def from_numbers(cls, rho: object) -> Self:  # type: ignore[override]
-        """Read plain data."""
-        return cls(positive("rho", rho))
 
     def scale(self, adjacency: Adjacency) -> float:
         """That of the Gaussian with this ρ."""

@@ -11,7 +11,6 @@ from dperm.accounting.events.base import Parts, SingleEvent
 from dperm.accounting.privacy_loss import LossDistribution, relation
 from dperm.accounting.renyi import renyi_divergences
 from dperm.privacy.guarantee import Adjacency
-from dperm.validation import size
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,6 @@ class Gaussian(SingleEvent):
         """An ordinary one, for contract tests."""
         return cls(3.0)
 
-    @classmethod
-    def from_numbers(cls, noise_multiplier: object) -> Self:  # type: ignore[override]
-        """Read plain data."""
-        return cls(size("noise_multiplier", noise_multiplier))
-
     def scale(self, adjacency: Adjacency) -> float:
         """μ."""
         return float(adjacency.records_moved / self.noise_multiplier)
@@ -61,7 +55,7 @@ class Gaussian(SingleEvent):
         return 0.5 * (adjacency.records_moved / float(self.noise_multiplier)) ** 2
 
     def renyi(self, orders: Array, count: int, adjacency: Adjacency) -> Array:
-        """That of the whole shift between adjacent tables."""
+        """That of the whole shift between neighbouring datasets."""
         return renyi_divergences(Gaussian(self.noise_multiplier / adjacency.records_moved).to_dp_event(), count, orders)
 
     def precision(self, adjacency: Adjacency) -> float:

@@ -20,11 +20,6 @@ class NotPrivate(SingleEvent):
         """An ordinary one, for contract tests."""
         return cls()
 
-    @classmethod
-    def from_numbers(cls) -> Self:  # type: ignore[override]
-        """Read plain data."""
-        return cls()
-
     def scale(self, adjacency: Adjacency) -> float:
         """All of it may show."""
         return math.inf

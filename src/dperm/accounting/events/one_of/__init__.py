@@ -1,4 +1,4 @@
-"""One of several mechanisms, whichever it is: chosen in view of the past, or the only one that a row is part of."""
+"""One of several mechanisms, whichever it is: chosen after seeing the past, or the only one that a row is part of."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class OneOf(SingleEvent):
     """One of several mechanisms (docs/proofs/selection.md).
 
     Either one of them runs, and which one follows from the past; or all run on parts of the table that have no row in
-    common, so that adjacent tables differ for one of them only.
+    common, so that neighbouring datasets differ for one of them only.
 
     Attributes
     ----------
@@ -91,12 +91,6 @@ class OneOf(SingleEvent):
         """One alone; several are composed on a grid, which is tighter than by ρ."""
         (leaf, count), *others = parts
         return leaf.curve(adjacency) if count == 1 and not others else None
-
-    def to_dp_event(self) -> Any:
-        """An `UnsupportedDpEvent`: dp-accounting has no such mechanism, and its accountants say so."""
-        from dp_accounting import UnsupportedDpEvent
-
-        return UnsupportedDpEvent()
 
 
 def total_pure_epsilon(event: Event) -> float | None:

@@ -97,12 +97,6 @@ class RandomTrials(SingleEvent):
         beyond = math.exp((order - 1.0) * curve.shift) * tail / self.stop
         return divergence_of_curve(epsilons, np.minimum.accumulate(curve.deltas(epsilons)), beyond, order)
 
-    def to_dp_event(self) -> Any:
-        """An `UnsupportedDpEvent`: dp-accounting has no such mechanism, and its accountants say so."""
-        from dp_accounting import UnsupportedDpEvent
-
-        return UnsupportedDpEvent()
-
 
 @dataclass(frozen=True)
 class TrialsCurve(Curve):
