@@ -88,6 +88,7 @@ def model(unit=None):
     ).fit(frame(unit is not None))
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("unit", [None, "who"])
 def test_a_fit_gets_the_same_from_every_table(kind, unit, tmp_path):
@@ -99,6 +100,7 @@ def test_a_fit_gets_the_same_from_every_table(kind, unit, tmp_path):
     np.testing.assert_allclose(asked.fit(given).coef_, exact.coef_, rtol=1e-6)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("unit", [None, "who"])
 def test_an_evaluation_gets_the_same_from_every_table(kind, unit, tmp_path):
@@ -108,6 +110,7 @@ def test_an_evaluation_gets_the_same_from_every_table(kind, unit, tmp_path):
     assert found.accuracy.value > 0.8
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("unit", [None, "who"])
 @pytest.mark.parametrize("cls", [PrivateStandardScaler, PrivatePCA])
@@ -134,6 +137,7 @@ def test_a_search_gets_the_same_from_every_table(kind, tmp_path):
     np.testing.assert_array_equal(winner(kind_of(kind, tmp_path)), winner(frame()))
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("unit", [None, "who"])
 def test_a_diagnosis_gets_the_same_from_every_table(kind, unit, tmp_path):
@@ -143,6 +147,7 @@ def test_a_diagnosis_gets_the_same_from_every_table(kind, unit, tmp_path):
     assert str(found) == str(same)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("kind", STORED)
 @pytest.mark.parametrize("unit", [None, "who"])
 def test_a_pipeline_gets_the_same_from_every_table(kind, unit, tmp_path):
@@ -157,6 +162,7 @@ def test_a_pipeline_gets_the_same_from_every_table(kind, unit, tmp_path):
     np.testing.assert_allclose(found.steps[-1][1].coef_, same.steps[-1][1].coef_, rtol=1e-9)
 
 
+@pytest.mark.cases_with_every_value
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("unit", [None, "who"])
 def test_an_audit_gets_the_same_from_every_table(kind, unit, tmp_path):

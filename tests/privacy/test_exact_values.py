@@ -135,7 +135,7 @@ IMPORTS = {
         "rows.column_facts": {"Finding", "NOTHING", "findings"},
         "rows.columns": {"Columns", "as_numbers", "as_words", "as_written"},
         "rows.encoder": {"ROWS_AT_ONCE", "rows_of"},
-        "rows.files": {"check_columns", "is_files", "open_pieces"},
+        "rows.table": {"Table", "taken"},
         "rows.ids": {"codes_of_column"},
         "units": {"Membership"},
     },

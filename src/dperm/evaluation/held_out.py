@@ -161,13 +161,14 @@ def _stored(
         if target not in (None, schema.target.column):
             raise InvalidParameterError(f"the model's schema names the target {schema.target.column!r}: remove target.")
         columns, target = list(schema.columns), schema.target.column
+        stored = table.opened(schema.header, schema.separator)
     else:
         if target is None:
             raise InvalidParameterError("pass target: the model has no schema that names it.")
         if not hasattr(model, "feature_names_in_"):
             raise InvalidParameterError("the model has no column names, so it cannot be evaluated on files.")
-        columns = [str(name) for name in model.feature_names_in_]
-    stored, read = table.opened(schema), [*dict.fromkeys([*columns, target])]
+        columns, stored = [str(name) for name in model.feature_names_in_], table.opened()
+    read = [*dict.fromkeys([*columns, target])]
     if unit is not None and unit.name in read:
         raise InvalidParameterError(f"{unit.name!r} is the privacy unit and cannot also be a feature or the target.")
     stored.require(read if unit is None else [*read, unit.name])

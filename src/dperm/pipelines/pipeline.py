@@ -252,7 +252,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
                 f"a private pipeline does not pass parameters to its steps, got {next(iter(params))!r}."
             )
         self.check_steps()
-        table = X if isinstance(X, list | tuple) else taken(X)  # a list of texts holds rows, not paths
+        # A list of texts holds rows; paths in a list must be of the type of paths.
+        texts = isinstance(X, list | tuple) and any(isinstance(row, str) for row in X)
+        table = X if texts else taken(X)
         X, y, groups = self._from_stored(table, y, groups) if isinstance(table, Table) else (table, y, groups)
         unit = self._check_groups(X, groups)
         first = next(step for _, step in self.steps if not is_nothing(step))

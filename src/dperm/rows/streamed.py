@@ -27,21 +27,12 @@ class FileSource(SchemaSource, LocalSource):
 
     Parameters
     ----------
-    data : path, list of paths or pyarrow dataset
-        A Parquet or CSV file, a folder of such files, a pattern with `*`, or a pyarrow dataset.
+    data, memory, cache, n_rows
+        As of `Table`.
     schema : Schema, optional
         Says how rows are encoded; a fit hands over its own.
-    memory : int or str
-        Approximate memory limit for rows, in bytes or as "4 GB", however many there are. It is not that of the whole
-        process (docs/scale.md).
-    cache : path or bool
-        The folder for encoded rows that do not fit into memory: by default the one that the environment variable
-        DPERM_CACHE names, dperm's own among the user's caches, or a temporary one, the first that can be written. With
-        False nothing is written, and every pass reads the files again.
     class_weights : sequence of float, optional
         A public weight for every declared class.
-    n_rows : int, optional
-        The declared number of rows, for CSV files that end in empty lines.
     """
 
     _where = "in files"

@@ -39,9 +39,12 @@ class Table:
         A path names a Parquet or CSV file, a folder of them, or a pattern with `*`. Files and Dask frames are stored:
         they are read a few rows at a time.
     memory : int or str
-        Approximate memory limit for the rows of a stored table, in bytes or as "4 GB".
+        Approximate memory limit for the rows of a stored table, in bytes or as "4 GB", however many there are. It is
+        not that of the whole process (docs/scale.md).
     cache : path or bool
-        The folder for encoded rows that do not fit into memory; with False nothing is written.
+        The folder for encoded rows that do not fit into memory: by default the one that the environment variable
+        DPERM_CACHE names, dperm's own among the user's caches, or a temporary one, the first that can be written. With
+        False nothing is written, and every pass reads the files again.
     client : distributed.Client, optional
         Of the cluster whose workers are to read files; for a Dask frame by default the current one.
     n_rows : int, optional
@@ -114,15 +117,23 @@ class Table:
             return ClusterSource(self.data, self.client, schema, n_rows=self.n_rows, **settings)
         return FileSource(self.data, schema, n_rows=self.n_rows, **settings)
 
-    def opened(self, schema: Schema | None = None) -> "StoredTable":
-        """Its columns as they are, for whoever does not minimise over rows; raises for a table in memory."""
-        header, separator = (None, ",") if schema is None else (schema.header, schema.separator)
+    def opened(self, header: Sequence[str] | None = None, separator: str = ",") -> "StoredTable":
+        """The columns of a stored table as they are, for whoever does not minimise over rows.
+
+        Parameters
+        ----------
+        header : sequence of str, optional
+            Names of the columns of CSV files whose first line does not name them.
+        separator : str
+            What stands between their fields.
+        """
         data, n_rows = self._stored
         return StoredTable(open_pieces(data, header, separator, n_rows=n_rows))
 
-    def whole(self, schema: Schema | None = None, names: Sequence[str] | None = None) -> TableFile:
-        """All rows in memory, of the named columns."""
-        header, separator = (None, ",") if schema is None else (schema.header, schema.separator)
+    def whole(
+        self, header: Sequence[str] | None = None, separator: str = ",", names: Sequence[str] | None = None
+    ) -> TableFile:  # fmt: skip
+        """All rows in memory, of the named columns; `header` and `separator` as of `opened`."""
         data, n_rows = self._stored
         return TableFile(data, header, separator, n_rows=n_rows, names=names)
 
@@ -144,7 +155,7 @@ def in_memory(X: Any, schemas: Sequence[Schema]) -> Any:
     if not schemas:
         raise InvalidParameterError("files and clusters require a schema: pass schema=.")
     names = [name for schema in schemas for name in Encoder(schema).columns]
-    return table.whole(schemas[0], list(dict.fromkeys(names))).table
+    return table.whole(schemas[0].header, schemas[0].separator, list(dict.fromkeys(names))).table
 
 
 def taken(X: Any) -> Any:
