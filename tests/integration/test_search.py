@@ -326,7 +326,7 @@ def test_tables_that_cannot_be_searched_are_refused(monkeypatch):
     monkeypatch.setattr(searching, "rows_apart", lambda *_: pytest.fail("rows were read"))
     with pytest.raises(InvalidParameterError, match="declared classes"):
         search(estimator=PrivateLogisticRegression(solver=SOLVER)).fit(X, y)
-    with pytest.raises(InvalidParameterError, match="table in memory"):
+    with pytest.raises(InvalidParameterError, match="require a schema"):
         search().fit("people.csv")
     with pytest.raises(InvalidParameterError, match="rows"):
         search().fit(X, y[:-1])
