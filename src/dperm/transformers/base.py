@@ -37,6 +37,8 @@ Array = NDArray[np.float64]
 
 # Beyond this squares of numbers would be far from exact next to each other.
 _LARGEST = 1e100
+# What a file may state: more would only fill memory.
+_MOST_COLUMNS = 10**6
 
 
 @dataclass(eq=False, repr=False)
@@ -260,6 +262,8 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             value = value_of(numbers)
             setattr(step, name, np.array(value, dtype=np.float64) if isinstance(value, tuple) else value)
         step.n_features_in_ = count("n_features", content["n_features"])
+        if step.n_features_in_ > _MOST_COLUMNS:
+            raise ValueError("n_features")
         step.privacy_ = statement = PrivacyStatement.from_dict(content["privacy"])
         str(statement)  # its numbers are numbers
         step.epsilon, step.delta, step.adjacency = statement.epsilon, statement.delta, statement.adjacency
