@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm import DPGD, DPAccMD, Guarantee, L1Ball, Logistic, Problem, minimize
-from dperm.solvers import Solver
+from dperm import Guarantee, Problem, minimize
+from dperm.problem import L1Ball, Logistic
+from dperm.solvers import DPGD, DPAccMD, Solver
 from dperm.unsafe import empirical_risk
 
 Array = NDArray[np.float64]

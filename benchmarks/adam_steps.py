@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 
-from dperm import DPAdam, PrivateMLPClassifier, PrivateMLPRegressor
+from dperm import PrivateMLPClassifier, PrivateMLPRegressor
 from dperm.datasets.covertype import load_covertype
+from dperm.solvers import DPAdam
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 from network_tables import Absent, load  # the tables of the comparison with other libraries

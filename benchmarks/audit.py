@@ -13,9 +13,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from dperm import DPGD, DPSVRG, L2, FitOptions, Guarantee, Logistic, Problem
+from dperm import FitOptions, Guarantee, Problem
 from dperm.audit import audit_plan
 from dperm.audit.plan import ATTACKS
+from dperm.problem import L2, Logistic
+from dperm.solvers import DPGD, DPSVRG
 from privacy.broken import BROKEN, BROKEN_UNITS
 
 FITS = {"replay": (20,), "black-box": (25, 50, 100, 200, 400), "low-bits": (25, 50, 100)}

@@ -22,9 +22,10 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from dperm import L2, FitOptions, Guarantee, LargeDeltaWarning, Logistic, Problem, minimize
+from dperm import FitOptions, Guarantee, LargeDeltaWarning, Problem, minimize
 from dperm.accounting.curve import gaussian_mu
 from dperm.datasets.covertype import load_covertype
+from dperm.problem import L2, Logistic
 from dperm.solvers import SOLVERS
 from dperm.unsafe import empirical_risk
 

@@ -4,13 +4,14 @@ import time
 
 import numpy as np
 
-from dperm import L2, Guarantee, Logistic, Problem
+from dperm import Guarantee, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import epsilon_of
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Logistic
 
 ROUNDS = 7
 CASES = [

@@ -5,10 +5,12 @@ import warnings
 
 import numpy as np
 
-from dperm import DPGD, L2, Guarantee, LargeDeltaWarning, Logistic, Problem, minimize
+from dperm import Guarantee, LargeDeltaWarning, Problem, minimize
 from dperm.accounting.curve import gaussian_mu
 from dperm.datasets.covertype import load_covertype
 from dperm.paper.studies.reference import logistic_optimum, single_release_risk
+from dperm.problem import L2, Logistic
+from dperm.solvers import DPGD
 from dperm.unsafe import empirical_risk
 
 DELTA, SEEDS, N = 1e-3, 10, 200_000

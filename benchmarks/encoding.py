@@ -18,16 +18,9 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 import dperm.datasets
-from dperm import (
-    L2,
-    Category,
-    Classes,
-    LargeDeltaWarning,
-    Number,
-    PrivateLogisticRegression,
-    Schema,
-)
+from dperm import Category, Classes, LargeDeltaWarning, Number, PrivateLogisticRegression, Schema
 from dperm.datasets.adult import load_adult
+from dperm.problem import L2
 
 ENCODINGS = ("linear", "bins", "auto")
 SIZES = (300, 600, 1000, 3000, 10_000)

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 from scipy import special
 
-from dperm import DPGD, L2, FitOptions, Guarantee, Logistic, Problem, minimize
+from dperm import FitOptions, Guarantee, Problem, minimize
 from dperm.audit import audit_plan
 from dperm.audit.low_bits import is_possible
 from dperm.datasets.covertype import load_covertype
@@ -21,6 +21,8 @@ from dperm.kernel.exact.radial import add_radial
 from dperm.kernel.exact.rounding import add_gaussian, add_laplace
 from dperm.kernel.exact.words import fresh_key, stream_of
 from dperm.kernel.noise import Noise
+from dperm.problem import L2, Logistic
+from dperm.solvers import DPGD
 
 PIECE = 10**6
 FLOATS = np.random.default_rng()

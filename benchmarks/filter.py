@@ -10,13 +10,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dperm import Guarantee, L1Ball, Logistic, PrivateLogisticRegression, Problem
+from dperm import Guarantee, PrivateLogisticRegression, Problem
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.events import Composed, Event, Pure
 from dperm.accounting.filter import Charge, Filter, renyi_limit
 from dperm.datasets.adult import load_adult
 from dperm.plan.options import FitOptions
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L1Ball, Logistic
 
 BUDGET = Guarantee(3.0, 1e-5)
 ONE = Guarantee(0.4, 1e-6)

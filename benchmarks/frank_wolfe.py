@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from dperm import DPAccMD, Guarantee, L1Ball, Logistic, Problem, TalwarFrankWolfe, minimize
-from dperm.solvers import Solver
+from dperm import Guarantee, Problem, minimize
+from dperm.problem import L1Ball, Logistic
+from dperm.solvers import DPAccMD, Solver, TalwarFrankWolfe
 from dperm.unsafe import empirical_risk
 
 Array = NDArray[np.float64]

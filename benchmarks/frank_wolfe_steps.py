@@ -6,17 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm import (
-    DPAccMD,
-    FitOptions,
-    Guarantee,
-    L1Ball,
-    Logistic,
-    Problem,
-    Squared,
-    TalwarFrankWolfe,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, Problem, minimize
+from dperm.problem import L1Ball, Logistic, Squared
+from dperm.solvers import DPAccMD, TalwarFrankWolfe
 from dperm.unsafe import empirical_risk
 
 Array = NDArray[np.float64]

@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from scipy import sparse
 
-from dperm import Logistic, Problem
+from dperm import Problem
 from dperm.kernel.block import Block
 from dperm.kernel.objectives import objective_of
 from dperm.kernel.threads import n_threads
+from dperm.problem import Logistic
 
 N, P, ROUNDS, BURST = 581_012, 54, 21, 7
 

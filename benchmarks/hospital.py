@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from dperm import PrivateLogisticRegression
 from dperm.datasets.hospital import load_hospital
-from dperm.paper.studies.without_privacy import is_second, linear_on_bins
+from dperm.demo.without_privacy import is_second, linear_on_bins
 
 EPSILON, DELTA = 0.8557, 1e-6
 LEFT_OUT = {"sex", "ward"}

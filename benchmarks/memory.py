@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from dperm import DPGD, L2, Guarantee, Logistic, Problem, minimize
+from dperm import Guarantee, Problem, minimize
+from dperm.problem import L2, Logistic
+from dperm.solvers import DPGD
 
 N, P = 581_012, 54
 N_ON_DISK, P_ON_DISK, ROW_GROUPS = 2_400_000, 40, 6

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm import DPGD, RRPSGD, DPSpider, Guarantee, Problem, Sigmoid, minimize
-from dperm.solvers import Solver
+from dperm import Guarantee, Problem, minimize
+from dperm.paper import RRPSGD
+from dperm.problem import Sigmoid
+from dperm.solvers import DPGD, DPSpider, Solver
 
 Array = NDArray[np.float64]
 

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from dperm import (
-    L2,
     Amount,
     Category,
     LargeDeltaWarning,
@@ -24,6 +23,7 @@ from dperm import (
     PrivatePoissonRegression,
     Schema,
 )
+from dperm.problem import L2
 
 DELTA, SEEDS = 1e-5, 5
 EPSILONS = (0.5, 1.0, 2.0, 8.0)

@@ -22,14 +22,17 @@ from pathlib import Path
 
 import numpy as np
 
-from dperm import DPGD, L2, Classes, ClusterSource, FileSource, Guarantee, Logistic, Number, Problem, Schema, minimize
+from dperm import Classes, Guarantee, Number, Problem, Schema, minimize
 from dperm.kernel.objectives import objective_of
 from dperm.kernel.parts import GradientPart
 from dperm.kernel.threads import n_threads
+from dperm.problem import L2, Logistic
+from dperm.rows import ClusterSource, FileSource
 from dperm.rows.cluster import open_cluster
 from dperm.rows.encoder import Encoder
 from dperm.rows.streamed import rows_of_block
 from dperm.rows.tables import TableSource
+from dperm.solvers import DPGD
 
 P, FILE_ROWS = 20, 2_500_000
 SCHEMA = Schema({f"x{j}": Number((-1, 1), encode="linear") for j in range(P)}, Classes("y", [0, 1]))

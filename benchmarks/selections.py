@@ -6,13 +6,15 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from dperm import Guarantee, L1Ball, Logistic, Problem, SupportDescent, TalwarFrankWolfe
+from dperm import Guarantee, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import ConcentratedCurve
 from dperm.accounting.events import BoundedRange, Repeated
 from dperm.plan.options import FitOptions
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L1Ball, Logistic
+from dperm.solvers import SupportDescent, TalwarFrankWolfe
 
 DELTA = 1e-6
 

@@ -10,22 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from dperm import (
-    DPSGD,
-    DPSVRG,
-    L2,
-    BassilySGD,
-    DPSVRGPlusPlus,
-    Guarantee,
-    L2Ball,
-    LargeDeltaWarning,
-    Logistic,
-    Problem,
-    minimize,
-)
+from dperm import Guarantee, LargeDeltaWarning, Problem, minimize
 from dperm.accounting.curve import gaussian_mu
 from dperm.datasets.covertype import load_covertype
 from dperm.paper.studies.reference import logistic_optimum, single_release_risk
+from dperm.problem import L2, L2Ball, Logistic
+from dperm.solvers import DPSGD, DPSVRG, BassilySGD, DPSVRGPlusPlus
 from dperm.unsafe import empirical_risk
 from svrg import DELTA, EPSILONS, N, Study, line, with_unit
 

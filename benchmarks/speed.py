@@ -19,7 +19,8 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from dperm import L2, LargeDeltaWarning, PrivateLogisticRegression
+from dperm import LargeDeltaWarning, PrivateLogisticRegression
+from dperm.problem import L2
 
 SHAPES = [(10_000, 20), (10_000, 100), (10_000, 1000), (100_000, 20), (100_000, 100), (100_000, 1000), (1_000_000, 20)]
 

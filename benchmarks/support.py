@@ -17,18 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm import (
-    DPAccMD,
-    FitOptions,
-    Guarantee,
-    L1Ball,
-    Logistic,
-    Problem,
-    SupportDescent,
-    TalwarFrankWolfe,
-    minimize,
-)
-from dperm.solvers import Solver
+from dperm import FitOptions, Guarantee, Problem, minimize
+from dperm.problem import L1Ball, Logistic
+from dperm.solvers import DPAccMD, Solver, SupportDescent, TalwarFrankWolfe
 from dperm.unsafe import empirical_risk
 from frank_wolfe import least_risk, sparse_signs
 

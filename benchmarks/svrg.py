@@ -11,25 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from dperm import (
-    DPGD,
-    DPSVRG,
-    L2,
-    DPKatyusha,
-    DPSVRGPlusPlus,
-    ElasticNet,
-    FitOptions,
-    GroupL2,
-    Guarantee,
-    LargeDeltaWarning,
-    Logistic,
-    PrintedSVRG,
-    Problem,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, LargeDeltaWarning, Problem, minimize
 from dperm.accounting.curve import gaussian_mu
 from dperm.datasets.covertype import load_covertype
+from dperm.paper import PrintedSVRG
 from dperm.paper.studies.reference import logistic_optimum, single_release_risk
+from dperm.problem import L2, ElasticNet, GroupL2, Logistic
+from dperm.solvers import DPGD, DPSVRG, DPKatyusha, DPSVRGPlusPlus
 from dperm.unsafe import empirical_risk
 
 DELTA, SEEDS, N = 1e-3, 10, 200_000

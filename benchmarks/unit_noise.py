@@ -6,23 +6,13 @@ Noise multipliers of calibrated plans, over that of the same solver where rows a
 random: ε = 1, δ = 1e-5, n = 20 000. Adding up rows of weight 1 and multiplying the noise by k would cost k.
 """
 
-from dperm import (
-    DPObjective,
-    DPRegression,
-    DPSoftmax,
-    Guarantee,
-    Huber,
-    KiferObjective,
-    L2Ball,
-    Logistic,
-    Problem,
-    Softmax,
-    Squared,
-)
+from dperm import Guarantee, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.unit import PrivacyUnit
+from dperm.problem import Huber, L2Ball, Logistic, Softmax, Squared
+from dperm.solvers import DPObjective, DPRegression, DPSoftmax, KiferObjective
 
 N, GUARANTEE = 20_000, Guarantee(1.0, 1e-5)
 ROWS = (2, 5, 10, 50, None)

@@ -17,22 +17,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from dperm import (
-    DPGD,
-    DPSGD,
-    L2,
-    Classes,
-    DPNewton,
-    FileSource,
-    Guarantee,
-    Logistic,
-    Number,
-    PrivacyUnit,
-    Problem,
-    Schema,
-)
+from dperm import Classes, Guarantee, Number, PrivacyUnit, Problem, Schema
 from dperm.plan.options import FitOptions
-from dperm.rows import ArraySource, TableSource
+from dperm.problem import L2, Logistic
+from dperm.rows import ArraySource, FileSource, TableSource
+from dperm.solvers import DPGD, DPSGD, DPNewton
 
 SOLVERS = {
     "dp-gd": DPGD(n_steps=50, accounting="composition"),

@@ -25,9 +25,10 @@ import numpy as np
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from dperm import L2, FitOptions, Guarantee, LargeDeltaWarning, Logistic, Problem, minimize
+from dperm import FitOptions, Guarantee, LargeDeltaWarning, Problem, minimize
 from dperm.datasets.covertype import load_covertype
 from dperm.paper.studies.reference import logistic_optimum
+from dperm.problem import L2, Logistic
 from dperm.unsafe import empirical_risk
 
 HERE = Path(__file__).resolve().parent

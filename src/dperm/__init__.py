@@ -1,4 +1,4 @@
-"""dperm: differentially private empirical risk minimization, with a guarantee proved for the run that happened."""
+"""dperm: differentially private empirical risk minimization, with a guarantee certified for the actual run."""
 
 import lazy_loader
 

@@ -73,7 +73,7 @@ class Consequences:
         if any(charge.reservation for charge in self.charges) and not there and not self.notes:
             sentences.append("no file was written")
         if there and any(charge.is_open for charge in self.charges):
-            sentences.append(f"tell the ledger of it with: dperm budget settle {shlex.quote(one_line(there[-1]))}")
+            sentences.append(f"settle it with: dperm budget settle {shlex.quote(one_line(there[-1]))}")
         return sentences
 
 

@@ -22,7 +22,7 @@ _SQLITE = b"SQLite format 3\0"
 def as_path(path: object) -> Path:
     """The path of a file, or one sentence if it is none."""
     if not isinstance(path, str | Path) or not str(path):
-        raise InvalidParameterError(f"the path of a file must be text that is not empty, got {type(path).__name__}.")
+        raise InvalidParameterError(f"a path must be a non-empty string, got {type(path).__name__}.")
     return Path(path)
 
 
@@ -43,21 +43,21 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path] = (), kept: 
     try:
         found = _kind_of(path)
         if not path.parent.is_dir():
-            raise _not_written(path, "its folder is not there")
+            raise _not_written(path, "its folder does not exist")
         if any(_is_same(path, other) for other in inputs):
-            raise _not_written(path, "it is what this command reads")
+            raise _not_written(path, "it is an input of this command")
         if any(_is_same(path, other) or _is_same(path.parent, other) for other in kept) or _is_database(path, found):
-            raise _not_written(path, "that is where budgets are kept")
+            raise _not_written(path, "it is a ledger")
         if found not in (None, "a file"):
             raise _not_written(path, f"it is {found}")
         if found is not None and not force:
-            raise InvalidParameterError(f"{one_line(path)} is there already; to replace it add --force.")
+            raise InvalidParameterError(f"{one_line(path)} already exists; use --force to overwrite.")
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise _not_written(path, "its folder is read-only")
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidParameterError):
             raise
-        raise _not_written(path, getattr(error, "strerror", None) or "that is no name of a file") from None
+        raise _not_written(path, getattr(error, "strerror", None) or "it is not a valid file name") from None
 
 
 def _not_written(path: Path, why: str) -> InvalidParameterError:
@@ -93,7 +93,7 @@ def _is_database(path: Path, found: str | None) -> bool:
 
 
 class WholeFile:
-    """A file that appears when it is complete. Room for it is made at once, so that a full disk is noticed early.
+    """A file that appears when it is complete. Room for it is made at once, so that a full disk is detected early.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class WholeFile:
             self.discard()
             if isinstance(error, InvalidParameterError):
                 raise
-            raise _not_written(path, getattr(error, "strerror", None) or "that is no name of a file") from None
+            raise _not_written(path, getattr(error, "strerror", None) or "it is not a valid file name") from None
 
     def __enter__(self) -> Self:
         return self
@@ -199,10 +199,10 @@ def make_folder(path: Path) -> None:
     """Make a folder if it is not there, or raise one sentence."""
     try:
         if path.exists() and not path.is_dir():
-            raise InvalidParameterError(f"{one_line(path)} is a file; name a folder.")
+            raise InvalidParameterError(f"{one_line(path)} is a file, not a folder.")
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidParameterError(f"{one_line(path)} cannot be made: {error.strerror}.") from None
+        raise InvalidParameterError(f"{one_line(path)} cannot be created: {error.strerror}.") from None
 
 
 def _umask() -> int:
@@ -240,13 +240,13 @@ def read_text(path: str | Path, most_bytes: int) -> str:
     path = as_path(path)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise InvalidParameterError(f"{one_line(path)} cannot be read: it is no regular file.")
+            raise InvalidParameterError(f"{one_line(path)} cannot be read: it is not a regular file.")
         with path.open("rb") as stream:
             content = stream.read(most_bytes + 1)
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidParameterError):
             raise
-        why = getattr(error, "strerror", None) or "that is no name of a file"
+        why = getattr(error, "strerror", None) or "it is not a valid file name"
         raise InvalidParameterError(f"{one_line(path)} cannot be read: {why}.") from None
     if len(content) > most_bytes:
         raise InvalidParameterError(f"{one_line(path)} cannot be read: it is larger than {most_bytes} bytes.")
@@ -264,7 +264,7 @@ def read_json(text: str) -> Any:
         canonical(content).encode("ascii")
         json.dumps(content, ensure_ascii=False).encode()  # half of a pair can be written as an escape too
     except (ValueError, RecursionError):
-        raise ValueError("this is no JSON that can be used") from None
+        raise ValueError("it is not valid JSON") from None
     return content
 
 
@@ -274,7 +274,7 @@ def _refuse_token(token: str) -> None:
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key for key, _ in pairs}) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key is duplicated")
     return dict(pairs)
 
 
@@ -284,5 +284,5 @@ def canonical(value: Any, *, allow_nan: bool = False) -> str:
 
 
 def fingerprint(content: dict[str, Any]) -> str:
-    """SHA-256 of plain data, also of what no release holds: whoever checks a file must be able to compare."""
+    """SHA-256 of plain data, also of what no release holds: anyone who checks a file must be able to compare."""
     return hashlib.sha256(canonical(content, allow_nan=True).encode()).hexdigest()

@@ -81,7 +81,7 @@ class WaitingBar:
         """
         console = Console(stderr=True)
         if multiprocessing.parent_process() is None and console.is_terminal and not console.is_jupyter:
-            with suppress(OSError, ValueError):  # a closed terminal is no reason to lose a release
+            with suppress(OSError, ValueError):  # a closed terminal is not a reason to lose a release
                 self._line = _DISPLAY.add(label)
 
     def stop(self) -> None:
@@ -96,7 +96,7 @@ class ProgressBar:
     """Call it with (steps done, steps planned); both are public numbers.
 
     `reading` shows how far a pass over the rows has come. That is not public, and like the bar itself it is shown to
-    whoever watches the terminal of a fit, and kept nowhere.
+    anyone who watches the terminal of a fit, and kept nowhere.
 
     Examples
     --------

@@ -33,9 +33,9 @@ Array = NDArray[np.float64]
 _MOST_CATEGORIES, _MOST_CLASSES = 100, 20
 # Numbers with fewer different values than this may be codes.
 _FEWEST_NUMBERS = 3
-# From so many rows on, numbers that are all whole and all different are an identifier.
+# From this many rows on, numbers that are all whole and all different are an identifier.
 _MANY_ROWS = 100
-_IDENTIFIER = "it looks like an identifier: whole numbers, all different"
+_IDENTIFIER = "it looks like an identifier: integers, all different"
 
 
 def empirical_risk(problem: Problem, X: Any, y: Any, w: Array) -> float:
@@ -94,7 +94,7 @@ def draft_schema(table: Any, target: str, unit: str | None = None) -> tuple[Sche
     target : str
         The column to predict.
     unit : str, optional
-        The column that says whose a row is: it is no feature. Half of the units have no more rows than the draft's
+        The column that identifies the privacy unit, not a feature. Half of the units have no more rows than the draft's
         max_rows.
 
     Returns
@@ -105,7 +105,7 @@ def draft_schema(table: Any, target: str, unit: str | None = None) -> tuple[Sche
     columns = table if isinstance(table, Columns) else Columns(table)
     columns.arrow(target)  # raises if there is none
     if unit == target:
-        raise InvalidParameterError("the target cannot say whose a row is: unit must be another column.")
+        raise InvalidParameterError("the target cannot be the privacy unit.")
     found: dict[str, Column] = {}
     left_out, nothing = {}, set[str]()
     n, whose = len(columns), None
@@ -122,11 +122,11 @@ def draft_schema(table: Any, target: str, unit: str | None = None) -> tuple[Sche
         nothing |= texts
         found[name] = column
     if not found:
-        raise InvalidParameterError("the table has no column that a schema could describe besides the target.")
+        raise InvalidParameterError("the table has no usable feature columns.")
     # A target with few values is a class, also where they are numbers.
     described, texts = _describe(columns, target, _MOST_CLASSES + 1, _MOST_CLASSES)
     if isinstance(described, Category) and len(described.values) < 2:
-        raise InvalidParameterError(f"the target {target!r} has one value only, so there is nothing to predict.")
+        raise InvalidParameterError(f"the target {target!r} has only one value: nothing to predict.")
     goal = (
         Classes(target, _as_written(columns, described, target))
         if isinstance(described, Category)
@@ -147,7 +147,7 @@ def check_schema(
     table : pandas, polars or Arrow table, path, list of paths or pyarrow dataset
         The sensitive table. Files are read once, a few rows at a time.
     schema : Schema, optional
-        What was declared; without one every column is looked at by itself.
+        What was declared; without one every column is looked at on its own.
     header, separator
         Of CSV files, where there is no schema that says so.
     columns : sequence of str, optional
@@ -155,7 +155,7 @@ def check_schema(
     target : str, optional
         The column to predict where there is no schema.
     rows : int, optional
-        Look at so many rows, or a few more, from the beginning [default: at all].
+        Look at this many rows, or a few more, from the beginning [default: at all].
 
     Returns
     -------
@@ -217,7 +217,7 @@ def _describe(columns: Columns, name: str, fewest_numbers: int, most_words: int)
     known = sorted({word for word in words if word and word not in NOTHING})
     holes = bool(nothing) or bool((codes < 0).any()) or "" in words
     if not known:
-        raise InvalidParameterError("it holds no value")
+        raise InvalidParameterError("it has no values")
     numbers = as_numbers(column, name)
     numbers = numbers[np.isfinite(numbers)]
     if len(known) >= fewest_numbers and all(map(_is_number, known)):

@@ -3,6 +3,7 @@
 import math
 import numbers
 import operator
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def finite(name: str, value: object) -> float:
 def count(name: str, value: object) -> int:
     """Return `value` as an int if it is a whole number of at least one, else raise."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise InvalidParameterError(f"{name} must be a whole number of at least 1, got {_shown(value)}.")
+        raise InvalidParameterError(f"{name} must be a positive integer, got {_shown(value)}.")
     whole = int(value)
     if whole > LARGEST_COUNT:
         raise InvalidParameterError(f"{name} must be at most {LARGEST_COUNT}, got {_shown(whole)}.")
@@ -73,7 +74,7 @@ def _shown(value: object) -> str:
     return repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a number of more than 30 digits"
 
 
-def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
+def one_of(name: str, value: object, allowed: Collection[str]) -> str:
     """Return `value` if it is one of the allowed words, else raise."""
     if not isinstance(value, str) or value not in allowed:
         words = ", ".join(repr(word) for word in allowed)

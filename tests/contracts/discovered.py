@@ -7,12 +7,13 @@ import pkgutil
 import dperm.kernel
 import dperm.mechanisms
 import dperm.problem
+import dperm.rows
 from dperm.problem.domains import BlockDomain, Box, Domain, GroupBall, L1Ball, L2Ball, Simplex
 from dperm.problem.losses import Huber, Loss, OneVsRestHinge, Poisson, SmoothedHinge, Softmax, Squared, Welsch
 from dperm.problem.regularizers import L1, L2, BlockRegularizer, ElasticNet, GroupL2, Regularizer
 
 # A file that nobody imports is found as well.
-for _package in (dperm.problem, dperm.mechanisms, dperm.kernel):
+for _package in (dperm.problem, dperm.mechanisms, dperm.kernel, dperm.rows):
     for _module in pkgutil.walk_packages(_package.__path__, f"{_package.__name__}."):
         importlib.import_module(_module.name)
 

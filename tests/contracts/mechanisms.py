@@ -3,7 +3,7 @@
 import numpy as np
 
 from contracts.discovered import concrete
-from dperm import L2, L1Ball, Logistic, Problem
+from dperm import Problem
 from dperm.mechanisms import (
     AdaptedObjectiveQuery,
     DescentOutputQuery,
@@ -25,6 +25,7 @@ from dperm.mechanisms import (
 )
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, L1Ball, Logistic
 
 N, P = 300, 4
 # A problem that every mechanism takes.

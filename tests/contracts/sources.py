@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 
 from contracts.discovered import concrete
-from dperm import L2, Classes, Logistic, Number, Problem, Schema
-from dperm.kernel.block import Block
-from dperm.kernel.watched import _MadeUpSource
+from dperm import Classes, Number, Problem, Schema
+from dperm.audit.watched import _MadeUpSource
+from dperm.kernel.source import EncodedRows, LocalSource, Source, TablePiece
+from dperm.problem import L2, Logistic
 from dperm.rows import ArraySource, ClusterSource, FileSource, TableSource
-from dperm.rows.base import LocalSource, Source
 from dperm.rows.canaries import WithCanaries
 from dperm.rows.dask_client import open_cluster
 
@@ -97,7 +97,7 @@ class CutSource(LocalSource):
 
     def __init__(self, X, y, edges=(0, 1, 1, 500, 510, N), weights=None):
         self.X, self.y, self.weights = X, y, np.ones(len(y)) if weights is None else weights
-        self.edges, self.passes, self.kept = edges, 0, {}
+        self.edges, self.passes = edges, 0
 
     @property
     def _n_rows(self):
@@ -107,15 +107,14 @@ class CutSource(LocalSource):
     def n_features(self):
         return self.X.shape[1]
 
-    def _blocks(self, problem):
+    def _pieces(self):
         self.passes += 1
-        for first, last in zip(self.edges[:-1], self.edges[1:], strict=True):
+        return [TablePiece(len(self.y), self._read)]
+
+    def _read(self, problem):
+        for first, last in itertools.pairwise(self.edges):
             rows = slice(first, last)
-            if (first, last, problem) not in self.kept:
-                self.kept[first, last, problem] = Block.from_table(
-                    self.X[rows], self.y[rows], problem, self.weights[rows]
-                )
-            yield self.kept[first, last, problem]
+            yield EncodedRows(self.X[rows], self.y[rows], self.weights[rows])
 
 
 # How a test makes one of the same rows; a source that is not here fails the tests.

@@ -12,24 +12,18 @@ from contracts.mechanisms import FIXED, MECHANISMS, PROBLEM, SETTING, N, P, name
 from contracts.solvers import SOLVER_EXAMPLES
 from contracts.sources import CutSource
 from dperm import (
-    L2,
     Amount,
     Category,
     Classes,
     FitOptions,
     Guarantee,
     InvalidParameterError,
-    L1Ball,
-    L2Ball,
-    Logistic,
     Number,
     PlanExceededError,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Problem,
     Schema,
-    Softmax,
-    Squared,
     minimize,
 )
 from dperm.accounting.events import Composed, Event, NotPrivate
@@ -47,6 +41,7 @@ from dperm.mechanisms import (
 )
 from dperm.mechanisms.base import Mechanism
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.problem import L2, L1Ball, L2Ball, Logistic, Softmax, Squared
 from dperm.rows import ArraySource, TableSource
 from privacy.harness import BlindNoise, BlindOracle, RecordingOracle
 

@@ -12,14 +12,15 @@ import pandas as pd
 import pytest
 
 from contracts.mechanisms import FIXED, MECHANISMS, P, name
-from dperm import L2, Classes, L1Ball, Logistic, Number, Problem, Schema
+from dperm import Classes, Number, Problem, Schema
 from dperm.audit.exact_answers import exact_answer, is_whole_fit, points_for
+from dperm.audit.watched import ExactOracle
 from dperm.errors import DpermError
+from dperm.kernel.counts import BeyondPart, CellsPart
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.kernel.units import Membership
-from dperm.kernel.watched import ExactOracle
 from dperm.mechanisms import (
     DifferenceQuery,
     GradientQuery,
@@ -37,8 +38,8 @@ from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.unit import PrivacyUnit
+from dperm.problem import L2, L1Ball, Logistic
 from dperm.rows import ArraySource, TableSource
-from dperm.rows.counts import BeyondPart, CellsPart
 
 # Rows may weigh up to 2, so that a mechanism that is not proportional to weights is noticed.
 # The ball is so large that slopes come near their bound.

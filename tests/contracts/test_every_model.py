@@ -15,7 +15,7 @@ from dperm.models.registry import models
 from dperm.models.regressor import LinearRegressor
 from dperm.report import write_report
 from dperm.schema import Classes
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 
 N = 3000
 ROWS = np.random.default_rng(7).normal(size=(N, 3)) / 3.0
@@ -89,6 +89,7 @@ def test_a_model_has_a_title_and_is_the_same_after_cloning(kind, model):
     assert set(model.own_parameters) <= set(first.get_params())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "model"), MODELS)
 def test_a_model_predicts_the_same_after_a_model_file_and_is_verified(kind, model, tmp_path):
     found = with_classes(model, epsilon=2.0, delta=1e-6).fit(FRAME, targets_for(model))
@@ -127,6 +128,7 @@ def test_the_command_line_fits_charges_predicts_verifies_and_reports(kind, model
     assert "in the ledger was charged for this release" in capsys.readouterr().out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "model"), MODELS)
 def test_with_hardly_any_noise_a_model_learns_the_signal(kind, model):
     """Far above chance, or above the mean, on rows that hold one strong signal."""
@@ -151,7 +153,7 @@ def test_an_option_of_other_models_is_refused_and_names_them(name, capsys):
     value = "1.0" if name != "classes" else "a,b"
     arguments = ["plan", "--n", "100", "--p", "2", "--epsilon", "1", "--delta", "1e-6", "--model", unable]
     assert run_with([*arguments, f"--{name.replace('_', '-')}", value]) == 2
-    assert "goes with --model" in capsys.readouterr().err
+    assert "requires --model" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", [0, "", (), 1.0])

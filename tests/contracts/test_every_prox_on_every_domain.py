@@ -7,7 +7,9 @@ import pytest
 
 from contracts.discovered import DOMAINS, REGULARIZERS
 from contracts.test_every_domain import fits
-from dperm import (
+from dperm import Problem
+from dperm.kernel.compiling import compiled
+from dperm.problem import (
     L1,
     L2,
     BlockDomain,
@@ -19,11 +21,9 @@ from dperm import (
     L2Ball,
     Logistic,
     NoRegularizer,
-    Problem,
     Simplex,
     WholeSpace,
 )
-from dperm.kernel.compiling import compiled
 from dperm.problem.prox import _dykstra, composite_prox, coordinate_prox, prox_is_exact
 
 PAIRS = [

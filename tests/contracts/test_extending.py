@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from dperm import L2, Guarantee, InvalidParameterError, Loss, Problem, minimize
+from dperm import Guarantee, InvalidParameterError, Problem, minimize
+from dperm.problem import L2, Loss
 from dperm.unsafe import empirical_risk
 
 

@@ -5,20 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm import (
-    DPSVRG,
-    L1,
-    L2,
-    Box,
-    DPKatyusha,
-    DPSVRGPlusPlus,
-    ElasticNet,
-    Logistic,
-    PrintedSVRG,
-    PrintedSVRGPlusPlus,
-    Problem,
-    minimize,
-)
+from dperm import Problem, minimize
+from dperm.paper import PrintedSVRG, PrintedSVRGPlusPlus
+from dperm.problem import L1, L2, Box, ElasticNet, Logistic
+from dperm.solvers import DPSVRG, DPKatyusha, DPSVRGPlusPlus
 from dperm.unsafe import empirical_risk
 
 N, P = 400, 6

@@ -20,7 +20,45 @@ import pandas as pd
 from scipy import sparse
 
 import dperm
-from dperm import L1, L2, Box, ElasticNet, GroupBall, GroupL2, Guarantee, L1Ball, L2Ball, Logistic, Problem, Simplex
+from dperm import Guarantee, Problem
+from dperm.paper import RRPSGD, PrintedSVRG, PrintedSVRGPlusPlus
+from dperm.problem import (
+    L1,
+    L2,
+    Box,
+    ElasticNet,
+    GroupBall,
+    GroupL2,
+    Huber,
+    L1Ball,
+    L2Ball,
+    Logistic,
+    OneVsRestHinge,
+    Poisson,
+    Sigmoid,
+    Simplex,
+    SmoothedHinge,
+    Softmax,
+    Squared,
+    Welsch,
+)
+from dperm.solvers import (
+    DPAGD,
+    DPGD,
+    DPSGD,
+    DPSVRG,
+    AdaSSP,
+    BassilySGD,
+    DPAccMD,
+    DPAdam,
+    DPKatyusha,
+    DPObjective,
+    DPSpider,
+    DPSVRGPlusPlus,
+    SupportDescent,
+    TalwarFrankWolfe,
+    TalwarMirror,
+)
 
 STORED = Path(__file__).with_name("coefficients.json")
 NOISE = ("sigma", "noise_multiplier", "certified_epsilon", "certified_delta")
@@ -123,21 +161,21 @@ NET = Problem(Logistic(), ElasticNet(0.05, 0.5), L2Ball(2.0))
 GROUPS = Problem(Logistic(), GroupL2(0.02, ((0, 1), (2, 3)), ridge=0.05))
 GROUPS_IN_BOX = Problem(Logistic(), GroupL2(0.02, ((0, 1), (2, 3))), Box(-2.0, 2.0))
 WEIGHTED = Problem(Logistic(), L2(0.05), weight_bound=2.0)
-HINGE = Problem(dperm.SmoothedHinge(), L2(0.05))
-HUBER = Problem(dperm.Huber(0.5), L2(0.05))
-POISSON = Problem(dperm.Poisson(target_bound=4.0), L2(0.1))
-SOFTMAX = Problem(dperm.Softmax(3), L2(0.05), intercept=True)
-ONE_VS_REST = Problem(dperm.OneVsRestHinge(3), L2(0.05))
-SQUARED = Problem(dperm.Squared(), L2(0.05), L2Ball(1.5))
-SQUARED_OFFSET = Problem(dperm.Squared(), domain=L2Ball(1.5), intercept=True)
-ON_SIMPLEX = Problem(dperm.Squared(), domain=Simplex())
+HINGE = Problem(SmoothedHinge(), L2(0.05))
+HUBER = Problem(Huber(0.5), L2(0.05))
+POISSON = Problem(Poisson(target_bound=4.0), L2(0.1))
+SOFTMAX = Problem(Softmax(3), L2(0.05), intercept=True)
+ONE_VS_REST = Problem(OneVsRestHinge(3), L2(0.05))
+SQUARED = Problem(Squared(), L2(0.05), L2Ball(1.5))
+SQUARED_OFFSET = Problem(Squared(), domain=L2Ball(1.5), intercept=True)
+ON_SIMPLEX = Problem(Squared(), domain=Simplex())
 ON_L1 = Problem(Logistic(), domain=L1Ball(3.0))
 ENTRIES = Problem(Logistic(), domain=L1Ball(3.0), row_norm=2.0, entry_bound=0.5)
 ON_L2 = Problem(Logistic(), domain=L2Ball(2.0))
 IN_BOX = Problem(Logistic(), domain=Box(-0.5, 2.0))
 ON_GROUPS = Problem(Logistic(), domain=GroupBall(2.0, ((0, 1), (2, 3, 4), (5,))))
-SIGMOID = Problem(dperm.Sigmoid(), L2(0.05))
-WELSCH = Problem(dperm.Welsch(), domain=L2Ball(2.0))
+SIGMOID = Problem(Sigmoid(), L2(0.05))
+WELSCH = Problem(Welsch(), domain=L2Ball(2.0))
 
 PROMISE = Guarantee(1.0, 1e-6)
 LOOSE = Guarantee(4.0, 1e-6)
@@ -186,56 +224,62 @@ def estimator(name, model, *data):
 
 
 case("dp-gd/ridge", RIDGE, signs())
-case("dp-gd/composition", RIDGE, signs(), dperm.DPGD(accounting="composition"))
-case("dp-gd/uniform", OFFSET, signs(), dperm.DPGD(n_steps=60, release="uniform"))
+case("dp-gd/composition", RIDGE, signs(), DPGD(accounting="composition"))
+case("dp-gd/uniform", OFFSET, signs(), DPGD(n_steps=60, release="uniform"))
 case("dp-gd/paper", RIDGE, signs(), noise="paper")
-case("dp-gd/advanced-composition", RIDGE, signs(n=1500), dperm.DPGD(n_steps=20), accountant="advanced-composition")
+case(
+    "dp-gd/advanced-composition",
+    RIDGE,
+    signs(n=1500),
+    DPGD(n_steps=20),
+    accountant="advanced-composition",
+)
 case("dp-gd/l1-on-l1-ball", Problem(Logistic(), L1(0.01), L1Ball(3.0)), signs(), **MAYBE_MORE)
-case("dp-gd/groups-in-box", GROUPS_IN_BOX, signs(), dperm.DPGD(n_steps=30))
+case("dp-gd/groups-in-box", GROUPS_IN_BOX, signs(), DPGD(n_steps=30))
 case("dp-gd/weights", WEIGHTED, signs(), weights=np.linspace(0.2, 2.0, 500))
 case("dp-gd/softmax-csr", SOFTMAX, thin(three()))
 case("dp-gd/one-vs-rest", ONE_VS_REST, three())
 case("dp-gd/poisson", POISSON, counts(), guarantee=LOOSE)
 case("dp-gd/sigmoid", SIGMOID, signs(), guarantee=LOOSE)
-quiet("dp-gd/no-noise", RIDGE, signs(), dperm.DPGD(n_steps=25))
+quiet("dp-gd/no-noise", RIDGE, signs(), DPGD(n_steps=25))
 
 case("dp-svrg/anchored", RIDGE, signs())
-case("dp-svrg/printed", RIDGE, signs(), dperm.PrintedSVRG())
-case("dp-svrg/paper", RIDGE, signs(), dperm.DPSVRG(n_epochs=3, n_inner=200), noise="paper")
-case("dp-svrg/barzilai-borwein", OFFSET, signs(n=1500), dperm.DPSVRG(barzilai_borwein=True), guarantee=LOOSE)
+case("dp-svrg/printed", RIDGE, signs(), PrintedSVRG())
+case("dp-svrg/paper", RIDGE, signs(), DPSVRG(n_epochs=3, n_inner=200), noise="paper")
+case("dp-svrg/barzilai-borwein", OFFSET, signs(n=1500), DPSVRG(barzilai_borwein=True), guarantee=LOOSE)
 case("dp-svrg/elastic-net", NET, signs(), **MAYBE_MORE)
 case("dp-svrg/groups", GROUPS, signs())
-case("dp-svrg/float32", RIDGE, single(signs()), dperm.DPSVRG(n_epochs=2, n_inner=20, sampling_rate=0.1))
+case("dp-svrg/float32", RIDGE, single(signs()), DPSVRG(n_epochs=2, n_inner=20, sampling_rate=0.1))
 case("dp-svrg/softmax", SOFTMAX, three())
-quiet("dp-svrg/no-noise", RIDGE, signs(), dperm.DPSVRG(n_epochs=3, n_inner=20))
-case("dp-svrg/sigmoid", SIGMOID, signs(), dperm.DPSVRG(n_epochs=4, n_inner=4), guarantee=LOOSE)
-quiet("dp-svrg/printed-no-noise", RIDGE, signs(), dperm.PrintedSVRG(n_epochs=3, n_inner=20))
+quiet("dp-svrg/no-noise", RIDGE, signs(), DPSVRG(n_epochs=3, n_inner=20))
+case("dp-svrg/sigmoid", SIGMOID, signs(), DPSVRG(n_epochs=4, n_inner=4), guarantee=LOOSE)
+quiet("dp-svrg/printed-no-noise", RIDGE, signs(), PrintedSVRG(n_epochs=3, n_inner=20))
 
 case("dp-svrg++/anchored", PLAIN, signs())
-case("dp-svrg++/printed", PLAIN, signs(), dperm.PrintedSVRGPlusPlus())
-case("dp-svrg++/paper", PLAIN, signs(), dperm.DPSVRGPlusPlus(n_epochs=4), noise="paper")
+case("dp-svrg++/printed", PLAIN, signs(), PrintedSVRGPlusPlus())
+case("dp-svrg++/paper", PLAIN, signs(), DPSVRGPlusPlus(n_epochs=4), noise="paper")
 case("dp-svrg++/l1-csr", LASSO, thin(signs()), **MAYBE_MORE)
-quiet("dp-svrg++/no-noise", ON_L2, signs(), dperm.DPSVRGPlusPlus(n_epochs=4, n_inner=4))
+quiet("dp-svrg++/no-noise", ON_L2, signs(), DPSVRGPlusPlus(n_epochs=4, n_inner=4))
 
 case("dp-katyusha/ridge", RIDGE, signs())
 case("dp-katyusha/elastic-net", NET, signs(), guarantee=LOOSE, **MAYBE_MORE)
 case("dp-katyusha/csr", OFFSET, thin(signs(n=1500)), guarantee=LOOSE)
-quiet("dp-katyusha/no-noise", RIDGE, signs(), dperm.DPKatyusha(n_epochs=3, n_inner=10))
+quiet("dp-katyusha/no-noise", RIDGE, signs(), DPKatyusha(n_epochs=3, n_inner=10))
 
 case("dp-accmd/l1-ball", ON_L1, signs())
 case("dp-accmd/l2-ball", ON_L2, signs(), **MAYBE_MORE)
 case("dp-accmd/box", IN_BOX, signs())
 case("dp-accmd/group-ball", ON_GROUPS, signs())
 case("dp-accmd/simplex", ON_SIMPLEX, amounts())
-case("dp-accmd/argmin", ON_L1, signs(), dperm.DPAccMD(y_step="argmin"))
-case("dp-accmd/paper", ON_L1, signs(), dperm.DPAccMD(n_steps=15), noise="paper")
-quiet("dp-accmd/no-noise", ON_L1, signs(), dperm.DPAccMD(n_steps=25))
+case("dp-accmd/argmin", ON_L1, signs(), DPAccMD(y_step="argmin"))
+case("dp-accmd/paper", ON_L1, signs(), DPAccMD(n_steps=15), noise="paper")
+quiet("dp-accmd/no-noise", ON_L1, signs(), DPAccMD(n_steps=25))
 
 case("dp-agd/ridge", RIDGE, signs())
 case("dp-agd/l1-in-box", Problem(Logistic(), L1(0.01), Box(-2.0, 2.0)), signs(), **MAYBE_MORE)
 case("dp-agd/huber-float32", HUBER, single(amounts()))
 case("dp-agd/softmax", SOFTMAX, three(), guarantee=LOOSE)
-quiet("dp-agd/no-noise", RIDGE, signs(), dperm.DPAGD(n_steps=25))
+quiet("dp-agd/no-noise", RIDGE, signs(), DPAGD(n_steps=25))
 
 case("chaudhuri-output/ridge", RIDGE, signs(), guarantee=PURE)
 case("chaudhuri-output/elastic-net", NET, signs(), guarantee=PURE, **MAYBE_MORE)
@@ -252,37 +296,37 @@ case("kifer-objective/paper", RIDGE, signs(), noise="paper")
 case("kifer-objective/pure-paper", RIDGE, signs(), guarantee=PURE, noise="paper")
 
 case("bassily-sgd/ridge", RIDGE, signs())
-case("bassily-sgd/l2-ball", ON_L2, signs(), dperm.BassilySGD(n_steps=300), **MAYBE_MORE)
-case("bassily-sgd/paper", RIDGE, signs(), dperm.BassilySGD(n_steps=2000), noise="paper")
+case("bassily-sgd/l2-ball", ON_L2, signs(), BassilySGD(n_steps=300), **MAYBE_MORE)
+case("bassily-sgd/paper", RIDGE, signs(), BassilySGD(n_steps=2000), noise="paper")
 
 case("dp-sgd/ridge", RIDGE, signs())
 case("dp-sgd/l1-csr", LASSO, thin(signs()), **MAYBE_MORE)
-case("dp-sgd/decay", OFFSET, signs(), dperm.DPSGD(n_steps=100, sampling_rate=0.1, decay=0.5))
+case("dp-sgd/decay", OFFSET, signs(), DPSGD(n_steps=100, sampling_rate=0.1, decay=0.5))
 case("dp-sgd/one-vs-rest", ONE_VS_REST, three())
-quiet("dp-sgd/no-noise", RIDGE, signs(), dperm.DPSGD(n_steps=50, sampling_rate=0.1))
-case("dp-sgd/sigmoid", SIGMOID, signs(), dperm.DPSGD(n_steps=50, sampling_rate=0.1))
+quiet("dp-sgd/no-noise", RIDGE, signs(), DPSGD(n_steps=50, sampling_rate=0.1))
+case("dp-sgd/sigmoid", SIGMOID, signs(), DPSGD(n_steps=50, sampling_rate=0.1))
 
 case("dp-adam/plain", PLAIN, signs())
-case("dp-adam/csr", Problem(dperm.Sigmoid()), thin(signs()), guarantee=LOOSE, **MAYBE_MORE)
-case("dp-adam/momentum", RIDGE, signs(), dperm.DPAdam(n_steps=60, sampling_rate=0.1, second_momentum=None))
-quiet("dp-adam/no-noise", PLAIN, signs(), dperm.DPAdam(n_steps=50, reach=np.inf))
+case("dp-adam/csr", Problem(Sigmoid()), thin(signs()), guarantee=LOOSE, **MAYBE_MORE)
+case("dp-adam/momentum", RIDGE, signs(), DPAdam(n_steps=60, sampling_rate=0.1, second_momentum=None))
+quiet("dp-adam/no-noise", PLAIN, signs(), DPAdam(n_steps=50, reach=np.inf))
 
 case("zhang-output/ridge", RIDGE, signs())
 case("zhang-output/l2-ball", ON_L2, signs(), **MAYBE_MORE)
 case("zhang-output/paper", RIDGE, signs(), noise="paper")
 
 case("rrpsgd/sigmoid", SIGMOID, signs())
-case("rrpsgd/l2-ball", ON_L2, signs(), dperm.RRPSGD(n_steps=200, decay=0.5), **MAYBE_MORE)
-case("rrpsgd/paper", SIGMOID, signs(), dperm.RRPSGD(n_steps=2000), noise="paper")
+case("rrpsgd/l2-ball", ON_L2, signs(), RRPSGD(n_steps=200, decay=0.5), **MAYBE_MORE)
+case("rrpsgd/paper", SIGMOID, signs(), RRPSGD(n_steps=2000), noise="paper")
 
 case("talwar-mirror/l1-ball", ON_L1, signs())
 case("talwar-mirror/box", IN_BOX, signs(), **MAYBE_MORE)
 case("talwar-mirror/group-ball", ON_GROUPS, signs())
-case("talwar-mirror/paper", ON_L1, signs(), dperm.TalwarMirror(n_steps=20), noise="paper")
+case("talwar-mirror/paper", ON_L1, signs(), TalwarMirror(n_steps=20), noise="paper")
 
 case("dp-softmax/ridge", SOFTMAX, three())
 case("dp-softmax/pure", SOFTMAX, three(), guarantee=PURE)
-case("dp-softmax/plain", Problem(dperm.Softmax(3)), three(), **MAYBE_MORE)
+case("dp-softmax/plain", Problem(Softmax(3)), three(), **MAYBE_MORE)
 
 case("talwar-objective/l1-ball", ON_L1, signs())
 case("talwar-objective/pure", ON_L2, signs(), guarantee=PURE)
@@ -290,13 +334,13 @@ case("talwar-objective/paper", ON_L1, signs(), noise="paper")
 
 case("talwar-frank-wolfe/entries", ENTRIES, signs())
 case("talwar-frank-wolfe/simplex", ON_SIMPLEX, amounts(), **MAYBE_MORE)
-case("talwar-frank-wolfe/paper", ON_L1, signs(), dperm.TalwarFrankWolfe(n_steps=10), noise="paper")
-quiet("talwar-frank-wolfe/no-noise", ON_L1, signs(), dperm.TalwarFrankWolfe(n_steps=20))
+case("talwar-frank-wolfe/paper", ON_L1, signs(), TalwarFrankWolfe(n_steps=10), noise="paper")
+quiet("talwar-frank-wolfe/no-noise", ON_L1, signs(), TalwarFrankWolfe(n_steps=20))
 
 case("dp-objective/ridge", RIDGE, signs())
 case("dp-objective/pure", RIDGE, signs(), guarantee=PURE)
-case("dp-objective/two-stages", PLAIN, signs(n=2000), dperm.DPObjective(n_stages=2), guarantee=LOOSE)
-case("dp-objective/cut-slopes", OFFSET, thin(signs()), dperm.DPObjective(slope_share=0.7))
+case("dp-objective/two-stages", PLAIN, signs(n=2000), DPObjective(n_stages=2), guarantee=LOOSE)
+case("dp-objective/cut-slopes", OFFSET, thin(signs()), DPObjective(slope_share=0.7))
 case("dp-objective/l1", LASSO, signs(), **MAYBE_MORE)
 case("dp-objective/groups-in-box", GROUPS_IN_BOX, signs())
 case("dp-objective/hinge-float32", HINGE, single(signs()))
@@ -309,25 +353,30 @@ case("dp-newton/l2-ball", ON_L2, signs(n=1500), adjacency="add_remove", n=1490)
 case("dp-newton/csr", OFFSET, thin(signs(n=1500)), guarantee=LOOSE)
 quiet("dp-newton/no-noise", RIDGE, signs())
 
-case("dp-regression/offset", Problem(dperm.Squared(), intercept=True), amounts(n=1500))
+case("dp-regression/offset", Problem(Squared(), intercept=True), amounts(n=1500))
 case("dp-regression/huber-csr", HUBER, thin(amounts()), guarantee=LOOSE, **MAYBE_MORE)
 quiet("dp-regression/no-noise", SQUARED, amounts())
 
 case("adassp/corrected", SQUARED, amounts(n=1500))
 case("adassp/intercept", SQUARED_OFFSET, amounts(n=1500), guarantee=LOOSE, **{**MAYBE_MORE, "n": 1500})
-case("adassp/csr", SQUARED, thin(amounts()), dperm.AdaSSP(n_steps=2))
+case("adassp/csr", SQUARED, thin(amounts()), AdaSSP(n_steps=2))
 case("adassp/published", SQUARED, amounts(n=1500), noise="paper")
 quiet("adassp/no-noise", SQUARED, amounts())
 
-case("support-descent/gradient", ON_L1, signs(n=1000, p=8), dperm.SupportDescent(selection="gradient"))
-case("support-descent/vertices", ENTRIES, signs(), dperm.SupportDescent(selection="vertices", n_vertices=4, n_steps=10))
+case("support-descent/gradient", ON_L1, signs(n=1000, p=8), SupportDescent(selection="gradient"))
+case(
+    "support-descent/vertices",
+    ENTRIES,
+    signs(),
+    SupportDescent(selection="vertices", n_vertices=4, n_steps=10),
+)
 case("support-descent/default", ON_L1, thin(signs()), guarantee=LOOSE, **MAYBE_MORE)
-quiet("support-descent/no-noise", ON_L1, signs(), dperm.SupportDescent(n_steps=20))
+quiet("support-descent/no-noise", ON_L1, signs(), SupportDescent(n_steps=20))
 
 case("dp-spider/sigmoid", SIGMOID, signs())
 case("dp-spider/welsch", WELSCH, amounts(n=2000), guarantee=LOOSE, **{**MAYBE_MORE, "n": 2000})
-case("dp-spider/uniform", SIGMOID, thin(signs()), dperm.DPSpider(n_steps=40, period=8, release="uniform"))
-quiet("dp-spider/no-noise", SIGMOID, signs(), dperm.DPSpider(n_steps=40))
+case("dp-spider/uniform", SIGMOID, thin(signs()), DPSpider(n_steps=40, period=8, release="uniform"))
+quiet("dp-spider/no-noise", SIGMOID, signs(), DPSpider(n_steps=40))
 
 case("auto/ridge", RIDGE, signs())
 case("auto/plain", Problem(Logistic(), intercept=True), signs(n=2000), guarantee=LOOSE)
@@ -364,7 +413,12 @@ estimator(
 estimator(
     "logistic-regression/elastic-net-svrg",
     dperm.PrivateLogisticRegression(
-        2.0, 1e-6, classes=[-1, 1], penalty=ElasticNet(0.1, 0.3), domain=L2Ball(3.0), solver=dperm.DPSVRG(n_epochs=2)
+        2.0,
+        1e-6,
+        classes=[-1, 1],
+        penalty=ElasticNet(0.1, 0.3),
+        domain=L2Ball(3.0),
+        solver=DPSVRG(n_epochs=2),
     ),
     *signs(),
 )

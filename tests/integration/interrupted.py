@@ -11,7 +11,7 @@ from dperm.ledger import budget as ledger
 from dperm.ledger import tables as ledger_tables
 from dperm.ledger import witness
 from dperm.models import base, search
-from dperm.plan import fit_plan, sums
+from dperm.plan import fit_plan, sums, transaction
 from dperm.plan import rows_per_unit as counting
 from privacy.ledger_processes import tracer
 
@@ -20,7 +20,7 @@ _TRACED = {
     module.__file__
     for module in (
         base, consequences, counting, entry, evaluate, files, fit, fit_plan, ledger, ledger_tables, main, rows_per_unit,
-        score, search, sums, tune, witness,
+        score, search, sums, transaction, tune, witness,
     )
 }  # fmt: skip
 

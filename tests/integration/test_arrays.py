@@ -34,7 +34,7 @@ from dperm import (
 from dperm.cli.main import run_with
 from dperm.files.model_file import read_content
 from dperm.ledger import Budget
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 
 RNG = np.random.default_rng(3)
 N = 3000
@@ -239,9 +239,12 @@ def test_the_range_of_the_target_beside_bounds_may_have_two_ends():
         ({"bounds": (0, 1), "target_bound": "x"}, r"target_bound must be a number or \(lower, upper\), got 'x'"),
         ({"bounds": 3.0}, "'private' or \\(lower, upper\\)"),
         ({"bounds": "secret"}, "'private' or \\(lower, upper\\)"),
-        ({"bounds": (0.0, 0.0)}, "bounds of column 'x0': range must be two rising numbers"),
-        ({"bounds": (0.0, 1.0), "entry_bound": 1.0}, "leave entry_bound out"),
-        ({"bounds": (0.0, 1.0), "schema": Schema({"a": Number((0, 1))}, Amount("b", (0, 1)))}, "leave bounds out"),
+        ({"bounds": (0.0, 0.0)}, "bounds of column 'x0': range must be \\(low, high\\) with low < high"),
+        ({"bounds": (0.0, 1.0), "entry_bound": 1.0}, "entry_bound cannot be combined with bounds"),
+        (
+            {"bounds": (0.0, 1.0), "schema": Schema({"a": Number((0, 1))}, Amount("b", (0, 1)))},
+            "bounds cannot be combined with a schema",
+        ),
     ],
 )
 def test_bounds_that_make_no_sense_are_refused_in_a_sentence(parameters, words):
@@ -261,7 +264,7 @@ def test_pairs_per_column_are_not_taken_for_lower_and_upper_ends_of_two_columns(
 
 
 def test_private_bounds_of_too_few_rows_name_a_remedy_that_the_estimator_has():
-    words = r"rows with this budget, and there are 300: give bounds=\(lower, upper\) instead, or a larger epsilon\.$"
+    words = r"rows with this budget, and there are 300: pass bounds=\(lower, upper\) instead, or a larger epsilon\.$"
     model = BOUNDED["linear"](bounds="private")
     with pytest.raises(InvalidParameterError, match=words):
         model.fit(ROWS[:300], AMOUNTS[:300])
@@ -280,9 +283,9 @@ def test_what_is_no_table_of_the_declared_columns_is_refused():
         model.predict(sparse.csr_matrix(ROWS))
     with pytest.raises(InvalidTableError, match="columns of an array are called x0"):
         PrivateLinearRegression(schema=Schema({"a": Number((0, 1))}, Amount("b", (0, 1)))).fit(ROWS[:, :1], AMOUNTS)
-    with pytest.raises(InvalidParameterError, match="the classes are declared as well"):
+    with pytest.raises(InvalidParameterError, match="bounds requires declared classes"):
         PrivateLogisticRegression(bounds=(LOWER, UPPER)).fit(ROWS, LABELS)
-    with pytest.raises(InvalidParameterError, match=r"^PrivateSearch takes no bounds: give the model a schema"):
+    with pytest.raises(InvalidParameterError, match=r"^PrivateSearch does not support bounds: pass a schema"):
         PrivateSearch(BOUNDED["linear"](bounds=(0, 1)), {"penalty": [0.1]}).fit(ROWS, AMOUNTS)
 
 
@@ -292,7 +295,9 @@ def test_what_is_no_table_of_the_declared_columns_is_refused():
 @pytest.mark.parametrize("model", [PrivateLinearRegression, PrivateHuberRegression, PrivatePoissonRegression])
 def test_regression_on_an_array_of_no_declared_scale_is_refused_before_a_row_is_read(model, own_folders):
     budget = Budget.create("rows", Guarantee(1.0, 1e-5))
-    with pytest.raises(InvalidParameterError, match=r"^say how large the columns are: bounds=\(lower, upper\)"):
+    with pytest.raises(
+        InvalidParameterError, match=r"^the scale of the columns is unknown: pass bounds=\(lower, upper\)"
+    ):
         model(1.0, 1e-6, budget=budget).fit(ROWS, AMOUNTS)
     assert budget.account().releases == ()
 
@@ -303,12 +308,12 @@ def test_the_command_line_names_its_own_ways_to_give_a_scale(tmp_path, capsys):
     asked = [str(table), "--target", "y", "--model", "linear", "--epsilon", "1", "--delta", "1e-6"]
     assert run_with(["fit", *asked, "-o", str(tmp_path / "model.json")]) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert "give a --schema with their ranges (dperm schema draft TABLE), or --row-norm." in said
+    assert "pass a --schema with their ranges (dperm schema draft TABLE), or --row-norm." in said
     assert "bounds=" not in said
 
 
 def test_the_notice_about_clipped_targets_says_which_range_is_taken_if_none_is_given():
-    with pytest.warns(DroppedRowsWarning, match=r"target_bound or a schema declares, \[-1, 1\] if none does"):
+    with pytest.warns(DroppedRowsWarning, match=r"declared by target_bound or a schema, or \[-1, 1\] by default"):
         PrivateLinearRegression(1.0, 1e-6, bounds=(LOWER, UPPER)).fit(ROWS, AMOUNTS)
 
 
@@ -316,7 +321,7 @@ def test_the_notice_about_clipped_rows_names_the_remedy_in_its_first_sentence():
     with pytest.warns(DroppedRowsWarning) as caught:
         PrivateLogisticRegression(1.0, 1e-6, classes=[0, 1]).fit(ROWS, LABELS)
     first = str(caught[0].message).split(". ")[0]
-    assert "100 % of the rows are more than 3 times as long as the row_norm that they are clipped to" in first
+    assert "100 % of the rows are more than 3 times as long as the row_norm they are clipped to" in first
     assert "bounds=(lower, upper)" in first
     with warnings.catch_warnings():
         warnings.simplefilter("error")

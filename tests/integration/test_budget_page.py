@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from contracts.discovered import concrete
+from contracts.events import EVENT_EXAMPLES
 from dperm import Budget, Guarantee, PrivateLogisticRegression, PrivateSearch
 from dperm.accounting.events import Gaussian, PoissonSampledGaussian, Pure, Repeated, SingleEvent
 from dperm.accounting.filter import Filter
@@ -74,7 +75,7 @@ def test_a_release_that_adds_more_than_its_own_epsilon_is_explained():
     assert "Some segments are longer than the ε of their release alone" in looks.text
     fixed = page_about(budget_with(SAMPLED, SAMPLED, name="other", fixed_in_advance=True))
     assert "Some segments are longer" not in fixed.text
-    assert "all fixed before the first. Nobody may choose a release in view of earlier results." in fixed.text
+    assert "all releases were fixed before the first. No release may depend on earlier results." in fixed.text
 
 
 def test_the_example_of_the_documentation_has_these_numbers():
@@ -141,7 +142,7 @@ def test_the_page_says_what_is_left_and_that_the_ledger_was_verified():
     assert page.text.startswith("Privacy budget of adult ")
     assert f"Spent: ε = {rounded_up(account.spent)} Left: at least ε = 2.647" in page.text
     assert "fits if it costs at most ε = 2.647 at δ = 0; so does one answer with Gaussian noise" in page.text
-    assert "Each release may be chosen in view of all results before it." in page.text
+    assert "each release may depend on all earlier results." in page.text
     assert "VERIFIED: every entry follows from the one before it" in page.text
     assert "This is the state after entry 2." in page.text
     assert account.newest.digest in page.text
@@ -163,7 +164,7 @@ def test_an_empty_budget_and_one_that_is_used_up_have_a_page():
 def test_a_budget_of_units_names_them_in_words():
     page = page_about(Budget.create("visits", Guarantee(3.0, 1e-5), unit="patient_id"))
     assert "for one patient replaced by any other, with all of its rows" in page.text
-    assert "Protected is one patient, with all of its rows (patient_id)" in page.text
+    assert "Privacy unit one patient, with all of its rows (patient_id)" in page.text
 
 
 def test_the_summary_for_registries_says_what_the_account_says():
@@ -244,7 +245,7 @@ def test_the_page_needs_nothing_from_outside_and_is_the_same_again():
 
 @pytest.mark.parametrize("kind", concrete(SingleEvent))
 def test_every_event_has_words_of_its_own(kind):
-    one, several = in_words(kind.example()), in_words(Repeated(kind.example(), 7))
+    one, several = in_words(EVENT_EXAMPLES[kind]), in_words(Repeated(EVENT_EXAMPLES[kind], 7))
     assert one.startswith("1 ")
     assert several.startswith("7 ")
     assert f"({kind.name})" not in one
@@ -268,7 +269,7 @@ def test_the_command_writes_into_this_folder_or_where_it_is_told(tmp_path, monke
     assert run("budget", "report", "adult") == (0, "wrote adult-budget.html\n", "")
     before = (tmp_path / "adult-budget.html").read_text(encoding="utf-8")
     assert "Privacy budget of adult" in before
-    assert "adult-budget.html is there already; to replace it add --force." in refused("budget", "report", "adult")
+    assert "adult-budget.html already exists; use --force to overwrite." in refused("budget", "report", "adult")
     assert run("budget", "report", "adult", "--force")[0] == 0
     assert run("budget", "report", "adult", "-o", tmp_path / "other.html")[0] == 0
     assert (tmp_path / "other.html").read_text(encoding="utf-8") == before
@@ -291,11 +292,14 @@ def test_a_ledger_that_was_edited_is_one_sentence_and_no_page(tmp_path, monkeypa
     ("arguments", "words"),
     [
         (["nobody"], "there is no budget 'nobody' in "),
-        ([""], "dataset must be text"),
+        ([""], "dataset must be a non-empty string"),
         (["adult", "--ledger", "missing.db"], "missing.db"),
-        (["adult", "-o", "no/such/folder.html"], "its folder is not there"),
+        (["adult", "-o", "no/such/folder.html"], "its folder does not exist"),
         (["adult", "-o", "."], "it is a folder"),
-        (["adult", "--ledger", "nonsense://ann:secret@host/name"], "nonsense://ann:***@host/name is no address"),
+        (
+            ["adult", "--ledger", "nonsense://ann:secret@host/name"],
+            "nonsense://ann:***@host/name is not a database URL",
+        ),
     ],
 )
 def test_wrong_inputs_are_one_sentence_and_no_page(arguments, words, tmp_path, monkeypatch):
@@ -310,5 +314,5 @@ def test_the_page_is_not_written_over_the_ledger(tmp_path):
     budget_with(Gaussian(20.0), ledger=str(ledger))
     before = ledger.read_bytes()
     error = refused("budget", "report", "adult", "--ledger", ledger, "-o", ledger, "--force")
-    assert "that is where budgets are kept" in error
+    assert "it is a ledger" in error
     assert ledger.read_bytes() == before

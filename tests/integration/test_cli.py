@@ -6,7 +6,10 @@ import numpy as np
 import pyarrow
 import pytest
 
-from dperm.cli.main import run_with
+from dperm import PrivateLogisticRegression, PrivateSearch
+from dperm.cli.budget import budget
+from dperm.cli.main import COMMANDS, app, run_with
+from dperm.cli.schema import schema
 from dperm.files.model_file import load_model
 from dperm.solvers import SOLVERS
 
@@ -133,7 +136,7 @@ def test_a_seed_and_undeclared_classes_are_not_for_release(table, capsys):
         ({"delta": "0.5"}, "lie strictly between 0 and 0.1"),
         ({"target": "income"}, "has no column 'income'"),
         ({"more": ("--features", "a,z")}, "has no column 'z'"),
-        ({"more": ("--features", "a,kind", "--classes", "low,high")}, "cannot be a feature"),
+        ({"more": ("--features", "a,kind", "--classes", "low,high")}, "cannot also be a feature"),
         ({"more": ("--features", "a,kind", "--model", "linear", "--row-norm", "1"), "target": "price"}, "holds text"),
         ({"more": ("--classes", "low")}, "at least two"),
         ({"more": ("--penalty", "l3:1")}, "--penalty"),
@@ -148,7 +151,7 @@ def test_a_seed_and_undeclared_classes_are_not_for_release(table, capsys):
         ({"more": (*GOOD, "--accountant", "advanced-composition", "--noise", "paper")}, "certified noise"),
         ({"more": ("--row-norm", "-1")}, "row_norm must be above 0"),
         ({"more": ("--entry-bound", "0")}, "entry_bound must be above 0"),
-        ({"more": ("--model", "linear", "--classes", "a,b"), "target": "price"}, "--classes goes with"),
+        ({"more": ("--model", "linear", "--classes", "a,b"), "target": "price"}, "--classes requires"),
         ({"more": ("--colour", "red")}, "No such option"),
     ],
 )
@@ -232,17 +235,29 @@ def test_one_solver_can_be_looked_up(capsys):
     assert out.startswith("kifer-objective: ")
     assert "dp-gd" not in out
     assert run_with(["solvers", "nothing"]) == 2
-    assert "the names are dp-gd" in capsys.readouterr().err
+    assert "choose from dp-gd" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["fit"], ["tune"], ["predict"], ["evaluate"], ["summary"], ["plan"], ["plot"], ["solvers"], ["demo"]],
+    [
+        [],
+        *([name] for name in COMMANDS),
+        *(["budget", name] for name in budget.commands),
+        *(["schema", name] for name in schema.commands),
+    ],
 )
 def test_every_help_text_has_an_example(command, capsys):
     assert run_with([*command, "--help"]) == 0
     out = capsys.readouterr().out
     assert "Example: dperm" in out
+
+
+@pytest.mark.parametrize("name", ["fit", "plan", "tune", "audit"])
+def test_the_command_line_and_python_have_the_same_default_delta(name):
+    (option,) = (one for one in app.get_command(None, name).params if one.name == "delta")
+    assert option.default == PrivateLogisticRegression().delta == PrivateSearch().delta == 1e-5
+    assert option.show_default
 
 
 @pytest.mark.filterwarnings("default::dperm.LargeDeltaWarning")

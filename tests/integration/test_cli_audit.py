@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dperm import Classes, Number, PrivateLogisticRegression, PrivateSearch, Schema
+from dperm.accounting.events import event_to_list
 from dperm.audit import Attack, AuditResult, audit_plan, draw_audit, read_audit
 from dperm.audit.result import name_of_plan
 from dperm.cli.main import run_with
@@ -39,7 +40,7 @@ def test_an_audit_prints_lower_bounds_and_writes_a_picture_and_json(tmp_path, ca
     assert "promised:   ε = 2 at δ = 1e-05, adjacency replace_one; proved: ε ≤ 2" in printed
     assert "black box:  ε ≥ 0.00; " in printed
     assert "(20 fits)" in printed
-    assert "verdict:    nothing contradicts the promise, at confidence 95 %" in printed
+    assert "verdict:    nothing contradicts the guarantee, at confidence 95 %" in printed
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert json.loads(written.read_text())["kept"] is True
     assert str(read_audit(written)) in printed
@@ -50,7 +51,7 @@ def test_a_broken_promise_is_exit_code_1(capsys):
     with half.change():
         assert run_with(["audit", *PUBLIC, "--attack", "replay"]) == 1
     printed = capsys.readouterr().out
-    assert "THE PROMISE IS NOT KEPT" in printed
+    assert "THE GUARANTEE IS VIOLATED" in printed
     assert "times as far as claimed" in printed
 
 
@@ -71,7 +72,7 @@ def test_one_run_reads_a_table_and_says_whether_it_may_be_released(tmp_path, cap
     printed = capsys.readouterr().out
     assert "of 20 guesses about 40 canaries were right (1 fit)" in printed
     assert "n = 340" in printed
-    assert "NOT FOR RELEASE: the fit was charged to no budget" in printed
+    assert "NOT FOR RELEASE: the fit was not charged to a budget" in printed
     ledger = str(tmp_path / "ledger.db")
     assert run_with(["budget", "create", "people", "--epsilon", "3", "--delta", "1e-4", "--ledger", ledger]) == 0
     assert run_with([*command, "--dataset", "people", "--ledger", ledger]) == 0
@@ -84,19 +85,19 @@ def test_one_run_reads_a_table_and_says_whether_it_may_be_released(tmp_path, cap
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--epsilon", "1", "--delta", "1e-5"], "needs --n and --p"),
-        (["--n", "200", "--p", "2"], "needs --epsilon and --delta, or a model file"),
-        (["--of", "model.json", *PUBLIC], "leave --n out"),
-        (["--of", "model.json", "--penalty", "0.1"], "leave --penalty out"),
-        (["people.csv", "--of", "model.json"], "leave TABLE out"),
+        (["--epsilon", "1", "--delta", "1e-5"], "pass --n and --p"),
+        (["--n", "200", "--p", "2"], "pass --epsilon, or a model file"),
+        (["--of", "model.json", *PUBLIC], "--n cannot be combined with --of"),
+        (["--of", "model.json", "--penalty", "0.1"], "--penalty cannot be combined with --of"),
+        (["people.csv", "--of", "model.json"], "TABLE cannot be combined with --of"),
         (["--of", "{tmp}/model.json"], "model.json cannot be read"),
-        ([*PUBLIC, "--attack", "one-run"], "goes with a TABLE"),
-        (["people.csv", *PUBLIC], "goes with a TABLE"),
-        ([*PUBLIC, "--dataset", "people"], "--dataset goes with a TABLE"),
+        ([*PUBLIC, "--attack", "one-run"], "requires a TABLE"),
+        (["people.csv", *PUBLIC], "requires a TABLE"),
+        ([*PUBLIC, "--dataset", "people"], "--dataset requires a TABLE"),
         ([*PUBLIC, "--attack", "replay", "-o", "{tmp}/a.png"], "no curve to draw"),
         ([*PUBLIC, "--json", "{tmp}/nowhere/a.json"], "cannot be written"),
         ([*PUBLIC, "--confidence", "1"], "confidence must lie in"),
-        ([*PUBLIC, "--noise", "none"], "nothing to audit"),
+        ([*PUBLIC, "--noise", "none"], "no guarantee to audit"),
         (["people.csv", *PUBLIC, "--attack", "one-run", "-o", "{tmp}/a.png"], "no curve to draw"),
     ],
 )
@@ -126,13 +127,13 @@ def test_another_file_is_no_result(result, tmp_path, change):
 
 def test_the_page_of_a_model_shows_an_audit_of_its_plan(result, content, tmp_path, capsys):
     page = render_report(content, audit=result)
-    assert "No attack contradicts the promise." in page
+    assert "No attack contradicts the guarantee." in page
     assert "What attacks found" in page
     assert ". All of it holds with a confidence of 95 %." in " ".join(page.split())
     assert "What attacks found" not in render_report(content)
     broken = dataclasses.replace(result, attacks=(Attack("low bits", 3.0, 50, "all of them", ("<b>bits</b>",)),))
     page = render_report(content, audit=broken)
-    assert "AN ATTACK CONTRADICTS THE PROMISE." in page
+    assert "AN ATTACK CONTRADICTS THE GUARANTEE." in page
     assert "&lt;b&gt;bits" in page
 
 
@@ -148,7 +149,7 @@ def test_the_fit_of_a_model_file_is_audited_without_its_options_and_belongs_on_i
     assert run_with(["audit", "--of", str(path), "--attack", "replay", "--seed", "0", "--json", str(written)]) == 0
     assert f"promised:   ε = {chosen.privacy_.epsilon:g} at δ = 1e-05" in capsys.readouterr().out
     content = read_content(path)
-    assert read_audit(written).plan == name_of_plan(content["privacy"], content["events"])
+    assert read_audit(written).plan == name_of_plan(content["privacy"], event_to_list(chosen.event_))
 
 
 def test_an_audit_of_another_plan_is_refused(content, tmp_path, capsys):
@@ -171,7 +172,7 @@ def test_an_audit_of_another_plan_is_refused(content, tmp_path, capsys):
 def test_the_picture_needs_a_curve(result):
     plan = MODEL.plan(200, 2)
     assert draw_audit(result, plan).startswith(b"\x89PNG")
-    with pytest.raises(InvalidParameterError, match="a picture needs"):
+    with pytest.raises(InvalidParameterError, match="a plot needs"):
         draw_audit(dataclasses.replace(result, attacks=result.attacks[:1]), plan)
 
 

@@ -16,13 +16,13 @@ pytestmark = pytest.mark.usefixtures("own_folders")
 
 def test_a_budget_is_created_shown_and_listed(capsys):
     assert run_with(["budget", "list"]) == 0
-    assert "no budget yet" in capsys.readouterr().out
+    assert "no budgets yet" in capsys.readouterr().out
     assert run_with(["budget", "create", "adult", "--epsilon", "3", "--delta", "1e-5"]) == 0
     assert capsys.readouterr().out == "adult: ε = 0 of 3 spent, at least 3 left (δ = 1e-05, replace_one)\n"
     assert run_with(["budget", "show", "adult"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[1] == "[--------------------] ε = 0 of 3 spent, at least 3 left (δ = 1e-05, replace_one)"
-    assert out[2] == "this holds if each release may be chosen in view of earlier results"
+    assert out[2] == "this holds if each release may depend on earlier results"
     assert out[3] == "a further release fits: up to ε = 3 at δ = 0, or one Gaussian answer of up to ε = 3 at δ = 1e-05"
     assert len(out) == 4
     assert run_with(["budget", "list"]) == 0
@@ -38,7 +38,7 @@ def test_every_release_has_a_line_with_its_state(capsys):
     assert run_with(["budget", "show", "adult"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[1].startswith("[##########----------] ε = 0.54")
-    looks, fixed = "each release may be chosen in view of earlier results", "all releases are fixed before the first"
+    looks, fixed = "each release may depend on earlier results", "all releases were fixed before the first"
     assert out[2] == f"this holds if {looks}; if {fixed}, ε = 0.497 is spent"
     assert out[4].split()[0] == "1"
     assert "ε = 0.3407 alone" in out[4]
@@ -56,7 +56,7 @@ def test_a_budget_for_releases_that_are_fixed_in_advance_says_so(capsys):
     assert run_with(["budget", "show", "adult"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert "ε = 0.497 of 1 spent" in out[1]
-    looks, fixed = "each release may be chosen in view of earlier results", "all releases are fixed before the first"
+    looks, fixed = "each release may depend on earlier results", "all releases were fixed before the first"
     assert out[2] == f"this holds if {fixed}; if {looks}, ε = 0.5432 is spent"
 
 
@@ -106,9 +106,9 @@ def test_the_ledger_is_named_by_an_option_or_the_environment(tmp_path, monkeypat
         (["show", "adult"], "there is no budget 'adult' in "),
         (["create", "adult", "--epsilon", "0", "--delta", "1e-5"], "epsilon must be above 0"),
         (["create", "adult", "--epsilon", "1", "--delta", "0.5"], "delta must be 0"),
-        (["create", "", "--epsilon", "1", "--delta", "1e-5"], "dataset must be text"),
+        (["create", "", "--epsilon", "1", "--delta", "1e-5"], "dataset must be a non-empty string"),
         (["create", "adult", "--epsilon", "1"], "--delta"),
-        (["list", "--ledger", "nonsense://ann:secret@host/name"], "nonsense://ann:***@host/name is no address"),
+        (["list", "--ledger", "nonsense://ann:secret@host/name"], "nonsense://ann:***@host/name is not a database URL"),
     ],
 )
 def test_every_error_is_one_line(arguments, words, capsys):

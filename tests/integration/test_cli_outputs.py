@@ -48,7 +48,7 @@ def test_no_command_writes_over_what_it_reads(name, folder, model):
         for output in (read, linked, folder / "." / read.name):
             before = read.read_bytes()
             words = refused(*commands(folder, output)[name][0], "--force")
-            assert "it is what this command reads" in words
+            assert "it is an input of this command" in words
             assert read.read_bytes() == before
         linked.unlink()
     assert Budget("people").account().releases == ()
@@ -66,7 +66,7 @@ def test_no_command_writes_over_a_ledger_or_its_witnesses(name, folder, model, m
     kept = (default_ledger(), folder / "team.db", folder / "named.db", folder / "named.db-journal", *witnesses)
     for output in (*kept, folder / "state" / "dperm" / "new"):
         before = os.path.exists(output)
-        assert "that is where budgets are kept" in refused(*commands(folder, output)[name][0], "--force")
+        assert "it is a ledger" in refused(*commands(folder, output)[name][0], "--force")
         assert os.path.exists(output) == before
     monkeypatch.delenv("DPERM_LEDGER")
     assert Budget("people").account().releases == ()
@@ -94,7 +94,7 @@ def test_a_file_that_is_there_is_replaced_only_when_forced(name, folder, model):
     output = folder / "there"
     output.write_text("mine")
     command = commands(folder, output)[name][0]
-    assert "is there already; to replace it add --force" in refused(*command)
+    assert "already exists; use --force to overwrite" in refused(*command)
     assert output.read_text() == "mine"
     assert Budget("people").account().releases == ()
     assert run(*command, "--force")[0] == 0

@@ -21,7 +21,7 @@ def test_every_picture_is_written(folder):
     starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF-"}
     model = folder / "by-default.json"  # what noise costs the published methods is not known beforehand
     assert run(*fit_arguments(folder, model, "--solver", "dp-objective"))[0] == 0
-    assert "not known beforehand" in refused("plot", folder / "model.json", "--what", "risk", "-o", folder / "risk.png")
+    assert "not known in advance" in refused("plot", folder / "model.json", "--what", "risk", "-o", folder / "risk.png")
     for what, kind in (("coefficients", "png"), ("effects", "svg"), ("attack", "pdf"), ("risk", "png")):
         path = folder / f"{what}.{kind}"
         assert run("plot", model, "--what", what, "-o", path) == (0, f"wrote {path}\n", "")
@@ -43,13 +43,13 @@ def test_a_picture_is_replaced_only_when_forced_and_never_what_is_read(folder):
     assert (folder / "there.png").read_text() == "mine"
     assert run(*draw, folder / "there.png", "--force")[0] == 0
     (folder / "model.png").hardlink_to(folder / "model.json")
-    assert "it is what this command reads" in refused(*draw, folder / "model.png", "--force")
+    assert "it is an input of this command" in refused(*draw, folder / "model.png", "--force")
 
 
 def test_what_cannot_be_drawn_is_one_sentence(folder):
     model, out = folder / "model.json", folder / "x.png"
-    assert "the ending .png, .svg, .pdf" in refused("plot", model, "--what", "risk", "-o", folder / "x.gif")
-    assert "--column goes with --what effects" in refused("plot", model, "--what", "risk", "--column", "a", "-o", out)
+    assert "must end in .png, .svg, .pdf" in refused("plot", model, "--what", "risk", "-o", folder / "x.gif")
+    assert "--column requires --what effects" in refused("plot", model, "--what", "risk", "--column", "a", "-o", out)
     assert "no column 'a'" in refused("plot", model, "--what", "effects", "--column", "a", "-o", out)
     assert "--what" in refused("plot", model, "-o", out)
     assert "is not a dperm model file" in refused("plot", folder / "schema.toml", "--what", "risk", "-o", out)

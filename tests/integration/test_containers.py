@@ -17,8 +17,8 @@ import dperm
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
-NOT_KEPT = "dperm: warning: there is no folder to keep compiled code in, so every process compiles it again"
-NO_WITNESS = "dperm: warning: the state of the ledger cannot be noted"
+NOT_KEPT = "dperm: warning: compiled code cannot be cached, so every process compiles it again"
+NO_WITNESS = "dperm: warning: the state of the ledger cannot be recorded"
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +97,8 @@ def test_without_a_home_the_default_ledger_is_refused_in_a_sentence_that_names_t
     ended = python("-m", "dperm", "budget", "create", "adult", "--epsilon", "3", "--delta", "1e-5")
     assert ended.returncode == 2
     assert ended.stderr == (
-        "dperm: /nonexistent/.local/share/dperm cannot be made: Permission denied; "
-        "name a ledger that lasts: --ledger, DPERM_LEDGER or ledger=.\n"
+        "dperm: /nonexistent/.local/share/dperm cannot be created: Permission denied; pass a persistent ledger: "
+        "--ledger, DPERM_LEDGER or ledger=.\n"
     )
 
 

@@ -7,9 +7,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from dperm import (
-    L2,
     InvalidParameterError,
-    NoRegularizer,
     Number,
     PrivateHuberRegression,
     PrivateLinearRegression,
@@ -20,6 +18,7 @@ from dperm import (
     save_model,
 )
 from dperm.cli.main import run_with
+from dperm.problem import L2, NoRegularizer
 from dperm.schema import Amount, Category
 from dperm.unsafe import empirical_risk
 
@@ -47,10 +46,9 @@ def test_rows_that_are_ignored_and_clipped_are_counted():
     assert found.largest_factor == pytest.approx(10.0)
     assert found.outside is None
     assert str(found).splitlines()[:3] == [
-        "NOT FOR RELEASE: exact facts about these rows, without noise, for the person who holds them",
-        "rows:       1000; ignored: 10 % with a value that is not finite, 15 % with a label that is none of the "
-        "declared classes",
-        "clipped:    30 % of the rows, in the median 10 times as long as the bound, at the most 10 times",
+        "NOT FOR RELEASE: exact facts about these rows, without noise, for the data holder",
+        "rows:       1000; dropped: 10 % with NaN/inf, 15 % with an undeclared label",
+        "clipped:    30 % of the rows, in the median 10 times as long as the bound, at most 10 times",
     ]
 
 
@@ -152,12 +150,12 @@ def test_more_classes_other_adjacencies_and_no_usable_row_are_diagnosed():
     nothing = two_classes().fit(X, Y + 5).diagnose(X, Y + 5)
     assert nothing.ignored_targets == 1.0
     assert np.isnan(nothing.score)
-    assert "100 % with a label" in str(nothing)
+    assert "100 % with an undeclared label" in str(nothing)
 
 
 def test_another_table_is_refused_in_one_sentence():
     model = two_classes().fit(X, Y)
-    with pytest.raises(InvalidParameterError, match="the model is for 3 columns, and the table has 2"):
+    with pytest.raises(InvalidParameterError, match="the model has 3 columns, and the table has 2"):
         model.diagnose(X[:, :2], Y)
 
 
@@ -203,4 +201,4 @@ def test_the_command_line_knows_the_target_of_a_schema_and_asks_for_it_without_o
     assert run_with(["diagnose", model, files[1]]) == 0
     assert "accuracy:" in capsys.readouterr().out
     assert run_with(["diagnose", model, files[1], "--target", "kind"]) == 2
-    assert "leave --target out" in capsys.readouterr().err
+    assert "--target cannot be combined with a schema" in capsys.readouterr().err

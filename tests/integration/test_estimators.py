@@ -19,11 +19,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 from dperm import (
-    DPGD,
-    L1,
-    L2,
     InvalidParameterError,
-    L2Ball,
     NotForReleaseWarning,
     PrivateHuberRegression,
     PrivateLinearRegression,
@@ -33,10 +29,10 @@ from dperm import (
     PrivateMLPRegressor,
     PrivatePoissonRegression,
     Problem,
-    Softmax,
-    Squared,
 )
+from dperm.problem import L1, L2, L2Ball, Softmax, Squared
 from dperm.problem.losses import Logistic
+from dperm.solvers import DPGD
 from dperm.unsafe import empirical_risk
 
 # docs/sklearn.md has the same list, and the test below compares.
@@ -214,7 +210,7 @@ def test_the_statement_has_six_lines_and_says_what_must_be_signed():
     text = str(model.privacy_)
     assert len(text.splitlines()) == 6
     for words in ("ε = 1", "δ = 1e-06", "replace_one", "objective", "minimiser", "n = 1000", "classes no, yes",
-                  "clipped to ‖x‖₂ ≤ 1", "FOR RELEASE", "not finite", "unknown label", "is ignored"):  # fmt: skip
+                  "clipped to ‖x‖₂ ≤ 1", "FOR RELEASE", "NaN/inf", "undeclared label", "are dropped"):  # fmt: skip
         assert words in text
     seeded = PrivateLogisticRegression(1.0, 1e-6, classes=["no", "yes"], random_state=1).fit(X, np.full(1000, "no"))
     assert "NOT FOR RELEASE: the noise came from a seed" in str(seeded.privacy_)

@@ -17,7 +17,6 @@ from dperm import (
     InvalidParameterError,
     InvalidTableError,
     NotSettledError,
-    PrivateEvaluation,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
@@ -31,13 +30,12 @@ from dperm.disk import WholeFile
 from dperm.evaluation import intervals
 from dperm.evaluation.design import Design
 from dperm.evaluation.metrics import Metrics
-from dperm.evaluation.result import read_evaluation
-from dperm.evaluation.verify import verify_evaluation
 from dperm.files.content import content_of
 from dperm.ledger import Budget, Reservation
 from dperm.privacy.guarantee import Adjacency
 from dperm.report import render_report
 from dperm.schema import Amount, Category, Classes, Number, Schema
+from dperm.verify.release import verify
 
 pandas = pytest.importorskip("pandas")
 
@@ -154,7 +152,7 @@ def test_a_model_without_a_schema_finds_its_columns_in_files(table, tmp_path):
     loaded = load_model(tmp_path / "model.json")
     found = private_evaluate(loaded, tmp_path / "test.csv", epsilon=1000.0, target="bought")
     assert found.accuracy.value == pytest.approx(model.score(X, table["bought"]), abs=1e-3)
-    with pytest.raises(InvalidParameterError, match="name the column that holds the target"):
+    with pytest.raises(InvalidParameterError, match="pass target: the model has no schema"):
         private_evaluate(loaded, tmp_path / "test.csv", epsilon=1.0)
 
 
@@ -175,9 +173,9 @@ def test_ninety_five_in_a_hundred_intervals_hold_the_truth():
         exact = [np.bincount(cells[rows], minlength=size), [losses[rows].sum()], [squares[rows].sum()]]
         noisy = tuple(
             np.asarray(numbers) + rng.laplace(0, noise / math.sqrt(2), len(numbers))
-            for numbers, noise in zip(exact, release.deviations, strict=True)
+            for numbers, noise in zip(exact, release.calibrated.deviations, strict=True)
         )
-        found = Metrics(design, noisy, tuple(noise**2 for noise in release.deviations), 0.95, True).table
+        found = Metrics(design, noisy, tuple(noise**2 for noise in release.calibrated.deviations), 0.95, True).table
         for name in held:
             held[name] += found[name].low <= true[name] <= found[name].high
     # 95 % of 400 less four standard deviations: a false alarm in 30 000 per metric. AUC's interval may hold more.
@@ -220,7 +218,7 @@ def test_the_command_writes_what_verifies_and_what_the_report_shows(model_file, 
     page = tmp_path / "page.html"
     assert run_with(["report", str(model_file), "--evaluation", str(output), "-o", str(page)]) == 0
     text = page.read_text()
-    found = PrivateEvaluation.from_dict(read_evaluation(output))
+    found = load_model(output)
     assert f"{found.accuracy.low:.4g} to {found.accuracy.high:.4g}" in text
     assert text.count("<polyline") >= 2
     assert "How good the model is" in text
@@ -233,7 +231,7 @@ def test_an_evaluation_that_the_ledger_does_not_know_is_not_lost_and_settled_lat
     budget = Budget.create("people", Guarantee(2.0, 1e-5), ledger=str(tmp_path / "ledger.db"))
 
     def unreachable(self, fingerprint):
-        raise NotSettledError("the ledger does not know what was released")
+        raise NotSettledError("the ledger was not told what was released")
 
     with monkeypatch.context() as patched:
         patched.setattr(Reservation, "settle", unreachable)
@@ -243,7 +241,7 @@ def test_an_evaluation_that_the_ledger_does_not_know_is_not_lost_and_settled_lat
     settle = ["budget", "settle", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]
     assert run_with(settle) == 0
     assert run_with(["verify", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]) == 0
-    assert "is this release" in capsys.readouterr().out
+    assert "is settled with this release" in capsys.readouterr().out
 
 
 def test_an_evaluation_that_cannot_be_written_is_printed(model_file, table, tmp_path, monkeypatch, capsys):
@@ -257,30 +255,30 @@ def test_an_evaluation_that_cannot_be_written_is_printed(model_file, table, tmp_
     call = ["evaluate", str(model_file), str(tmp_path / "test.csv"), "--epsilon", "1", "-o", str(output)]
     assert run_with(call) == 2
     shown = capsys.readouterr()
-    assert "the evaluation is what was printed" in shown.err
-    assert all(finding.holds for finding in verify_evaluation(json.loads(shown.out)))
+    assert "the evaluation was printed to standard output" in shown.err
+    assert all(finding.holds for finding in verify(json.loads(shown.out)))
     assert not output.exists()
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda content: content["metrics"]["accuracy"].update(low=0.99), "statement text and recorded values differ"),
-        (lambda content: content["statement"].append("trust me"), "statement text and recorded values differ"),
-        (lambda content: content["released"][0].__setitem__(0, 9e9), "statement text and recorded values differ"),
-        (lambda content: content["privacy"].update(epsilon=0.1), "do not fit together"),
-        (lambda content: content["deviations"].__setitem__(0, 0.1), "other events and noise"),
+        (lambda content: content.update(metrics={"accuracy": 0.99}), "do not fit together"),
+        (lambda content: content["privacy"].update(epsilon=0.1), "NOT within the promised"),
+        (lambda content: content["plan"]["queries"][0].update(sigma=0.1), "scales of the noise do NOT follow"),
+        (lambda content: content["plan"].update(noise_multiplier=99.0), "scales of the noise do NOT follow"),
+        (lambda content: content["design"].update(largest_loss=1.0), "the plan is NOT that of the evaluation"),
         (lambda content: content["released"][0].pop(), "do not fit together"),
-        (lambda content: content.update(more=1), "statement text and recorded values differ"),
+        (lambda content: content.update(more=1), "do not fit together"),
         (lambda content: content["design"].update(kind="number"), "do not fit together"),
     ],
 )
 def test_a_file_that_was_changed_does_not_verify(classifier, table, change, words):
     content = private_evaluate(classifier, table[:500], epsilon=1.0).to_dict()
-    assert all(finding.holds for finding in verify_evaluation(content))
+    assert all(finding.holds for finding in verify(content))
     content = json.loads(json.dumps(content))
     change(content)
-    texts = [finding.text for finding in verify_evaluation(content) if not finding.holds]
+    texts = [finding.text for finding in verify(content) if not finding.holds]
     assert "the file was modified (fingerprint mismatch)" in texts
     assert any(words in text for text in texts)
 
@@ -300,7 +298,7 @@ def test_the_report_says_that_an_evaluation_was_changed(model_file, classifier, 
     for change in ({"model_fingerprint": "0"}, {"level": 0.5}, {"design": {}}):
         (tmp_path / "changed.json").write_text(json.dumps(content | change))
         assert run_with(["report", str(model_file), "--evaluation", str(tmp_path / "changed.json")]) == 2
-        assert "was changed after it was written" in capsys.readouterr().err
+        assert "was modified after it was written" in capsys.readouterr().err
 
 
 def test_what_is_no_fitted_model_is_refused_before_anything_is_spent(table, tmp_path):
@@ -327,7 +325,7 @@ def test_probabilities_of_another_shape_are_one_sentence_without_a_value(table, 
         def predict_proba(self, X):
             return shown
 
-    with pytest.raises(InvalidTableError, match=r"^predict_proba must give one (line per row|column per class)\.$"):
+    with pytest.raises(InvalidTableError, match=r"^predict_proba must return one (line per row|column per class)\.$"):
         private_evaluate(Public(), table[["age"]].to_numpy(), table["bought"], epsilon=1.0)
 
 
@@ -337,17 +335,17 @@ def test_numbers_of_another_shape_are_one_sentence_without_a_value(table, shown)
         def predict(self, X):
             return shown
 
-    with pytest.raises(InvalidTableError, match=r"^predict must give one (line|number) per row\.$"):
+    with pytest.raises(InvalidTableError, match=r"^predict must return one (line|number) per row\.$"):
         private_evaluate(Public(), table[["age"]].to_numpy(), table["spent"], epsilon=1.0, target_range=(0, 1000))
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--epsilon", "1", "--adjacency", "add_remove"], "declare a public one with --n"),
+        (["--epsilon", "1", "--adjacency", "add_remove"], "declare a public number with --n"),
         (["--epsilon", "0"], "epsilon must be above 0"),
-        (["--epsilon", "1", "--ledger", "x.db"], "--ledger goes with --dataset"),
-        (["--epsilon", "1", "--target", "age"], "leave target out"),
+        (["--epsilon", "1", "--ledger", "x.db"], "--ledger requires --dataset"),
+        (["--epsilon", "1", "--target", "age"], "remove target"),
         (["--epsilon", "1", "--level", "2"], "level must lie strictly between 0 and 1"),
         (["--epsilon", "1", "--error-bound", "2"], "this one has classes"),
     ],

@@ -61,7 +61,7 @@ def test_a_file_that_is_there_is_replaced_only_when_told_so(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     (tmp_path / "adult.toml").write_text("mine")
     assert run_with(["example", "adult"]) == 2
-    assert capsys.readouterr().err == "dperm: adult.toml is there already; to replace it add --force.\n"
+    assert capsys.readouterr().err == "dperm: adult.toml already exists; use --force to overwrite.\n"
     assert sorted(path.name for path in tmp_path.glob("*.*")) == ["adult.toml"]
     assert (tmp_path / "adult.toml").read_text() == "mine"
     assert run_with(["example", "adult", "--force"]) == 0
@@ -73,7 +73,7 @@ def test_a_file_that_is_there_is_replaced_only_when_told_so(tmp_path, monkeypatc
     [
         (["iris"], "'iris' is not one of"),
         ([], "Missing argument"),
-        (["adult", "-o", "file"], "file is a file; name a folder"),
+        (["adult", "-o", "file"], "file is a file, not a folder"),
         (["adult", "-o", ""], "must not be empty"),
     ],
 )

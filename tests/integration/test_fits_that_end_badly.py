@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm import Budget, Guarantee, Logistic, Problem, load_model, minimize
+from dperm import Budget, Guarantee, Problem, load_model, minimize
 from dperm.errors import DpermError, LedgerDamagedError, NotSettledError
 from dperm.ledger import budget as ledger_of_budgets
 from dperm.ledger import default_ledger
 from dperm.ledger.tables import Ledger
 from dperm.plan.fit_plan import FitPlan
+from dperm.problem import Logistic
 from dperm.problem.regularizers import L2
 from integration.hostile import fit_arguments, make_budget, refused, run, write_table
 
@@ -46,14 +47,14 @@ def releases():
 
 def after_the_reservation(monkeypatch, happens):
     """Let something happen when the rows are read: the cost is on disk by then."""
-    release = FitPlan._release
+    release = FitPlan.answer
 
     def wrapped(*arguments):
         found = release(*arguments)
         happens()
         return found
 
-    monkeypatch.setattr(FitPlan, "_release", wrapped)
+    monkeypatch.setattr(FitPlan, "answer", wrapped)
 
 
 def full_disk(only_below=None):
@@ -95,7 +96,7 @@ def test_a_model_that_can_be_written_nowhere_is_printed(folder, monkeypatch):
     after_the_reservation(monkeypatch, lambda: monkeypatch.setattr(os, "fsync", full_disk()))
     code, out, err = run(*fit(folder))
     assert code == 2
-    assert err.endswith("the model is what was printed.\n")
+    assert err.endswith("the model was printed to standard output.\n")
     (folder / "printed.json").write_text(out)
     assert run("verify", folder / "printed.json")[0] == 0
 
@@ -122,7 +123,7 @@ def test_a_ledger_that_is_gone_at_settlement_leaves_a_model_that_is_settled_late
     away = ledger.with_suffix(".away")
     after_the_reservation(monkeypatch, lambda: (ledger.rename(away), ledger.write_text("no database " * 100)))
     words, model = refused(*fit(folder)), folder / "model.json"
-    assert "is a file that is no SQLite database" in words
+    assert "is not a SQLite database" in words
     assert f"reservation 1 of the budget 'people' counts as spent; {model} was written; " in words
     assert f"dperm budget settle {model}" in words
     away.rename(ledger)
@@ -131,7 +132,7 @@ def test_a_ledger_that_is_gone_at_settlement_leaves_a_model_that_is_settled_late
     code, out, _ = run("verify", model)
     assert code == 1
     assert "was never settled" in out
-    assert run("budget", "settle", model)[:2] == (0, "entry 1 of 'people' in the ledger is this release\n")
+    assert run("budget", "settle", model)[:2] == (0, "entry 1 of 'people' in the ledger is settled with this release\n")
     assert run("budget", "settle", model)[0] == 0  # the same again changes nothing
     assert run("verify", model)[0] == 0
     assert len(releases()) == 1
@@ -167,7 +168,7 @@ def test_an_answer_of_the_ledger_that_is_lost_on_its_way_is_no_second_settlement
 def test_only_the_model_that_was_paid_for_is_settled(folder, monkeypatch):
     assert run(*fit(folder))[0] == 0
     assert run(*fit_arguments(folder, folder / "free.json"))[0] == 0
-    assert "was charged to no budget" in refused("budget", "settle", folder / "free.json")
+    assert "was not charged to a budget" in refused("budget", "settle", folder / "free.json")
     text = (folder / "model.json").read_text()
     (folder / "changed.json").write_text(text.replace('"n": 60', '"n": 61'))
     assert "was changed" in refused("budget", "settle", folder / "changed.json")
@@ -215,7 +216,7 @@ def test_an_interrupt_before_the_reservation_says_that_nothing_was_written(folde
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(FitPlan, "_check_source", interrupt)
+    monkeypatch.setattr(FitPlan, "transaction", interrupt)
     assert refused(*fit(folder)) == "dperm: interrupted; nothing was written.\n"
     assert releases() == ()
 
@@ -261,9 +262,9 @@ def _unusable(*_):
 def test_a_ledger_that_was_set_back_is_not_tried_again(folder, monkeypatch):
     slept = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    damaged = LedgerDamagedError("the ledger is not what it was.")
+    damaged = LedgerDamagedError("the ledger was changed.")
     monkeypatch.setattr(ledger_of_budgets.Reservation, "_settle", lambda *_: (_ for _ in ()).throw(damaged))
-    assert "the ledger is not what it was; reservation 1" in refused(*fit(folder))
+    assert "the ledger was changed; reservation 1" in refused(*fit(folder))
     assert slept == []
 
 

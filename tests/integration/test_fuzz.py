@@ -19,8 +19,6 @@ import pandas as pd
 import pytest
 
 from dperm import (
-    DPSGD,
-    L1,
     Amount,
     Bins,
     Budget,
@@ -36,7 +34,8 @@ from dperm import (
     save_model,
 )
 from dperm.cli import main
-from dperm.solvers import SOLVERS
+from dperm.problem import L1
+from dperm.solvers import DPSGD, SOLVERS
 from integration.hostile import write_table
 from integration.tampered import resealed, retold
 

@@ -50,14 +50,14 @@ import os, signal
 from dperm.cli.entry import run
 from dperm.plan.fit_plan import FitPlan
 
-release = FitPlan._release
+release = FitPlan.answer
 
 def then_end(*arguments):
     found = release(*arguments)
     os.kill(os.getpid(), signal.SIGTERM)
     return found
 
-FitPlan._release = then_end
+FitPlan.answer = then_end
 run()
 """
 

@@ -58,7 +58,7 @@ def test_whoever_may_only_read_can_look_and_not_spend(ledger):
     reader = Budget("adult", with_rights(ledger, "reader", "SELECT ON dperm_budgets, dperm_entries"))
     assert len(reader.account().releases) == 3
     reader.check(GAUSSIAN, REPLACE_ONE)
-    with pytest.raises(DpermError, match="may not be used by this user"):
+    with pytest.raises(DpermError, match="cannot be accessed by this user"):
         reader.reserve(GAUSSIAN, REPLACE_ONE)
 
 
@@ -67,7 +67,7 @@ def test_whoever_may_add_entries_can_spend_and_not_make_budgets(ledger):
     theirs = with_rights(ledger, "analyst", "SELECT, INSERT ON dperm_entries", "SELECT, UPDATE ON dperm_budgets")
     Budget("adult", theirs).reserve(GAUSSIAN, REPLACE_ONE).settle("theirs")
     assert len(Budget("adult", ledger).account().releases) == 4
-    with pytest.raises(DpermError, match="may not be used by this user"):
+    with pytest.raises(DpermError, match="cannot be accessed by this user"):
         Budget.create("another", GUARANTEE, ledger=theirs)
 
 
@@ -79,7 +79,7 @@ def test_a_lock_that_is_not_given_back_is_one_sentence(ledger, monkeypatch):
     budget = filled(ledger)
     monkeypatch.setattr("dperm.ledger.tables._SECONDS_TO_WAIT_FOR_A_LOCK", 1)
     with Ledger(ledger).open("adult"):
-        with pytest.raises(DpermError, match="is held by another process"):
+        with pytest.raises(DpermError, match="is locked by another process"):
             budget.reserve(GAUSSIAN, REPLACE_ONE)
         assert len(budget.account().releases) == 3  # looking needs no lock
 

@@ -124,7 +124,7 @@ def test_declared_classes_are_found_however_truth_is_spelled(name, tmp_path, mon
     assert run_with(["fit", str(path), *declared, *GUARANTEE, "-o", "m.json"]) == 0
     capsys.readouterr()
     assert run_with(["diagnose", "m.json", str(path), "--target", "goal"]) == 0
-    assert "none with a label that is none of the declared classes" in capsys.readouterr().out
+    assert "none with an undeclared label" in capsys.readouterr().out
 
 
 def test_a_frame_of_truth_values_gets_truth_values():

@@ -50,9 +50,9 @@ def test_a_missing_extra_is_named_before_anything_is_read_or_computed(
         raise AssertionError("something was computed first")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dperm.cli.audit.audit_plan", computed)
+    monkeypatch.setattr("dperm.audit.audit_plan", computed)
     monkeypatch.setattr("dperm.paper.studies.reproduce.lab.Lab.run", computed)
-    monkeypatch.setattr("dperm.paper.studies.demo.load_covertype_table", computed)
+    monkeypatch.setattr("dperm.demo.load_covertype_table", computed)
     (tmp_path / "schema.toml").write_text(SCHEMA)
     take_away(missing, monkeypatch)
     assert run_with(command) == 2

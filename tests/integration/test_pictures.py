@@ -13,6 +13,7 @@ from dperm import PrivateLinearRegression, PrivateLogisticRegression, load_model
 from dperm.accounting.attack import true_positive_rates
 from dperm.errors import DpermError, InvalidParameterError, NotInstalledError, UnsupportedProblemError
 from dperm.files.content import content_of
+from dperm.files.plan_data import solver_from
 from dperm.pictures.attack import RATES
 from dperm.pictures.bars import DEVIATIONS
 from dperm.pictures.contributions import contribution, contributions
@@ -115,7 +116,7 @@ def test_without_a_schema_the_largest_coefficients_come_first():
     axes = model.plot_coefficients(largest=4)
     order = np.argsort(-np.abs(model.coef_[0]))[:4]
     assert dots(axes) == [(f"x{place}", model.coef_[0, place]) for place in order]
-    assert "no bars: for this way of fitting no bound on the noise of one coefficient is known" in words(axes)
+    assert "no bars: no bound on the noise of a coefficient is known for this solver" in words(axes)
     with pytest.raises(InvalidParameterError, match="needs a schema"):
         model.plot_effects()
 
@@ -208,7 +209,7 @@ def test_where_no_bound_is_known_no_band_is_drawn_and_the_picture_says_so():
     model = PrivateLogisticRegression(1.0, 1e-5, schema=TWO, solver="dp-gd").fit(table())
     axes = model.plot_effect("age")
     assert not axes.collections
-    assert "no band: for this way of fitting no bound" in words(axes)
+    assert "no band: no bound on the noise of a coefficient" in words(axes)
 
 
 def test_interactions_are_said_to_be_left_out():
@@ -259,11 +260,11 @@ def test_noise_that_costs_everything_is_not_called_up_to_100_per_cent_nor_useful
 
 def test_a_fitted_model_is_drawn_for_its_own_numbers(two):
     curve = two.risk_of_epsilon()
-    solver = content_of(two)["fit"]["solver"]["kind"]
+    solver = solver_from(content_of(two)["plan"]).name
     assert (curve.epsilon, curve.delta, curve.n) == (1.0, 1e-5, N)
     assert curve.n_features == two.coef_.size
     assert curve == PrivateLogisticRegression(1.0, 1e-5, schema=TWO, solver=solver).risk_of_epsilon()
-    with pytest.raises(InvalidParameterError, match="n = 2000 is declared already"):
+    with pytest.raises(InvalidParameterError, match="n = 2000 is already declared"):
         two.risk_of_epsilon(n=10)
 
 
@@ -309,11 +310,11 @@ def test_a_network_refuses_what_makes_no_sense(two):
     from dperm import PrivateMLPClassifier
 
     network = PrivateMLPClassifier(1.0, 1e-5, schema=TWO, hidden_layer_sizes=(2,), solver="dp-gd")
-    with pytest.raises(UnsupportedProblemError, match="a function's model is not known beforehand"):
+    with pytest.raises(UnsupportedProblemError, match="is not known in advance for functions"):
         network.plot_risk_of_epsilon()
     network.privacy_, network.event_ = two.privacy_, two.event_  # as if it were fitted: that takes long
     for draw in (network.plot_coefficients, network.plot_effects, lambda: network.plot_effect("age")):
-        with pytest.raises(InvalidParameterError, match="a weight of a network means nothing by itself"):
+        with pytest.raises(InvalidParameterError, match="single weights of a network have no meaning"):
             draw()
     assert "At 1 % false alarms" in words(network.plot_attack())
 
@@ -327,13 +328,13 @@ def test_a_network_refuses_what_makes_no_sense(two):
         (lambda model: model.plot_effects(5), "columns must be a list of names"),
         (lambda model: model.plot_effect("age", ax="x"), "ax must be an Axes of matplotlib, got str"),
         (lambda model: model.plot_coefficients(ax=5), "ax must be an Axes of matplotlib, got int"),
-        (lambda model: model.plot_risk_of_epsilon(n_features=0, n=0), "n = 2000 is declared already, and n = 0"),
+        (lambda model: model.plot_risk_of_epsilon(n_features=0, n=0), "n = 2000 is already declared, and n = 0"),
         (lambda model: model.plot_effects([]), "at least one column"),
-        (lambda model: model.plot_effects(largest=0), "largest must be a whole number"),
-        (lambda model: model.plot_coefficients(largest=2.5), "largest must be a whole number"),
+        (lambda model: model.plot_effects(largest=0), "largest must be a positive integer"),
+        (lambda model: model.plot_coefficients(largest=2.5), "largest must be a positive integer"),
         (lambda model: model.plot_risk_of_epsilon(epsilons=[0.0, 1.0]), "epsilon must be above 0"),
         (lambda model: model.plot_risk_of_epsilon(epsilons="ab"), "epsilons must be a list of numbers"),
-        (lambda model: model.plot_risk_of_epsilon(epsilons=[1.0]), "another number than the fit's own"),
+        (lambda model: model.plot_risk_of_epsilon(epsilons=[1.0]), "a number other than the fit's own"),
     ],
 )
 def test_wrong_parameters_are_one_sentence(two, draw, message):
@@ -347,11 +348,11 @@ def test_an_unfitted_model_has_only_its_outlook_to_draw():
     for draw in (model.plot_coefficients, model.plot_effects, model.plot_attack):
         with pytest.raises(NotFittedError):
             draw()
-    with pytest.raises(InvalidParameterError, match="n must be a whole number"):
+    with pytest.raises(InvalidParameterError, match="n must be a positive integer"):
         model.plot_risk_of_epsilon()
     with pytest.raises(UnsupportedProblemError, match="without noise"):
         PrivateLogisticRegression(noise=None).plot_risk_of_epsilon(100, 3)
-    with pytest.raises(UnsupportedProblemError, match="certified noise by the accountant pld only"):
+    with pytest.raises(UnsupportedProblemError, match="only for certified noise and the accountant pld"):
         PrivateLogisticRegression(noise="paper").plot_risk_of_epsilon(100, 3)
 
 

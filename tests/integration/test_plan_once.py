@@ -9,7 +9,6 @@ from dperm import (
     Classes,
     Guarantee,
     InvalidParameterError,
-    Logistic,
     Number,
     PrivateLinearRegression,
     PrivateLogisticRegression,
@@ -19,7 +18,9 @@ from dperm import (
 )
 from dperm.cli.main import run_with
 from dperm.ledger import Budget
+from dperm.plan import fit_plan
 from dperm.plan import options as planning_options
+from dperm.problem import Logistic
 
 ROWS = np.random.default_rng(0).normal(size=(500, 2)) / 3.0
 LABELS = (ROWS[:, 0] > 0).astype(int)
@@ -30,17 +31,18 @@ def calls(monkeypatch):
     """How often each step of planning runs."""
     counted = Counter()
 
-    def watch(name):
-        original = getattr(planning_options, name)
+    def watch(module, name):
+        original = getattr(module, name)
 
         def watched(*arguments, **more):
             counted[name] += 1
             return original(*arguments, **more)
 
-        monkeypatch.setattr(planning_options, name, watched)
+        monkeypatch.setattr(module, name, watched)
 
-    for name in ("choose_solver", "calibrate", "statement_of"):
-        watch(name)
+    watch(planning_options, "choose_solver")
+    watch(planning_options, "calibrate")
+    watch(fit_plan, "statement_of")
     return counted
 
 
@@ -100,5 +102,5 @@ def test_a_plan_for_another_number_of_columns_is_refused():
 
 def test_a_plan_with_another_n_than_the_declared_one_is_refused():
     schema = Schema({"a": Number((-1, 1))}, Classes("goal", [0, 1]), n=500)
-    with pytest.raises(InvalidParameterError, match="n = 500 is declared already"):
+    with pytest.raises(InvalidParameterError, match="n = 500 is already declared"):
         PrivateLogisticRegression(schema=schema).plan(400)

@@ -218,7 +218,7 @@ def test_a_range_that_is_too_wide_costs_little_where_histograms_are_fine_towards
         (PrivateStandardScaler(bounds=(1, 1)), "low < high"),
         (PrivateStandardScaler(bounds=(0, np.nan)), "finite"),
         (PrivateStandardScaler(bounds=("a", "b")), "plain number"),
-        (PrivateStandardScaler(bounds=(1e9, 1e9 + 1e-3)), "too near"),
+        (PrivateStandardScaler(bounds=(1e9, 1e9 + 1e-3)), "too close"),
         (PrivateStandardScaler(bounds=[(0, 1), (0, 1, 2)]), "one pair"),
         (PrivateStandardScaler(bounds=(0, 1), clip=0.0), "clip"),
         (PrivateStandardScaler(1e-9, bounds=(0, 1)), "epsilon must be at least"),

@@ -31,11 +31,11 @@ from dperm import (
     make_private_pipeline,
 )
 from dperm.accounting.composition import epsilon_of
-from dperm.kernel.public_step import through
 from dperm.ledger.rule import event_text
+from dperm.pipelines.public_step import through
 from dperm.pipelines.public_steps import made_up, tried
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -70,7 +70,7 @@ def test_a_pipeline_learns_predicts_and_is_one_release():
     assert 0.95 < epsilon_of(pipe.event_, 1e-6, Adjacency.REPLACE_ONE) <= 1.0
     assert pipe.privacy_.for_release
     assert len(pipe.privacy_.parts) == 2
-    assert JointStatement.from_dict(pipe.privacy_.to_dict()) == pipe.privacy_
+    assert PrivacyStatement.from_dict(pipe.privacy_.to_dict()) == pipe.privacy_
     assert {name: str(value) for name, value in pipe.get_params().items()} == {
         name: str(value) for name, value in before.items()
     }
@@ -96,7 +96,7 @@ def test_a_step_alone_says_that_the_guarantee_is_the_pipelines():
 def test_shares_follow_the_stated_rule_and_can_be_set():
     plan = pipeline().plan(N, 2)
     wide = pipeline(shares={"privatestandardscaler": 0.5}).plan(N, 2)
-    noise = [one.steps["privatestandardscaler"].deviations[0] for one in (plan, wide)]
+    noise = [one.steps["privatestandardscaler"].calibrated.deviations[0] for one in (plan, wide)]
     assert noise[0] / noise[1] == pytest.approx(5**0.5, rel=1e-3)  # a tenth of the precision against half of it
     assert wide.final.event != plan.final.event
     many = make_private_pipeline(
@@ -153,10 +153,10 @@ def test_a_crash_between_the_steps_counts_as_spent(tmp_path, monkeypatch):
         ((make_column_transformer((StandardScaler(), [0])), model()), "without noise"),
         ((make_column_transformer(("drop", [0]), remainder=StandardScaler()), model()), "without noise"),
         ((PrivateStandardScaler(bounds=BOUNDS), LogisticRegression()), "dperm.PrivateLogisticRegression"),
-        ((PrivateStandardScaler(bounds=BOUNDS),), "last step must be a model"),
-        ((PrivateStandardScaler(2.0, bounds=BOUNDS), model()), "epsilon=2.0 of its own"),
-        ((PrivateStandardScaler(bounds=BOUNDS), model(n=7)), "n=7 of its own"),
-        ((PrivateStandardScaler(bounds=BOUNDS), model(random_state=7)), "random_state=7 of its own"),
+        ((PrivateStandardScaler(bounds=BOUNDS),), "last step must be a dperm model"),
+        ((PrivateStandardScaler(2.0, bounds=BOUNDS), model()), "epsilon=2.0 set: all steps share"),
+        ((PrivateStandardScaler(bounds=BOUNDS), model(n=7)), "n=7 set: all steps share"),
+        ((PrivateStandardScaler(bounds=BOUNDS), model(random_state=7)), "random_state=7 set: all steps share"),
         ((PrivateStandardScaler(bounds=BOUNDS), model(noise=None)), "certified noise"),
         ((PrivateStandardScaler(), model()), "bounds must be declared"),
         ((PrivateStandardScaler(bounds=BOUNDS), PrivateLogisticRegression()), "classes must be declared"),
@@ -192,7 +192,7 @@ def test_wrong_tables_are_refused_before_anything_is_spent(tmp_path):
     for table, target in ((X, None), (X, y[:-1]), (X[:, :1], y), (X[:, 0], y), (X[:, 0].tolist(), y), ("rows", y)):
         with pytest.raises(InvalidParameterError):
             pipe.fit(table, target)
-    with pytest.raises(InvalidParameterError, match="passes no parameters"):
+    with pytest.raises(InvalidParameterError, match="does not pass parameters"):
         pipe.fit(X, y, sample_weight=np.ones(N))
     assert not budget.account().releases
 
@@ -213,6 +213,7 @@ def test_pure_epsilon_takes_laplace_noise_in_the_scaler():
     assert "Laplace" in pipe.privacy_.parts[0]
 
 
+@pytest.mark.long
 def test_public_steps_work_on_frames_and_texts():
     X, y = rows()
     frame = pd.DataFrame(X, columns=["age", "income"]).assign(job=np.where(y == 1, "smith", "clerk"))
@@ -242,7 +243,7 @@ def test_a_step_that_fails_on_made_up_rows_shows_no_value_of_the_table(values):
     def fails(rows):
         raise ValueError(f"cannot take {rows.iloc[0, 0]!r}")
 
-    with pytest.raises(InvalidParameterError, match=r"fails on made-up rows.*ValueError") as caught:
+    with pytest.raises(InvalidParameterError, match=r"fails on synthetic rows.*ValueError") as caught:
         make_private_pipeline(FunctionTransformer(fails), model(), epsilon=1.0, delta=1e-6).fit(frame, rows()[1])
     assert caught.value.__context__ is None
     assert not any(str(value) in str(caught.value) for value in values)
@@ -267,6 +268,7 @@ def test_columns_of_categories_are_encoded_without_their_list(values):
     assert pipe.score(frame, y) > 0.9
 
 
+@pytest.mark.long
 def test_texts_that_a_vectorizer_cannot_take_do_not_make_a_wide_table_dense():
     """Of 2^20 columns, 5 GB for these rows if it were dense."""
     texts = ["good day", None, "bad night"] * 200

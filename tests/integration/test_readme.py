@@ -10,7 +10,6 @@ import pytest
 from dperm.accounting.attack import true_positive_rates
 from dperm.cli.main import run_with
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.promised import promised_of
 from dperm.report.words import percent_up
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +53,7 @@ def test_the_example_prints_what_it_shows():
     # Five fits lay between 0.8575 and 0.8597 (benchmarks/adult.py).
     found, claimed = (float(line.removeprefix("accuracy on held-out rows: ")) for line in (accuracy, shown))
     assert abs(found - claimed) < 0.01
-    _, event, _ = promised_of(names["model"])
+    _, event, _ = names["model"].promised
     (caught,) = true_positive_rates(event, Adjacency.REPLACE_ONE, [0.01])
     most = percent_up(caught).replace("\N{NO-BREAK SPACE}", " ")
     assert f"At 1 % false alarms, an attack on the model above finds at most {most} of targets." in README

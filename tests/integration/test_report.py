@@ -73,7 +73,7 @@ def test_the_page_says_what_is_released_and_that_it_is_verified(model, page):
     assert "kind (the classes low, high)" in page.text
     assert "3 columns, which become 8 entries" in page.text
     assert content_of(model)["fingerprint"][:12] in page.text
-    assert "VERIFIED: what is promised follows from the events in the file" in page.text
+    assert "VERIFIED: the recorded events imply the stated guarantee" in page.text
     assert "NOT" not in page.text.replace("NOT within", "")
     assert page.text.startswith("Logistic regression of kind (low, high): privacy report ")
     assert "File model.json" in page.text
@@ -102,10 +102,10 @@ def test_every_rule_of_the_schema_is_in_words(page):
         "A number outside the range counts as the nearer end.",
         "One of 2 values. The entry of the value is 1, the others are 0. f or F m",
         "Any other value gives a 1 in the entry “other”.",
-        "A missing value makes the fit ignore the whole row.",
+        "A missing value drops the whole row.",
         "A number, cut at 1, 5.",
-        "As missing counts an empty field, and the text ?.",
-        "A row with any other label is ignored in the fit.",
+        "Missing values are an empty field, and the text ?.",
+        "Rows with any other label are dropped.",
     ):
         assert sentence in page.text
 
@@ -201,8 +201,8 @@ def test_a_seeded_model_has_a_banner_and_nothing_to_sign():
     assert page.summary[1]["for_release"] is False
     assert page.summary[1]["verified"] is False
     assert ("class", "watermark") in page.attributes
-    assert "What stands in the way: not for release: the noise came from a seed" in page.text
-    assert "This is no promise for this model" in page.text
+    assert "Reasons: not for release: the noise came from a seed" in page.text
+    assert "There is no guarantee for this model" in page.text
     assert "There is nothing to sign" in page.text
     assert "Signature" not in page.text
     assert "VERIFIED" not in page.text.replace("NOT VERIFIED", "")
@@ -212,7 +212,7 @@ def test_a_file_that_was_changed_has_a_banner(model):
     content = content_of(model)
     content["coef"][0][0] += 1.0
     page = Page(render_report(content))
-    assert "NOT VERIFIED Do not rely on this page. What stands in the way: the file was modified" in page.text
+    assert "NOT VERIFIED Do not rely on this page. Reasons: the file was modified" in page.text
     assert "There is nothing to sign" in page.text
 
 
@@ -229,7 +229,7 @@ def test_a_promise_that_the_events_do_not_keep_has_a_banner(model):
 @pytest.mark.filterwarnings("ignore")
 def test_a_model_without_noise_promises_nothing():
     page = page_of(fitted(noise=None))
-    assert "Nothing is promised." in page.text
+    assert "There is no guarantee." in page.text
     assert "NOT FOR RELEASE" in page.text
     assert "true positive rate" not in page.text
     assert "with noise" not in page.text
@@ -403,7 +403,7 @@ def test_a_binned_number_is_shown_end_by_end_and_says_where_its_bins_came_from()
     model = PrivateLogisticRegression(1.0, 1e-6, schema=schema, random_state=0).fit(table)
     page = " ".join(render_report(content_of(model)).split())
     assert "bins from this fit" in page
-    assert "Where the bins are cut was not known beforehand." in page
+    assert "The bin edges were not known in advance." in page
     assert "at 0" in page
     assert "at 1e+04" in page
     assert f"in {model.schema_.columns['gain'].n_bins} bins cut at" in page

@@ -140,7 +140,7 @@ def test_the_verdict_and_the_chart_can_be_seen(browser, plain):
     opened(browser, plain, 360)
     verdict = browser.find_element(By.CSS_SELECTOR, ".verdict")
     assert verdict.is_displayed()
-    assert verdict.text == "VERIFIED: what is promised follows from the events in the file"
+    assert verdict.text == "VERIFIED: the recorded events imply the stated guarantee"
     assert len(browser.find_elements(By.CSS_SELECTOR, ".curve svg")) == 2  # of ε, and of the one number
     for chart in browser.find_elements(By.CSS_SELECTOR, ".attack svg, td.bar svg, .curve svg"):
         assert chart.size["width"] > 60

@@ -217,9 +217,9 @@ def test_a_measurement_says_what_was_measured(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["reproduce", "figure-3"], "there is no study 'figure-3'; the names are figure-1,"),
+        (["reproduce", "figure-3"], "unknown study 'figure-3'; choose from figure-1,"),
         (["reproduce"], "Missing argument 'STUDY'"),
-        (["reproduce", "privacy", "--quick", "--output", "{file}"], "is a file; name a folder."),
+        (["reproduce", "privacy", "--quick", "--output", "{file}"], "is a file, not a folder."),
         (["reproduce", "privacy", "--quick", "--output", "{file}/below"], "Not a directory"),
         (["reproduce", "privacy", "--seeds", "0"], "No such option"),
     ],
@@ -240,7 +240,7 @@ def test_an_interrupted_study_says_that_its_measurements_are_kept(tmp_path, monk
 
     monkeypatch.setattr(Lab, "run", interrupt)
     assert run_with(["reproduce", "privacy", "--quick", "--output", str(tmp_path)]) == 2
-    assert "what was measured is kept" in capsys.readouterr().err
+    assert "measurements are kept" in capsys.readouterr().err
 
 
 def test_the_command_knows_every_study(capsys):

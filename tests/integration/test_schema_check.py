@@ -53,7 +53,7 @@ def shown(capsys, *arguments):
 DIALECTS = {
     "semicolons": (lambda path: people().to_csv(path, sep=";", index=False), "t.csv", ",",
                    "has no column 'age', read as UTF-8 text with fields between ','",
-                   "the first line holds no , and a ;: add --separator ';'"),
+                   "the first line contains no , and a ;: add --separator ';'"),
     "decimal commas": (lambda path: people().to_csv(path, sep=";", decimal=",", index=False), "t.csv", ";",
                        "weight: 100 % are numbers with a comma, which are read as text: write decimal points",
                        "weight: 100 % are numbers with a comma, which are read as text: write decimal points"),
@@ -65,10 +65,10 @@ DIALECTS = {
     "utf-16": (lambda path: people().to_csv(path, index=False, encoding="utf-16"), "t.csv", ",",
                "is not UTF-8 text: write it as UTF-8 first", "is not UTF-8 text: write it as UTF-8 first"),
     "all missing": (lambda path: people(weight="").to_csv(path, index=False), "t.csv", ",",
-                    "weight: missing in 100 % of the rows: leave it out, or mend the table",
-                    "weight: missing in 100 % of the rows: leave it out, or mend the table"),
+                    "weight: missing in 100 % of the rows: leave it out, or fix the table",
+                    "weight: missing in 100 % of the rows: leave it out, or fix the table"),
     "unseen": (lambda path: people(city="Berlin").to_csv(path, index=False), "t.csv", ",",
-               "city: 100 % are none of the declared values: declare them, or mend the spelling of the values",
+               "city: 100 % are none of the declared values: declare them, or fix the spelling of the values",
                "city: always the same: leave it out, it only costs noise"),
 }  # fmt: skip
 
@@ -98,7 +98,7 @@ def test_the_check_and_the_draft_name_what_is_wrong_and_what_to_do(dialect, tmp_
 def test_an_id_among_the_features_is_found_and_the_unit_proposed(tmp_path, capsys):
     people(patient_id=RNG.integers(1000, 1700, N)).to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "s.toml").write_text(schema_to_toml(schema(patient_id=Number((1000, 2000)))))
-    words = 'protect all rows of one together (unit = "patient_id")'
+    words = 'declare it as the privacy unit (unit = "patient_id")'
     for command in (["check", tmp_path / "t.csv", "--schema", tmp_path / "s.toml"], ["check", tmp_path / "t.csv"],
                     ["draft", tmp_path / "t.csv", "--target", "ill"]):  # fmt: skip
         code, said = shown(capsys, "schema", *command)
@@ -116,9 +116,7 @@ def test_a_draft_of_counts_names_the_model_for_them(target, is_count, tmp_path, 
     people(visits=RNG.poisson(2.0, N), claims=RNG.poisson(30.0 * RNG.gamma(1.0, 1.0, N))).to_csv(tmp_path / "t.csv")
     code, said = shown(capsys, "schema", "draft", tmp_path / "t.csv", "--target", target)
     assert code == 0
-    assert (
-        f"# {target}: looks like counts: they go with a range (not classes) and --model poisson." in said
-    ) == is_count
+    assert (f"# {target}: looks like counts: use a range (not classes) and --model poisson." in said) == is_count
 
 
 # --- what is found, and what is not ---
@@ -289,7 +287,7 @@ def test_a_fit_with_a_check_stops_before_anything_is_spent(fit_of, tmp_path):
     code, said, spent = fit_of(people(weight=""), "--check")
     assert (code, spent) == (2, 0)
     assert f"{HEADER}\nweight: missing in 100 % of the rows" in said
-    assert "the schema can use nothing of weight, so nothing was fitted or spent" in said
+    assert "unusable columns: weight; nothing was fitted or spent" in said
     assert not (tmp_path / "m.json").exists()
     code, said, spent = fit_of(people(age=RNG.integers(18, 120, N)), "--check")
     assert (code, spent) == (0, 1)
@@ -340,7 +338,7 @@ def test_the_check_refuses_what_it_cannot_do(tmp_path, capsys):
         capsys, "schema", "check", tmp_path / "t.csv", "--schema", tmp_path / "s.toml", "--target", "ill"
     )
     assert code == 2
-    assert "with a schema leave --target, --header and --separator out" in said
+    assert "--target, --header and --separator cannot be combined with --schema" in said
     code, said = shown(capsys, "schema", "check", tmp_path / "t.csv", "--target", "nobody")
     assert code == 2
     assert "has no column 'nobody'" in said

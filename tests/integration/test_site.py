@@ -200,7 +200,7 @@ def test_a_link_to_a_file_that_is_not_on_the_site_becomes_its_path():
         linked("[`src/dperm/privacy/unit.py`](../src/dperm/privacy/unit.py)", page_at("x.md"))
         == "`src/dperm/privacy/unit.py`"
     )
-    assert linked("[c](../CHANGELOG.md#unreleased)", page_at("x.md")) == "[c](CHANGELOG.md#unreleased)"
+    assert linked("[c](../CHANGELOG.md#010-unreleased)", page_at("x.md")) == "[c](CHANGELOG.md#010-unreleased)"
     assert linked("[g](../guarantee.md)", page_at("proofs/exact.md")) == "[g](../guarantee.md)"
     assert linked("```\n[a](../src/dperm)\n```", page_at("x.md")) == "```\n[a](../src/dperm)\n```"
 

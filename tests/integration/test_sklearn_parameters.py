@@ -13,16 +13,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
+from contracts.solvers import example_of
 from dperm import (
-    DPGD,
     Amount,
     Classes,
     Guarantee,
     InvalidParameterError,
-    L2Ball,
     Number,
     PrivateHuberRegression,
-    PrivateJaxRegressor,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
@@ -36,10 +34,12 @@ from dperm import (
 )
 from dperm.accounting.events import Gaussian
 from dperm.files.model_file import read_content
+from dperm.privacy.assumptions import assumptions
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
-from dperm.solvers import SOLVERS
-from dperm.verify.model import verify
+from dperm.privacy.statement import PrivacyStatement
+from dperm.problem import L2Ball
+from dperm.solvers import DPGD, SOLVERS
+from dperm.verify.release import verify
 
 
 def rows(n=400, p=3, seed=0):
@@ -75,7 +75,7 @@ def test_every_classifier_with_probabilities_has_their_logarithms():
 
 def test_partial_fit_is_not_there_and_says_why():
     assert not hasattr(MODEL, "partial_fit")
-    with pytest.raises(AttributeError, match=r"another release.*Budget"):
+    with pytest.raises(AttributeError, match=r"a further release.*Budget"):
         MODEL.partial_fit(*rows())
 
 
@@ -106,12 +106,12 @@ def test_frequencies_that_are_none_are_refused(priors):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_solver_begins_at_the_start_or_refuses_it(solver):
     X, y = rows(n=100)
-    kind = SOLVERS[solver].example()
+    kind = example_of(SOLVERS[solver])
     model = clone(MODEL).set_params(solver=kind, penalty=0.05, domain=L2Ball(4.0), fit_intercept=False)
     if kind.refusal(model._problem()) is not None:
         pytest.skip("it does not take logistic regression on a ball")
     if not kind.takes_start:
-        with pytest.raises(UnsupportedProblemError, match="leave start out"):
+        with pytest.raises(UnsupportedProblemError, match="does not support start"):
             model.set_params(start=([[1.0, 0.0, 0.0]], [0.0])).fit(X, y)
         return
     one, two = (model.set_params(start=([[at, 1.0, -1.0]], [0.0])).fit(X, y).coef_ for at in (-2.0, 2.0))
@@ -148,11 +148,13 @@ def test_the_statement_the_assumptions_and_the_file_know_of_the_start(tmp_path):
     X, y = rows()
     model = PrivateLogisticRegression(1.0, 1e-5, classes=[0, 1], start=(np.ones((1, 3)), np.zeros(1))).fit(X, y)
     assert model.privacy_.public_start
-    assert "the point that the fit began at" in str(model.privacy_)
+    assert "the starting point" in str(model.privacy_)
     save_model(model, tmp_path / "model.json")
     content = read_content(tmp_path / "model.json")
-    assert content["fit"]["start"] == [[[1.0, 1.0, 1.0]], [0.0]]
-    assert any("began at is public" in sentence for sentence in content["assumptions"])
+    assert content["parameters"]["start"] == [[[1.0, 1.0, 1.0]], [0.0]]
+    assert any(
+        "starting point of the fit is public" in sentence for sentence in assumptions(model.privacy_, None, None)
+    )
     assert all(finding.holds for finding in verify(content))
 
 
@@ -166,12 +168,10 @@ def test_the_statement_the_assumptions_and_the_file_know_of_the_start(tmp_path):
         (MODEL, {"start": ([[1.0, 2.0, 3.0]], [1.0]), "fit_intercept": False}, "fit has none"),
         (MODEL, {"start": ([[1e30, 0.0, 0.0]], [0.0]), "solver": "dp-gd"}, "too far from 0"),
         (MODEL, {"start": ([[1e200, 0.0, 0.0]], [0.0]), "solver": "dp-sgd"}, "finite numbers"),
-        (MODEL, {"warm_start": True}, "released or public numbers"),
-        (MODEL, {"n_jobs": 0}, "whole number of threads"),
-        (MODEL, {"n_jobs": True}, "whole number of threads"),
+        (MODEL, {"n_jobs": 0}, "positive integer"),
+        (MODEL, {"n_jobs": True}, "positive integer"),
         (MODEL, {"verbose": 3}, "0, 1 or 2"),
         (PrivateMLPRegressor(), {"start": {"layer0/kernel": [[1.0]]}}, "weights_"),
-        (PrivateJaxRegressor(model=len, params={}), {"start": {}}, "starts at params"),
     ],
 )  # fmt: skip
 def test_wrong_parameters_are_refused_in_a_sentence(model, parameters, words):
@@ -332,7 +332,7 @@ def test_a_statement_shows_its_promise_in_plain_words():
     seeded = MODEL.fit(X, y).privacy_._repr_html_()
     assert "Not for release: the noise came from a seed" in seeded
     without = clone(MODEL).set_params(noise=None).fit(X, y).privacy_._repr_html_()
-    assert "Nothing is promised" in without
+    assert "There is no guarantee" in without
 
 
 def test_what_a_user_named_is_escaped():
@@ -355,7 +355,7 @@ def test_the_diagram_of_an_estimator_shows_the_guarantee_and_then_the_statement(
     assert "Private, for release" in after
     assert "Mechanism" in after
     assert "must be" in PrivateLogisticRegression(epsilon=-1.0)._repr_html_()
-    assert "nothing is promised" in PrivateLogisticRegression(noise=None)._repr_html_()
+    assert "there is no guarantee" in PrivateLogisticRegression(noise=None)._repr_html_()
 
 
 def test_plans_and_joint_statements_have_a_page_too():
@@ -363,7 +363,7 @@ def test_plans_and_joint_statements_have_a_page_too():
     assert "nothing was fitted" in plan._repr_html_()
     assert "Verdict" in plan._repr_html_()
     event = Gaussian(10.0)
-    page = JointStatement.of(
+    page = PrivacyStatement.of(
         event, Guarantee(1.0, 1e-6), Adjacency.REPLACE_ONE, 100, ("the sum of ages",), generator="ChaCha20"
     )._repr_html_()
     assert "ages" in page

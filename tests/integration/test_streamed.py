@@ -15,16 +15,13 @@ from scipy import sparse
 
 from contracts.sources import two_workers
 from dperm import (
-    DPGD,
     Budget,
     CacheFullWarning,
     Category,
     Classes,
-    FileSource,
     Guarantee,
     InvalidParameterError,
     InvalidTableError,
-    Logistic,
     Number,
     PrivateLinearRegression,
     PrivateLogisticRegression,
@@ -41,10 +38,12 @@ from dperm.kernel.parts import GradientPart
 from dperm.mechanisms.setting import PublicTable, Setting, summation_slack
 from dperm.plan.auto import choose_solver, expected_passes, predictions
 from dperm.privacy.guarantee import Adjacency
-from dperm.rows import TableSource
+from dperm.problem import Logistic
+from dperm.rows import FileSource, TableSource
 from dperm.rows.csv_file import CsvPiece
 from dperm.rows.memory import bytes_of
 from dperm.rows.pieces import ParquetPiece
+from dperm.solvers import DPGD
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -268,7 +267,7 @@ def bad_files(kind, folder):
         ("other types", r"column 'age' holds int64 in .*part-0.parquet and .*string in .*part-9.parquet"),
         ("two kinds of files", "has Parquet and CSV files"),
         ("no Parquet", "part-9.parquet cannot be read as Parquet"),
-        ("dates", "column 'age' should hold numbers and holds timestamp"),
+        ("dates", "column 'age' should contain numbers and contains timestamp"),
         ("no rows", "has no rows"),
     ],
 )
@@ -335,12 +334,12 @@ def test_a_file_that_changes_between_passes_ends_the_fit_and_counts_as_spent(cha
     [
         (lambda path: FileSource(path, memory="much"), "memory must be a number of bytes"),
         (lambda path: FileSource(path, memory="3 KB"), "at least 1 MB"),
-        (lambda path: FileSource(path, cache="/nowhere/at/all"), "no folder in which encoded rows can be kept"),
+        (lambda path: FileSource(path, cache="/nowhere/at/all"), "cannot hold cached rows"),
         (lambda path: FileSource(path, cache=7), "cache must be a folder"),
-        (lambda path: FileSource(path)._n_rows, "read by a schema"),
-        (lambda path: PrivateLogisticRegression(classes=[0, 1]).fit(path), "read by a schema"),
-        (lambda path: model().fit(path, np.ones(N)), "leave y, weights and groups out"),
-        (lambda path: model().fit(people()).diagnose(path), "diagnose looks at a table in memory"),
+        (lambda path: FileSource(path)._n_rows, "require a schema"),
+        (lambda path: PrivateLogisticRegression(classes=[0, 1]).fit(path), "require a schema"),
+        (lambda path: model().fit(path, np.ones(N)), "y, weights and groups cannot be combined"),
+        (lambda path: model().fit(people()).diagnose(path), "diagnose requires a table in memory"),
     ],
 )
 def test_what_files_cannot_be_asked_for_is_said_in_one_sentence(make, said, tmp_path):
@@ -480,7 +479,7 @@ def test_a_folder_is_fitted_and_predicted_on_the_command_line(released, tmp_path
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--cache", ".", "--no-cache"], "exclude each other"),
+        (["--cache", ".", "--no-cache"], "cannot be combined"),
         (["--memory", "none"], "memory must be a number of bytes"),
         (["--cluster", "here"], "a cluster is an address"),
         (["--cluster", "local[none]"], "written local[4]"),

@@ -118,13 +118,13 @@ def test_rows_without_an_id_are_units_of_their_own_in_a_file(tmp_path, capsys):
     ("more", "words"),
     [
         (["--unit", "patient_id"], "say how many rows of one may be used"),
-        (["--max-rows-per-unit", "2"], "name its column with unit"),
+        (["--max-rows-per-unit", "2"], "require unit"),
         (["--unit", "nobody", "--max-rows-per-unit", "2"], "has no column 'nobody'"),
         (["--unit", "patient_id", "--max-rows-per-unit", "0"], "at least 1"),
         (["--unit", "patient_id", "--contribution", "sum"], "'sum' is not one of"),
-        ([*UNIT, "--features", "age,patient_id"], "cannot be a feature as well"),
+        ([*UNIT, "--features", "age,patient_id"], "cannot also be a feature"),
         ([*UNIT, "--missing-units", "ignore", "--adjacency", "sideways"], "is not one of"),
-        ([*UNIT, "--intervals", "0.5", "--n", "300"], "no intervals for units"),
+        ([*UNIT, "--intervals", "0.5", "--n", "300"], "intervals cannot be combined with a privacy unit"),
     ],
 )
 def test_a_wrong_unit_is_refused_in_a_line_before_anything_is_written(more, words, csv, tmp_path, capsys):
@@ -136,7 +136,7 @@ def test_a_mean_of_rows_needs_no_limit(csv, tmp_path, capsys):
     more = ["--unit", "patient_id", "--contribution", "average", "--missing-units", "ignore", "--n", N + 1]
     said = shown(capsys, *fit(csv, tmp_path / "m.json", *more))
     assert "all rows of one patient are used, each weighs one over their number" in said
-    assert "one without a usable patient_id is ignored" in said
+    assert "rows without a usable patient_id are dropped" in said
 
 
 def test_a_fit_is_charged_to_the_budget_of_its_unit_and_to_no_other(csv, tmp_path, capsys):
@@ -193,12 +193,16 @@ def test_a_draft_leaves_the_ids_out_and_declares_the_unit_with_the_usual_number_
 def test_a_draft_says_so_where_a_unit_is_no_more_than_a_row(tmp_path, capsys):
     visits().assign(patient_id=range(len(visits()))).to_csv(tmp_path / "t.csv", index=False)
     said = shown(capsys, "schema", "draft", tmp_path / "t.csv", "--target", "ill", "--unit", "patient_id")
-    assert "# patient_id: hardly any is in more than one row, so what is protected is little more than one row." in said
+    assert (
+        "# patient_id: hardly any is in more than one row, so the unit protects little more than single rows." in said
+    )
 
 
 @pytest.mark.parametrize("wrong", [["--unit", "ill"], ["--unit", "nobody"]])
 def test_a_draft_by_a_column_that_cannot_say_whose_a_row_is_is_refused(wrong, csv, capsys):
-    assert re.search("another column|no column", refused(capsys, "schema", "draft", csv, "--target", "ill", *wrong))
+    assert re.search(
+        "cannot be the privacy unit|no column", refused(capsys, "schema", "draft", csv, "--target", "ill", *wrong)
+    )
 
 
 @pytest.mark.parametrize(
@@ -254,7 +258,7 @@ def test_without_a_number_of_rows_a_plan_says_what_every_line_assumes(capsys):
     assert "average" not in lines_of(said)
     assert "The least" not in said
     assert "max_rows, if" not in shown(capsys, "plan", "--n", 20000, "--p", 20, *GUARANTEE)
-    assert "name its column with --unit" in refused(
+    assert "--rows-per-unit requires --unit" in refused(
         capsys, "plan", "--n", 20000, "--p", 20, *GUARANTEE, "--rows-per-unit", 8
     )
 
@@ -290,7 +294,7 @@ def test_a_private_count_says_how_many_rows_a_choice_keeps():
 
 def test_max_rows_is_compared_for_units_only():
     plan = PrivateLogisticRegression(1.0, 1e-6, solver="dp-gd").plan(4000, 3)
-    with pytest.raises(InvalidParameterError, match="name its column with unit"):
+    with pytest.raises(InvalidParameterError, match="max_rows requires a unit"):
         plan.risk_of_max_rows()
 
 
@@ -308,7 +312,7 @@ def test_rows_per_unit_prints_a_histogram_and_writes_it(csv, tmp_path, capsys):
     # Laplace noise of scale 2/5: one beyond 12 in 10¹³.
     assert content["counts"][0] == pytest.approx(int((found == 1).sum()), abs=12)
     assert content["privacy"]["unit"]["name"] == "patient_id"
-    assert "is there already" in refused(capsys, *arguments)
+    assert "already exists" in refused(capsys, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +322,7 @@ def test_rows_per_unit_prints_a_histogram_and_writes_it(csv, tmp_path, capsys):
         (["--unit", "patient_id", "--adjacency", "add_remove"], "declare n"),
         (["--unit", "patient_id", "--n", "7"], "number of units (patient_id)"),
         (["--unit", "patient_id", "--delta", "2"], "delta"),
-        (["--unit", "patient_id", "--ledger", "x.db"], "--ledger goes with --dataset"),
+        (["--unit", "patient_id", "--ledger", "x.db"], "--ledger requires --dataset"),
     ],
 )
 def test_a_wrong_count_is_refused_in_a_line(more, words, csv, capsys):
@@ -327,10 +331,10 @@ def test_a_wrong_count_is_refused_in_a_line(more, words, csv, capsys):
 
 def test_counts_that_are_all_noise_say_nothing(csv, capsys):
     said = shown(capsys, "rows-per-unit", csv, "--unit", "patient_id", "--epsilon", 1e-4, "--seed", 1)
-    assert said.startswith("nothing stands out of the noise: no count is above ")
+    assert said.startswith("no count exceeds the noise threshold ")
     assert "%" not in said
     found = RowsPerUnit((3.0, -1.0), 1.0, privacy_=None, event_=None)
-    with pytest.raises(InvalidParameterError, match="nothing stands out of the noise"):
+    with pytest.raises(InvalidParameterError, match="no count exceeds the noise threshold"):
         found.rows_used()
 
 

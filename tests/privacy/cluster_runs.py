@@ -18,8 +18,10 @@ import psutil
 from distributed.config import initialize_logging
 
 from contracts.sources import PROBLEM, SCHEMA
-from dperm import DPGD, Budget, ClusterSource, Guarantee, minimize
+from dperm import Budget, Guarantee, minimize
+from dperm.rows import ClusterSource
 from dperm.rows.dask_client import open_cluster
+from dperm.solvers import DPGD
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 STEPS = DPGD(n_steps=15, accounting="composition")
@@ -170,13 +172,13 @@ def is_dead(process):
 # Workers that die.
 
 _WORK = {
-    "encoding": ("dperm.rows.encoder", "Encoder", "_block"),
+    "encoding": ("dperm.rows.encoder", "Encoder", "_piece"),
     "a gradient": ("dperm.kernel.parts", "GradientPart", "of"),
     "a difference": ("dperm.kernel.parts", "DifferencePart", "of"),
     "a Hessian": ("dperm.kernel.parts", "HessianPart", "of"),
     "a sample": ("dperm.kernel.sampling", "Sample", "batches"),
-    "counts of a range": ("dperm.rows.counts", "BeyondPart", "of"),
-    "counts of bins": ("dperm.rows.counts", "CellsPart", "of"),
+    "counts of a range": ("dperm.kernel.counts", "BeyondPart", "of"),
+    "counts of bins": ("dperm.kernel.counts", "CellsPart", "of"),
     "a sample of units": ("dperm.kernel.sampling", "Sample", "batches_by_unit"),
     "reading ids": ("dperm.rows.digests", "IdColumn", "read"),
     "adding up": ("dperm.rows.cluster_tasks", None, "add"),

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numba
 import numpy as np
 
-from dperm import Guarantee, Loss, Problem
+from dperm import Guarantee, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.kernel.exact.radial import add_radial
 from dperm.kernel.exact.rounding import add_gaussian, add_laplace
@@ -17,6 +17,7 @@ from dperm.mechanisms import DifferenceQuery, GradientQuery, PrintedEpochQuery, 
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import Loss
 from dperm.rows import ArraySource
 
 N, P = 200, 5
@@ -317,6 +318,6 @@ class VectorLiar(Liar):
 
 
 def logistic_problem(**more):
-    from dperm import L2, Logistic
+    from dperm.problem import L2, Logistic
 
     return Problem(Logistic(), L2(0.1), **more)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from dperm import L2, L2Ball, Logistic, Loss, Problem
+from dperm import Problem
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import (
     DescentOutputQuery,
@@ -19,6 +19,7 @@ from dperm.mechanisms import (
     StochasticStepsQuery,
 )
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, L2Ball, Logistic, Loss
 from privacy.harness import P, Table, replay, setting_of
 
 STORAGE = {"float64": None, "float32": lambda X: X.astype(np.float32), "sparse": sparse.csr_array}

@@ -7,15 +7,16 @@ import sys
 import numpy as np
 import pandas as pd
 
-from dperm import DPGD, Budget, Classes, Number, PrivateLogisticRegression, Schema, files
+from dperm import Budget, Classes, Number, PrivateLogisticRegression, Schema, files
 from dperm.files import content, model_file
 from dperm.kernel import noise, oracle
 from dperm.ledger import budget as ledger
 from dperm.ledger import tables as ledger_tables
 from dperm.mechanisms.range import answer as ranges
 from dperm.models import base, classifier
-from dperm.plan import fit_plan, options, statement
+from dperm.plan import fit_plan, options, statement, transaction
 from dperm.rows import encoding, tables
+from dperm.solvers import DPGD
 from privacy.ledger_processes import tracer
 
 # The steps of a fit from the first check to the file, but not the arithmetic in between.
@@ -23,7 +24,7 @@ _TRACED = {
     module.__file__
     for module in (
         base, classifier, content, encoding, files, fit_plan, ledger, ledger_tables, model_file, noise, options,
-        oracle, ranges, statement, tables,
+        oracle, ranges, statement, tables, transaction,
     )
 } | {__file__}  # fmt: skip
 

@@ -181,7 +181,7 @@ class LedgerBehaviour:
         budget = filled(ledger)
         before = rows(ledger)
         for event in (NotPrivate(), Composed([GAUSSIAN, NotPrivate()])):
-            with pytest.raises(BudgetExceededError, match="infinite, as it is not private"):
+            with pytest.raises(BudgetExceededError, match="infinite: it is not private"):
                 budget.reserve(event, REPLACE_ONE)
         for event in (NoOpDpEvent(), Composed([]), "gaussian", Gaussian(0.0)):
             with pytest.raises(InvalidParameterError):
@@ -251,7 +251,7 @@ class LedgerBehaviour:
             budget.confirm(number, digest, "mine")
         reservation.settle("mine")
         budget.confirm(number, digest, "mine")
-        with pytest.raises(InvalidParameterError, match="is settled already"):
+        with pytest.raises(InvalidParameterError, match="is already settled"):
             reservation.settle("other")
         for wrong in ((number, digest, "other"), (number, "0" * 64, "mine"), (99, digest, "mine"), (0, digest, "mine")):
             with pytest.raises(LedgerDamagedError):

@@ -14,14 +14,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dperm import (
-    L2,
-    Huber,
-    Logistic,
-    Problem,
-    SmoothedHinge,
-    WholeSpace,
-)
+from dperm import Problem
 from dperm.accounting.composition import delta_of
 from dperm.accounting.events import Pure
 from dperm.accounting.events.objective_perturbation import TangentCurve
@@ -29,6 +22,7 @@ from dperm.kernel.noise import Randomness
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Huber, Logistic, SmoothedHinge, WholeSpace
 from dperm.rows import ArraySource
 from privacy.harness import RecordingOracle, setting_of
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dperm import L2, Problem, Softmax
+from dperm import Problem
 from dperm.accounting.composition import delta_of
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Softmax
 from privacy.objective_runs import calibrated_plan, moved_by
 
 K = 3

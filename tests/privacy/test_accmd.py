@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from dperm import Box, DPAccMD, GroupBall, Guarantee, L1Ball, L2Ball, Logistic, Problem, Simplex
+from dperm import Guarantee, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.kernel.noise import Randomness
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import Box, GroupBall, L1Ball, L2Ball, Logistic, Simplex
 from dperm.rows import ArraySource
+from dperm.solvers import DPAccMD
 from privacy.harness import (
     BlindOracle,
     BoundaryBreach,

@@ -164,7 +164,7 @@ def test_what_is_not_gaussian_is_refused_and_what_is_not_private_costs_everythin
 
 def test_the_default_accountant_is_the_tight_one():
     plan, guarantee = plan_of(ADD, (1.0, 3)), Guarantee(1.0, 1e-6)
-    assert ACCOUNTANTS == ("pld", "advanced-composition")
+    assert tuple(ACCOUNTANTS) == ("pld", "advanced-composition")
     assert calibrate(plan, guarantee) == calibrate(plan, guarantee, "pld")
     with pytest.raises(InvalidParameterError, match="accountant"):
         calibrate(plan, guarantee, "moments")

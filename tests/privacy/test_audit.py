@@ -8,21 +8,7 @@ from scipy.stats import binom, norm
 
 from contracts.solvers import SOLVER_EXAMPLES
 from contracts.test_every_solver import first_taken_by
-from dperm import (
-    DPGD,
-    DPSVRG,
-    L2,
-    Classes,
-    FitOptions,
-    Guarantee,
-    Logistic,
-    Number,
-    PrivateLogisticRegression,
-    Problem,
-    Schema,
-    Softmax,
-    minimize,
-)
+from dperm import Classes, FitOptions, Guarantee, Number, PrivateLogisticRegression, Problem, Schema, minimize
 from dperm.accounting.events import Gaussian
 from dperm.audit import audit_plan, audit_table
 from dperm.audit.bounds import (
@@ -42,6 +28,8 @@ from dperm.audit.tables import Surroundings, hostile_rows, neighbour_pairs
 from dperm.errors import InvalidParameterError, UnsupportedProblemError
 from dperm.mechanisms import HistogramQuery, RangeQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Logistic, Softmax
+from dperm.solvers import DPGD, DPSVRG
 from privacy.broken import BROKEN
 
 PLAN = FitOptions(
@@ -174,7 +162,7 @@ def test_a_broken_mechanism_is_caught(broken):
             if not result.kept:
                 break
     assert not result.kept
-    assert "THE PROMISE IS NOT KEPT" in str(result)
+    assert "THE GUARANTEE IS VIOLATED" in str(result)
 
 
 @pytest.mark.parametrize("broken", [b for b in BROKEN if len(b.catches) > 1], ids=lambda broken: broken.name)
@@ -282,7 +270,7 @@ def test_what_cannot_be_audited_is_refused_in_a_sentence():
         with pytest.raises(InvalidParameterError):
             audit_plan(PLAN, **bad)
     bare = FitOptions(PLAN.problem, guarantee=None, noise=None).plan(60, 3)
-    with pytest.raises(UnsupportedProblemError, match="nothing to audit"):
+    with pytest.raises(UnsupportedProblemError, match="no guarantee to audit"):
         audit_plan(bare)
 
 

@@ -6,19 +6,18 @@ import numpy as np
 import pytest
 
 from dperm import (
-    DPGD,
-    Box,
     FitOptions,
     Guarantee,
     InvalidParameterError,
-    L2Ball,
-    Logistic,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Problem,
     minimize,
 )
 from dperm.errors import UnsupportedProblemError
+from dperm.privacy.caveats import Caveat
+from dperm.problem import Box, L2Ball, Logistic
+from dperm.solvers import DPGD
 from privacy.harness import N, P, base_table, hostile_rows, logistic_problem
 
 
@@ -150,7 +149,7 @@ def test_promises_beyond_the_accountants_precision_are_refused(epsilon, delta):
 
 def test_planning_needs_no_table():
     statement = FitOptions(logistic_problem(), guarantee=Guarantee(1.0, 1e-6)).plan(10**6, 10**4).privacy
-    assert statement.caveats == ("this is a plan, nothing was fitted",)
+    assert statement.caveats == (Caveat.PLAN_ONLY,)
 
 
 @pytest.mark.parametrize("row", hostile_rows(), ids=lambda row: row[0])

@@ -9,15 +9,14 @@ import pandas as pd
 import pytest
 
 from dperm import (
-    L2,
     Guarantee,
     InvalidParameterError,
-    Logistic,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Problem,
     minimize,
 )
+from dperm.problem import L2, Logistic
 from dperm.rows.files import TableFile
 from integration.hostile import LINES, fit_arguments, run, write_table
 

@@ -6,18 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dperm import (
-    DPGD,
-    Box,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Problem,
-    SmoothedHinge,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.calibration import calibrate
 from dperm.kernel.noise import Noise
 from dperm.mechanisms import GradientQuery, LastIterateQuery
@@ -25,6 +14,8 @@ from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.mechanisms.sigmoid_width import sigmoid_width
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import Box, L2Ball, Logistic, SmoothedHinge
+from dperm.solvers import DPGD
 from privacy.harness import P, base_table, ignored_table, only_row, record, replay, setting_of
 
 GUARANTEE = Guarantee(1.0, 1e-6)

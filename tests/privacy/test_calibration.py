@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dperm import DPGD, FitOptions, Guarantee, InvalidParameterError, LargeDeltaWarning, minimize
+from dperm import FitOptions, Guarantee, InvalidParameterError, LargeDeltaWarning, minimize
 from dperm.accounting.calibration import calibrate, find_noise_multiplier
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon
@@ -13,6 +13,7 @@ from dperm.errors import NoiseTooLargeError, UnsupportedProblemError
 from dperm.mechanisms import GradientQuery, LastIterateQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.solvers import DPGD
 from privacy.harness import logistic_problem, setting_of
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
@@ -84,7 +85,7 @@ def test_a_delta_that_no_grid_can_certify_is_refused_in_a_sentence(adjacency):
     """The search adds noise until it gives up, and never ends in an overflow."""
     plan, guarantee = sampled_plan(adjacency, 0.01, 50), Guarantee(0.5, 1e-14)
     assert find_noise_multiplier(plan, guarantee) is None
-    with pytest.raises(NoiseTooLargeError, match=r"no noise was found that is certified.*use a larger delta"):
+    with pytest.raises(NoiseTooLargeError, match=r"no certified noise was found.*use a larger delta"):
         calibrate(plan, guarantee)
 
 

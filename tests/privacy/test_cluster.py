@@ -22,22 +22,14 @@ from dask.sizeof import sizeof
 
 from contracts.sources import PROBLEM, SCHEMA, files, frame, numbers, persons, schema_of
 from dperm import (
-    DPGD,
-    DPSGD,
-    DPSVRG,
-    L2,
     Budget,
     BudgetExceededError,
     Category,
     Classes,
     ClusterError,
-    ClusterSource,
     DpermError,
-    DPNewton,
-    FileSource,
     Guarantee,
     InvalidParameterError,
-    Logistic,
     Number,
     PrivacyUnit,
     Problem,
@@ -47,15 +39,17 @@ from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.kernel.sampling import Sample, Sampling
+from dperm.kernel.source import place_of
 from dperm.kernel.sums import RowSums
 from dperm.plan import fit_plan
 from dperm.plan.options import FitOptions
-from dperm.rows import cluster, cluster_tasks, dask_client
-from dperm.rows.base import place_of
+from dperm.problem import L2, Logistic
+from dperm.rows import ClusterSource, FileSource, cluster, cluster_tasks, dask_client
 from dperm.rows.dask_client import open_cluster
 from dperm.rows.encoder import Encoder
 from dperm.rows.encoding import encode_rows
 from dperm.rows.pieces import ParquetPiece
+from dperm.solvers import DPGD, DPSGD, DPSVRG, DPNewton
 from privacy import cluster_runs
 from privacy.cluster_runs import (
     GUARANTEE,

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from dperm import L2, DPObjective, FitOptions, Guarantee, Logistic, Problem, Squared, minimize
+from dperm import FitOptions, Guarantee, Problem, minimize
+from dperm.problem import L2, Logistic, Squared
 from dperm.problem.domains import L2Ball
+from dperm.solvers import DPObjective
 
 
 def rms(fits):

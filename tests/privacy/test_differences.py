@@ -10,24 +10,7 @@ from scipy.optimize import brentq
 
 from contracts.discovered import LOSSES
 from contracts.solvers import SOLVER_EXAMPLES, STEADY_EXAMPLES
-from dperm import (
-    DPSVRG,
-    L2,
-    DPKatyusha,
-    DPSVRGPlusPlus,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    L1Ball,
-    L2Ball,
-    Logistic,
-    PrintedSVRG,
-    PrintedSVRGPlusPlus,
-    Problem,
-    Sigmoid,
-    Softmax,
-    Squared,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.curve import gaussian_delta, gaussian_epsilon, gaussian_mu
 from dperm.accounting.events import Gaussian, PoissonSampledGaussian
@@ -37,10 +20,13 @@ from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import DifferenceQuery, GradientQuery, PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.paper import PrintedSVRG, PrintedSVRGPlusPlus
 from dperm.paper.printed import published_plan
 from dperm.paper.printed.printed import calibrate_as_printed, least_noise_share
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, L1Ball, L2Ball, Logistic, Sigmoid, Softmax, Squared
 from dperm.rows import ArraySource
+from dperm.solvers import DPSVRG, DPKatyusha, DPSVRGPlusPlus
 from dperm.solvers.variance_reduced.dp_svrg import barzilai_borwein_step
 from privacy.harness import (
     BlindOracle,

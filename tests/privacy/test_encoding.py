@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.model_selection import cross_val_score
 
-from dperm import L2, Amount, Bins, Category, Classes, InvalidTableError, Number, PrivateLogisticRegression, Schema
+from dperm import Amount, Bins, Category, Classes, InvalidTableError, Number, PrivateLogisticRegression, Schema
+from dperm.problem import L2
 from dperm.rows.encoding import check_table, count_rows, encode_rows, encode_target
 
 MIXED = Schema(
@@ -63,6 +64,7 @@ def tables(draw):
     return pd.DataFrame({name: pd.Series([draw(anything) for _ in range(n)], dtype=object) for name in names})
 
 
+@pytest.mark.long
 @given(tables())
 @settings(max_examples=150, deadline=None)
 def test_no_table_gives_a_row_that_is_longer_than_the_bound(table):
@@ -79,6 +81,7 @@ def test_no_table_gives_a_row_that_is_longer_than_the_bound(table):
     assert set(target[~np.isnan(target)]) <= {-1.0, 1.0}
 
 
+@pytest.mark.long
 @given(tables())
 @settings(max_examples=60, deadline=None)
 def test_a_row_is_encoded_without_a_look_at_the_others(table):
@@ -245,11 +248,11 @@ def test_regression_targets_are_scaled_and_clipped():
         (pd.DataFrame({"y": [1]}), "no column 'x'"),
         (pd.DataFrame([[1, 2, 0]], columns=["x", "x", "y"]), "two columns 'x'"),
         (pd.DataFrame({"x": [1]}), "no column 'y'"),
-        (pl.DataFrame({"x": [[1, 2]], "y": [0]}), "column 'x' should hold numbers and holds"),
-        (pl.DataFrame({"x": [1.0], "y": [[0]]}), "column 'y' should hold categories and holds"),
+        (pl.DataFrame({"x": [[1, 2]], "y": [0]}), "column 'x' should contain numbers and contains"),
+        (pl.DataFrame({"x": [1.0], "y": [[0]]}), "column 'y' should contain categories and contains"),
         (
             pd.DataFrame({"x": [1.0], "y": pd.to_datetime(["2020-01-01"])}),
-            "column 'y' should hold categories and holds time",
+            "column 'y' should contain categories and contains time",
         ),
         (pd.DataFrame({"x": pd.arrays.SparseArray([1.0]), "y": [0]}), "cannot be read"),
         (pl.LazyFrame({"x": [1.0], "y": [0]}), "got LazyFrame"),

@@ -17,19 +17,19 @@ from dperm import (
     InvalidParameterError,
     InvalidTableError,
     LargeDeltaWarning,
-    PrivateEvaluation,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
     private_evaluate,
 )
 from dperm.accounting.composition import epsilon_of
+from dperm.evaluation import scores
 from dperm.evaluation.design import Design, score_edges
-from dperm.kernel import scores
+from dperm.evaluation.held_out import held_out
+from dperm.evaluation.result import PrivateEvaluation
+from dperm.evaluation.scores import parts_of
 from dperm.kernel.answers import answer_to
-from dperm.kernel.held_out import held_out
 from dperm.kernel.noise import Noise
-from dperm.kernel.scores import parts_of
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.privacy.guarantee import Adjacency
 
@@ -161,7 +161,7 @@ def test_all_sums_together_keep_the_guarantee_and_waste_little(name, delta, adja
 def test_the_design_follows_from_public_numbers_alone():
     first = DESIGNS["two classes"].plan(N, Guarantee(0.3, 0.0), Adjacency.REPLACE_ONE)
     again = DESIGNS["two classes"].plan(N, Guarantee(0.3, 0.0), Adjacency.REPLACE_ONE)
-    assert (first.event, first.deviations) == (again.event, again.deviations)
+    assert first == again
     sizes = [
         DESIGNS["two classes"].plan(n, Guarantee(0.3, 0.0), Adjacency.REPLACE_ONE).calibrated.plan.planned[0].query.size
         for n in (100, 10_000, 10**7)

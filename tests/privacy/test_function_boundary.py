@@ -10,20 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dperm import (
-    DPGD,
-    DPSGD,
-    DPSVRG,
-    RRPSGD,
-    DPAdam,
-    DPSpider,
-    FitOptions,
-    FunctionLoss,
-    Guarantee,
-    InvalidParameterError,
-    Problem,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.audit.replay import largest_shift, replay
 from dperm.audit.subject import Subject
 from dperm.audit.tables import Surroundings, hostile_rows
@@ -31,8 +18,10 @@ from dperm.kernel.block import Block
 from dperm.kernel.objectives import function as sums
 from dperm.kernel.objectives import objective_of
 from dperm.mechanisms.setting import Setting
+from dperm.paper import RRPSGD
 from dperm.privacy.guarantee import Adjacency
-from dperm.solvers import SOLVERS
+from dperm.problem import FunctionLoss
+from dperm.solvers import DPGD, DPSGD, DPSVRG, SOLVERS, DPAdam, DPSpider
 from privacy.harness import N, P, base_table, neighbours, record, record_differences
 from privacy.test_trusted_boundary import check_solver
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from contracts.discovered import examples
-from dperm import Logistic, Problem
+from dperm import Problem
 from dperm.errors import InvalidParameterError
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
@@ -12,6 +12,7 @@ from dperm.mechanisms import DescentOutputQuery, LastIterateQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import HiddenPath
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import Logistic
 from dperm.problem.domains import Domain, GroupBall
 from dperm.problem.regularizers import L2, Regularizer
 from dperm.rows import ArraySource

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dperm import L2, Category, Classes, Guarantee, InvalidParameterError, Number, PrivateLogisticRegression, Schema
+from dperm import Category, Classes, Guarantee, InvalidParameterError, Number, PrivateLogisticRegression, Schema
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.events import Composed
@@ -20,6 +20,7 @@ from dperm.mechanisms.histogram import HISTOGRAM_SHARE, count_deviation, histogr
 from dperm.mechanisms.histogram.answer import exact_histogram
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2
 from dperm.rows import TableSource
 from dperm.schema.binning import cell_counts, cell_edges, quantile_cuts
 from privacy.harness import logistic_problem, setting_of
@@ -55,6 +56,7 @@ def moved(table, neighbour, distribution, adjacency, schema=SCHEMA):
     return np.linalg.norm(difference, 1 if distribution == "Laplace" else 2), query.sensitivity
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("distribution", ["Gaussian", "Laplace"])
 @given(st.lists(rows, min_size=2, max_size=6), rows, st.sampled_from(["clip", "missing"]))
 @settings(max_examples=60, deadline=None)

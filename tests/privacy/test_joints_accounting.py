@@ -7,12 +7,14 @@ import pytest
 from scipy.integrate import trapezoid
 from scipy.special import ndtr
 
-from dperm import L2, DPNewton, DPObjective, Guarantee, L2Ball, Logistic, Problem
+from dperm import Guarantee, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import delta_of
 from dperm.accounting.last_iterate import last_iterate_amplification
 from dperm.mechanisms import HessianQuery, LastIterateQuery, ObjectivePerturbationQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, L2Ball, Logistic
+from dperm.solvers import DPNewton, DPObjective
 from privacy.harness import N, P, setting_of
 
 ADJACENCIES = list(Adjacency)

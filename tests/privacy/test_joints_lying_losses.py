@@ -7,10 +7,11 @@ rows are there than were declared, so that only the public n may be what sums ar
 import numpy as np
 import pytest
 
-from dperm import L1Ball, Problem
+from dperm import Problem
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import VertexQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L1Ball
 from privacy.harness import N, P, Table, replay, setting_of
 from privacy.joints import LIARS, QUESTIONS, STORAGE, Steep, SteepInEveryOutput, pair_of_answers
 

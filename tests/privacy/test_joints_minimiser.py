@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from dperm import L2, Logistic, PrivateLogisticRegression, Problem, Squared
+from dperm import PrivateLogisticRegression, Problem
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import (
     HessianQuery,
@@ -16,6 +16,7 @@ from dperm.mechanisms import (
     SmallestEigenvalueQuery,
 )
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Logistic, Squared
 from privacy.harness import P, Table, replay, setting_of
 from privacy.joints import DECLARED, ROWS, STORAGE
 

@@ -8,24 +8,23 @@ import pytest
 from scipy import sparse
 
 from dperm import (
-    DPGD,
     Amount,
     Classes,
     Guarantee,
-    Logistic,
     Number,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
     Problem,
     Schema,
-    Squared,
     minimize,
 )
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery, HessianQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import Logistic, Squared
 from dperm.problem.domains import L2Ball
+from dperm.solvers import DPGD
 from privacy.harness import N, P, Table, base_table, replay, setting_of
 
 SINGLE = {"dense": lambda X: X.astype(np.float32), "sparse": lambda X: sparse.csr_array(X.astype(np.float32))}

@@ -5,19 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
-    DPGD,
-    L1,
-    L2,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Problem,
-    Sigmoid,
-    minimize,
-)
+from dperm import Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.last_iterate import last_iterate_amplification
 from dperm.kernel.noise import Randomness
@@ -25,7 +13,9 @@ from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import LastIterateQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L1, L2, Huber, L2Ball, Logistic, Sigmoid
 from dperm.rows import ArraySource
+from dperm.solvers import DPGD
 from privacy.harness import N, P, RecordingOracle, base_table, logistic_problem, setting_of
 
 

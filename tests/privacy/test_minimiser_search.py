@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm import L2, Logistic, NoRegularizer, PrivateLogisticRegression, Problem
+from dperm import PrivateLogisticRegression, Problem
 from dperm.kernel import minimiser as minimiser_module
 from dperm.kernel.minimiser import minimiser
 from dperm.kernel.noise import Randomness
 from dperm.kernel.sums import RowSums
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Logistic, NoRegularizer
 from dperm.problem.losses import OneVsRestHinge, Softmax
 from dperm.rows import ArraySource
 from dperm.solvers.perturbation.tolerance import tolerance_for

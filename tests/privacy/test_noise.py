@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from dperm import DPGD, Guarantee, InvalidParameterError, PrivateLogisticRegression, minimize
+from dperm import Guarantee, InvalidParameterError, PrivateLogisticRegression, minimize
 from dperm.kernel.exact.rounding import add_gaussian
 from dperm.kernel.exact.words import next_word, stream_of
 from dperm.kernel.noise import Randomness
@@ -17,6 +17,7 @@ from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
 from dperm.rows import ArraySource
+from dperm.solvers import DPGD
 from privacy.harness import N, P, Table, base_table, logistic_problem, record, setting_of
 
 ONE_STEP = DPGD(n_steps=1, accounting="composition")

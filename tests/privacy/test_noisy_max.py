@@ -11,20 +11,7 @@ from scipy.integrate import quad
 from scipy.optimize import nnls
 from scipy.special import log_softmax, softmax
 
-from dperm import (
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    L1Ball,
-    L2Ball,
-    Logistic,
-    Problem,
-    Simplex,
-    Softmax,
-    Squared,
-    TalwarFrankWolfe,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.renyi import rdp_epsilon
@@ -32,7 +19,9 @@ from dperm.kernel.block import Block
 from dperm.mechanisms import VertexQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L1Ball, L2Ball, Logistic, Simplex, Softmax, Squared
 from dperm.problem.domains.mirror import EntropicDomain
+from dperm.solvers import TalwarFrankWolfe
 from dperm.unsafe import empirical_risk
 from privacy.harness import (
     BoundaryBreach,

@@ -6,34 +6,27 @@ import numpy as np
 import pytest
 from scipy import optimize, sparse
 
-from dperm import (
-    L1,
-    L2,
-    Box,
-    ChaudhuriObjective,
-    ChaudhuriOutput,
-    ElasticNet,
-    FitOptions,
-    Guarantee,
-    Huber,
-    KiferObjective,
-    L2Ball,
-    Logistic,
-    NoRegularizer,
-    NotSolvedError,
-    Problem,
-    SmoothedHinge,
-    Softmax,
-    TalwarObjective,
-    WholeSpace,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, NotSolvedError, Problem, minimize
 from dperm.accounting.composition import epsilon_of
 from dperm.kernel import minimiser as minimiser_module
 from dperm.kernel.noise import Randomness
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.problem import (
+    L1,
+    L2,
+    Box,
+    ElasticNet,
+    Huber,
+    L2Ball,
+    Logistic,
+    NoRegularizer,
+    SmoothedHinge,
+    Softmax,
+    WholeSpace,
+)
 from dperm.rows import ArraySource
+from dperm.solvers import ChaudhuriObjective, ChaudhuriOutput, KiferObjective, TalwarObjective
 from dperm.solvers.expected import moved_risk, noise_risk
 from privacy.harness import N, P, RecordingOracle, Table, base_table, hostile_rows, neighbours, setting_of
 from privacy.objective_runs import (

@@ -6,16 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dperm import (
-    L1,
-    Box,
-    NoRegularizer,
-    Problem,
-    WholeSpace,
-)
+from dperm import Problem
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.curve import gaussian_delta
 from dperm.accounting.events import Composed
+from dperm.problem import L1, Box, NoRegularizer, WholeSpace
 from privacy.objective_runs import (
     ADD,
     ADJACENCIES,

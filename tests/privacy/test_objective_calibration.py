@@ -8,26 +8,13 @@ import pytest
 from scipy.integrate import trapezoid
 from scipy.special import log_ndtr
 
-from dperm import (
-    L1,
-    L2,
-    ChaudhuriObjective,
-    FitOptions,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    KiferObjective,
-    Logistic,
-    NoRegularizer,
-    OneVsRestHinge,
-    Problem,
-    Simplex,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.calibration import calibrate
 from dperm.errors import NoiseTooLargeError
 from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
+from dperm.problem import L1, L2, Huber, Logistic, NoRegularizer, OneVsRestHinge, Simplex
+from dperm.solvers import ChaudhuriObjective, KiferObjective
 from privacy.harness import setting_of
 from privacy.objective_runs import (
     ADD,

@@ -9,14 +9,7 @@ import pytest
 from scipy import integrate
 from scipy.stats import norm
 
-from dperm import (
-    L2,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    Logistic,
-    Problem,
-)
+from dperm import Guarantee, InvalidParameterError, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_delta, gaussian_epsilon, pure_delta, two_sided_delta, zcdp_delta
@@ -25,6 +18,7 @@ from dperm.accounting.events.objective_perturbation import TailCurve, TangentCur
 from dperm.errors import NoiseTooLargeError
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
+from dperm.problem import L2, Huber, Logistic
 from privacy.harness import setting_of
 from privacy.objective_runs import (
     ADD,
@@ -191,7 +185,7 @@ def test_gaussian_noise_is_never_pure(monotone):
         assert epsilon_of(event, 1e-60, adjacency) < math.inf
         problem = Problem(Logistic() if monotone else Huber(), L2(1.0))
         query = ObjectivePerturbationQuery(setting_of(problem, adjacency), 0.0, 1e-6, 0.01, "Gaussian")
-        with pytest.raises(NoiseTooLargeError, match="no noise was found that is certified"):
+        with pytest.raises(NoiseTooLargeError, match="no certified noise was found"):
             calibrate(Plan("test", (PlannedQuery(query),), {}), Guarantee(1.0, 0.0))
 
 

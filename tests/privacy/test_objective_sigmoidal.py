@@ -6,18 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dperm import (
-    L2,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Problem,
-    SmoothedHinge,
-)
+from dperm import InvalidParameterError, Problem
 from dperm.accounting.curve import gaussian_delta
 from dperm.accounting.events import ObjectivePerturbation
 from dperm.accounting.events.objective_perturbation import TangentCurve
 from dperm.mechanisms import ObjectivePerturbationQuery
+from dperm.problem import L2, L2Ball, Logistic, SmoothedHinge
 from privacy.harness import setting_of
 from privacy.objective_runs import (
     ADD,

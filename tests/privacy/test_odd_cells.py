@@ -14,13 +14,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from dperm import (
-    L2,
     Category,
     Classes,
     Guarantee,
     InvalidParameterError,
     InvalidTableError,
-    Logistic,
     Number,
     PrivacyUnit,
     PrivateLinearRegression,
@@ -36,6 +34,7 @@ from dperm import (
     rows_per_unit,
 )
 from dperm.cli.main import run_with
+from dperm.problem import L2, Logistic
 
 N, ROW, COLUMN = 60, 5, 1
 RNG = np.random.default_rng(0)
@@ -250,7 +249,7 @@ def test_a_cell_that_another_model_raises_at_ends_no_evaluation():
     for cell in ODD.values():
         table = CONTAINERS["pandas"](cell)
         assert told(lambda table=table: private_evaluate(model, table, Y, epsilon=1.0)) == ""
-    with pytest.raises(InvalidTableError, match="the model cannot predict these rows"):
+    with pytest.raises(InvalidTableError, match="the model failed on these rows"):
         private_evaluate(model, CONTAINERS["pandas"](0.0).assign(b="SECRET"), Y, epsilon=1.0)
 
 
@@ -267,7 +266,7 @@ def test_a_column_of_texts_is_refused_without_a_value(container):
         table[:, COLUMN] = "SECRET"
     for use in ("classifier", "minimize", "transformer", "pipeline", "search", "evaluation"):
         words = told(lambda use=use: USES[use](table))
-        assert "the table must hold real numbers in rows and columns; encode text first." in words
+        assert "the table must be a 2-d array of real numbers; encode text first." in words
         assert "SECRET" not in words
 
 

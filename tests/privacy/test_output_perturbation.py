@@ -10,37 +10,31 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from dperm import (
-    L1,
-    L2,
-    Box,
-    ChaudhuriOutput,
-    ElasticNet,
-    FitOptions,
-    GroupL2,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    L1Ball,
-    L2Ball,
-    Logistic,
-    NoRegularizer,
-    Problem,
-    Sigmoid,
-    SmoothedHinge,
-    Softmax,
-    Squared,
-    TalwarMirror,
-    WholeSpace,
-    ZhangOutput,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.kernel.exact.radial import add_radial
 from dperm.kernel.noise import Randomness
 from dperm.mechanisms import DescentOutputQuery, OutputPerturbationQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import (
+    L1,
+    L2,
+    Box,
+    ElasticNet,
+    GroupL2,
+    Huber,
+    L1Ball,
+    L2Ball,
+    Logistic,
+    NoRegularizer,
+    Sigmoid,
+    SmoothedHinge,
+    Softmax,
+    Squared,
+    WholeSpace,
+)
+from dperm.solvers import ChaudhuriOutput, TalwarMirror, ZhangOutput
 from privacy.harness import N, P, Table, base_table, ignored_table, neighbours, replay, setting_of
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE

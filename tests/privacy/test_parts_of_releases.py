@@ -20,8 +20,8 @@ from dperm import (
 )
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.events import Composed
-from dperm.kernel.apart import plain_labels, plain_numbers, rows_apart
 from dperm.kernel.exact.words import fresh_key, stream_of
+from dperm.models.apart import plain_labels, plain_numbers, rows_apart
 from dperm.privacy.guarantee import Adjacency
 
 
@@ -135,7 +135,7 @@ def test_a_sparse_step_before_a_private_one_is_refused_before_anything_is_spent(
     pipe = make_private_pipeline(
         encoder, PrivateStandardScaler(bounds=(0, 1)), PrivateLinearRegression(row_norm=1.0), epsilon=1.0, budget=budget
     )
-    with pytest.raises(InvalidParameterError, match="takes no sparse rows"):
+    with pytest.raises(InvalidParameterError, match="does not support sparse rows"):
         pipe.fit(np.full((50, 1), "a", dtype=object), np.zeros(50))
     assert budget.account().releases == ()
 

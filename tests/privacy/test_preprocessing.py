@@ -16,7 +16,6 @@ from sklearn.pipeline import make_union
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, PolynomialFeatures
 
 from dperm import (
-    DPGD,
     Guarantee,
     InvalidParameterError,
     PrivateLogisticRegression,
@@ -28,14 +27,16 @@ from dperm import (
 )
 from dperm.accounting.composition import epsilon_of
 from dperm.kernel.noise import Noise
-from dperm.kernel.public_step import through
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.second_moment.answer import multiplied
 from dperm.mechanisms.setting import PublicTable
+from dperm.pipelines.public_step import through
 from dperm.pipelines.public_steps import made_up, tried
 from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency
 from dperm.rows.column_parts import cells_of, moments_of
+from dperm.solvers import DPGD
+from privacy.released_sums import released
 
 ADJACENCIES = list(Adjacency)
 entries = st.floats(allow_nan=True, allow_infinity=True)
@@ -123,9 +124,9 @@ def test_a_second_moment_is_the_sum_of_outer_products_of_clipped_rows():
 def test_noise_on_a_second_moment_is_that_of_its_event():
     query = SecondMoment(PublicTable(100, Adjacency.ADD_REMOVE), "second moment", 150, 1.0)
     release = plan_sums([query], Guarantee(1.0, 1e-6))
-    noise = release.run([lambda: [np.zeros((100, 150))]], 100).answers[0]
+    noise = released(release, [lambda: [np.zeros((100, 150))]], 100).answers[0]
     # Five standard errors of a deviation from 11 325 numbers: a false alarm in 2 million runs.
-    assert abs(noise.std() / release.deviations[0] - 1.0) < 5.0 / math.sqrt(2 * noise.size)
+    assert abs(noise.std() / release.calibrated.deviations[0] - 1.0) < 5.0 / math.sqrt(2 * noise.size)
     assert epsilon_of(release.event, 1e-6, Adjacency.ADD_REMOVE) <= 1.0
 
 
@@ -310,7 +311,7 @@ def warns_of_what_is_negative(X):
 def test_a_function_that_looks_across_the_table_is_refused_before_a_row_is_read():
     centred = FunctionTransformer(lambda X: X - X.mean(axis=0))
     pipe = make_private_pipeline(centred, PrivateLogisticRegression(classes=[0, 1]), epsilon=1.0, delta=1e-6)
-    with pytest.raises(InvalidParameterError, match="across the table"):
+    with pytest.raises(InvalidParameterError, match="does not map each row independently"):
         pipe.plan(100, 3)
 
 
@@ -327,7 +328,7 @@ def test_a_function_that_looks_across_the_table_is_refused_before_a_row_is_read(
 def test_a_function_that_looks_across_the_table_only_when_values_are_missing_or_repeated_is_refused(across):
     step = FunctionTransformer(across)
     pipe = make_private_pipeline(step, PrivateLogisticRegression(classes=[0, 1]), epsilon=1.0, delta=1e-6)
-    with pytest.raises(InvalidParameterError, match="across the table"):
+    with pytest.raises(InvalidParameterError, match="does not map each row independently"):
         pipe.plan(100, 3)
 
 
@@ -343,7 +344,7 @@ def test_a_function_that_looks_across_the_table_only_when_values_are_missing_or_
 )
 def test_functions_of_frames_are_tried_with_missing_values_and_other_texts(across):
     frame = pd.DataFrame({"age": [1.0] * 100, "job": ["b"] * 100})
-    with pytest.raises(InvalidParameterError, match="across the table"):
+    with pytest.raises(InvalidParameterError, match="does not map each row independently"):
         tried("step", FunctionTransformer(across), made_up(frame))
 
 

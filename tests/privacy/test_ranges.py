@@ -13,6 +13,7 @@ from dperm import Amount, Classes, Guarantee, InvalidParameterError, Number, Sch
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon
 from dperm.accounting.events import Composed
+from dperm.kernel.counts import BeyondPart
 from dperm.kernel.noise import Noise, Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery
@@ -21,7 +22,6 @@ from dperm.mechanisms.range import RangeQuery, range_queries
 from dperm.mechanisms.range.answer import first_place
 from dperm.privacy.guarantee import Adjacency
 from dperm.rows import TableSource
-from dperm.rows.counts import BeyondPart
 from privacy.harness import logistic_problem, setting_of
 
 CANDIDATES = Number("private").candidates

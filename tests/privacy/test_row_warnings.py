@@ -16,22 +16,21 @@ from dperm import (
     Classes,
     DroppedRowsWarning,
     Guarantee,
-    Logistic,
     Number,
     PrivateLinearRegression,
     PrivateLogisticRegression,
     Problem,
     Schema,
-    Squared,
     minimize,
 )
 from dperm.cli.main import run_with
 from dperm.files.content import content_of
 from dperm.files.model_file import save_model
-from dperm.kernel.row_facts import Usual, facts_of
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
+from dperm.problem import Logistic, Squared
 from dperm.problem.domains import L2Ball
+from dperm.rows.row_facts import Usual, facts_of, unit_remarks
 from dperm.schema import Amount
 
 N = 1000
@@ -56,15 +55,15 @@ def schema(target):
 
 WORDS = np.where(X[:, 1] > 0, "x", "y")
 NONSENSE = {
-    "labels": (lambda **more: two_classes(**more).fit(X, Y + 5), "100 % of the rows have a label that is none"),
-    "half the labels": (lambda **more: two_classes(**more).fit(X, Y + 1), "nearly all targets that count are the same"),
-    "nan": (lambda **more: two_classes(**more).fit(X * np.nan, Y), "100 % of the rows hold a value that is not finite"),
+    "labels": (lambda **more: two_classes(**more).fit(X, Y + 5), "100 % of the rows have an undeclared label"),
+    "half the labels": (lambda **more: two_classes(**more).fit(X, Y + 1), "nearly all valid targets are the same"),
+    "nan": (lambda **more: two_classes(**more).fit(X * np.nan, Y), "100 % of the rows contain NaN/inf"),
     "too long": (lambda **more: two_classes(**more).fit(X * SENTINEL, Y), "100 % of the rows are more than 3 times as"),
     "sparse": (lambda **more: two_classes(**more).fit(sparse.csr_matrix(X * 100), Y), "of the rows are more than 3"),
-    "one row": (lambda **more: two_classes(**more).fit(0.0 * X, Y), "nearly all rows are the same"),
+    "one row": (lambda **more: two_classes(**more).fit(0.0 * X, Y), "nearly all encoded rows are the same"),
     "targets": (
         lambda **more: PrivateLinearRegression(row_norm=1.0, **more).fit(X, SENTINEL * Y + 2.0),
-        "100 % of the targets lie outside their range",
+        "100 % of the targets are outside their range",
     ),
     "no number": (
         lambda **more: PrivateLinearRegression(row_norm=1.0, **more).fit(X, np.full(N, np.nan)),
@@ -74,19 +73,19 @@ NONSENSE = {
         lambda **more: PrivateLogisticRegression(schema=schema(Classes("goal", ["u", "v"])), **more).fit(
             people(X[:, 0], WORDS, ["SENTINELvalue"] * N)
         ),
-        "100 % of the rows have a label",
+        "100 % of the rows have an undeclared label",
     ),
     "schema targets": (
         lambda **more: PrivateLinearRegression(schema=schema(Amount("goal", (0, 1))), **more).fit(
             people(X[:, 0], WORDS, SENTINEL * Y + 2.0)
         ),
-        "100 % of the targets lie outside",
+        "100 % of the targets are outside",
     ),
     "schema nan": (
         lambda **more: PrivateLinearRegression(schema=schema(Amount("goal", (-1, 1))), **more).fit(
             people(np.full(N, np.nan), [None] * N, X[:, 1])
         ),
-        "nearly all rows are the same once they are encoded",
+        "nearly all encoded rows are the same",
     ),
 }
 
@@ -106,7 +105,7 @@ def test_nonsense_is_said_where_the_fit_was_called_without_a_value(case):
     # shares in tens of per cent.
     assert not re.findall(
         r"\d",
-        re.sub(r"\babout (100|[1-9]0) %|more than 3 times|\[-1, 1\] if none does \(\[0, 1\] for counts\)", "", text),
+        re.sub(r"\babout (100|[1-9]0) %|more than 3 times|\[-1, 1\] by default \(\[0, 1\] for counts\)", "", text),
     )
     assert np.isfinite(model.coef_).all()
 
@@ -284,7 +283,7 @@ def test_a_few_units_change_no_notice_however_many_rows_they_have(case):
     said = []
     for k in ODD:
         found = Membership.of(PrivacyUnit("person_id", 3), np.repeat(np.arange(N), few(k, odd, counts)))
-        said.append(found.remarks())
+        said.append(unit_remarks(found))
     assert said[0] == said[1] == said[2]
     assert words in said[0][0] if words else not said[0]
 
@@ -303,7 +302,7 @@ def test_a_person_with_most_of_the_rows_changes_no_notice(contribution):
 def test_targets_that_are_sorted_by_file_are_not_the_same():
     halves = [facts_of(X[:500], y, y, np.ones(500), np.ones(500), None) for y in (np.zeros(500), np.ones(500))]
     assert not (halves[0] + halves[1]).remarks()
-    assert "nearly all targets" in (halves[0] + halves[0]).remarks()[0]
+    assert "nearly all valid targets" in (halves[0] + halves[0]).remarks()[0]
 
 
 def test_nothing_is_said_of_a_table_where_few_rows_are_a_large_share():

@@ -31,13 +31,14 @@ from dperm.accounting.events import (
     event_to_list,
 )
 from dperm.accounting.events.random_trials import TrialsCurve, _least_shift
-from dperm.kernel import apart
+from dperm.kernel.apart import stops
 from dperm.kernel.exact.words import stream_of
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.bounded_sum.answer import added
 from dperm.mechanisms.held_out import HeldOutChoice
 from dperm.mechanisms.held_out.answer import added_losses
 from dperm.mechanisms.setting import PublicTable
+from dperm.models import apart
 from dperm.models.candidates import Candidates
 from dperm.plan.search import SearchOptions, cheapest
 from dperm.privacy.guarantee import Adjacency, Guarantee
@@ -237,7 +238,7 @@ def test_tables_of_every_kind_are_divided_alike(kind):
 def test_coins_are_exact_for_every_number_of_trials():
     for trials in range(1, 2049):
         assert int(1.0 / trials * 2.0**64) == Fraction(1.0 / trials) * 2**64
-    tossed = sum(apart.stops(0.25, stream(seed)) for seed in range(4000))
+    tossed = sum(stops(0.25, stream(seed)) for seed in range(4000))
     assert abs(tossed - 1000) < 5 * math.sqrt(750)  # a false alarm in two million runs
 
 

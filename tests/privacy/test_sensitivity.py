@@ -8,21 +8,13 @@ import pytest
 from scipy import sparse
 
 from contracts.discovered import LOSSES
-from dperm import (
-    Box,
-    Huber,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Problem,
-    Softmax,
-    Squared,
-)
+from dperm import InvalidParameterError, Problem
 from dperm.kernel.block import Block
 from dperm.kernel.objectives import objective_of
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.setting import PublicTable, summation_slack
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import Box, Huber, L2Ball, Logistic, Softmax, Squared
 from dperm.rows.cells import number_table
 from privacy.harness import N, P, Table, base_table, logistic_problem, neighbours, record, setting_of
 

@@ -11,9 +11,10 @@ from contextlib import redirect_stderr, redirect_stdout
 import numpy as np
 import pytest
 
-from dperm import Guarantee, Logistic, PrivateLinearRegression, PrivateLogisticRegression, Problem, Squared, minimize
+from dperm import Guarantee, PrivateLinearRegression, PrivateLogisticRegression, Problem, minimize
 from dperm.cli.main import run_with
 from dperm.files.model_file import save_model
+from dperm.problem import Logistic, Squared
 
 SENTINEL = 0.7182736455
 SENTINEL_TEXT = "SENTINELvalue"

@@ -8,24 +8,13 @@ from scipy import sparse
 from scipy.special import ndtr
 from scipy.stats import kstest
 
-from dperm import (
-    L2,
-    DPRegression,
-    FitOptions,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Problem,
-    Softmax,
-    Squared,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.composition import delta_of
 from dperm.accounting.events import Composed, Gaussian, ObjectivePerturbation
 from dperm.mechanisms import AdaptedObjectiveQuery, SlopeSizeQuery
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Huber, L2Ball, Logistic, Softmax, Squared
+from dperm.solvers import DPRegression
 from privacy.harness import (
     Liar,
     N,
@@ -110,7 +99,7 @@ def test_the_noise_is_in_proportion_to_the_share():
 
 
 def test_what_it_cannot_be_asked_for_is_refused():
-    with pytest.raises(InvalidParameterError, match="one margin"):
+    with pytest.raises(InvalidParameterError, match="single-output"):
         SlopeSizeQuery(setting_of(Problem(Softmax(3)), REPLACE))
     with pytest.raises(InvalidParameterError, match="single-output"):
         AdaptedObjectiveQuery(setting_of(Problem(Softmax(3), L2(0.1)), REPLACE), 0.1, 1e-6, 0.01, "Gaussian")

@@ -10,24 +10,14 @@ from mpmath import mp
 from scipy.special import ndtr
 from scipy.stats import chi, norm
 
-from dperm import (
-    L1,
-    L2,
-    DPSoftmax,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    OneVsRestHinge,
-    Problem,
-    Softmax,
-    UnsupportedProblemError,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, UnsupportedProblemError, minimize
 from dperm.accounting.composition import delta_of
 from dperm.accounting.events import SoftmaxPerturbation
 from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.objective_perturbation import softmax_trace
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L1, L2, OneVsRestHinge, Softmax
+from dperm.solvers import DPSoftmax
 from privacy.harness import setting_of
 from privacy.objective_runs import ADD, ADJACENCIES, REPLACE, moved_by
 from privacy.softmax_runs import EVEN, PLANE, K, audited, audited_near, mechanism

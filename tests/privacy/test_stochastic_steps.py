@@ -5,24 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
-    DPSGD,
-    L2,
-    RRPSGD,
-    BassilySGD,
-    Box,
-    FitOptions,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    L1Ball,
-    Logistic,
-    PlanExceededError,
-    Poisson,
-    Problem,
-    Sigmoid,
-    Softmax,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, PlanExceededError, Problem
 from dperm.accounting.events import Gaussian, PoissonSampledGaussian
 from dperm.errors import UnsupportedProblemError
 from dperm.kernel import sampling
@@ -32,9 +15,12 @@ from dperm.kernel.sampling import Batches
 from dperm.kernel.sums import RowSums
 from dperm.mechanisms import GradientQuery, StochasticStepsQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.paper import RRPSGD
 from dperm.paper.printed import published_plan
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Box, Huber, L1Ball, Logistic, Poisson, Sigmoid, Softmax
 from dperm.rows import ArraySource
+from dperm.solvers import DPSGD, BassilySGD
 from privacy.harness import (
     Liar,
     N,

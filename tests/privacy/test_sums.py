@@ -13,19 +13,19 @@ from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Composed, Gaussian
 from dperm.kernel.adding import clipped
 from dperm.kernel.noise import Noise, Randomness
-from dperm.kernel.tally import Tally
+from dperm.kernel.oracle import Oracle
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.bounded_sum.answer import added
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.cell_counts.answer import counted
-from dperm.mechanisms.plan import Planned
+from dperm.mechanisms.plan import Planned, plan_of_sums
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
-from dperm.mechanisms.sums_plan import SumsPlan
 from dperm.plan.beside import plan_beside, share_of
 from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
+from privacy.released_sums import released
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 entries = st.floats(allow_nan=True, allow_infinity=True)
@@ -123,17 +123,19 @@ def test_a_sum_does_not_depend_on_how_its_rows_are_cut_into_parts():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(5000, 3))
     release = plan_sums([a_sum(n=5000)], GUARANTEE)
-    whole = release.run([lambda: [rows]], 5000, random_state=1).answers[0]
-    pieces = release.run([lambda: (rows[first : first + 700] for first in range(0, 5000, 700))], 5000, random_state=1)
+    whole = released(release, [lambda: [rows]], 5000, random_state=1).answers[0]
+    pieces = released(
+        release, [lambda: (rows[first : first + 700] for first in range(0, 5000, 700))], 5000, random_state=1
+    )
     np.testing.assert_allclose(pieces.answers[0], whole, atol=1e-9)
 
 
 @pytest.mark.parametrize("query", [a_sum(), counts(), SecondMoment(a_sum().setting, "moments", 3, 1.0)])
 def test_no_rows_add_up_to_zeros(query):
-    without_noise = SumsPlan((Planned(query),)).with_noise(None)
+    without_noise = plan_of_sums((Planned(query),)).with_noise(None)
     tables = [[], [np.zeros((0, 2 if isinstance(query, CellCounts) else 3))]]
     none, empty = (
-        Tally(without_noise, Randomness.from_random_state(0)).release(Planned(query), parts) for parts in tables
+        Oracle.of_sums(without_noise, Randomness.from_random_state(0)).add_up(Planned(query), parts) for parts in tables
     )
     assert not none.any()
     np.testing.assert_array_equal(none, empty)
@@ -141,21 +143,21 @@ def test_no_rows_add_up_to_zeros(query):
 
 def test_a_sum_is_released_once_and_no_other_is():
     calibrated = plan_sums([a_sum()], GUARANTEE).calibrated
-    tally = Tally(calibrated, Randomness.from_random_state(0))
+    oracle = Oracle.of_sums(calibrated, Randomness.from_random_state(0))
     item = calibrated.plan.planned[0]
-    tally.release(item, [np.zeros((10, 3))])
+    oracle.add_up(item, [np.zeros((10, 3))])
     with pytest.raises(PlanExceededError):
-        tally.release(item, [np.zeros((10, 3))])
+        oracle.add_up(item, [np.zeros((10, 3))])
     with pytest.raises(PlanExceededError):
-        tally.release(Planned(a_sum(bound=0.1)), [np.zeros((10, 3))])
+        oracle.add_up(Planned(a_sum(bound=0.1)), [np.zeros((10, 3))])
 
 
 def test_noise_has_the_planned_deviation_and_the_event_is_that_of_the_noise():
     query = BoundedSum(PublicTable(10, Adjacency.REPLACE_ONE), "sums", 20_000, 1.0)
     release = plan_sums([query], GUARANTEE)
-    noise = release.run([lambda: [np.zeros((10, 20_000))]], 10).answers[0]
+    noise = released(release, [lambda: [np.zeros((10, 20_000))]], 10).answers[0]
     sigma = query.sensitivity / gaussian_mu(GUARANTEE)
-    assert release.deviations[0] == pytest.approx(sigma, rel=1e-6)
+    assert release.calibrated.deviations[0] == pytest.approx(sigma, rel=1e-6)
     # Five standard errors of a deviation from 20 000 numbers: a false alarm in 2 million runs.
     assert abs(noise.std() - sigma) < 5 * sigma / math.sqrt(2 * 20_000)
     assert epsilon_of(release.event, 1e-6, Adjacency.REPLACE_ONE) <= 1.0
@@ -165,16 +167,16 @@ def test_several_sums_keep_one_guarantee_together_and_share_it_as_asked():
     table = PublicTable(1000, Adjacency.ADD_REMOVE)
     queries = [BoundedSum(table, "a", 1, 1.0), BoundedSum(table, "b", 1, 1.0)]
     release = plan_sums(queries, GUARANTEE, [1.0, 3.0])
-    assert release.deviations[1] == pytest.approx(3.0 * release.deviations[0])
+    assert release.calibrated.deviations[1] == pytest.approx(3.0 * release.calibrated.deviations[0])
     assert 0.999 < epsilon_of(release.event, 1e-6, Adjacency.ADD_REMOVE) <= 1.0
     pure = plan_sums([BoundedSum(table, "a", 1, 1.0, distribution="Laplace")], Guarantee(0.5, 0.0))
-    assert pure.deviations[0] == pytest.approx(2.0 * math.sqrt(2.0))
+    assert pure.calibrated.deviations[0] == pytest.approx(2.0 * math.sqrt(2.0))
 
 
 def test_what_leaves_went_through_the_gate(monkeypatch):
     monkeypatch.setattr(Noise, "release", lambda self, exact, sensitivity: np.zeros_like(exact))
-    released = plan_sums([a_sum(), counts()], GUARANTEE)
-    answers = released.run([lambda: [np.ones((10, 3))], lambda: [np.ones((10, 2), dtype=int)]], 10).answers
+    plan = plan_sums([a_sum(), counts()], GUARANTEE)
+    answers = released(plan, [lambda: [np.ones((10, 3))], lambda: [np.ones((10, 2), dtype=int)]], 10).answers
     assert not any(answer.any() for answer in answers)
 
 
@@ -186,7 +188,7 @@ def test_a_budget_is_charged_before_a_row_is_read(tmp_path):
         raise RuntimeError("rows")
 
     with pytest.raises(RuntimeError) as caught:
-        plan_sums([a_sum()], GUARANTEE).run([unreadable], 10, budget=budget)
+        released(plan_sums([a_sum()], GUARANTEE), [unreadable], 10, budget=budget)
     assert "counts as spent" in caught.value.__notes__[0]
     assert len(budget.account().releases) == 1
 
@@ -194,7 +196,7 @@ def test_a_budget_is_charged_before_a_row_is_read(tmp_path):
 def test_a_part_beside_others_keeps_the_whole_guarantee_and_wastes_little():
     others = Gaussian(24.0)
     plan = plan_beside(
-        others, GUARANTEE, Adjacency.REPLACE_ONE, lambda left: plan_sums([a_sum()], left), share=0.9
+        others, GUARANTEE, Adjacency.REPLACE_ONE, lambda left: plan_sums([a_sum()], left), share_of(GUARANTEE, 0.9)
     )  # fmt: skip
     assert 0.9 < epsilon_of(Composed((others, plan.event)), 1e-6, Adjacency.REPLACE_ONE) <= 1.0
     with pytest.raises(NoiseTooLargeError):
@@ -204,27 +206,27 @@ def test_a_part_beside_others_keeps_the_whole_guarantee_and_wastes_little():
 
 def test_a_statement_of_several_parts_reads_back_and_says_what_is_not_for_release():
     release = plan_sums([a_sum(), counts()], GUARANTEE)
-    statement = release.statement(seeded=True)
-    assert JointStatement.from_dict(statement.to_dict()) == statement
+    statement = release.statement.of_run(seeded=True)
+    assert PrivacyStatement.from_dict(statement.to_dict()) == statement
     assert "NOT FOR RELEASE: the noise came from a seed" in str(statement)
-    assert "adjacency replace_one" in str(release.statement())
-    assert release.statement().for_release
+    assert "adjacency replace_one" in str(release.statement)
+    assert release.statement.for_release
     with pytest.raises((ValueError, KeyError)):
-        JointStatement.from_dict(statement.to_dict() | {"epsilon": -1.0})
+        PrivacyStatement.from_dict(statement.to_dict() | {"epsilon": -1.0})
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: SumsPlan(()),
-        lambda: SumsPlan((Planned(a_sum(n=10)), Planned(a_sum(n=11)))),
+        lambda: plan_of_sums(()),
+        lambda: plan_of_sums((Planned(a_sum(n=10)), Planned(a_sum(n=11)))),
         lambda: a_sum(bound=0.0),
         lambda: CellCounts(PublicTable(10, Adjacency.REPLACE_ONE), "counts", ()),
-        lambda: plan_sums([a_sum()], GUARANTEE).run([], 10),
-        lambda: plan_sums([a_sum()], GUARANTEE).run([lambda: [np.zeros((11, 3))]], 11),
-        lambda: plan_sums([a_sum()], GUARANTEE).run([lambda: [np.zeros((10, 2))]], 10),
-        lambda: plan_sums([a_sum()], GUARANTEE).run([lambda: [np.zeros(10)]], 10),
-        lambda: plan_sums([counts()], GUARANTEE).run([lambda: [np.zeros((10, 3))]], 10),
+        lambda: released(plan_sums([a_sum()], GUARANTEE), [], 10),
+        lambda: released(plan_sums([a_sum()], GUARANTEE), [lambda: [np.zeros((11, 3))]], 11),
+        lambda: released(plan_sums([a_sum()], GUARANTEE), [lambda: [np.zeros((10, 2))]], 10),
+        lambda: released(plan_sums([a_sum()], GUARANTEE), [lambda: [np.zeros(10)]], 10),
+        lambda: released(plan_sums([counts()], GUARANTEE), [lambda: [np.zeros((10, 3))]], 10),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong):

@@ -9,17 +9,7 @@ import numpy as np
 import pytest
 
 from contracts.solvers import SOLVER_EXAMPLES
-from dperm import (
-    DPGD,
-    DivergedError,
-    Guarantee,
-    InvalidParameterError,
-    L1Ball,
-    Logistic,
-    PlanExceededError,
-    Problem,
-    Sigmoid,
-)
+from dperm import DivergedError, Guarantee, InvalidParameterError, PlanExceededError, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
@@ -27,8 +17,9 @@ from dperm.mechanisms import DifferenceQuery, GradientQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
-from dperm.problem import Constants
+from dperm.problem import Constants, L1Ball, Logistic, Sigmoid
 from dperm.rows import ArraySource
+from dperm.solvers import DPGD
 from privacy.harness import (
     BlindOracle,
     BoundaryBreach,
@@ -93,7 +84,7 @@ class Cheat(DPGD):
 
 class ReadsRows(Cheat):
     def run(self, oracle, problem, plan, start):
-        return start + oracle._sums.source._blocks(problem)[0].table.mean()
+        return start + next(iter(oracle._sums.source._blocks(problem))).table.mean()
 
 
 class UsesExactGradient(Cheat):
@@ -126,7 +117,7 @@ class SmugglesThroughTheOracle(Cheat):
     """Opens the taint with the real class, as code that imports nothing could."""
 
     def run(self, oracle, problem, plan, start):
-        asked = int(abs(reveal(oracle._sums).source._blocks(problem)[0].table[0, 0]) > 0.9) + 1
+        asked = int(abs(next(reveal(oracle._sums).source._blocks(problem)).table[0, 0]) > 0.9) + 1
         for _ in range(asked):
             oracle.ask(plan.planned[0], start)
         return start
@@ -210,13 +201,13 @@ def test_a_question_that_fails_is_charged_all_the_same():
 @pytest.mark.parametrize(
     ("points", "more", "words"),
     [
-        ([], {}, "asked at 1 point"),
-        ([np.zeros(P)] * 2, {}, "asked at 1 point"),
-        ([np.zeros(P)], {"step_size": 1.0}, "only a printed epoch"),
+        ([], {}, "takes 1 point"),
+        ([np.zeros(P)] * 2, {}, "takes 1 point"),
+        ([np.zeros(P)], {"step_size": 1.0}, "only printed epochs"),
         ([np.zeros(P + 1)], {}, "problem's dimension"),
         ([np.zeros((1, P))], {}, "problem's dimension"),
         ([0.0], {}, "problem's dimension"),
-        ([["a"] * P], {}, "vector of numbers"),
+        ([["a"] * P], {}, "must be a vector"),
         ([None], {}, "problem's dimension"),
     ],
     ids=str,

@@ -29,7 +29,7 @@ from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.cell_counts.answer import counted
 from dperm.mechanisms.setting import PublicTable
 from dperm.privacy.guarantee import Adjacency
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -56,7 +56,9 @@ def test_a_budget_says_whom_it_protects(ledger):
 def test_a_release_that_protects_somebody_else_is_refused_and_nothing_is_spent(unit, ledger):
     budget = by_patient(ledger)
     for charge in (budget.check, budget.reserve):
-        with pytest.raises(InvalidParameterError, match=r"protects unit 'patient_id' and this release .*do not add up"):
+        with pytest.raises(
+            InvalidParameterError, match=r"protects unit 'patient_id' and this release .*cannot be composed"
+        ):
             charge(EVENT, SIDE, unit)
     assert budget.account().releases == ()
 

@@ -10,7 +10,6 @@ import pytest
 
 from dperm import (
     Classes,
-    FileSource,
     InvalidParameterError,
     InvalidTableError,
     Number,
@@ -26,6 +25,7 @@ from dperm import (
 )
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
+from dperm.rows import FileSource
 from dperm.rows.digests import IdColumn, PartitionUnits, sequence_of
 from dperm.rows.files import TableFile
 
@@ -87,7 +87,7 @@ def test_candidates_of_a_search_must_read_ids_alike():
     search = PrivateSearch(
         PrivateLogisticRegression(schema=schema), {"schema": [schema, other]}, epsilon=1.0, delta=1e-5
     )
-    with pytest.raises(InvalidParameterError, match="read ids alike"):
+    with pytest.raises(InvalidParameterError, match="read ids the same way"):
         search.plan(n=1000)
 
 
@@ -163,7 +163,7 @@ def test_whole_numbers_of_numpy_and_ids_in_two_places():
     assert type(PrivacyUnit("who", np.int64(3)).max_rows) is int
     frame = pd.DataFrame({"a": [0.1, 0.2], "who": [1, 2]})
     model = PrivateLogisticRegression(1.0, 1e-5, classes=[0, 1], **UNIT)
-    with pytest.raises(InvalidParameterError, match="leave one of them out"):
+    with pytest.raises(InvalidParameterError, match="in groups: remove one"):
         model.fit(frame, [0, 1], groups=[1, 2])
 
 

@@ -9,14 +9,14 @@ import pytest
 from pyarrow import dataset as arrow_dataset
 
 from contracts.sources import PROBLEM, SCHEMA, N, files, frame, numbers, persons, schema_of
-from dperm import Classes, FileSource, InvalidTableError, Number, PrivacyUnit, PrivateLogisticRegression, Schema
+from dperm import Classes, InvalidTableError, Number, PrivacyUnit, PrivateLogisticRegression, Schema
 from dperm.kernel.block import Block
+from dperm.kernel.counts import BeyondPart, CellsPart
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.noise import Randomness
 from dperm.kernel.sums import RowSums
 from dperm.kernel.units import Membership
-from dperm.rows import TableSource, digests
-from dperm.rows.counts import BeyondPart, CellsPart
+from dperm.rows import FileSource, TableSource, digests
 from dperm.rows.digests import IdColumn, Numbering
 from dperm.rows.ids import codes_of_column
 from dperm.rows.kept import KeptBlocks, Room
@@ -133,7 +133,7 @@ def test_a_column_that_is_not_there_or_holds_no_ids_is_refused_in_a_sentence(tmp
     with pytest.raises(InvalidTableError, match=r"rows\.parquet has no column 'who'"):
         FileSource(tmp_path, schema_of(MEAN))
     table.assign(who=[[1, 2]] * N).to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(InvalidTableError, match="column 'who' should hold ids and holds list"):
+    with pytest.raises(InvalidTableError, match="column 'who' should contain ids and contains list"):
         FileSource(tmp_path, schema_of(MEAN))._n_units  # noqa: B018
 
 

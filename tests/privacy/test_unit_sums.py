@@ -29,11 +29,9 @@ from dperm import (
 )
 from dperm.cli.main import run_with
 from dperm.errors import DpermError
-from dperm.evaluation.verify import verify_evaluation
 from dperm.files.content import content_of
 from dperm.files.model_file import save_model
-from dperm.kernel import tally
-from dperm.kernel.apart import rows_apart
+from dperm.kernel import oracle
 from dperm.kernel.exact.words import fresh_key, stream_of
 from dperm.kernel.noise import Randomness
 from dperm.kernel.units import Membership, UnitRows
@@ -41,16 +39,17 @@ from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.bounded_sum.answer import added
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.held_out import HeldOutChoice
-from dperm.mechanisms.plan import Planned
+from dperm.mechanisms.plan import Planned, plan_of_sums
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
-from dperm.mechanisms.sums_plan import SumsPlan
 from dperm.models import trials as trials_module
+from dperm.models.apart import rows_apart
 from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.rows.ids import codes_of_array
-from dperm.verify.searched import searched
+from dperm.verify.release import verify
+from privacy.released_sums import released
 
 UNITS = [
     PrivacyUnit("person", 3),
@@ -65,7 +64,7 @@ BOUND, HUGE = 0.7, 1e308
 
 
 def queries(adjacency, unit):
-    """Every mechanism that the tally knows, with rows that are as far apart as two can be, and hostile ones."""
+    """Every mechanism that the oracle adds up, with rows that are as far apart as two can be, and hostile ones."""
     table = PublicTable(7, adjacency, unit)
     hostile = [HUGE, -HUGE, np.inf, -np.inf, np.nan, 1e-308, 0.4]
     for distribution in ("Gaussian", "Laplace"):
@@ -92,14 +91,14 @@ def width(query):
 
 
 def exact(query, rows, ids, weights=None):
-    """The sum before noise, as the tally computes it; with other weights if they are given."""
+    """The sum before noise, as the oracle computes it; with other weights if they are given."""
     item = Planned(query)
-    released = tally.Tally(SumsPlan((item,)).with_noise(None), Randomness.from_random_state(None))
+    whole = oracle.Oracle.of_sums(plan_of_sums((item,)).with_noise(None), Randomness.from_random_state(None))
     units = Membership.of(query.setting.unit, codes_of_array(ids, len(ids))).drawn(fresh_key())
     if weights is not None:
         units = UnitRows(units.numbers, weights, units.n)
     half = len(rows) // 2  # in two parts, so that units are cut
-    return released._exact(item, [rows[:half], rows[half:]], units)
+    return whole._exact(item, [rows[:half], rows[half:]], units)
 
 
 def moved(query, first, second):
@@ -143,12 +142,15 @@ def test_a_unit_moves_a_sum_by_no_more_than_is_declared_whatever_its_rows_hold(a
 
 @pytest.mark.cases_with_every_value
 @pytest.mark.parametrize(("adjacency", "unit", "place"), CASES)
-def test_rows_that_are_not_weighted_by_unit_would_be_caught(adjacency, unit, place):
+def test_rows_that_are_not_weighted_by_unit_would_be_caught(adjacency, unit, place, monkeypatch):
     query, one, other, _ = list(queries(adjacency, unit))[place]
     others = np.zeros((len(OTHERS), width(query)))
     tables = [with_canary(others, np.tile(np.asarray(row, dtype=float), (60, 1))) for row in (one, other)]
     if adjacency is Adjacency.ADD_REMOVE:
         tables[1] = with_canary(others, [])
+    with pytest.raises(PlanExceededError, match="weigh more than one row"):
+        exact(query, *tables[0], np.ones(len(tables[0][1])))
+    monkeypatch.setattr(UnitRows, "check", lambda self: None)
     sums = [exact(query, rows, ids, np.ones(len(ids))) for rows, ids in tables]
     assert moved(query, *sums) > 5.0 * query.sensitivity
 
@@ -166,29 +168,29 @@ def test_rows_without_an_id_add_nothing_where_they_are_ignored():
     assert exact(query, rows, ids)[0] == pytest.approx(2.0 / 3.0)
 
 
-def test_the_tally_refuses_rows_whose_units_do_not_fit_the_plan():
+def test_the_oracle_refuses_rows_whose_units_do_not_fit_the_plan():
     by_unit = Planned(CellCounts(PublicTable(3, Adjacency.REPLACE_ONE, UNITS[0]), "counts", (2,)))
     by_row = Planned(CellCounts(PublicTable(3, Adjacency.REPLACE_ONE), "counts", (2,)))
     units = Membership.of(UNITS[0], np.arange(3)).drawn(fresh_key())
     for item, cells, whose in ((by_unit, 3, None), (by_row, 3, units), (by_unit, 2, units), (by_unit, 4, units)):
-        released = tally.Tally(SumsPlan((item,)).with_noise(1.0), Randomness.from_random_state(0))
+        counting = oracle.Oracle.of_sums(plan_of_sums((item,)).with_noise(1.0), Randomness.from_random_state(0))
         with pytest.raises((PlanExceededError, IndexError, ValueError)):
-            released.release(item, [np.zeros((cells, 1), dtype=int)], whose)
+            counting.add_up(item, [np.zeros((cells, 1), dtype=int)], whose)
     plan = plan_sums([by_unit.query], Guarantee(1.0, 1e-6))
     for membership in (None, Membership.of(UNITS[1], np.arange(3))):
-        with pytest.raises(InvalidParameterError, match="another unit"):
-            plan.run([lambda: [np.zeros((3, 1), dtype=int)]], 3, membership=membership)
+        with pytest.raises(InvalidParameterError, match="different privacy units"):
+            released(plan, [lambda: [np.zeros((3, 1), dtype=int)]], 3, membership=membership)
 
 
-def test_a_statement_names_the_unit_and_one_without_is_written_as_before():
+def test_a_statement_names_the_unit_or_none():
     by_unit = plan_sums(
         [CellCounts(PublicTable(3, Adjacency.REPLACE_ONE, UNITS[0]), "counts", (2,))], Guarantee(1.0, 1e-6)
-    ).statement()
+    ).statement
     assert by_unit.unit == UNITS[0]
-    assert JointStatement.from_dict(json.loads(json.dumps(by_unit.to_dict()))) == by_unit
+    assert PrivacyStatement.from_dict(json.loads(json.dumps(by_unit.to_dict()))) == by_unit
     assert "one person, with up to 3 rows" in str(by_unit)
     by_row = plan_sums([CellCounts(PublicTable(3, Adjacency.REPLACE_ONE), "counts", (2,))], Guarantee(1.0, 1e-6))
-    assert "unit" not in by_row.statement().to_dict()
+    assert by_row.statement.to_dict()["unit"] is None
 
 
 # A table of people with one to six rows each, of which every row has something of its person in it.
@@ -235,7 +237,7 @@ def test_a_metric_is_that_of_people_or_of_rows_as_declared(contribution):
     total = sum(cell.value for line in found.confusion for cell in line)
     assert total == pytest.approx(PEOPLE if contribution == "average" else IDS.size / 6, rel=1e-3)
     assert abs(float(person_means(right).mean()) - float(right.mean())) > 3e-4  # the two can be told apart
-    assert all(finding.holds for finding in verify_evaluation(json.loads(json.dumps(found.to_dict()))))
+    assert all(finding.holds for finding in verify(json.loads(json.dumps(found.to_dict()))))
 
 
 def test_a_regression_is_evaluated_by_unit():
@@ -320,13 +322,13 @@ def test_the_unit_of_a_model_or_of_its_schema_is_that_of_its_evaluation():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"groups": IDS}, "say what they stand for"),
+        ({"groups": IDS}, "groups requires unit"),
         ({"unit": "person", "groups": IDS}, "max_rows_per_unit"),
         ({"unit": "person", "max_rows_per_unit": 0, "groups": IDS}, "max_rows_per_unit"),
         ({"unit": "person", "contribution": "sum", "groups": IDS}, "contribution"),
         ({"unit": "person", "max_rows_per_unit": 2, "groups": IDS[1:]}, "one id per row"),
         ({"unit": "person", "max_rows_per_unit": 2}, "no column 'person'"),
-        ({"contribution": "average"}, "name its column"),
+        ({"contribution": "average"}, "require unit"),
         ({"unit": "person", "contribution": "average", "missing_units": "ignore", "groups": IDS}, "declare a public n"),
         ({"unit": "person", "contribution": "average", "n": len(IDS), "groups": IDS}, "number of units"),
     ],
@@ -384,10 +386,10 @@ def test_a_search_is_by_unit_from_its_parts_to_its_file(monkeypatch, adjacency, 
         parts.append(rows_apart(*arguments))
         return parts[0]
 
-    whole = tally.Tally._exact
+    whole = oracle.Oracle._exact
     monkeypatch.setattr(trials_module, "rows_apart", spied)
     monkeypatch.setattr(
-        tally.Tally, "_exact", lambda self, item, rows, units: weights.append(units) or whole(self, item, rows, units)
+        oracle.Oracle, "_exact", lambda self, item, rows, units: weights.append(units) or whole(self, item, rows, units)
     )
     declared = None if adjacency is Adjacency.REPLACE_ONE else PEOPLE
     found = PrivateSearch(
@@ -403,18 +405,18 @@ def test_a_search_is_by_unit_from_its_parts_to_its_file(monkeypatch, adjacency, 
     assert found.privacy_.n == found.best_estimator_.privacy_.n == PEOPLE
     assert found.privacy_.unit == found.best_estimator_.privacy_.unit == PrivacyUnit("person", 6)
     content = json.loads(json.dumps(content_of(found.best_estimator_)))
-    assert all(finding.holds for finding in searched(content, found.best_estimator_))
+    assert [finding.text for finding in verify(content) if not finding.holds] == []
 
 
 def test_a_search_refuses_candidates_of_different_units_and_ids_of_nothing():
     model = PrivateLogisticRegression(solver="dp-gd")
     units = [PrivacyUnit("person", 2), PrivacyUnit("person", 3)]
     several = [PrivateLogisticRegression(unit=unit.name, max_rows_per_unit=unit.max_rows) for unit in units]
-    with pytest.raises(InvalidParameterError, match="same unit"):
+    with pytest.raises(InvalidParameterError, match="same privacy unit"):
         PrivateSearch(candidates=several).fit(X, Y, groups=IDS)
-    with pytest.raises(InvalidParameterError, match="same unit"):
+    with pytest.raises(InvalidParameterError, match="same privacy unit"):
         PrivateSearch(candidates=[several[0], model]).fit(X, Y, groups=IDS)
-    with pytest.raises(InvalidParameterError, match="say what they stand for"):
+    with pytest.raises(InvalidParameterError, match="groups requires unit"):
         PrivateSearch(model, {"penalty": [1.0, 0.1]}).fit(X, Y, groups=IDS)
     with pytest.raises(InvalidParameterError, match="no column 'person'"):
         PrivateSearch(several[0], {"penalty": [1.0, 0.1]}).fit(X, Y)
@@ -458,12 +460,12 @@ def test_a_scaler_learns_the_mean_over_people_also_of_a_frame_with_their_ids():
 @pytest.mark.parametrize("transformer", [PrivateStandardScaler(bounds=BOUNDS), PrivatePCA(row_norm=1.0)])
 def test_means_are_refused_where_rows_weigh_less_than_n(transformer):
     transformer.set_params(unit="person", max_rows_per_unit=2)
-    with pytest.raises(InvalidParameterError, match="take contribution = 'average'"):
+    with pytest.raises(InvalidParameterError, match="requires contribution='average'"):
         transformer.fit(X, groups=IDS)
 
 
 def test_a_transformer_refuses_ids_of_nothing_and_units_without_ids():
-    with pytest.raises(InvalidParameterError, match="say what they stand for"):
+    with pytest.raises(InvalidParameterError, match="groups requires unit"):
         PrivateMinMaxScaler(bounds=BOUNDS).fit(X, groups=IDS)
     with pytest.raises(InvalidParameterError, match="no column 'person'"):
         PrivateMinMaxScaler(bounds=BOUNDS, **AVERAGE).fit(X)
@@ -494,9 +496,9 @@ def test_a_pipeline_protects_one_unit_in_all_of_its_steps():
 @pytest.mark.parametrize(
     ("declared", "given", "words"),
     [
-        ({}, {"groups": IDS}, "say what they stand for"),
-        (AVERAGE, {}, "hand the ids of units over as groups"),
-        ({"unit": "person", "max_rows_per_unit": 2}, {"groups": IDS}, "take contribution = 'average'"),
+        ({}, {"groups": IDS}, "groups requires unit"),
+        (AVERAGE, {}, "pass the ids as groups"),
+        ({"unit": "person", "max_rows_per_unit": 2}, {"groups": IDS}, "requires contribution='average'"),
         (AVERAGE | {"n": len(IDS)}, {"groups": IDS}, "number of units"),
     ],
 )
@@ -510,5 +512,5 @@ def test_a_pipeline_refuses_a_step_with_a_unit_of_its_own_and_ids_among_the_colu
     with pytest.raises(InvalidParameterError, match="leave 'person' out of X"):
         pipe.fit(pd.DataFrame({"a": X[:, 0], "person": IDS}), X[:, 0], groups=IDS)
     pipe.set_params(privatestandardscaler__unit="household")
-    with pytest.raises(InvalidParameterError, match="of its own"):
+    with pytest.raises(InvalidParameterError, match="all steps share"):
         pipe.fit(X, X[:, 0], groups=IDS)

@@ -17,10 +17,10 @@ from dperm import (
 from dperm.errors import DroppedRowsWarning, InvalidTableError
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.sampling import Sample
+from dperm.kernel.source import check_count
 from dperm.kernel.units import Members, Membership
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.base import check_count
 from dperm.rows.ids import codes_of_array, codes_of_column
 
 UNITS = [
@@ -271,7 +271,7 @@ def test_ids_of_every_kind_of_column_are_read():
         assert codes[1] not in (-1, codes[0])
         assert codes[3] == -1
     assert codes_of_column(pa.array(["?", "a"]), "id", ["?"]).tolist() == [-1, 0]
-    with pytest.raises(InvalidTableError, match="should hold ids"):
+    with pytest.raises(InvalidTableError, match="should contain ids"):
         codes_of_column(pa.array([[1], [2]]), "id")
 
 
@@ -314,14 +314,14 @@ def test_the_same_fit_without_a_schema_takes_the_ids_apart():
         ({"unit": "who"}, None, "say how many rows"),
         ({"unit": "who", "max_rows_per_unit": 0}, None, "max_rows_per_unit"),
         ({"unit": "nobody", "max_rows_per_unit": 2}, None, "no column 'nobody'"),
-        ({"max_rows_per_unit": 2}, None, "name its column with unit"),
-        ({"contribution": "average"}, None, "name its column with unit"),
+        ({"max_rows_per_unit": 2}, None, "require unit"),
+        ({"contribution": "average"}, None, "require unit"),
         ({"unit": "who", "max_rows_per_unit": 2, "contribution": "all"}, None, "contribution"),
         ({"unit": "who", "max_rows_per_unit": 2, "n": 100}, None, "number of units"),
         ({"unit": "person", "max_rows_per_unit": 2}, [1, 2], "one id per row"),
-        ({}, [1] * 2, "say what they stand for"),
+        ({}, [1] * 2, "groups requires unit"),
         ({"unit": "who", "max_rows_per_unit": 2, "noise": "paper"}, None, "certified noise"),
-        ({"unit": "who", "max_rows_per_unit": 2, "intervals": True}, None, "no intervals"),
+        ({"unit": "who", "max_rows_per_unit": 2, "intervals": True}, None, "intervals cannot be combined"),
     ],
 )
 def test_wrong_declarations_are_refused_in_a_sentence(parameters, groups, words):
@@ -332,7 +332,7 @@ def test_wrong_declarations_are_refused_in_a_sentence(parameters, groups, words)
 
 
 def test_a_schema_whose_unit_is_a_feature_or_not_there_is_refused():
-    with pytest.raises(InvalidParameterError, match="cannot be a feature"):
+    with pytest.raises(InvalidParameterError, match="cannot also be a feature"):
         Schema({"a": Number((0, 1))}, Classes("y", [0, 1]), unit=PrivacyUnit("a", 2))
     with pytest.raises(InvalidTableError, match="no column 'who'"):
         PrivateLogisticRegression(1.0, 1e-5, schema=SCHEMA).fit(table().drop(columns="who"))
@@ -352,7 +352,7 @@ def test_more_units_than_declared_are_refused_and_ignored_ids_make_the_count_pri
         check_count(107, 100, Adjacency.ADD_REMOVE, unit)
     ignoring = PrivacyUnit("who", 2, missing="ignore")
     check_count(99, 100, Adjacency.REPLACE_ONE, ignoring)
-    with pytest.raises(InvalidParameterError, match="declare all of them"):
+    with pytest.raises(InvalidParameterError, match="declare at least that number"):
         check_count(101, 100, Adjacency.REPLACE_ONE, ignoring)
     frame = table()
     frame.loc[0, "who"] = np.nan

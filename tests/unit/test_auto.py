@@ -6,31 +6,27 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
+from dperm.errors import UnsupportedProblemError
+from dperm.mechanisms.setting import Setting
+from dperm.plan.auto import predictions
+from dperm.privacy.guarantee import Adjacency
+from dperm.problem import (
     L1,
     L2,
-    DPObjective,
     ElasticNet,
-    FitOptions,
-    Guarantee,
     Huber,
-    InvalidParameterError,
     L1Ball,
     L2Ball,
     Logistic,
     NoRegularizer,
-    Problem,
     Sigmoid,
     Simplex,
     SmoothedHinge,
     Softmax,
     Squared,
-    minimize,
 )
-from dperm.errors import UnsupportedProblemError
-from dperm.mechanisms.setting import Setting
-from dperm.plan.auto import predictions
-from dperm.privacy.guarantee import Adjacency
+from dperm.solvers import DPObjective
 from dperm.unsafe import empirical_risk
 
 GUARANTEE = Guarantee(1.0, 1e-6)

@@ -16,15 +16,17 @@ from numba.core.registry import CPUDispatcher
 
 import dperm
 import dperm.kernel.objectives
+from dperm.code_cache import _COMPILED_SOURCES
 from dperm.errors import InvalidParameterError
-from dperm.kernel.compiling import _COMPILED_SOURCES, compile_exact
+from dperm.kernel.compiling import compile_exact
 from dperm.rows.kept import cache_folder
 
 FIT = """
 import sys
 import numpy as np
 from numba.core import event
-from dperm import Guarantee, Logistic, Problem, minimize
+from dperm import Guarantee, Problem, minimize
+from dperm.problem import Logistic
 from dperm.unsafe import empirical_gradient
 {loss}
 compiled = []
@@ -282,7 +284,7 @@ def test_without_a_home_nothing_is_loaded_from_or_made_in_the_current_folder(tmp
 
 
 def test_a_relative_named_folder_is_refused_in_one_sentence(tmp_path, monkeypatch):
-    sentence = "DPERM_CACHE is cache, a path that depends on the current folder: write the absolute path."
+    sentence = "DPERM_CACHE is cache, a relative path: use an absolute one."
     monkeypatch.setenv("DPERM_CACHE", "cache")
     monkeypatch.chdir(tmp_path)
     for use in (lambda: compile_exact(doubled), lambda: cache_folder(True)):

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from contracts.discovered import examples
-from dperm import L1, L2, Box, ElasticNet, L2Ball, Logistic, Loss, NoRegularizer, Problem, Softmax, WholeSpace
+from dperm import Problem
 from dperm.kernel import sampling
 from dperm.kernel.block import Block
 from dperm.kernel.noise import Randomness
@@ -19,6 +19,7 @@ from dperm.mechanisms import PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L1, L2, Box, ElasticNet, L2Ball, Logistic, Loss, NoRegularizer, Softmax, WholeSpace
 from dperm.problem.prox import coordinate_prox
 from dperm.rows import ArraySource
 from privacy.harness import VectorLiar, gate_with

@@ -5,26 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
-    L2,
-    Box,
-    DPAccMD,
-    FitOptions,
-    GroupBall,
-    Guarantee,
-    InvalidParameterError,
-    L1Ball,
-    L2Ball,
-    Logistic,
-    Problem,
-    Sigmoid,
-    Simplex,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.errors import UnsupportedProblemError
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Box, GroupBall, L1Ball, L2Ball, Logistic, Sigmoid, Simplex
 from dperm.problem.domains import Domain
+from dperm.solvers import DPAccMD
 
 P = 40
 FIVES = tuple(tuple(range(5 * j, 5 * j + 5)) for j in range(P // 5))

@@ -6,22 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dperm import (
-    L1,
-    L2,
-    DPAdam,
-    FitOptions,
-    FunctionLoss,
-    Guarantee,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Problem,
-    Sigmoid,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.curve import gaussian_mu
 from dperm.mechanisms.plan import Plan, PlannedQuery
+from dperm.problem import L1, L2, FunctionLoss, L2Ball, Logistic, Sigmoid
+from dperm.solvers import DPAdam
 from dperm.solvers.descent.dp_adam import DPAdamSettings
 from dperm.unsafe import empirical_risk
 

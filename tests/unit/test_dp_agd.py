@@ -5,22 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
-    DPAGD,
-    L2,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    NoRegularizer,
-    Problem,
-    Squared,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.composition import curve_of
 from dperm.accounting.curve import gaussian_mu
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, L2Ball, Logistic, NoRegularizer, Squared
+from dperm.solvers import DPAGD
 from dperm.solvers.descent.dp_agd import accelerated_path, risk_on_quadratics
 
 GUARANTEE = Guarantee(1.0, 1e-6)

@@ -5,23 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
-    DPGD,
-    DPSVRG,
-    RRPSGD,
-    DPSpider,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    Logistic,
-    Problem,
-    Sigmoid,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.curve import gaussian_mu
 from dperm.mechanisms import DifferenceQuery, GradientQuery
 from dperm.mechanisms.plan import PlannedQuery
-from dperm.solvers import SOLVERS
+from dperm.paper import RRPSGD
+from dperm.problem import Logistic, Sigmoid
+from dperm.solvers import DPGD, DPSVRG, SOLVERS, DPSpider
 from dperm.solvers.variance_reduced.stationary import Stationary, pace_of
 
 GUARANTEE = Guarantee(1.0, 1e-6)

@@ -7,23 +7,10 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from dperm import (
-    L2,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    L1Ball,
-    L2Ball,
-    Logistic,
-    Problem,
-    Sigmoid,
-    Simplex,
-    Softmax,
-    Squared,
-    TalwarFrankWolfe,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.errors import UnsupportedProblemError
+from dperm.problem import L2, L1Ball, L2Ball, Logistic, Sigmoid, Simplex, Softmax, Squared
+from dperm.solvers import TalwarFrankWolfe
 from dperm.unsafe import empirical_risk
 
 N, P = 2000, 30

@@ -10,23 +10,12 @@ import pytest
 from scipy import sparse
 
 import dperm
-from dperm import (
-    DPGD,
-    L1,
-    L2,
-    Box,
-    DpermError,
-    FitOptions,
-    FunctionLoss,
-    Guarantee,
-    InvalidParameterError,
-    L2Ball,
-    Problem,
-    unsafe,
-)
+from dperm import DpermError, FitOptions, Guarantee, InvalidParameterError, Problem, unsafe
 from dperm.kernel.block import Block
 from dperm.kernel.objectives import objective_of
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
+from dperm.problem import L1, L2, Box, FunctionLoss, L2Ball
+from dperm.solvers import DPGD
 
 WIDTH, HIDDEN = 3, 4
 
@@ -396,10 +385,10 @@ def test_the_statement_says_what_gradients_were_clipped_to():
     assert release.privacy.row_norm == np.inf
     assert "gradient clipped to ‖g‖₂ ≤ 0.5" in str(release.privacy)
     written = json.loads(json.dumps(release.privacy.to_dict()))
-    assert PrivacyStatement.from_dict(written) == release.privacy
+    assert FitStatement.from_dict(written) == release.privacy
     for lie in ({"gradient_clip": None}, {"gradient_clip": -1.0}, {"row_norm": 1.0}, {"entry_bound": 1.0}):
         with pytest.raises((ValueError, DpermError)):
-            PrivacyStatement.from_dict({**written, **lie})
+            FitStatement.from_dict({**written, **lie})
 
 
 # What is refused, before a row is read.

@@ -7,11 +7,12 @@ import pytest
 from scipy import sparse
 
 from contracts.discovered import LOSSES
-from dperm import L2Ball, Logistic, Problem, Softmax
+from dperm import Problem
 from dperm.kernel.block import Block
 from dperm.kernel.objectives import objective_of
 from dperm.kernel.objectives.margin_gradients import clip_vector, gradient_sum
 from dperm.kernel.row_norms import row_norms
+from dperm.problem import L2Ball, Logistic, Softmax
 
 
 def plain_gradient(problem, X, y, w):
@@ -105,6 +106,7 @@ def test_norms_mark_rows_that_are_ignored(bad):
         np.testing.assert_array_equal(entries[[0, 2]], 1.0)
 
 
+@pytest.mark.long
 def test_whole_numbers_and_truth_values_need_no_copy():
     X = np.array([[1, 0], [0, 1], [1, 1]])
     for kind in (np.int64, np.int8, bool):

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from dperm import Bins, Category, Classes, FitOptions, Guarantee, Logistic, Number, Problem, Schema
+from dperm import Bins, Category, Classes, FitOptions, Guarantee, Number, Problem, Schema
 from dperm.plan.encoding import bins_for, decide
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import Logistic
 
 TARGET = Classes("y", [0, 1])
 PLAIN = Schema({f"x{k}": Number((0, 1)) for k in range(6)} | {f"c{k}": Category(["a", "b"]) for k in range(7)}, TARGET)
@@ -82,7 +83,7 @@ def test_the_papers_noise_goes_with_even_bins_only(options):
     assert {column.bins for column in plan.schema.numbers.values()} == {"even"}
     assert plan.calibrated.plan.ranges == ()
     asked = replace(PLAIN, columns={"x": Number((0, 1), bins="private")})
-    with pytest.raises(ValueError, match="private bins go with certified noise"):
+    with pytest.raises(ValueError, match="private bins require certified noise"):
         FitOptions(problem, guarantee=Guarantee(1.0, 1e-5), schema=asked, solver="dp-gd", **options).plan(10**6)
 
 

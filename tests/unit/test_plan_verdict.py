@@ -9,8 +9,6 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from dperm import (
-    DPObjective,
-    L2Ball,
     Number,
     PrivateHuberRegression,
     PrivateLinearRegression,
@@ -21,7 +19,9 @@ from dperm import (
 )
 from dperm.datasets.adult import load_adult
 from dperm.plan.verdict import Verdict
+from dperm.problem import L2Ball
 from dperm.schema import Classes
+from dperm.solvers import DPObjective
 
 MODELS = (PrivateLogisticRegression, PrivateLinearRegression, PrivateHuberRegression)
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_predicted_is_said_to_be_unknown():
     paper = PrivateLogisticRegression(noise="paper").plan(100, 5).verdict
     assert (paper.word, str(paper)) == (
         "unknown",
-        "unknown: there are predictions for certified noise by the accountant pld only",
+        "unknown: predictions exist only for certified noise and the accountant pld",
     )
 
 
@@ -170,6 +170,7 @@ def test_a_model_that_is_worse_than_the_mean_is_not_called_useful():
     assert "useful" not in str(model.plan(2000, 3).verdict)
 
 
+@pytest.mark.long
 def test_adult_loses_what_its_verdict_says():
     schema, train, _ = load_adult()
     model = PrivateLogisticRegression(1.0, 1e-5, schema=schema, random_state=0).fit(train)

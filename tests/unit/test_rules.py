@@ -7,20 +7,16 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from dperm import (
-    L1,
-    L2,
-    ElasticNet,
+from dperm import (  # fmt: skip
     FitOptions,
     Guarantee,
     InvalidParameterError,
-    Logistic,
-    NoRegularizer,
     PrivateLinearSVC,
     PrivateLogisticRegression,
     Problem,
-)  # fmt: skip
+)
 from dperm.accounting.curve import gaussian_mu
+from dperm.problem import L1, L2, ElasticNet, Logistic, NoRegularizer  # fmt: skip
 
 
 def strength(n=10_000, p=20, epsilon=1.0, **parameters):

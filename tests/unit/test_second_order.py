@@ -5,22 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
-    L2,
-    AdaSSP,
-    DPNewton,
-    FitOptions,
-    Guarantee,
-    Huber,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Poisson,
-    Problem,
-    Squared,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
+from dperm.problem import L2, Huber, L2Ball, Logistic, Poisson, Squared
 from dperm.problem.domains import WholeSpace
+from dperm.solvers import AdaSSP, DPNewton
 from dperm.solvers.second_order.newton_step import Curvature, Slope, pooled, shrunk
 from dperm.unsafe import empirical_risk
 

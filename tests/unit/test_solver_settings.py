@@ -4,33 +4,16 @@ import numpy as np
 import pytest
 
 from contracts.solvers import SOLVER_EXAMPLES
-from dperm import (
-    DPGD,
-    DPSVRG,
-    L2,
-    Box,
-    ChaudhuriObjective,
-    DPKatyusha,
-    DPObjective,
-    DPSVRGPlusPlus,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    KiferObjective,
-    L1Ball,
-    Logistic,
-    PrintedSVRG,
-    Problem,
-    Sigmoid,
-    SmoothedHinge,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.errors import DivergedError, NoiseTooLargeError, UnsupportedProblemError
 from dperm.mechanisms import GradientQuery, ObjectivePerturbationQuery, OutputPerturbationQuery
 from dperm.mechanisms.base import smallest_tolerance
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
+from dperm.paper import PrintedSVRG
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, Box, L1Ball, Logistic, Sigmoid, SmoothedHinge
+from dperm.solvers import DPGD, DPSVRG, ChaudhuriObjective, DPKatyusha, DPObjective, DPSVRGPlusPlus, KiferObjective
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 N, P = 1000, 5

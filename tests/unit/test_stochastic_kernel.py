@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm import L1, L2, Box, ElasticNet, L1Ball, L2Ball, Logistic, NoRegularizer, Problem, Softmax, WholeSpace
+from dperm import Problem
 from dperm.kernel.block import Block
 from dperm.kernel.objectives import Steps, objective_of
 from dperm.kernel.sampling import Batches
+from dperm.problem import L1, L2, Box, ElasticNet, L1Ball, L2Ball, Logistic, NoRegularizer, Softmax, WholeSpace
 from dperm.problem.prox import coordinate_prox
 from privacy.harness import gate_with
 

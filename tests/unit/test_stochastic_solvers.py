@@ -5,26 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
-    DPSGD,
-    L2,
-    RRPSGD,
-    BassilySGD,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    L2Ball,
-    Logistic,
-    Problem,
-    Sigmoid,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.central_limit import central_limit_multiplier, central_limit_precision, central_limit_rate
 from dperm.accounting.curve import gaussian_mu
 from dperm.errors import UnsupportedProblemError
 from dperm.mechanisms.setting import Setting
+from dperm.paper import RRPSGD
 from dperm.paper.printed import published_plan
 from dperm.privacy.guarantee import Adjacency
+from dperm.problem import L2, L2Ball, Logistic, Sigmoid
+from dperm.solvers import DPSGD, BassilySGD
 from dperm.solvers.descent.stochastic import expected_sigma, rate_for, step_variance
 from dperm.solvers.expected import noise_floor
 from dperm.unsafe import empirical_risk

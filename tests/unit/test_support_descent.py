@@ -5,23 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from dperm import (
-    L2,
-    FitOptions,
-    Guarantee,
-    InvalidParameterError,
-    L1Ball,
-    Logistic,
-    Problem,
-    Sigmoid,
-    Simplex,
-    SupportDescent,
-    TalwarFrankWolfe,
-    minimize,
-)
+from dperm import FitOptions, Guarantee, InvalidParameterError, Problem, minimize
 from dperm.accounting.curve import gaussian_mu, zcdp_delta
 from dperm.errors import UnsupportedProblemError
 from dperm.mechanisms import GradientQuery, VertexQuery
+from dperm.problem import L2, L1Ball, Logistic, Sigmoid, Simplex
+from dperm.solvers import SupportDescent, TalwarFrankWolfe
 from dperm.solvers.mirror.support_descent import _smoothness_on
 from dperm.unsafe import empirical_risk
 

@@ -18,7 +18,7 @@ _SMALLEST_DELTA = 1e-10
 
 
 def true_positive_rates(event: Event, adjacency: Adjacency, false_positive_rates: Sequence[float]) -> list[float]:
-    """The largest true positive rate of any attacker who tells two adjacent tables apart by what was released.
+    """The largest true positive rate of any attacker who tells two neighbouring datasets apart by what was released.
 
     The attacker may know all other rows and everything but the noise. Whatever test is made,
     TPR ≤ δ(ε) + e^ε FPR and 1 − FPR ≤ δ(ε) + e^ε (1 − TPR), for every ε ≥ 0. The least of these bounds over a grid of ε

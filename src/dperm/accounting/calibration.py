@@ -3,7 +3,7 @@
 import enum
 import math
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from scipy.optimize import brentq
 
@@ -12,13 +12,10 @@ from dperm.accounting.curve import COARSE_GRID, GaussianCurve, gaussian_mu
 from dperm.accounting.events import Event
 from dperm.accounting.events.gaussian import composed_mu
 from dperm.errors import NoiseTooLargeError
-from dperm.paper.advanced_composition import advanced_composition_epsilon, advanced_composition_noise
+from dperm.extensions import Registry
 from dperm.privacy.guarantee import SMALLEST_EPSILON, Adjacency, Guarantee
 from dperm.remembered import remembered
 from dperm.validation import one_of
-
-# How noise may be found: by the tightest bound that applies, or as in Appendix B.1 of the paper.
-ACCOUNTANTS = ("pld", "advanced-composition")
 
 # Where ε is still above the target by more than this share after the search, no noise keeps it.
 _TOLERANCE = 2e-3
@@ -53,16 +50,33 @@ class Calibratable(Protocol[Calibrated]):
         ...
 
 
+class Accountant(NamedTuple):
+    """A way of accounting other than by the tightest bound.
+
+    Attributes
+    ----------
+    epsilon : callable
+        ε of an event at a δ, under an adjacency.
+    noise : callable
+        About the noise multiplier at which a plan keeps a guarantee; `epsilon` is asked again before it is used.
+    """
+
+    epsilon: Callable[[Event, float, Adjacency], float]
+    noise: Callable[[Calibratable[object], Guarantee], float]
+
+
 class _NoNoise(enum.Enum):
     """Why no noise was found."""
 
     COSTS_WHATEVER = (
-        "no amount of noise gives epsilon = {epsilon:g}, delta = {delta:g} with this plan: what it costs whatever the "
-        "noise is already more."
+        "no amount of noise gives epsilon = {epsilon:g}, delta = {delta:g} with this plan: its fixed cost already "
+        "exceeds the guarantee."
     )
-    NOT_CERTIFIED = (
-        "no noise was found that is certified for epsilon = {epsilon:g}, delta = {delta:g}; use a larger delta."
-    )
+    NOT_CERTIFIED = "no certified noise was found for epsilon = {epsilon:g}, delta = {delta:g}; use a larger delta."
+
+
+# "pld" is the tightest bound that applies.
+ACCOUNTANTS: Registry[Accountant | None] = Registry({"pld": None})
 
 
 def calibrate(plan: Calibratable[Calibrated], guarantee: Guarantee, accountant: str = "pld") -> Calibrated:
@@ -107,11 +121,12 @@ def _search(plan: Calibratable[object], guarantee: Guarantee, accountant: str) -
     """The smallest noise multiplier whose ε, evaluated again, is at most the target."""
     bound: Callable[[Event, float, Adjacency], float] = epsilon_of
     stride, found = 1e-12, None
+    other = ACCOUNTANTS[one_of("accountant", accountant, ACCOUNTANTS)]
     event = plan.event(1.0)
     curve = curve_of(event, plan.adjacency)
     sampled = any(leaf.is_sampled for leaf, _ in event.leaves())
-    if one_of("accountant", accountant, ACCOUNTANTS) == "advanced-composition":
-        bound, found = advanced_composition_epsilon, advanced_composition_noise(plan, guarantee)
+    if other is not None:
+        bound, found = other.epsilon, other.noise(plan, guarantee)
     elif isinstance(curve, GaussianCurve):
         found = _by_closed_form(plan, guarantee)
     elif curve.tolerance is None or (guarantee.delta == 0.0 and not sampled):

@@ -41,9 +41,9 @@ def epsilon_of(event: Event, delta: float, adjacency: Adjacency, points: int = F
     delta : float
         The δ to evaluate at.
     adjacency : Adjacency
-        Named, as everywhere.
+        The neighbouring relation.
     points : int
-        About how many points discretise the narrowest privacy loss at the most, where a grid is needed.
+        About how many points discretise the narrowest privacy loss at most, where a grid is needed.
     """
     check_event(event)
     return _epsilon_of(event, delta, adjacency, points)
@@ -86,7 +86,7 @@ class MixtureCurve(Curve):
     event : Event
         What ran.
     adjacency : Adjacency
-        Named, as everywhere.
+        The neighbouring relation.
     """
 
     event: Event
@@ -203,7 +203,7 @@ def composed_loss(atoms: tuple[tuple[SingleEvent, int], ...], adjacency: Adjacen
     atoms : tuple of (SingleEvent, int)
         From `atoms_of`.
     adjacency : Adjacency
-        Named, as everywhere.
+        The neighbouring relation.
     points : int
         As of `epsilon_of`, for what is sampled.
     """

@@ -57,7 +57,7 @@ class Curve(ABC):
         delta : float
             The δ to evaluate at.
         points : int
-            About how many points discretise the narrowest privacy loss at the most, for curves that are known on a grid
+            About how many points discretise the narrowest privacy loss at most, for curves that are known on a grid
             only. Fewer are faster and round up more.
         """
         if delta == 0.0 and not self.reaches_zero:
@@ -198,9 +198,7 @@ def gaussian_mu(guarantee: Guarantee) -> float:
     """The largest μ whose Gaussian release keeps the guarantee, rounded down."""
     epsilon, delta = guarantee.epsilon, guarantee.delta
     if delta == 0.0:
-        raise InvalidParameterError(
-            "delta = 0 cannot be kept with Gaussian noise; use a delta above 0, or a pure-ε solver."
-        )
+        raise InvalidParameterError("Gaussian noise cannot give delta = 0; use delta > 0 or a pure-ε solver.")
     top = 1.0
     while gaussian_delta(top, epsilon) <= delta:
         top *= 2.0

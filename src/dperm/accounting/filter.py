@@ -1,4 +1,4 @@
-"""A privacy filter: what may be released from a dataset by an analyst who chooses each release in view of the results.
+"""A privacy filter: what an adaptive analyst may release from a dataset.
 
 The proofs are in docs/proofs/filter.md. Everything here is an upper bound.
 """
@@ -119,7 +119,7 @@ class Filter:
         Parameters
         ----------
         charges : sequence of Charge
-            All releases, the oldest first; each may have been chosen in view of those before it.
+            All releases, the oldest first; each may have been chosen after seeing those before it.
         adjacency : Adjacency
             The neighbouring relation.
         """
@@ -206,7 +206,7 @@ def with_pure(event: Event, delta: float, others: float, adjacency: Adjacency) -
     delta : float
         The δ to evaluate at.
     others : float
-        The pure ε of what follows, chosen in view of the release or not.
+        The pure ε of what follows, chosen after seeing the release or not.
     adjacency : Adjacency
         The neighbouring relation.
     """

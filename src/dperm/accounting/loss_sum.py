@@ -1,7 +1,7 @@
 """The sum of many privacy losses on one grid, by Fourier transforms whose rounding is bounded.
 
 The proof is in docs/proofs/composition.md. Masses are multiplied by e^{λ loss} before they are transformed and divided
-by it afterwards, so that rounding is small beside the δ that is asked for, however small that is.
+by it afterwards, so that rounding is small relative to the δ that is asked for, however small that is.
 """
 
 import functools
@@ -35,7 +35,7 @@ _TINY = 1e-290
 
 
 def transform_error(cells: int) -> float:
-    """How far a transform of so many cells, a power of two, is off at the most, for inputs whose sizes add up to 1."""
+    """How far a transform of this many cells, a power of two, is off at most, for inputs whose sizes add up to 1."""
     return math.expm1(math.log2(cells) * math.log1p(_LEVEL))
 
 
@@ -124,7 +124,7 @@ def _part(pmf: LossDistribution, count: int) -> _Part:
 
 
 class _Direction:
-    """All losses in one direction between adjacent tables."""
+    """All losses in one direction between neighbouring datasets."""
 
     def __init__(self, parts: list[_Part], width: float) -> None:
         self._parts, self._width = parts, width

@@ -21,16 +21,13 @@ NO_GRID = (ArithmeticError, ValueError, TypeError)
 # The most points that a grid may have.
 LARGEST_GRID = 300_000
 
-# What is cut off at every convolution, and counts as lost.
-CUT = 1e-16
-
 # Where a curve is below this, its mechanism counts as lost.
 _FAINT = 1e-17
 
 # What rounding on a grid may leave of a curve however large ε is.
 _LARGEST_FLOOR = 1e-9
 
-# A curve is evaluated at so many points, or fewer.
+# A curve is evaluated at this many points, or fewer.
 _DOTS = 250
 
 # What rounding may take off one curve when it becomes masses: they telescope, so it is some units of the last place.
@@ -47,7 +44,7 @@ def relation(adjacency: Adjacency) -> Any:
 
 
 def mass_rounding(count: int) -> float:
-    """What rounding may take off δ when so many curves become masses: measured as count · 2⁻⁵³, padded eightfold."""
+    """What rounding may take off δ when this many curves become masses: measured as count · 2⁻⁵³, padded eightfold."""
     return 8.0 * 2.0**-53 * (1000 + count)
 
 

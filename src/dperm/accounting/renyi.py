@@ -51,7 +51,7 @@ def renyi_epsilon(parts: "Iterable[tuple[SingleEvent, int]]", delta: float, adja
 
 
 def renyi_divergences(dp_event: Any, count: int, orders: Array) -> Array:
-    """dp-accounting's divergences of so many answers, for tables with and without a record."""
+    """dp-accounting's divergences of this many answers, for tables with and without a record."""
     from dp_accounting import NeighboringRelation, rdp
 
     accountant = rdp.RdpAccountant(orders, NeighboringRelation.ADD_OR_REMOVE_ONE)
@@ -100,7 +100,7 @@ def divergence_of_minimiser(curve: Curve, cost: float, shift: float, times: int,
     shift : float
         The longest Gaussian shift over σ.
     times : int
-        Beyond, the loss does no more than so many such shifts.
+        Beyond, the loss does no more than this many such shifts.
     order : int
         α, at least 2.
     """

@@ -92,7 +92,7 @@ def best_threshold(of_first: Array, of_second: Array, worth: Callable[[Counts], 
 
 
 def guesses_p_value(m: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
-    """The chance of at least so many right guesses about m fair coins under (ε, δ)-differential privacy.
+    """The chance of at least this many right guesses about m fair coins under (ε, δ)-differential privacy.
 
     Theorem 5.2 of Steinke, Nasr and Jagielski 2023: with f(v) = P[Binomial(guesses, e^ε/(1 + e^ε)) ≥ v] it is at most
     f(v) + 2mδ · max over i ≥ 1 of (f(v − i) − f(v))/i.
@@ -102,7 +102,7 @@ def guesses_p_value(m: int, guesses: int, right: int, epsilon: float, delta: flo
     m : int
         Rows that were put in or left out, each by a fair coin of its own.
     guesses : int
-        About how many of them a guess was made; the number is fixed beforehand.
+        About how many of them a guess was made; the number is fixed in advance.
     right : int
         How many guesses were right.
     epsilon, delta : float
@@ -118,7 +118,7 @@ def guesses_p_value(m: int, guesses: int, right: int, epsilon: float, delta: flo
 
 
 def epsilon_from_guesses(m: int, guesses: int, right: int, delta: float, alpha: float) -> float:
-    """The smallest ε at which so many right guesses are not rarer than alpha."""
+    """The smallest ε at which this many right guesses are not rarer than alpha."""
     low, step = 0.0, 0.05
     if guesses_p_value(m, guesses, right, low, delta) > alpha:
         return 0.0

@@ -1,11 +1,11 @@
-"""How far the exact answer to a query moves between two tables, and how far it is said to move at the most."""
+"""How far the exact answer to a query moves between two tables, and how far it is said to move at most."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.kernel.watched import ExactOracle
+from dperm.audit.watched import ExactOracle
 from dperm.mechanisms import (
     AdaptedObjectiveQuery,
     DescentOutputQuery,

@@ -1,6 +1,6 @@
-"""Attack (c): one fit on the owner's table with made-up rows in it, each put in or left out by a fair coin.
+"""Attack (c): one fit on the owner's table with synthetic rows in it, each put in or left out by a fair coin.
 
-Where rows are protected by unit, each is a made-up unit of as many equal rows as may be used.
+Where rows are protected by unit, each is a synthetic unit of as many equal rows as may be used.
 
 After Steinke, Nasr and Jagielski 2023. What is looked at is released by a private fit, so the result may be released
 with it; the fit costs what any fit costs.
@@ -17,6 +17,7 @@ from dperm.audit.bounds import epsilon_from_guesses
 from dperm.audit.result import Attack, AuditResult, result_of
 from dperm.audit.tables import longest, rows_of_a_canary, targets_of
 from dperm.errors import InvalidParameterError, UnsupportedProblemError
+from dperm.kernel.source import Source
 from dperm.ledger import Budget
 from dperm.mechanisms.setting import Setting
 from dperm.models.base import PrivateEstimator
@@ -26,7 +27,6 @@ from dperm.plan.options import FitOptions
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import Problem
 from dperm.problem.losses.base import Loss
-from dperm.rows.base import Source
 from dperm.rows.canaries import WithCanaries
 from dperm.validation import count
 
@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Canaries:
-    """Made-up rows at the declared bounds, and the coins that put them in."""
+    """Synthetic rows at the declared bounds, and the coins that put them in."""
 
     X: Array
     y: Array
@@ -44,7 +44,7 @@ class Canaries:
     def rows(self, setting: Setting) -> tuple[Array, Array, NDArray[np.int64] | None]:
         """What goes into the table: an ignored row stands for one that was left out, where n is public.
 
-        With a unit, so many equal rows for each, and the number of every row's unit.
+        With a unit, this many equal rows for each, and the number of every row's unit.
         """
         if setting.adjacency is Adjacency.ADD_REMOVE:
             X, y = self.X[self.included], self.y[self.included]
@@ -115,7 +115,7 @@ def one_run(
     m : int
         How many canaries.
     guesses : (int, int)
-        k₊ and k₋: how many guesses "in" and "out", fixed beforehand.
+        k₊ and k₋: how many guesses "in" and "out", fixed in advance.
     alpha : float
         The chance that the bound is wrong.
     rng : Generator
@@ -123,7 +123,7 @@ def one_run(
     """
     k_plus, k_minus = guesses
     if not 0 < k_plus + k_minus <= m:
-        raise InvalidParameterError(f"there are {m} canaries, so that many guesses at the most can be made.")
+        raise InvalidParameterError(f"there are {m} canaries, so at most that many guesses are possible.")
     n = (options.declared_n or source._n_units) + m
     plan = replace(options, n=n).plan(n, None if options.schema is not None else source.n_features)
     problem = plan.problem
@@ -159,7 +159,7 @@ def audit_table(
     X, y, groups
         What its `fit` takes.
     canaries : int
-        Made-up rows, or units of rows; each is put in by a fair coin. They make the fit worse: it is for the audit
+        Synthetic rows, or units of rows; each is put in by a fair coin. They make the fit worse: it is for the audit
         only.
     guesses : (int, int), optional
         How many guesses "in" and "out"; by default a quarter of the canaries each.
@@ -182,16 +182,12 @@ def audit_table(
     X, groups = split_groups(model, X, groups)
     source, options, facts = model._read(X, y, model.options(), groups=groups)
     if facts.get("caveats"):
-        raise InvalidParameterError(
-            "declare the classes: those that were read from the rows are not part of any guarantee."
-        )
+        raise InvalidParameterError("declare the classes: the guarantee does not cover classes read from the rows.")
 
     def fit(with_canaries: Source, plan: FitPlan) -> Array:
-        release = plan.run(
+        return plan.run(
             with_canaries, budget=budget, random_state=random_state, progress=progress, row_warnings=False
-        )
-        release.settle()
-        return release.w
+        ).w
 
     plan, attack = one_run(
         fit, source, options, m, guesses or (m // 4, m // 4), 1.0 - check_confidence(confidence),

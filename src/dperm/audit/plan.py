@@ -27,7 +27,7 @@ def audit_plan(
     random_state: int | None = None,
     progress: Progress | None = None,
 ) -> AuditResult:
-    """Attack a plan on made-up tables and return lower bounds on its ε.
+    """Attack a plan on synthetic tables and return lower bounds on its ε.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def audit_plan(
     attacks : sequence of {"replay", "black-box", "low-bits"}
         Which attacks; see docs/audit.md.
     fits : int
-        Fits of the black box, half of them on each of two adjacent tables. The other attacks take fewer.
+        Fits of the black box, half of them on each of two neighbouring datasets. The other attacks take fewer.
     confidence : float
         A correct mechanism is accused with a probability of at most 1 − confidence, by all attacks together.
     random_state : int, optional

@@ -13,8 +13,8 @@ from dperm.audit.exact_answers import ExactAnswer, exact_answer, is_whole_fit, p
 from dperm.audit.result import Attack
 from dperm.audit.subject import Run, Subject
 from dperm.audit.tables import Canary, Surroundings, Table, neighbour_pairs
+from dperm.audit.watched import ExactOracle, Passed, Question
 from dperm.errors import DpermError
-from dperm.kernel.watched import ExactOracle, Passed, Question
 from dperm.mechanisms import PrintedEpochQuery, Query, StochasticStepsQuery
 from dperm.mechanisms.plan import PlannedQuery
 from dperm.problem import Problem
@@ -59,7 +59,7 @@ def replay(subject: Subject, alpha: float) -> Attack:
     broken += _samples_too_many(subject, alpha / 2.0)
     other = ordinary.table(canaries[1])
     if not _follows_from_answers(subject, first, other):
-        broken.append("what is released does not follow from the noisy answers alone")
+        broken.append("the output does not depend on the noisy answers alone")
     found = (
         f"exact answers to {len(_kinds(subject))} quer{'ies' if len(_kinds(subject)) != 1 else 'y'} move at most "
         f"{ratio:.3g} times as far as claimed; {n_numbers} numbers of noise were measured"

@@ -155,9 +155,12 @@ class AuditResult:
             lines.append(f"{attack.name + ':':<12}{bound}{attack.found}{fits}")
         level = f"at confidence {100.0 * self.confidence:g} % for all attacks together"
         if self.kept:
-            lines.append(f"verdict:    nothing contradicts the promise, {level}")
+            lines.append(f"verdict:    nothing contradicts the guarantee, {level}")
         else:
-            lines += [f"verdict:    THE PROMISE IS NOT KEPT, {level}", *(f"  - {text}" for text in self.contradictions)]
+            lines += [
+                f"verdict:    THE GUARANTEE IS VIOLATED, {level}",
+                *(f"  - {text}" for text in self.contradictions),
+            ]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -219,7 +222,7 @@ def read_audit(path: str | Path) -> AuditResult:
 
 
 def result_of(plan: FitPlan, confidence: float, attacks: tuple[Attack, ...]) -> AuditResult:
-    """The attacks beside the promise of a plan."""
+    """The attacks, compared with the guarantee of a plan."""
     statement = plan.statement
     return AuditResult(
         plan=name_of_plan(statement.to_dict(), event_to_list(plan.event)),

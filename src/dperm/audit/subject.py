@@ -1,6 +1,6 @@
-"""What is audited: a plan, run again and again on made-up tables."""
+"""What is audited: a plan, run again and again on synthetic tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.audit.tables import Canary, Surroundings, Table, canaries
+from dperm.audit.watched import ExactOracle, PlaybackOracle, Question, WatchedOracle
 from dperm.errors import UnsupportedProblemError
-from dperm.kernel.watched import ExactOracle, PlaybackOracle, Question, WatchedOracle
 from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
 from dperm.plan.fit_plan import FitPlan
 from dperm.schema import Schema
@@ -20,7 +20,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One fit on a made-up table: what was released, and what was asked and answered on the way."""
+    """One fit on a synthetic table: what was released, and what was asked and answered on the way."""
 
     w: Array
     transcript: list[Question]
@@ -46,10 +46,10 @@ class Subject:
     def __post_init__(self) -> None:
         """Refuse what there is no attack on."""
         if self.plan.calibrated.noise_multiplier is None:
-            raise UnsupportedProblemError("a run without noise promises nothing, so there is nothing to audit.")
+            raise UnsupportedProblemError("a run without noise has no guarantee to audit.")
 
     def run(self, table: Table, number: int | None) -> Run:
-        """Fit number so-and-so of an audit, on a made-up table; None is for keys of the operating system."""
+        """Fit number so-and-so of an audit, on a synthetic table; None is for keys of the operating system."""
         seed = None if self.seed is None or number is None else self.seed * 1_000_003 + number
         with (
             WatchedOracle(
@@ -58,11 +58,20 @@ class Subject:
             ) as oracle,
             np.errstate(all="ignore"),
         ):  # fmt: skip
-            w = self._follow(oracle, self.plan.calibrated)
+            w = self._follow(oracle)
         return Run(w, oracle.transcript, oracle.coin, oracle.schema)
 
+    def runs(
+        self, tables: tuple[Table, Table], fits: int, first: int, progress: Progress | None
+    ) -> Iterator[tuple[int, Run]]:
+        """Fits of both tables in turn, each with the place of its table."""
+        for number in range(fits):
+            yield number % 2, self.run(tables[number % 2], first + number)
+            if progress is not None:
+                progress(number + 1, fits)
+
     def ask(self, table: Table, number: int, item: PlannedQuery, *points: Array, step_size: Any = None) -> Array:
-        """One noisy answer about a made-up table, by an oracle of its own."""
+        """One noisy answer about a synthetic table, by an oracle of its own."""
         seed = None if self.seed is None else self.seed * 1_000_003 + number + 500_000
         with WatchedOracle(
             table.X, table.y, self.plan.problem, self.plan.setting, self.plan.calibrated, seed, groups=table.groups
@@ -78,10 +87,10 @@ class Subject:
             np.errstate(all="ignore"),
         ):
             oracle.play(run.transcript)
-            return self._follow(oracle, self.plan.calibrated)
+            return self._follow(oracle)
 
     def exact(self, table: Table, key: int | None = None) -> ExactOracle:
-        """Exact answers about a made-up table; only samples are drawn, and which rows of a unit are used.
+        """Exact answers about a synthetic table; only samples are drawn, and which rows of a unit are used.
 
         With a key the draws are the same for every table that begins with the same rows.
         """
@@ -102,10 +111,10 @@ class Subject:
     def without_noise(self, table: Table) -> Array:
         """What the plan would release without noise."""
         with self.exact(table) as oracle, np.errstate(all="ignore"):
-            return self._follow(oracle, self.plan.calibrated)
+            return self._follow(oracle)
 
-    def _follow(self, oracle: WatchedOracle, calibrated: CalibratedPlan) -> Array:
+    def _follow(self, oracle: WatchedOracle) -> Array:
         problem = self.plan.problem
         start = problem.start(self.plan.n_features)
         oracle.complete(self.plan.schema)
-        return np.array(self.plan.solver.run(oracle, problem, calibrated.plan, start))
+        return np.array(self.plan.solver.run(oracle, problem, self.plan.calibrated.plan, start))

@@ -1,4 +1,4 @@
-"""Adversarial neighbours from what a problem declares: rows at their bounds and beyond, in a table of made-up rows.
+"""Adversarial neighbours from what a problem declares: rows at their bounds and beyond, in a table of synthetic rows.
 
 Where rows are protected by unit, neighbours differ in all rows of one unit.
 """
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 # How far beyond its bound a row lies that has to be clipped.
 _BEYOND = 1e6
-# Rows of a unit that may have any number of them, and the most that are made up for one that may have very many.
+# Rows of a unit that may have any number of them, and the most that are generated for one that may have very many.
 _SEVERAL, _MOST_ROWS = 5, 1000
 
 
@@ -42,13 +42,13 @@ class Canary:
     has_id: bool = True
 
     def times(self, count: int, name: str = "") -> "Canary":
-        """The same rows so many times over."""
+        """The same rows this many times over."""
         return Canary(name or f"{count} rows: {self.name}", np.tile(self.X, (count, 1)), np.tile(self.y, count))
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A made-up table; with the unit of every row, masked where it says none, if rows are protected by unit."""
+    """A synthetic table; with the unit of every row, masked where it says none, if rows are protected by unit."""
 
     X: Array
     y: Array
@@ -129,7 +129,7 @@ def _hostile_units(problem: Problem, n_features: int, unit: PrivacyUnit, rows: l
 
 
 def rows_of_a_canary(unit: PrivacyUnit | None) -> int:
-    """How many rows a made-up unit has: as many as may be used."""
+    """How many rows a synthetic unit has: as many as may be used."""
     if unit is None:
         return 1
     return min(unit.max_rows or _SEVERAL, _MOST_ROWS)
@@ -196,7 +196,7 @@ class Surroundings:
 
 
 def neighbour_pairs(canaries: list[Canary], adjacency: Adjacency) -> list[tuple[Canary, Canary | None]]:
-    """All adjacent tables: with one canary or another in its place, or with and without it."""
+    """All neighbouring datasets: with one canary or another in its place, or with and without it."""
     if adjacency is Adjacency.ADD_REMOVE:
         return [(canary, None) for canary in canaries]
     return [(first, second) for place, first in enumerate(canaries) for second in canaries[place + 1 :]]

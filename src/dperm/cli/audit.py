@@ -1,28 +1,28 @@
 """`dperm audit`: attacks on a plan, and on the owner's own table."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dperm.audit import audit_plan, audit_table, draw_audit
-from dperm.audit.plan import ATTACKS
 from dperm.cli import output as outputs
+from dperm.cli.choices import ATTACKS
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.fit import ids_of_units, numbers_and_target
 from dperm.cli.options import build_estimator, fit_options, given_options, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.disk import write_whole
 from dperm.errors import InvalidParameterError
-from dperm.files.model_file import load_model
-from dperm.ledger import Budget
-from dperm.pictures.canvas import offscreen
-from dperm.plan.fit_plan import FitPlan
 from dperm.printable import one_line
 from dperm.progress import ProgressBar
-from dperm.rows.files import TableFile
 from dperm.schema import load_schema
+
+if TYPE_CHECKING:
+    from dperm.plan.fit_plan import FitPlan
 
 
 @click.command(context_settings=CONTEXT)
@@ -31,28 +31,28 @@ from dperm.schema import load_schema
     "--of",
     type=FILE,
     metavar="MODEL",
-    help="Attack the fit of this model file: it says all that the other options would.",
+    help="Audit the fit of this model file, which replaces the other options.",
 )
 @schema_option
-@click.option("--target", help="With a TABLE: column to predict; with a schema it is declared there.")
+@click.option("--target", help="With a TABLE: column to predict; a schema declares it.")
 @click.option("--features", help="With a TABLE: feature columns, separated by commas [default: all others].")
-@click.option("--n", type=int, help="Number of rows, or units, of the plan [default: the schema's].")
+@click.option("--n", type=int, help="Number of rows, or of privacy units, of the plan [default: the schema's].")
 @click.option("--p", "n_features", type=int, help="Number of feature columns of the plan [default: the schema's].")
 @click.option(
     "--attack", type=click.Choice(["all", *ATTACKS, "one-run"]), default="all", show_default=True,
-    help="one-run, and only it, reads a TABLE.",
+    help="Only one-run reads a TABLE.",
 )  # fmt: skip
-@click.option("--fits", type=int, default=1000, show_default=True, help="Fits of the black box.")
-@click.option("--canaries", type=int, default=200, show_default=True, help="Made-up rows of one-run.")
+@click.option("--fits", type=int, default=1000, show_default=True, help="Number of fits of the black-box attack.")
+@click.option("--canaries", type=int, default=200, show_default=True, help="Synthetic rows (canaries) of one-run.")
 @click.option(
     "--confidence", type=float, default=0.95, show_default=True,
-    help="A correct mechanism is accused with at most the rest, by all attacks together.",
+    help="1 − the probability of accusing a correct mechanism, over all attacks together.",
 )  # fmt: skip
-@output_option("PNG: the bound and the best attack.")
-@click.option("--json", "json_path", type=FILE, help="The result, for `dperm report --audit`.")
-@click.option("--dataset", help="Charge the fit of one-run to this dataset's budget; see `dperm budget`.")
-@click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept [default: your own].")
-@click.option("--seed", type=int, help="Make the audit repeatable.")
+@output_option("PNG of the proved bound and the best attack.")
+@click.option("--json", "json_path", type=FILE, help="JSON file of the result, for `dperm report --audit`.")
+@click.option("--dataset", help="Charge the fit of one-run to the budget of this dataset; see `dperm budget`.")
+@click.option("--ledger", envvar="DPERM_LEDGER", help="Ledger: SQLite file or database URL [default: your own].")
+@click.option("--seed", type=int, help="Make the audit reproducible.")
 @fit_options(required=False)
 def audit(
     table: Path | None, of: Path | None, schema: Path | None, target: str | None, features: str | None,
@@ -60,29 +60,34 @@ def audit(
     output: Path | None, force: bool, json_path: Path | None, dataset: str | None, ledger: str | None, seed: int | None,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Attack a fit and say how much ε the attacks prove, beside what is promised.
+    """Audit a fit empirically: lower bounds on ε, compared with the guarantee.
 
-    Without a TABLE all rows are made up, and nothing sensitive is read. With a TABLE one private fit is made on it with
-    made-up rows in it (one-run); that costs what a fit costs. Exit code 0 if nothing contradicts the promise, 1 if an
-    attack does, 2 if the audit cannot be made.
+    Without a TABLE all rows are synthetic, and nothing sensitive is read. With a TABLE one private fit is made on it
+    with synthetic canaries (one-run), at the privacy cost of a fit. Exit code 0 if nothing contradicts the guarantee,
+    1 if an attack does, 2 on errors.
 
-    Example: dperm audit --model logistic --n 500 --p 5 --epsilon 1 --delta 1e-5 --solver dp-gd -o audit.png
+    Example: dperm audit --model logistic --n 500 --p 5 --epsilon 1 --solver dp-gd -o audit.png
 
     Example: dperm audit --of model.json --json audit.json
     """
-    if of is None and (options["epsilon"] is None or options["delta"] is None):
-        raise InvalidParameterError("an audit needs --epsilon and --delta, or a model file: --of MODEL.")
+    with ended_by_an_interrupt():
+        from dperm.audit import audit_plan, audit_table, draw_audit
+        from dperm.ledger import Budget
+        from dperm.pictures.canvas import offscreen
+        from dperm.rows.files import TableFile
+    if of is None and options["epsilon"] is None:
+        raise InvalidParameterError("pass --epsilon, or a model file: --of MODEL.")
     if of is not None and (
         doubled := given_options("table", "schema", "n", "n_features", "target", "features", *options)
     ):
-        raise InvalidParameterError(f"the model file says what its fit was: leave {doubled[0]} out.")
+        raise InvalidParameterError(f"{doubled[0]} cannot be combined with --of: the model file describes its fit.")
     public = None if schema is None else load_schema(schema)
     if (table is not None) != (attack == "one-run"):
         raise InvalidParameterError(
-            "one-run goes with a TABLE, and a TABLE with --attack one-run; other attacks read none."
+            "one-run requires a TABLE, and a TABLE requires --attack one-run; other attacks read no table."
         )
     if output is not None and attack in ("replay", "one-run"):
-        raise InvalidParameterError(f"{attack} ranks no fits, so there is no curve to draw; leave -o out.")
+        raise InvalidParameterError(f"{attack} has no curve to draw; remove -o.")
     if output is not None:
         offscreen()  # where matplotlib is missing, this says so before anything is fitted
     for path in (output, json_path):
@@ -98,7 +103,7 @@ def audit(
             read = TableFile(table, n_rows=asked.declared_rows)
             rows, ids = numbers_and_target(read, target, features, model), ids_of_units(read, model)
         else:
-            raise InvalidParameterError("name the column to predict: --target, or a --schema.")
+            raise InvalidParameterError("pass --target or a --schema.")
         with ProgressBar("one fit") as bar:
             result = audit_table(
                 model,
@@ -114,11 +119,11 @@ def audit(
         click.echo(_whether_to_release(dataset, seed))
     else:
         if dataset is not None:
-            raise InvalidParameterError("--dataset goes with a TABLE: the other attacks read no sensitive row.")
+            raise InvalidParameterError("--dataset requires a TABLE: the other attacks read no sensitive rows.")
         if of is not None:
             plan = _plan_of(of)
         elif (n is None and (public is None or public.n is None)) or (public is None and n_features is None):
-            raise InvalidParameterError("an audit needs --n and --p, or a --schema that declares n.")
+            raise InvalidParameterError("pass --n and --p, or a --schema that declares n.")
         else:
             plan = build_estimator(**options, schema=public, n=n).plan(n, n_features)
         with ProgressBar("fits") as bar:
@@ -138,8 +143,10 @@ def audit(
 
 
 def _plan_of(path: Path) -> FitPlan:
-    """What the fit of a model file planned, planned again."""
-    model = load_model(path)
+    """The plan of a model file's fit, recomputed."""
+    from dperm.files.model_file import load_estimator
+
+    model = load_estimator(path)
     return model.as_asked().plan(model.privacy_.n, None if model.schema_ is not None else model.privacy_.n_features)
 
 
@@ -148,8 +155,8 @@ def _whether_to_release(dataset: str | None, seed: int | None) -> str:
         return "release:    NOT FOR RELEASE: the noise and the coins came from a seed"
     if dataset is None:
         return (
-            "release:    NOT FOR RELEASE: the fit was charged to no budget (--dataset), and the number of right "
-            "guesses tells as much about the rows as its coefficients would"
+            "release:    NOT FOR RELEASE: the fit was not charged to a budget (--dataset), and the number of correct "
+            "guesses reveals as much about the rows as the coefficients would"
         )
     name = one_line(dataset)
     return f"release:    the fit was charged to the budget of {name}; the result follows from what it released"

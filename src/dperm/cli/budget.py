@@ -1,22 +1,25 @@
 """The commands of `dperm budget`: create, show, report, list, settle."""
 
+from __future__ import annotations
+
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dperm.accounting.events import event_to_list
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.output import FILE, output_option
 from dperm.consequences import CONSEQUENCES
 from dperm.errors import InvalidParameterError, LedgerDamagedError
-from dperm.ledger import Budget, Reservation, budgets
-from dperm.ledger.accounts import Account, Spending, rounded_down, rounded_up
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from dperm.ledger.accounts import Account, Spending
 
 _BAR = 20
 
@@ -26,13 +29,13 @@ def _ledger_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "--ledger",
         envvar="DPERM_LEDGER",
         show_envvar=True,
-        help="SQLite file, or URL of a database [default: dperm/ledger.db in the user's data folder].",
+        help="SQLite file or database URL [default: dperm/ledger.db in the user's data folder].",
     )(command)
 
 
 @click.group(context_settings=CONTEXT)
 def budget() -> None:
-    """What may be spent on a dataset, and what has been.
+    """Create and show privacy budgets: what may be spent on a dataset, and what has been spent.
 
     Example: dperm budget create adult --epsilon 3 --delta 1e-5
     """
@@ -46,21 +49,23 @@ def budget() -> None:
 @click.option(
     "--fixed-in-advance",
     is_flag=True,
-    help="Declare that every release is fixed before the first; else each may be chosen in view of earlier results.",
+    help="Declare all releases non-adaptive: fixed before the first. By default each may depend on earlier results.",
 )
 @click.option(
     "--unit",
-    help="Whom the budget protects: the unit that every release must have, such as patient_id [default: one row].",
+    help="Privacy unit that every release must have, e.g. patient_id [default: one row].",
 )
 @_ledger_option
 def create(
     name: str, epsilon: float, delta: float, adjacency: str, fixed_in_advance: bool, unit: str | None,
     ledger: str | None,
 ) -> None:  # fmt: skip
-    """Set what all releases from the dataset NAME together may spend, for good.
+    """Create the budget of the dataset NAME, for all releases together. It cannot be changed later.
 
     Example: dperm budget create visits --epsilon 3 --delta 1e-5 --unit patient_id
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import Budget
     made = Budget.create(name, Guarantee(epsilon, delta), adjacency, ledger, fixed_in_advance, unit)
     click.echo(f"{one_line(made.dataset)}: {made.account().summary}")
 
@@ -69,10 +74,12 @@ def create(
 @click.argument("name")
 @_ledger_option
 def show(name: str, ledger: str | None) -> None:
-    """Verify the budget NAME, and show what is spent, what is left, and every release.
+    """Verify the ledger and show what the budget NAME has spent, what is left, and every release.
 
     Example: dperm budget show adult
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import Budget
     account = Budget(name, ledger).account()
     click.echo(f"{one_line(account.dataset)}, since {account.created} (UTC)")
     click.echo(f"{_bar(account)} {account.summary}")
@@ -86,15 +93,17 @@ def show(name: str, ledger: str | None) -> None:
 
 @budget.command(context_settings=CONTEXT)
 @click.argument("name", metavar="DATASET")
-@output_option("HTML file [default: the dataset's name, -budget.html, in this folder].")
+@output_option("HTML file [default: DATASET-budget.html in the current folder].")
 @_ledger_option
 def report(name: str, output: Path | None, force: bool, ledger: str | None) -> None:
-    """Verify the budget DATASET and write one HTML page about it: what was released, at what cost, and what is left.
+    """Verify the ledger and write an HTML page about the budget DATASET: what was released, its cost, and what is left.
 
-    Exit code 2 if the ledger is damaged; nothing is written then.
+    Exit code 2, and no page, if the ledger is damaged.
 
     Example: dperm budget report adult -o budget.html
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import Budget
     # The other commands need no pages.
     from dperm.report import page_named, write_budget
 
@@ -107,10 +116,12 @@ def report(name: str, output: Path | None, force: bool, ledger: str | None) -> N
 @budget.command("list", context_settings=CONTEXT)
 @_ledger_option
 def list_budgets(ledger: str | None) -> None:
-    """Verify and list all budgets of a ledger.
+    """Verify a ledger and list its budgets.
 
     Example: dperm budget list --ledger team.db
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import budgets
     found = budgets(ledger)
     for one in found:
         try:
@@ -119,52 +130,28 @@ def list_budgets(ledger: str | None) -> None:
         except LedgerDamagedError as error:  # the others are still worth seeing
             click.echo(f"[{'?' * _BAR}] {one_line(error)}")
     if not found:
-        click.echo("no budget yet; make one: dperm budget create adult --epsilon 3 --delta 1e-5")
+        click.echo("no budgets yet; create one: dperm budget create adult --epsilon 3 --delta 1e-5")
 
 
 @budget.command(context_settings=CONTEXT)
-@click.argument("model_path", metavar="MODEL", type=FILE)
+@click.argument("model_path", metavar="FILE", type=FILE)
 @_ledger_option
 def settle(model_path: Path, ledger: str | None) -> None:
-    """Tell the ledger of a MODEL file that was written and not noted as released, as the ledger could not be reached.
-
-    MODEL may also be what `dperm evaluate -o` wrote.
+    """Settle the reservation of a FILE that was written while the ledger could not be reached.
 
     Example: dperm budget settle model.json
     """
-    content = _released(model_path)
+    with ended_by_an_interrupt():  # the other commands need no estimator
+        from dperm.files.model_file import load_model, read_content
+        from dperm.ledger import settle_file
+    released, content = load_model(model_path), read_content(model_path)
     entry = content["ledger"]
     if entry is None:
-        raise InvalidParameterError(f"{one_line(model_path)} was charged to no budget.")
-    charged = Budget(entry["dataset"], ledger)
-    events = [event_to_list(release.event) for release in charged.account().releases if _is(release, entry)]
-    if events != [content["events"]]:
-        raise InvalidParameterError(
-            f"entry {entry['number']} of {entry['dataset']!r} in the ledger is for other events."
-        )
-    CONSEQUENCES.notes.append(f"see what the ledger knows: dperm budget show {shlex.quote(entry['dataset'])}")
-    Reservation(charged, entry["number"], entry["digest"]).settle(content["fingerprint"])
-    click.echo(f"entry {entry['number']} of {entry['dataset']!r} in the ledger is this release")
-
-
-def _released(path: Path) -> dict[str, Any]:
-    """The contents of a model or an evaluation file; raises if it was changed."""
-    # The other commands need no estimator.
-    from dperm.evaluation.result import PrivateEvaluation, is_evaluation, read_evaluation
-    from dperm.files.model_file import is_unchanged, load_model, read_content
-
-    if not is_evaluation(path):
-        load_model(path)
-        return read_content(path)
-    content = read_evaluation(path)
-    PrivateEvaluation.from_dict(content)
-    if not is_unchanged(content):
-        raise InvalidParameterError(f"{one_line(path)} was changed after it was written: its fingerprint is another.")
-    return content
-
-
-def _is(release: Spending, entry: dict[str, Any]) -> bool:
-    return (release.number, release.digest) == (entry["number"], entry["digest"])
+        raise InvalidParameterError(f"{one_line(model_path)} was not charged to a budget.")
+    CONSEQUENCES.notes.append(f"check the ledger: dperm budget show {shlex.quote(entry['dataset'])}")
+    cost = released.search_.event if hasattr(released, "search_") else released.event_
+    settle_file(content, cost, ledger)
+    click.echo(f"entry {entry['number']} of {entry['dataset']!r} in the ledger is settled with this release")
 
 
 def _bar(account: Account) -> str:
@@ -175,6 +162,8 @@ def _bar(account: Account) -> str:
 
 def _further(account: Account) -> str:
     """How large a further release may be."""
+    from dperm.ledger.accounts import rounded_down
+
     delta, sizes = account.guarantee.delta, []
     if account.left > 0.0:
         sizes.append(f"up to ε = {rounded_down(account.left)} at δ = 0")
@@ -184,6 +173,8 @@ def _further(account: Account) -> str:
 
 
 def _line(release: Spending) -> str:
+    from dperm.ledger.accounts import rounded_up
+
     state = "released" if release.is_settled else "reserved, not settled: counts as spent"
     alone = f"ε = {rounded_up(release.epsilon)} alone"
     fingerprint = (release.fingerprint or "")[:12]

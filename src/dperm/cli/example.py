@@ -1,4 +1,4 @@
-"""`dperm example`: tables and their schemas, to try the other commands on."""
+"""`dperm example`: example tables and their schemas."""
 
 from pathlib import Path
 
@@ -14,10 +14,10 @@ from dperm.printable import one_line
 
 @click.command(context_settings=CONTEXT)
 @click.argument("name", type=click.Choice(list(EXAMPLES)))
-@click.option("-o", "--output", type=FILE, default=Path(), help="Folder for the files [default: this one].")
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("-o", "--output", type=FILE, default=Path(), help="Output folder [default: the current one].")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def example(name: str, output: Path, force: bool) -> None:
-    """Write an example: NAME.csv to fit, NAME-test.csv to test on, and NAME.toml, the schema of both.
+    """Write an example: NAME.csv (training table), NAME-test.csv (test table) and NAME.toml (their schema).
 
     Example: dperm example adult
     """

@@ -1,34 +1,35 @@
 """`dperm fit`: from a table on disk to a model file."""
 
+from __future__ import annotations
+
 import os
 import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.options import build_estimator, fit_options, memory_option, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.cli.schema import tell
 from dperm.consequences import CONSEQUENCES
 from dperm.disk import WholeFile
 from dperm.errors import DpermError, InvalidParameterError, InvalidTableError
-from dperm.files.model_file import model_text
-from dperm.ledger import Budget
-from dperm.models.base import PrivateEstimator
-from dperm.models.classifier import CLASSES_READ
 from dperm.printable import one_line
-from dperm.rows import ClusterSource, FileSource, Source
-from dperm.rows.dask_client import open_cluster
-from dperm.rows.files import TableFile
+from dperm.privacy.caveats import Caveat
 from dperm.schema import Amount, Schema, load_schema
-from dperm.unsafe import check_schema
 
-# Bytes that are written before anything is spent, so that a full disk is noticed then; most model files are smaller.
+if TYPE_CHECKING:
+    from dperm.models.base import PrivateEstimator
+    from dperm.rows import Source
+    from dperm.rows.files import TableFile
+
+# Bytes that are written before anything is spent, so that a full disk is detected then; most model files are smaller.
 ROOM = 2**20
 # Rows that are looked at before every fit on a terminal; --check looks at all.
 LOOKED_AT = 2**17
@@ -37,37 +38,37 @@ LOOKED_AT = 2**17
 @click.command(context_settings=CONTEXT)
 @click.argument("table", type=FILE)
 @schema_option
-@click.option("--target", help="Column to predict; with a schema it is declared there.")
+@click.option("--target", help="Column to predict; a schema declares it.")
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
-@output_option("Where the model file goes.", required=True)
-@click.option("--n", type=int, help="Public number of rows, or of units [default: the schema's, or the table's].")
-@click.option("--dataset", help="Charge the fit to this dataset's budget; see `dperm budget`.")
-@click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
+@output_option("Output path of the model file.", required=True)
+@click.option("--n", type=int, help="Public number of rows or privacy units [default: the schema's or the table's].")
+@click.option("--dataset", help="Charge the fit to the budget of this dataset; see `dperm budget`.")
+@click.option("--ledger", envvar="DPERM_LEDGER", help="Ledger: SQLite file or database URL [default: your own].")
 @memory_option
 @click.option(
     "--cache",
     "cache_folder",
     type=FILE,
-    help="Folder for encoded rows that do not fit into memory; nobody else can open them, and they are gone when the "
-    "command ends [default: $DPERM_CACHE, or dperm's own among your caches, or a temporary one].",
+    help="Folder for encoded rows that do not fit into memory. The file is private to you and removed when the command "
+    "ends [default: $DPERM_CACHE, else your cache folder, else a temporary folder].",
 )
-@click.option("--no-cache", is_flag=True, help="Write no encoded rows to disk; every pass reads TABLE again.")
+@click.option("--no-cache", is_flag=True, help="Do not cache encoded rows on disk; every pass re-reads TABLE.")
 @click.option(
     "--cluster",
-    help="Read, encode and add up on a Dask cluster: the scheduler's address, or local[4] for four processes here.",
+    help="Run on a Dask cluster: the scheduler's address, or local[4] for four local processes.",
 )
-@click.option("--seed", type=int, help="Make the fit repeatable; the result is then not for release.")
+@click.option("--seed", type=int, help="Make the fit reproducible; a seeded result is not for release.")
 @click.option(
     "--row-warnings/--no-row-warnings",
     default=None,
-    help="Say on standard error what is badly wrong with columns, and if many rows are ignored or clipped: not "
-    "private, for you who hold them [default: only where that is a terminal, so that it gets into no log].",
+    help="Warn on stderr about bad columns, and when many rows are dropped or clipped. Not private. [default: only on "
+    "a terminal]",
 )
 @click.option(
     "--check",
     is_flag=True,
-    help="Say first all that `dperm schema check` finds in TABLE (not private, on standard error), and stop if the "
-    "schema can use nothing of a column, before anything is spent.",
+    help="Run `dperm schema check` on TABLE first (not private, on stderr), and stop before anything is spent if a "
+    "column is unusable.",
 )
 @fit_options()
 def fit(
@@ -75,16 +76,22 @@ def fit(
     n: int | None, dataset: str | None, ledger: str | None, memory: str, cache_folder: Path | None, no_cache: bool,
     cluster: str | None, seed: int | None, row_warnings: bool | None, check: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Fit a model on the sensitive TABLE (CSV or Parquet) and write what may be released.
+    """Fit a model on the sensitive TABLE (CSV or Parquet) and write a releasable model file.
 
-    With a schema, TABLE may be a folder of files or a pattern with *, of any size, and columns may hold categories and
-    missing values; without one it is one file, and they must hold numbers.
+    With a schema, TABLE may be a folder of files or a glob pattern, of any size, and columns may contain categories
+    and missing values. Without a schema it is a single file of numeric columns.
 
     Example: dperm fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 --dataset people -o model.json
 
     Example: dperm fit visits.csv --target ill --unit patient_id --max-rows-per-unit 5 --epsilon 1 --delta 1e-6 -o
     model.json
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import Budget
+        from dperm.plan.transaction import check_budget
+        from dperm.rows import ClusterSource, FileSource
+        from dperm.rows.dask_client import open_cluster
+        from dperm.rows.files import TableFile
     outputs.check_charged(dataset, ledger)
     outputs.check(output, force=force, inputs=[table, schema], ledger=ledger)
     budget = None if dataset is None else Budget(dataset, ledger)
@@ -96,11 +103,11 @@ def fit(
     )  # fmt: skip
     asked = model.options()  # raises what is wrong with the parameters before the table is opened
     if public is not None and (target is not None or features is not None):
-        raise InvalidParameterError("with a schema leave --target and --features out: it declares them.")
+        raise InvalidParameterError("--target and --features cannot be combined with --schema, which declares them.")
     if cache_folder is not None and no_cache:
-        raise InvalidParameterError("--cache and --no-cache exclude each other.")
+        raise InvalidParameterError("--cache and --no-cache cannot be combined.")
     if public is None and (cluster is not None or cache_folder is not None or no_cache):
-        raise InvalidParameterError("--cluster, --cache and --no-cache go with a --schema, by which rows are streamed.")
+        raise InvalidParameterError("--cluster, --cache and --no-cache require a --schema.")
     with ExitStack() as opened:
         rows: tuple[Any, Any]
         ids: dict[str, Any] = {}
@@ -110,7 +117,7 @@ def fit(
             source: Source = FileSource(table, **keeping, n_rows=asked.declared_rows)
             if asked.declared_n is not None:  # before the table is opened
                 plan = asked.plan(is_slow=source.is_slow if cluster is None else lambda *_: True)
-                plan.check_budget(budget)
+                check_budget(plan, budget)
             if cluster is not None:
                 client = opened.enter_context(open_cluster(cluster))
                 source = ClusterSource(table, client, **keeping, n_rows=asked.declared_rows)
@@ -124,7 +131,7 @@ def fit(
             if not ids or n is not None:  # how many units there are is counted by the fit
                 plan = asked.plan(*rows[0].shape)  # of a table with a row and a column, at least
         else:
-            raise InvalidParameterError("name the column to predict: --target, or a --schema.")
+            raise InvalidParameterError("pass --target or a --schema.")
         if check or (told and cluster is None):  # with a cluster, files may be out of this machine's reach
             checked(table, asked.schema or public, columns, target, whole=check, kind=model.kind)
         # The file is made before anything is spent, and complete before the ledger is told.
@@ -134,7 +141,7 @@ def fit(
     written.check()
     click.echo(str(model.privacy_))
     if (
-        CLASSES_READ not in model.privacy_.caveats or len(model.privacy_.classes or ()) == 2
+        Caveat.CLASSES_READ not in model.privacy_.caveats or len(model.privacy_.classes or ()) == 2
     ):  # a plan without classes is one for two
         plan = plan or asked.plan(model.privacy_.n, model.privacy_.n_features)
         click.echo(f"verdict:    {plan.verdict}")
@@ -155,6 +162,8 @@ def checked(
     InvalidTableError
         If all was asked for and a column has nothing that the schema can use, in 99 of 100 rows.
     """
+    from dperm.unsafe import check_schema
+
     found = check_schema(table, schema, columns=columns, target=target, rows=None if whole else LOOKED_AT)
     found = tuple(one for one in found if one.kind != "count" or kind != "poisson")
     said = [one for one in found if whole or one.serious or one.kind == "count"]
@@ -163,8 +172,8 @@ def checked(
     unusable = [one_line(one.column) for one in found if one.unusable]
     if whole and unusable:
         raise InvalidTableError(
-            f"the schema can use nothing of {', '.join(unusable)}, so nothing was fitted or spent: mend the table or "
-            "the schema, or fit without --check."
+            f"unusable columns: {', '.join(unusable)}; nothing was fitted or spent. Fix the table or the schema, or "
+            "fit without --check."
         )
 
 
@@ -185,7 +194,9 @@ class Writing:
 
     def __call__(self, model: PrivateEstimator) -> None:
         """Write the model."""
-        text = model_text(model)
+        from dperm.files.model_file import release_text
+
+        text = release_text(model)
         try:
             self._file.write(text)
         except OSError as error:
@@ -209,7 +220,7 @@ def _rescue(text: str) -> None:
         CONSEQUENCES.will_appear(Path(name), Path(name))
     except OSError:
         click.echo(text, nl=False)
-        CONSEQUENCES.notes.append("the model is what was printed")
+        CONSEQUENCES.notes.append("the model was printed to standard output")
 
 
 def numbers_and_target(
@@ -223,13 +234,13 @@ def numbers_and_target(
         else [name for name in source.names if name not in (target, model.unit)]
     )
     if model.unit == target:
-        raise InvalidParameterError(f"the unit {model.unit!r} cannot be the target as well.")
+        raise InvalidParameterError(f"{model.unit!r} is the privacy unit and cannot also be the target.")
     if model.unit in columns:
-        raise InvalidParameterError(f"the unit {model.unit!r} cannot be a feature as well.")
+        raise InvalidParameterError(f"{model.unit!r} is the privacy unit and cannot also be a feature.")
     if target in columns:
-        raise InvalidParameterError(f"the target {target!r} cannot be a feature as well.")
+        raise InvalidParameterError(f"{target!r} is the target and cannot also be a feature.")
     if not columns:
-        raise InvalidParameterError("the table has no column besides the target.")
+        raise InvalidParameterError("the table has no feature columns.")
     is_number = model.target_kind is Amount
     majority = model.unit is None
     labels = (

@@ -1,4 +1,4 @@
-"""The command line. Every command is a module of its own, imported when it is called."""
+"""The command line. Each command is a separate module, imported when it is called."""
 
 import importlib
 import os
@@ -17,24 +17,24 @@ from dperm.version import __version__
 
 # Where every command is, and its line in `dperm --help`.
 COMMANDS = {
-    "fit": ("fit:fit", "Fit a model on a sensitive table and write what may be released."),
-    "tune": ("tune:tune", "Choose among models under one guarantee, fit the best and write it."),
-    "predict": ("predict:predict", "Predict for every row of a table with a model file."),
-    "evaluate": ("evaluate:evaluate", "Evaluate a model file on sensitive rows, privately and with intervals."),
-    "plan": ("plan:plan", "The noise and the cost of a fit, from public numbers alone."),
-    "rows-per-unit": ("rows_per_unit:rows_per_unit", "How many rows the units of a table have, privately."),
-    "diagnose": ("diagnose:diagnose", "What became of the rows of a fit, for who holds them: not for release."),
-    "budget": ("budget:budget", "What may be spent on a dataset, and what has been."),
-    "schema": ("schema:schema", "The public facts about a table: ranges, categories, classes."),
-    "verify": ("release:verify", "Derive the guarantee of a model file again and check its statement."),
-    "summary": ("release:summary", "The coefficients of a model file as a table, with intervals if the fit has them."),
-    "audit": ("audit:audit", "Attack a fit: lower bounds on ε beside the promise."),
-    "report": ("release:report", "Write one HTML page about a model file, to read, print and sign."),
-    "plot": ("plot:plot", "Draw a model file: its coefficients, effects, attackers, or the cost of privacy."),
-    "solvers": ("solvers:solvers", "List the solvers, each with its row of the paper's comparison tables."),
-    "example": ("example:example", "Write an example table and its schema, to try the other commands on."),
-    "demo": ("studies:demo", "Fit two example tables at several ε, beside no privacy, and draw it."),
-    "reproduce": ("studies:reproduce", "Measure a figure or a table of the paper again."),
+    "fit": ("fit:fit", "Fit a model on a sensitive table and write a releasable model file."),
+    "tune": ("tune:tune", "Select a model under one guarantee, fit it and write the model file."),
+    "predict": ("predict:predict", "Predict every row of a table with a model file."),
+    "evaluate": ("evaluate:evaluate", "Evaluate a model on sensitive rows, privately and with intervals."),
+    "plan": ("plan:plan", "Show noise and privacy cost of a fit without reading data."),
+    "rows-per-unit": ("rows_per_unit:rows_per_unit", "Private histogram of rows per privacy unit."),
+    "diagnose": ("diagnose:diagnose", "Exact diagnostics for the data holder. Output is not private."),
+    "budget": ("budget:budget", "Create and show privacy budgets."),
+    "schema": ("schema:schema", "Draft a schema (public ranges, categories, classes) and check a table against it."),
+    "verify": ("release:verify", "Recompute ε of a model file and check its statement."),
+    "summary": ("release:summary", "Print the coefficients of a model file, with intervals if available."),
+    "audit": ("audit:audit", "Audit a fit empirically: lower bounds on ε."),
+    "report": ("release:report", "Write an HTML page about a model file, to read, print and sign."),
+    "plot": ("plot:plot", "Plot coefficients, effects, attack bounds or the cost of privacy."),
+    "solvers": ("solvers:solvers", "List the solvers, with the paper's comparison tables."),
+    "example": ("example:example", "Write an example table and its schema."),
+    "demo": ("studies:demo", "Fit two example tables at several ε and plot the results."),
+    "reproduce": ("studies:reproduce", "Reproduce a figure or a table of the paper."),
 }
 
 
@@ -80,25 +80,25 @@ def run_with(arguments: list[str]) -> int:
         return _fail(error.format_message())
     except DpermError as error:
         return _fail(str(error))
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output has seen enough
         return 2
     except OSError as error:
         return _fail(f"{error.filename or 'the file'}: {error.strerror or 'cannot be used'}.")
     except (click.Abort, KeyboardInterrupt):
         return _say(interrupted_in_words())
     except MemoryError:
-        return _fail("this takes more memory than there is.")
+        return _fail("out of memory.")
     except Exception as error:  # its message or traceback could show a value of the table
         if os.environ.get("DPERM_TRACEBACK") == "1":  # a developer's switch, for tables that nobody has to protect
             click.echo("dperm: the traceback can show values of the table; do not share it.", err=True)
             traceback.print_exc()
         kind = type(error).__name__
         return _fail(f"internal error ({kind}); please report how you called dperm, without the data.")
-    return ended if isinstance(ended, int) else 0  # `verify` ends with 1 where a statement is not true
+    return ended if isinstance(ended, int) else 0  # `verify` exits with 1 if the statement does not hold
 
 
 def _fail(message: str) -> int:
-    """Say what is wrong, and what was spent and written all the same. Notes of an error could show a value."""
+    """Report the error, and what was spent and written anyway. Exception notes could hold a value: not shown."""
     if interrupted.is_set():  # and what it interrupted made another error of it
         return _say(interrupted_in_words())
     return _say("; ".join([message.rstrip().removesuffix("."), *CONSEQUENCES.in_words()]))

@@ -1,61 +1,41 @@
 """Options that `fit` and `plan` share, and how they become an estimator."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from dperm.accounting.calibration import ACCOUNTANTS
+from dperm.cli.choices import ACCOUNTANTS, MODELS, OWN_OPTIONS
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.output import FILE
 from dperm.errors import InvalidParameterError, InvalidTableError
-from dperm.models.base import PrivateEstimator
-from dperm.models.linear import PrivateGLM
-from dperm.models.registry import models
-from dperm.models.regressor import LinearRegressor
 from dperm.privacy.unit import CONTRIBUTIONS, MISSING
-from dperm.problem.domains import Box, Domain, L1Ball, L2Ball, Simplex
-from dperm.problem.regularizers import L1, L2, ElasticNet, Regularizer
-from dperm.rows.files import OtherSeparatorError
 from dperm.schema import Amount, Schema
-from dperm.solvers import SOLVERS
 
-_PENALTIES: dict[str, Callable[..., Regularizer]] = {"l2": L2, "l1": L1, "elastic-net": ElasticNet}
-_DOMAINS: dict[str, Callable[..., Domain]] = {"l2-ball": L2Ball, "l1-ball": L1Ball, "box": Box, "simplex": Simplex}
+if TYPE_CHECKING:
+    from dperm.models.base import PrivateEstimator
 
-
-def _offered() -> dict[str, type[PrivateEstimator]]:
-    """The models whose parameters can all be written on the command line."""
-    return {name: model for name, model in models().items() if model.on_command_line}
-
-
-def _own_options() -> list[Callable[..., Any]]:
-    """Options that only some models have, from the models themselves."""
-    found = {name: (model, text) for model in _offered().values() for name, text in model.own_parameters.items()}
-    return [
-        click.option(
-            f"--{name.replace('_', '-')}",
-            type=float if isinstance(getattr(model, name), float) else str,
-            help=text,
-        )
-        for name, (model, text) in found.items()
-    ]
-
+# Classes of dperm.problem.
+_PENALTIES = {"l2": "L2", "l1": "L1", "elastic-net": "ElasticNet"}
+_DOMAINS = {"l2-ball": "L2Ball", "l1-ball": "L1Ball", "box": "Box", "simplex": "Simplex"}
 
 _OPTIONS = (
     click.option(
         "--model",
-        type=click.Choice(list(_offered())),
+        type=click.Choice(MODELS),
         help="[default: logistic; linear if the schema's target has a range]",
     ),
-    *_own_options(),
+    *(click.option(f"--{name.replace('_', '-')}", type=kind, help=text) for name, (kind, text) in OWN_OPTIONS.items()),
     click.option(
         "--row-norm",
         type=float,
-        help="Clip rows to this l2 norm (without a schema) [default: 1; regression needs a schema or this].",
+        help="Clip rows to this l2 norm (without a schema) [default: 1; required for regression without a schema].",
     ),
-    click.option("--entry-bound", type=float, help="Clip rows to entries of this size as well [default: not]."),
+    click.option("--entry-bound", type=float, help="Also scale rows to entries of at most this size [default: off]."),
     click.option(
         "--penalty",
         default="auto",
@@ -65,7 +45,13 @@ _OPTIONS = (
     click.option(
         "--domain", default="none", show_default=True, help="l2-ball:r, l1-ball:r, box:low:high, simplex:total or none."
     ),
-    click.option("--solver", type=click.Choice(["auto", *SOLVERS]), default="auto", show_default=True),
+    click.option(
+        "--solver",
+        metavar="NAME",
+        default="auto",
+        show_default=True,
+        help="auto, or a name from `dperm solvers`.",
+    ),
     click.option(
         "--adjacency", type=click.Choice(["replace_one", "add_remove"]), default="replace_one", show_default=True
     ),
@@ -81,47 +67,47 @@ _OPTIONS = (
         type=click.Choice(ACCOUNTANTS),
         default="pld",
         show_default=True,
-        help="How certified noise is found. advanced-composition is Appendix B.1 of the paper: more noise, and refused "
-        "where its conditions fail.",
+        help="Accounting method used to calibrate noise. advanced-composition is the paper's Appendix B.1: more noise, "
+        "and an error where its conditions fail.",
     ),
     click.option(
         "--intervals",
         type=float,
-        help="Also release what confidence intervals need, with this share of the precision, such as 0.5 (linear, "
-        "poisson, and logistic with two classes) [default: not].",
+        help="Spend this share of the precision, such as 0.5, on confidence intervals (linear, poisson, and logistic "
+        "with two classes) [default: off].",
     ),
     click.option(
         "--unit",
-        help="Protect all rows of a person together, not each by itself: the column that says whose a row is, such as "
-        "patient_id. n is then the number of persons [default: one row].",
+        help="Column identifying the privacy unit (e.g. patient_id); all rows of a unit are protected together, and n "
+        "is the number of units [default: each row is its own unit].",
     ),
     click.option(
         "--max-rows-per-unit",
         type=int,
-        help="Use at most so many rows of a unit, chosen at random; needed unless --contribution average.",
+        help="Use at most this many rows of each unit, chosen at random; required unless --contribution average.",
     ),
     click.option(
         "--contribution",
         type=click.Choice(CONTRIBUTIONS),
         default="limit",
         show_default=True,
-        help="What a row of a unit weighs: limit, one over --max-rows-per-unit; average, one over how many are used.",
+        help="Weight of a unit's row: limit, 1/max-rows-per-unit; average, 1/(rows used of the unit).",
     ),
     click.option(
         "--missing-units",
         type=click.Choice(MISSING),
         default="separate",
         show_default=True,
-        help="A row without an id is a unit of its own, or ignored.",
+        help="Rows without an id: count each as its own unit, or drop them.",
     ),
-    click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit a constant as well."),
+    click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit an intercept."),
 )
 
 
 schema_option = click.option(
     "--schema",
     type=FILE,
-    help="TOML file with the table's public facts; see `dperm schema draft`.",
+    help="TOML file with the public facts about the table; see `dperm schema draft`.",
 )
 
 
@@ -129,16 +115,18 @@ memory_option = click.option(
     "--memory",
     default="1 GB",
     show_default=True,
-    help="Approximate memory limit for rows (with a schema), such as 512 MB or 8 GB. The whole process takes more: "
-    "with 2.4 million rows of 40 columns 0.9 GB at 300 MB, 1.2 GB at 1 GB.",
+    help="Approximate memory limit for rows (with a schema), e.g. 512 MB or 8 GB. The whole process uses more: with "
+    "2.4 million rows of 40 columns 0.9 GB at 300 MB, 1.2 GB at 1 GB.",
 )
 
 
 def fit_options(*, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the shared options to a command, which may do without ε and δ."""
+    """Add the shared options to a command; ε is optional if not `required`."""
     guarantee = (
         click.option("--epsilon", type=float, required=required, help="ε of the guarantee, above 0."),
-        click.option("--delta", type=float, required=required, help="δ of the guarantee, well below 1/n."),
+        click.option(
+            "--delta", type=float, default=1e-5, show_default=True, help="δ of the guarantee; should be well below 1/n."
+        ),
     )
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -150,7 +138,7 @@ def fit_options(*, required: bool = True) -> Callable[[Callable[..., Any]], Call
 
 
 def given_options(*names: str) -> list[str]:
-    """Which of these parameters of the command that runs were typed, as they are typed."""
+    """Which of these parameters of the running command were given, as typed."""
     context = click.get_current_context()
     return [
         parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
@@ -162,6 +150,8 @@ def given_options(*names: str) -> list[str]:
 @contextmanager
 def separator_by_option() -> Iterator[None]:
     """Name --separator where no line of a table has the fields: for commands that take it."""
+    from dperm.rows.files import OtherSeparatorError
+
     try:
         yield
     except OtherSeparatorError as error:
@@ -187,36 +177,40 @@ def build_estimator(
     **more: Any,
 ) -> PrivateEstimator:
     """Turn the options into an estimator."""
+    with ended_by_an_interrupt():
+        from dperm.models.linear import PrivateGLM
+        from dperm.models.registry import models
+        from dperm.models.regressor import LinearRegressor
     kind = models()[model or ("linear" if schema is not None and isinstance(schema.target, Amount) else "logistic")]
-    own = {name for one in _offered().values() for name in one.own_parameters}
-    given = {name: value for name, value in more.items() if name not in own or value is not None}
-    for name in given.keys() & own - kind.own_parameters.keys():
-        able = " or ".join(key for key, one in _offered().items() if name in one.own_parameters)
-        raise InvalidParameterError(f"--{name.replace('_', '-')} goes with --model {able}.")
+    given = {name: value for name, value in more.items() if name not in OWN_OPTIONS or value is not None}
+    for name in given.keys() & OWN_OPTIONS.keys() - set(kind.own_parameters):
+        able = " or ".join(key for key in MODELS if name in models()[key].own_parameters)
+        raise InvalidParameterError(f"--{name.replace('_', '-')} requires --model {able}.")
     if "classes" in given:
         given["classes"] = [label.strip() for label in given["classes"].split(",")]
     if "hidden_layer_sizes" in given:
         given["hidden_layer_sizes"] = _whole_numbers("--hidden-layer-sizes", given["hidden_layer_sizes"])
     if issubclass(kind, LinearRegressor) and schema is None and row_norm is None:
         raise InvalidParameterError(
-            "say how large the columns are: give a --schema with their ranges (dperm schema draft TABLE), or "
+            "the scale of the columns is unknown: pass a --schema with their ranges (dperm schema draft TABLE), or "
             "--row-norm."
         )
     if issubclass(kind, PrivateGLM):
         given |= {"row_norm": row_norm, "entry_bound": entry_bound, "fit_intercept": intercept}
-        given["intervals"] = False if intervals is None else intervals
+        if hasattr(kind, "intervals"):
+            given["intervals"] = False if intervals is None else intervals
+        elif intervals is not None:
+            raise InvalidParameterError("--intervals goes with --model linear, logistic or poisson.")
         given["penalty"] = penalty if penalty in ("auto", "l2", "l1") else _penalty(penalty)
     else:
         if (row_norm, entry_bound, intercept) != (None, None, True):
             raise InvalidParameterError("--row-norm, --entry-bound and --no-intercept are for linear models.")
         if intervals is not None:
             raise InvalidParameterError(
-                "--intervals is for linear models: the numbers of a network mean nothing one by one."
+                "--intervals is for linear models; single weights of a network have no meaning."
             )
         if penalty in ("l2", "l1"):
-            raise InvalidParameterError(
-                "the strength of a network's penalty is found by no rule: write --penalty l2:0.001."
-            )
+            raise InvalidParameterError("networks have no automatic penalty; pass e.g. --penalty l2:0.001.")
         given["penalty"] = None if penalty == "auto" else _penalty(penalty)
     return kind(
         epsilon,
@@ -236,20 +230,24 @@ def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(number) for number in text.split(",") if number.strip())
     except ValueError:
-        raise InvalidParameterError(f"{option} must be whole numbers separated by commas, got {text!r}.") from None
+        raise InvalidParameterError(f"{option} must be integers separated by commas, got {text!r}.") from None
 
 
-def _penalty(text: str) -> Regularizer | None:
+def _penalty(text: str) -> Any:
     """Read a number, the strength of an l2 penalty with 0 for none, or what `_parse` reads."""
+    from dperm.problem import L2
+
     try:
         strength = float(text)
     except ValueError:
-        return _parse("--penalty", text, _PENALTIES)  # type: ignore[no-any-return]
+        return _parse("--penalty", text, _PENALTIES)
     return None if strength == 0.0 else L2(strength)
 
 
-def _parse(option: str, text: str, kinds: dict[str, Callable[..., Any]]) -> Any:
+def _parse(option: str, text: str, kinds: dict[str, str]) -> Any:
     """Read "name:number:number", or "none"."""
+    from dperm import problem
+
     name, *numbers = text.split(":")
     if name == "none" and not numbers:
         return None
@@ -257,7 +255,7 @@ def _parse(option: str, text: str, kinds: dict[str, Callable[..., Any]]) -> Any:
         words = "auto, none, a number" if option == "--penalty" else "none"
         raise InvalidParameterError(f"{option} must be {words} or start with one of {', '.join(kinds)}, got {text!r}.")
     try:
-        return kinds[name](*map(float, numbers))
+        return getattr(problem, kinds[name])(*map(float, numbers))
     except TypeError:
         raise InvalidParameterError(f"{option} has too many numbers: {text!r}.") from None
     except ValueError as error:

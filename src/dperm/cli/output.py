@@ -1,4 +1,4 @@
-"""Names of files, and where commands write: nothing that is read or kept, and no file that is there unless told so."""
+"""Output paths: never an input or a ledger, and an existing file only with --force."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -9,8 +9,6 @@ import click
 
 from dperm.disk import check_output
 from dperm.errors import InvalidParameterError
-from dperm.ledger import default_ledger
-from dperm.ledger.places import files_of, witness_folder
 
 
 class _File(click.Path):
@@ -18,7 +16,7 @@ class _File(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         if not str(value) or "\0" in str(value):
-            self.fail("the name of a file must not be empty or hold a null character.", param, ctx)
+            self.fail("a file name must not be empty or contain a null character.", param, ctx)
         return Path(value)
 
 
@@ -29,7 +27,7 @@ def output_option(help_text: str, *, required: bool = False) -> Callable[[Callab
     """Add -o and --force to a command."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        forced = click.option("--force", is_flag=True, help="Replace the output file if it is there.")
+        forced = click.option("--force", is_flag=True, help="Overwrite the output file if it exists.")
         return click.option("-o", "--output", required=required, type=FILE, help=help_text)(forced(command))
 
     return add
@@ -47,6 +45,9 @@ def check(output: Path, *, force: bool, inputs: Iterable[Path | None], ledger: s
     ledger : str, optional
         A ledger that it was told, besides DPERM_LEDGER and the user's own.
     """
+    from dperm.ledger import default_ledger
+    from dperm.ledger.places import files_of, witness_folder
+
     places = [ledger, os.environ.get("DPERM_LEDGER"), _own(default_ledger)]
     kept = [path for place in places if place for path in files_of(place)]
     folder = _own(witness_folder)
@@ -59,7 +60,7 @@ def check(output: Path, *, force: bool, inputs: Iterable[Path | None], ledger: s
 
 
 def _own(place: Callable[[], Any]) -> Any:
-    """A place of the user, None for one without a home."""
+    """A path of the user, None for one without a home."""
     try:
         return place()
     except InvalidParameterError:
@@ -69,6 +70,6 @@ def _own(place: Callable[[], Any]) -> Any:
 def check_charged(dataset: str | None, ledger: str | None) -> None:
     """Raise if a release names a ledger and no budget, or no budget where the environment asks for one."""
     if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
-        raise InvalidParameterError("--ledger goes with --dataset: whose budget is it?")
+        raise InvalidParameterError("--ledger requires --dataset.")
     if dataset is None and os.environ.get("DPERM_REQUIRE_BUDGET", "0") not in ("", "0"):
-        raise InvalidParameterError("DPERM_REQUIRE_BUDGET is set: name the budget that is charged with --dataset.")
+        raise InvalidParameterError("DPERM_REQUIRE_BUDGET is set: pass --dataset.")

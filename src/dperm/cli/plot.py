@@ -1,21 +1,24 @@
 """`dperm plot`: a model file as a picture."""
 
+from __future__ import annotations
+
 import io
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.output import FILE, output_option
 from dperm.disk import write_whole
 from dperm.errors import InvalidParameterError
-from dperm.files.model_file import load_model
-from dperm.models.base import PrivateEstimator
-from dperm.pictures.canvas import offscreen
 from dperm.printable import one_line
+
+if TYPE_CHECKING:
+    from dperm.models.base import PrivateEstimator
 
 WHAT = ("coefficients", "effects", "attack", "risk")
 _FORMATS = (".png", ".svg", ".pdf")
@@ -23,24 +26,27 @@ _FORMATS = (".png", ".svg", ".pdf")
 
 @click.command(context_settings=CONTEXT)
 @click.argument("model_path", metavar="MODEL", type=FILE)
-@click.option("--what", type=click.Choice(WHAT), required=True, help="Which picture.")
-@click.option("--column", help="With effects: this column of the schema alone.")
-@output_option("Picture: a .png, .svg or .pdf file.", required=True)
+@click.option("--what", type=click.Choice(WHAT), required=True, help="What to plot.")
+@click.option("--column", help="With effects: plot only this column of the schema.")
+@output_option("Output file: .png, .svg or .pdf.", required=True)
 def plot(model_path: Path, what: str, column: str | None, output: Path, force: bool) -> None:
-    """Draw a MODEL file. Only released and public numbers are drawn, so the picture may go where the model may.
+    """Plot a MODEL file. Only released and public numbers are used, so the plot may be published with the model.
 
-    coefficients: the largest, with bars for the privacy noise. effects: what every column of the schema adds to the
-    score over its range. attack: the most that any attacker can find out. risk: what more or less privacy would cost.
+    coefficients: the largest, with error bars for the privacy noise. effects: what each column adds to the score over
+    its range. attack: the bound on any attacker. risk: the expected cost of more or less privacy.
 
     Example: dperm plot model.json --what effects -o effects.png
     """
+    with ended_by_an_interrupt():
+        from dperm.files.model_file import load_estimator
+        from dperm.pictures.canvas import offscreen
     if output.suffix.lower() not in _FORMATS:
-        raise InvalidParameterError(f"the picture must be a file with the ending {', '.join(_FORMATS)}.")
+        raise InvalidParameterError(f"the output file must end in {', '.join(_FORMATS)}.")
     if column is not None and what != "effects":
-        raise InvalidParameterError("--column goes with --what effects.")
+        raise InvalidParameterError("--column requires --what effects.")
     outputs.check(output, force=force, inputs=[model_path])
     offscreen()  # where matplotlib is missing, this says so before the file is read
-    axes = _drawn(load_model(model_path), what, column)
+    axes = _drawn(load_estimator(model_path), what, column)
     write_whole(output, _as_bytes(np.atleast_1d(axes).flat[0].figure, output.suffix.lower().removeprefix(".")))
     click.echo(f"wrote {one_line(output)}")
 
@@ -60,6 +66,8 @@ def _drawn(model: PrivateEstimator, what: str, column: str | None) -> Any:
 def _as_bytes(figure: Any, kind: str) -> bytes:
     """The picture as a file holds it: without a date, so that the same model gives the same file."""
     import matplotlib
+
+    from dperm.pictures.canvas import offscreen
 
     dateless = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     stream = io.BytesIO()

@@ -1,44 +1,47 @@
 """`dperm predict`: what a model file says of every row of a table."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 import numpy as np
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.output import FILE, output_option
 from dperm.disk import WholeFile
 from dperm.errors import InvalidParameterError
-from dperm.files.model_file import load_model
-from dperm.models.base import PrivateEstimator
 from dperm.printable import one_line
-from dperm.rows.files import check_columns, number_columns, open_pieces
+
+if TYPE_CHECKING:
+    from dperm.models.base import PrivateEstimator
 
 
 @click.command(context_settings=CONTEXT)
 @click.argument("model_path", metavar="MODEL", type=FILE)
 @click.argument("table", type=FILE)
-@click.option(
-    "--keep", help="Columns of TABLE to write beside the predictions, separated by commas; an id for instance."
-)
-@output_option("CSV or Parquet file, by its ending [default: CSV on standard output].")
+@click.option("--keep", help="Columns of TABLE to copy to the output, separated by commas, e.g. an id.")
+@output_option("CSV or Parquet file, by extension [default: CSV on standard output].")
 def predict(model_path: Path, table: Path, keep: str | None, output: Path | None, force: bool) -> None:
-    """Predict for every row of TABLE with a MODEL file: a column `prediction`, in the order of the rows.
+    """Predict every row of TABLE with a MODEL file: writes a column `prediction`, in row order.
 
-    TABLE is a CSV or Parquet file, a folder of such files or a pattern with *, of any size: rows are read, predicted
-    and written a few at a time. A missing value means what the model's schema says; without a schema it is 0.
+    TABLE is a CSV or Parquet file, a folder of such files or a glob pattern, of any size: it is streamed. Missing
+    values are treated as the model's schema says; without a schema they are 0.
 
     Example: dperm predict model.json 'visits/*.parquet' --keep visit_id -o predictions.parquet
     """
+    with ended_by_an_interrupt():
+        from dperm.files.model_file import load_model
     if output is not None:
         outputs.check(output, force=force, inputs=[model_path, table])
     model, kept = load_model(model_path), [name.strip() for name in keep.split(",")] if keep else []
     if "prediction" in kept:
-        raise InvalidParameterError("--keep cannot name a column 'prediction': that is what is written.")
+        raise InvalidParameterError("--keep cannot include 'prediction', the name of the output column.")
     tables = _predicted(model, table, kept)
     first = next(tables)  # raises what is wrong with the table before a file is made
     if output is None:
@@ -59,6 +62,8 @@ def predict(model_path: Path, table: Path, keep: str | None, output: Path | None
 def _predicted(model: PrivateEstimator, path: Path, kept: list[str]) -> Iterator[Any]:
     """Arrow tables of kept columns and predictions, a few rows each."""
     import pyarrow as pa
+
+    from dperm.rows.files import check_columns, number_columns, open_pieces
 
     schema = model.schema_
     if schema is None:

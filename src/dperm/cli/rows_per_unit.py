@@ -1,52 +1,53 @@
-"""`dperm rows-per-unit`: a private histogram of how many rows the units of a table have."""
+"""`dperm rows-per-unit`: a private histogram of rows per privacy unit."""
 
-import json
 from pathlib import Path
 
 import click
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.options import separator_by_option
 from dperm.cli.output import FILE, output_option
-from dperm.disk import write_whole
-from dperm.ledger import Budget
-from dperm.plan import rows_per_unit as counting
 from dperm.printable import one_line
 from dperm.privacy.unit import MISSING
-from dperm.rows.files import TableFile
 from dperm.schema.table import SEPARATORS
 from dperm.validation import one_of
 
 
 @click.command(context_settings=CONTEXT)
 @click.argument("table", type=FILE)
-@click.option("--unit", required=True, help="Column that says whose a row is, such as patient_id.")
-@click.option("--epsilon", type=float, required=True, help="ε of the histogram; a small share of the budget will do.")
+@click.option("--unit", required=True, help="Column identifying the privacy unit, e.g. patient_id.")
+@click.option("--epsilon", type=float, required=True, help="ε of the histogram; a small share of the budget is enough.")
 @click.option(
     "--delta", type=float, default=0.0, show_default=True,
-    help="0 has the least noise for this alone; above 0 costs less beside other releases.",
+    help="0 gives the least noise for this release alone; above 0 composes better with others.",
 )  # fmt: skip
 @click.option("--adjacency", type=click.Choice(["replace_one", "add_remove"]), default="replace_one", show_default=True)
-@click.option("--n", type=int, help="Public number of units; to be declared under add_remove.")
+@click.option("--n", type=int, help="Public number of privacy units; required under add_remove.")
 @click.option("--missing-units", type=click.Choice(MISSING), default="separate", show_default=True)
-@click.option("--header", help="Names of the columns, separated by commas, if the file does not name them.")
-@click.option("--separator", default=",", show_default=True, help="What stands between fields: , ; | or tab.")
-@click.option("--dataset", help="Charge it to this dataset's budget; see `dperm budget`.")
-@click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
-@click.option("--seed", type=int, help="Make it repeatable; the result is then not for release.")
-@output_option("JSON file for the counts and the statement.")
+@click.option("--header", help="Column names, separated by commas, if the file has no header.")
+@click.option("--separator", default=",", show_default=True, help="Field separator: , ; | or tab.")
+@click.option("--dataset", help="Charge the budget of this dataset; see `dperm budget`.")
+@click.option("--ledger", envvar="DPERM_LEDGER", help="Ledger: SQLite file or database URL [default: your own].")
+@click.option("--seed", type=int, help="Make the result reproducible; a seeded result is not for release.")
+@output_option("JSON file for the histogram and its statement.")
 def rows_per_unit(
     table: Path, unit: str, epsilon: float, delta: float, adjacency: str, n: int | None, missing_units: str,
     header: str | None, separator: str, dataset: str | None, ledger: str | None, seed: int | None,
     output: Path | None, force: bool,
 ) -> None:  # fmt: skip
-    """How many units of the sensitive TABLE have how many rows, with noise: to choose --max-rows-per-unit by.
+    """Private histogram of rows per privacy unit of the sensitive TABLE, for choosing --max-rows-per-unit.
 
-    It is a release with an ε of its own, to be charged to the same budget as the fits.
+    It is a release with its own ε: charge it to the same budget as the fits.
 
     Example: dperm rows-per-unit visits.csv --unit patient_id --epsilon 0.05 --dataset visits
     """
+    with ended_by_an_interrupt():
+        from dperm.files.model_file import save_model
+        from dperm.ledger import Budget
+        from dperm.plan import rows_per_unit as counting
+        from dperm.rows.files import TableFile
     outputs.check_charged(dataset, ledger)
     if output is not None:
         outputs.check(output, force=force, inputs=[table], ledger=ledger)
@@ -60,5 +61,5 @@ def rows_per_unit(
     )  # fmt: skip
     click.echo(str(found))
     if output is not None:
-        write_whole(output, json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        save_model(found, output)
         click.echo(f"wrote {one_line(output)}")

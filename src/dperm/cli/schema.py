@@ -1,32 +1,35 @@
-"""`dperm schema`: a first draft of a table's public facts, and what is wrong with a table under them."""
+"""`dperm schema`: draft a schema, and check a table against one."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dperm.cli import output as outputs
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.options import given_options, schema_option, separator_by_option
 from dperm.cli.output import FILE, output_option
 from dperm.disk import write_whole
 from dperm.errors import InvalidParameterError, InvalidTableError
 from dperm.printable import one_line
-from dperm.rows.column_facts import Finding
-from dperm.rows.files import columns_on_disk, open_pieces
 from dperm.schema import load_schema
 from dperm.schema.plain import schema_to_toml
 from dperm.schema.table import SEPARATORS
-from dperm.unsafe import check_schema, draft_schema
 from dperm.validation import one_of
+
+if TYPE_CHECKING:
+    from dperm.rows.column_facts import Finding
 
 _FOR_THE_HOLDER = "For the data holder, not for release: exact facts about the rows, without noise."
 
 _form_options = (
-    click.option("--header", help="Names of the columns, separated by commas, if the file does not name them."),
-    click.option("--separator", help="What stands between fields: , ; | or tab [default: tab for .tsv, else ,]."),
+    click.option("--header", help="Column names, separated by commas, if the file has no header."),
+    click.option("--separator", help="Field separator: , ; | or tab [default: tab for .tsv, else ,]."),
 )
 
 
@@ -53,12 +56,12 @@ def _check_form(names: Sequence[str], separator: str) -> None:
     if others:
         other = "tab" if others[0] == "\t" else others[0]
         said = "tab" if separator == "\t" else separator
-        raise InvalidParameterError(f"the first line holds no {said} and a {other}: add --separator '{other}'.")
+        raise InvalidParameterError(f"the first line contains no {said} and a {other}: add --separator '{other}'.")
 
 
 @click.group(context_settings=CONTEXT)
 def schema() -> None:
-    """The public facts about a table: ranges, categories, classes.
+    """Draft a schema (the public facts about a table: ranges, categories, classes), and check a table against it.
 
     Example: dperm schema draft people.csv --target income -o people.toml
 
@@ -70,21 +73,24 @@ def schema() -> None:
 @click.argument("table", type=FILE)
 @click.option("--target", required=True, help="Column to predict.")
 @_form
-@click.option("--unit", help="Column that says whose a row is, such as patient_id: no feature, but whom to protect.")
+@click.option("--unit", help="Column identifying the privacy unit, e.g. patient_id; it is not a feature.")
 @output_option("TOML file [default: standard output].")
 def draft(
     table: Path, target: str, header: str | None, separator: str | None, unit: str | None, output: Path | None,
     force: bool,
 ) -> None:  # fmt: skip
-    """Write a first schema for TABLE, for a person to correct.
+    """Draft a schema for TABLE, to be corrected by hand.
 
-    A draft is read from the data, so it shows something of it and is marked as such: `dperm fit` refuses it until every
-    number and list is what is public knowledge and the mark is removed. Its last lines are what `dperm schema check`
-    finds: columns left out, ids, dates, decimal commas, a target of counts. Of Parquet files one column is in memory
-    at a time; a CSV file is read as a whole.
+    A draft is derived from the data and marked as such: `dperm fit` refuses it until every number and list has been
+    corrected to public knowledge and the mark is removed. Its last lines are the findings of `dperm schema check`:
+    columns left out, ids, dates, decimal commas, a target of counts. Parquet files are read one column at a time;
+    a CSV file is read as a whole.
 
     Example: dperm schema draft visits.csv --target ill --unit patient_id -o visits.toml
     """
+    with ended_by_an_interrupt():
+        from dperm.rows.files import columns_on_disk
+        from dperm.unsafe import check_schema, draft_schema
     if output is not None:
         outputs.check(output, force=force, inputs=[table])
     names, between = _read_form(table, header, separator)
@@ -112,23 +118,25 @@ def draft(
 @schema.command(context_settings=CONTEXT)
 @click.argument("table", type=FILE)
 @schema_option
-@click.option("--target", help="Column to predict, where there is no schema.")
+@click.option("--target", help="Column to predict, if there is no schema.")
 @_form
 def check(
     table: Path, schema: Path | None, target: str | None, header: str | None, separator: str | None
 ) -> int:  # fmt: skip
-    """What is wrong with TABLE under its schema, column by column: for the data holder, NOT FOR RELEASE.
+    """Check TABLE against its schema, column by column. For the data holder, not private: NOT FOR RELEASE.
 
-    Says what share of the rows is missing, outside the range or not declared, and which columns are constant, the same
-    as another, written in upper and lower case or with decimal commas, or look like ids, dates or a target of counts.
-    TABLE may be all that `dperm fit` takes. Nothing is charged, so nothing of it may be published. Ends with 1 if the
-    schema can use nothing of a column.
+    Reports the share of rows that is missing, out of range or undeclared, and columns that are constant, duplicated,
+    in mixed case, with decimal commas, or that look like ids, dates or a target of counts. TABLE may be anything that
+    `dperm fit` accepts. No budget is charged, so do not publish the output. Exit code 1 if a column is unusable.
 
     Example: dperm schema check people.csv --schema people.toml
     """
+    with ended_by_an_interrupt():
+        from dperm.rows.files import open_pieces
+        from dperm.unsafe import check_schema
     if schema is not None:
         if given_options("target", "header", "separator"):
-            raise InvalidParameterError("with a schema leave --target, --header and --separator out: it declares them.")
+            raise InvalidParameterError("--target, --header and --separator cannot be combined with --schema.")
         found = check_schema(table, load_schema(schema))
     else:
         names, between = _read_form(table, header, separator)

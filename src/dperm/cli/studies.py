@@ -17,18 +17,17 @@ from dperm.errors import InvalidParameterError
     type=FILE,
     default=Path("demo-output"),
     show_default=True,
-    help="Folder for the picture.",
+    help="Output folder.",
 )
-@click.option("--rows", type=int, default=200_000, show_default=True, help="Training rows of each table at most.")
+@click.option("--rows", type=int, default=200_000, show_default=True, help="Maximum number of training rows per table.")
 def demo(output: Path, rows: int) -> None:
-    """Fit two raw tables privately at several ε, beside what is possible without privacy; needs dperm[plot].
+    """Fit two raw tables privately at several ε and compare with non-private models; needs dperm[plot].
 
-    Adult and Covertype come with dperm. Prints and draws accuracy and AUC on held-out rows, and the most that any
-    attacker can do.
+    Adult and Covertype are bundled. Prints and plots accuracy and AUC on held-out rows, and the bound on any attacker.
 
     Example: dperm demo --output demo-output
     """
-    from dperm.paper.studies.demo import run_demo
+    from dperm.demo import run_demo
 
     run_demo(output, Console(), rows)
 
@@ -40,20 +39,19 @@ def demo(output: Path, rows: int) -> None:
     type=FILE,
     default=Path("reproduction"),
     show_default=True,
-    help="Folder for what is measured and written.",
+    help="Output folder.",
 )
 @click.option(
     "--quick",
     is_flag=True,
-    help="Pictures of fewer rows, seeds and settings, in about two minutes for all; no verdicts, which would mislead.",
+    help="Fewer rows, seeds and settings, about two minutes for all: plots only, no verdicts, which would mislead.",
 )
 def reproduce(study: str, output: Path, quick: bool) -> None:
-    """Measure a figure, a table or a theorem of the paper again, and say whether its claims hold.
+    """Reproduce a figure, a table or a theorem of the paper, and state whether its claims hold.
 
     STUDY is figure-1, figure-2, table-1, table-2, table-3, nonconvex (gradient norms of section 6.2; needs JAX),
-    privacy, or all. Each writes pictures, Markdown and CSV; all together make one HTML page. What was measured is kept
-    in the folder: an interrupted run goes on where it was. A claim that stays undecided says why. With --quick there
-    are pictures and no verdicts.
+    privacy, or all. Each writes plots, Markdown and CSV; all together make one HTML page. Measurements are kept in the
+    output folder, so an interrupted run resumes. Undecided claims state the reason. --quick plots without verdicts.
 
     Example: dperm reproduce figure-1 --output reproduction
     """
@@ -61,9 +59,9 @@ def reproduce(study: str, output: Path, quick: bool) -> None:
     from dperm.paper.studies.reproduce import reproduce as run_studies
 
     if study not in {*STUDIES, "all"}:
-        raise InvalidParameterError(f"there is no study {study!r}; the names are {', '.join(STUDIES)} and all.")
+        raise InvalidParameterError(f"unknown study {study!r}; choose from {', '.join(STUDIES)} and all.")
     try:
         run_studies(list(STUDIES) if study == "all" else [study], output, Console(), quick)
     except KeyboardInterrupt:
-        CONSEQUENCES.notes.append(f"what was measured is kept in {output}, and the same call goes on from there")
+        CONSEQUENCES.notes.append(f"measurements are kept in {output}; the same command resumes")
         raise

@@ -1,27 +1,28 @@
 """`dperm tune`: a search among models, from a table on disk to a model file."""
 
+from __future__ import annotations
+
 import itertools
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dperm.cli import output as outputs
+from dperm.cli.choices import METHODS, SCORES
 from dperm.cli.context import CONTEXT
+from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.fit import ROOM, Writing, ids_of_units, numbers_and_target
 from dperm.cli.options import build_estimator, fit_options, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.disk import WholeFile, read_text
 from dperm.errors import InvalidParameterError
-from dperm.ledger import Budget
-from dperm.models.base import PrivateEstimator
-from dperm.models.candidates import SCORES
-from dperm.models.search import PrivateSearch
-from dperm.plan.search import METHODS
 from dperm.printable import one_line
-from dperm.rows.files import TableFile
 from dperm.schema import load_schema
+
+if TYPE_CHECKING:
+    from dperm.models.base import PrivateEstimator
 
 # What is the same for all candidates.
 _OF_THE_SEARCH = frozenset(
@@ -35,36 +36,32 @@ _MOST_BYTES = 2**20
 @click.command(context_settings=CONTEXT)
 @click.argument("table", type=FILE)
 @schema_option
-@click.option("--target", help="Column to predict; with a schema it is declared there.")
+@click.option("--target", help="Column to predict; a schema declares it.")
 @click.option("--features", help="Feature columns, separated by commas [default: all others].")
-@output_option("Where the model file goes.", required=True)
+@output_option("Output path of the model file.", required=True)
 @click.option(
-    "--grid", type=FILE, help='TOML file with a list of values for each option, such as penalty = ["auto", 0.1].'
+    "--grid", type=FILE, help='TOML file with a list of values for each option, e.g. penalty = ["auto", 0.1].'
 )
 @click.option(
     "--try",
     "tried",
     multiple=True,
     metavar="OPTION=VALUE,VALUE",
-    help="Values of an option of `dperm fit` to choose from, such as penalty=auto,0.1 or schema=a.toml,b.toml; may be "
-    "given several times, and then all combinations are candidates.",
+    help="Values to try for an option of `dperm fit`, e.g. penalty=auto,0.1 or schema=a.toml,b.toml. Can be repeated; "
+    "all combinations are then candidates.",
 )
 @click.option("--scoring", type=click.Choice(["auto", *SCORES]), default="auto", show_default=True)
 @click.option("--method", type=click.Choice(["auto", *METHODS]), default="auto", show_default=True)
 @click.option(
-    "--share", type=float, default=0.25, show_default=True, help="Share of the precision that is spent on the search."
+    "--share", type=float, default=0.25, show_default=True, help="Share of the precision spent on the search."
 )
-@click.option(
-    "--held-out", type=float, default=0.25, show_default=True, help="Share of rows that candidates are scored on."
-)
-@click.option("--trials", type=int, help="Random trials that are expected, with --method random-trials.")
-@click.option(
-    "--noisy-trials", is_flag=True, help="Search even where noise is expected to hide a candidate in its trial."
-)
-@click.option("--n", type=int, help="Public number of rows, or of units [default: the schema's, or the table's].")
-@click.option("--dataset", help="Charge the search and the fit to this dataset's budget; see `dperm budget`.")
-@click.option("--ledger", envvar="DPERM_LEDGER", help="Where budgets are kept: URL or SQLite file [default: your own].")
-@click.option("--seed", type=int, help="Make it repeatable; the result is then not for release.")
+@click.option("--held-out", type=float, default=0.25, show_default=True, help="Share of rows held out for scoring.")
+@click.option("--trials", type=int, help="Expected number of trials, with --method random-trials.")
+@click.option("--noisy-trials", is_flag=True, help="Search even if noise is expected to dominate a trial.")
+@click.option("--n", type=int, help="Public number of rows or privacy units [default: the schema's or the table's].")
+@click.option("--dataset", help="Charge the search and the fit to the budget of this dataset; see `dperm budget`.")
+@click.option("--ledger", envvar="DPERM_LEDGER", help="Ledger: SQLite file or database URL [default: your own].")
+@click.option("--seed", type=int, help="Make the result reproducible; a seeded result is not for release.")
 @fit_options()
 def tune(
     table: Path, schema: Path | None, target: str | None, features: str | None, output: Path, force: bool,
@@ -72,13 +69,17 @@ def tune(
     trials: int | None, noisy_trials: bool, n: int | None, dataset: str | None, ledger: str | None, seed: int | None,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Choose among models on the sensitive TABLE, fit the best to all rows, and write what may be released.
+    """Select a model on the sensitive TABLE, fit it on all rows and write a releasable model file.
 
-    One (ε, δ) covers the search and the fit. The options of `dperm fit` hold for all candidates, but for those that
-    --try or --grid vary. TABLE is read into memory.
+    One (ε, δ) covers the search and the fit. The options of `dperm fit` apply to all candidates, except those varied
+    by --try or --grid. TABLE is read into memory.
 
     Example: dperm tune people.csv --schema people.toml --try penalty=auto,0.1 --epsilon 1 --delta 1e-6 -o model.json
     """
+    with ended_by_an_interrupt():
+        from dperm.ledger import Budget
+        from dperm.models.search import PrivateSearch
+        from dperm.rows.files import TableFile
     outputs.check_charged(dataset, ledger)
     outputs.check(output, force=force, inputs=[table, schema, grid], ledger=ledger)
     budget = None if dataset is None else Budget(dataset, ledger)
@@ -91,9 +92,9 @@ def tune(
         adjacency=options["adjacency"], n=n, budget=budget, random_state=seed, row_warnings=sys.stderr.isatty(),
     )  # fmt: skip
     if public is not None and (target is not None or features is not None):
-        raise InvalidParameterError("with a schema leave --target and --features out: it declares them.")
+        raise InvalidParameterError("--target and --features cannot be combined with --schema, which declares them.")
     if public is None and target is None:
-        raise InvalidParameterError("name the column to predict: --target, or a --schema.")
+        raise InvalidParameterError("pass --target or a --schema.")
     search.check()  # what is wrong with the parameters, before the table is opened
     rows: tuple[Any, Any]
     ids: dict[str, Any] = {}
@@ -117,18 +118,18 @@ def tune(
 def _points(grid: Path | None, tried: tuple[str, ...]) -> list[dict[str, Any]]:
     """All combinations of the values that are to be tried."""
     if (grid is None) == (not tried):
-        raise InvalidParameterError("say what to choose from: --try OPTION=VALUE,VALUE, or --grid FILE.")
+        raise InvalidParameterError("pass the candidates: --try OPTION=VALUE,VALUE, or --grid FILE.")
     values = _from_file(grid) if grid is not None else dict(map(_from_text, tried))
     if grid is None and len(values) < len(tried):
-        raise InvalidParameterError("an option stands in two --try: list all of its values in one.")
+        raise InvalidParameterError("an option occurs in two --try: list all of its values in one.")
     for name, several in values.items():
         if name in _OF_THE_SEARCH:
-            raise InvalidParameterError(f"{name!r} is the same for all candidates: it cannot be tried.")
+            raise InvalidParameterError(f"{name!r} must be the same for all candidates and cannot be varied.")
         if not isinstance(several, list) or not several:
             raise InvalidParameterError(f"{name!r} needs a list of at least one value to try.")
     points = [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
     if len(points) < 2:
-        raise InvalidParameterError("there is nothing to choose from: name at least two values of an option.")
+        raise InvalidParameterError("the grid has a single candidate: list at least two values of an option.")
     return points
 
 
@@ -155,7 +156,7 @@ def _model(point: dict[str, Any], schema: Path | None, options: dict[str, Any]) 
     known = {*options, "schema"}
     for name in point:
         if name not in known:
-            raise InvalidParameterError(f"{name!r} is no option of dperm fit that can be tried.")
+            raise InvalidParameterError(f"{name!r} is not an option of dperm fit that can be varied.")
     given = options | {name: _value(name, value, options.get(name)) for name, value in point.items()}
     path = given.pop("schema", schema)
     return build_estimator(**given, schema=None if path is None else load_schema(Path(path)))

@@ -42,7 +42,7 @@ def _read(name: str) -> Any:
     import pyarrow as pa
 
     lines = lzma.decompress((_FOLDER / name).read_bytes()).decode("ascii").splitlines()
-    # The test file begins with a line that is no row, and both end with an empty one.
+    # The test file begins with a line that is not a row, and both end with an empty one.
     rows = [row for row in csv.reader(lines, skipinitialspace=True) if len(row) == len(_COLUMNS)]
     columns: dict[str, Any] = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True))
     columns |= {name: [int(value) for value in columns[name]] for name in _NUMBERS}

@@ -10,7 +10,7 @@ What is assumed, so that a model can be compared with the truth:
   the effects of type and diagnosis below, `PER_DOUBLED_STAY` for each doubling of 1 + days,
   `PER_DOUBLED_CREATININE` for each doubling of creatinine from 90 on, `PER_EARLIER_ADMISSION` for each of up to five
   earlier admissions, and u. Sex and ward have no effect of their own.
-- Whoever is readmitted has a further row. Whoever is not comes back later in the year with a probability of
+- A readmitted patient has a further row. Any other comes back later in the year with a probability of
   `COMES_BACK`. Nobody has more than `MOST_ADMISSIONS` rows.
 """
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dperm.accounting.curve import gaussian_mu
 from dperm.errors import InvalidParameterError
-from dperm.kernel.scores import (
+from dperm.evaluation.scores import (
     Array,
     Term,
     binned_by_class,
@@ -21,7 +21,7 @@ from dperm.kernel.scores import (
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.setting import PublicTable
-from dperm.plan.sums import Sum, SumsRelease, plan_sums
+from dperm.plan.sums import Sum, SumsPlan, plan_sums
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
 from dperm.validation import finite, one_of, positive
@@ -54,39 +54,43 @@ class Design:
         Of a number: targets and predictions are clipped to it.
     error_bound : float or None
         Of a number: a larger error counts as this one.
+    largest_loss : float or None
+        Of probabilities: what log losses are clipped to.
     """
 
     kind: str
     classes: tuple[str | int | float | bool, ...] | None = None
     target_range: tuple[float, float] | None = None
     error_bound: float | None = None
+    largest_loss: float | None = None
 
     def __post_init__(self) -> None:
         """Classes or a range, and never both."""
         one_of("kind", self.kind, ("probability", "score", "label", "number"))
+        if self.kind != "probability" and self.largest_loss is not None:
+            raise InvalidParameterError("largest_loss requires probabilities.")
         if self.kind != "number":
             if self.classes is None or len(self.classes) < 2 or (self.target_range, self.error_bound) != (None, None):
-                raise InvalidParameterError("a classifier has at least two classes, and no range or largest error.")
+                raise InvalidParameterError(
+                    "a classifier has at least two classes, and no target_range or error_bound."
+                )
+            if self.kind == "probability" and self.largest_loss is None:
+                object.__setattr__(self, "largest_loss", math.log(self.n_classes / _LEAST_PROBABILITY))
             return
         if self.classes is not None or self.target_range is None or self.error_bound is None:
-            raise InvalidParameterError("a regression has a range and a largest error, and no classes.")
+            raise InvalidParameterError("a regression has a target_range and an error_bound, and no classes.")
         low, high = (finite("target_range", end) for end in self.target_range)
         if not low < high or not math.isfinite(high - low):
-            raise InvalidParameterError("target_range must be two rising numbers.")
+            raise InvalidParameterError("target_range must be (low, high) with low < high.")
         if positive("error_bound", self.error_bound) > high - low:
-            raise InvalidParameterError("error_bound must be at most the length of target_range: no error is larger.")
+            raise InvalidParameterError("error_bound must be at most the length of target_range.")
 
     @property
     def n_classes(self) -> int:
         """Of a classifier."""
         return len(self.classes or ())
 
-    @property
-    def largest_loss(self) -> float:
-        """What log losses are clipped to."""
-        return math.log(self.n_classes / _LEAST_PROBABILITY)
-
-    def plan(self, n: int, guarantee: Guarantee, adjacency: Adjacency, unit: PrivacyUnit | None = None) -> SumsRelease:
+    def plan(self, n: int, guarantee: Guarantee, adjacency: Adjacency, unit: PrivacyUnit | None = None) -> SumsPlan:
         """The noise with which everything keeps the guarantee.
 
         Parameters
@@ -131,12 +135,12 @@ class Design:
         else:
             cells, words = (k * k,), "rows by class and predicted class"
         counts: list[Sum] = [CellCounts(table, words, cells, noise)]
-        if self.kind != "probability":
+        if self.largest_loss is None:
             return counts
         losses = summed("the sum of log losses", self.largest_loss)
         return [*counts, losses, summed("the sum of squared log losses", self.largest_loss**2)]
 
-    def terms(self, release: SumsRelease) -> list[Term]:
+    def terms(self, release: SumsPlan) -> list[Term]:
         """What every row adds to each of the planned sums: functions of the trusted code with public numbers."""
         if self.kind == "number":
             return [partial(_moment, design=self, name=name) for name in ERROR_SUMS]
@@ -148,7 +152,7 @@ class Design:
             terms = [partial(_both, edges=confidence_edges(counts.sizes[1] // 2, self.n_classes))]
         else:
             terms = [confusion_cells]
-        if self.kind != "probability":
+        if self.largest_loss is None:
             return terms
         most = self.largest_loss
         return [*terms, partial(log_losses, most=most), lambda truth, shown: log_losses(truth, shown, most) ** 2]

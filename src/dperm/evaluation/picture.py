@@ -11,7 +11,7 @@ _BLUE, _PALE, _GREY = "#0b4f8a", "#dbe8f4", "#4a4a4a"
 
 
 def draw_evaluation(found: PrivateEvaluation) -> Any:
-    """A matplotlib figure, which no window shows by itself.
+    """A matplotlib figure, which no window shows on its own.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
 """`private_evaluate`: from a public model and sensitive rows to a private evaluation."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,20 +8,21 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dperm.errors import InvalidParameterError, NotSettledError
+from dperm.errors import InvalidParameterError
 from dperm.evaluation.design import Design
+from dperm.evaluation.held_out import held_out
 from dperm.evaluation.result import PrivateEvaluation
+from dperm.evaluation.scores import parts_of
 from dperm.files.content import content_of
-from dperm.kernel.held_out import held_out
-from dperm.kernel.scores import parts_of
+from dperm.files.plan_data import plan_to_dict
 from dperm.ledger import Budget
 from dperm.models.base import PrivateEstimator
 from dperm.models.classifier import check_classes
 from dperm.models.units import Declared, declared_unit, protected_unit, split_groups, unit_parameters
-from dperm.plan.fit_plan import check_releasable, undeclared_n, warn_of_large_delta
+from dperm.plan.transaction import Transaction, check_releasable, undeclared_n
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.base import check_count
 from dperm.rows.files import is_files
 from dperm.schema import Amount
 from dperm.validation import count, finite
@@ -55,44 +55,42 @@ def private_evaluate(
     Parameters
     ----------
     model : object
-        An estimator of dperm, what `load_model` returned, or anything with `predict`; `predict_proba` or
-        `decision_function` are used where there are any. It must be released or public: the guarantee is about the
-        rows it is evaluated on. On rows that it was fitted on this is a further release from them, to be charged to
-        their budget.
+        A dperm estimator, a loaded model file, or anything with `predict`; `predict_proba` or `decision_function`
+        are used if available. It must be released or public: the guarantee covers the rows it is evaluated on. An
+        evaluation on the training table is a further release from it: charge it to the same budget.
     X : array, table, or files
         The rows. Files (a path, a pattern with `*`, a folder, a list of paths, a pyarrow dataset) are read a few rows
         at a time; 10 to 24 bytes of every row are kept until the end.
     y : array, optional
-        Targets. A model with a schema finds them in the table. A row with a target that is missing or not declared, or
-        of which the model says nothing finite, is ignored; so is one with a NaN, where the model has no schema.
+        Targets. A model with a schema finds them in the table. Rows with a missing or undeclared target, or whose
+        prediction is not finite, are dropped; so are rows with NaN if the model has no schema.
     epsilon, delta : float
-        The guarantee. With δ = 0 the noise is Laplace noise, which is the least for one evaluation; with δ > 0 it is
-        Gaussian, which costs less beside other releases from the same rows (docs/evaluation.md).
+        The guarantee. δ = 0 uses Laplace noise, the least for one evaluation; δ > 0 uses Gaussian noise, which
+        composes better with other releases from the same rows (docs/evaluation.md).
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
-        The public number of rows, or of units; it must be declared under add_remove, and where rows without an id are
-        ignored.
+        The public number of rows, or of privacy units; required under add_remove, and with missing_units="ignore".
     target : str, optional
         The target column of files, for a model without a schema.
     target_range : (float, float), optional
-        Of a regression model without a declared range: targets and predictions are clipped to it.
+        For a regression model without a declared range: targets and predictions are clipped to it.
     error_bound : float, optional
-        Of a regression model: a larger absolute error counts as this one. By default half the range, which guessing
-        its middle never exceeds. The noise grows with it.
-    level : float
-        Of the intervals.
+        For a regression model: absolute errors are clipped to it. By default half the range, which predicting its
+        middle never exceeds. The noise grows with it.
+        level : float
+        Confidence level of the intervals.
     unit, max_rows_per_unit, contribution, missing_units
-        Whose rows are protected together, as of the estimators; each by default what the model or its schema has. n and
-        all metrics then speak of units: with "limit" all rows that are used count alike, with "average" all units do.
+        The privacy unit, as in the estimators; by default that of the model or its schema. n and all metrics then refer
+        to units: with "limit" all used rows count the same, with "average" all units do.
     groups : array of shape (rows,), optional
         The id of every row's unit, for a table in memory without a schema; by default the frame's column of that name.
-    budget : Budget, optional
-        Charge it there: before a row is read.
+        budget : Budget, optional
+        The dataset's budget in a ledger. The evaluation is reserved there before a row is read.
     random_state : int, optional
-        Makes it repeatable, and not for release.
+        Seed. Makes the result reproducible, and not for release.
     save : callable, optional
-        Called with the evaluation before the ledger is told of it.
+        Called with the evaluation before the reservation is settled.
 
     Returns
     -------
@@ -121,9 +119,7 @@ def private_evaluate(
     declared = _declared(model, unit, max_rows_per_unit, contribution, missing_units)
     protected = protected_unit(declared)
     if n is None and undeclared_n(side, protected):
-        raise InvalidParameterError(
-            "where rows without an id are ignored the number of units is private: declare a public n."
-        )
+        raise InvalidParameterError("with missing_units='ignore' the number of units is private: declare a public n.")
     if not is_files(X):
         X, groups = split_groups(declared, X, groups)
     rows = held_out(
@@ -131,40 +127,20 @@ def private_evaluate(
         unit=protected, groups=groups,
     )  # fmt: skip
     public_n = count("n", rows.n_units if n is None else n)
-    check_count(rows.n_units, public_n, side, protected)
-    warn_of_large_delta(delta, public_n, stacklevel=3, unit=protected)
     plan = design.plan(public_n, guarantee, side, protected)
-    caveats = ("the model itself is not for release",) if own and model.privacy_.caveats else ()
+    caveats = (Caveat.MODEL_NOT_FOR_RELEASE,) if own and model.privacy_.caveats else ()
     parts = parts_of(lambda: rows.predicted(model, design.kind, design.classes), design.terms(plan))
-    released = plan.run(
-        parts, rows.n_rows, budget=budget, random_state=random_state, caveats=caveats, membership=rows.membership
-    )  # fmt: skip
-    entry = released.reservation
-    with nullcontext() if entry is None else entry.noted():
+    with Transaction(plan, budget, random_state, found=rows.n_units, unit=protected) as transaction:
+        released = plan.answer(transaction, parts, rows.membership, caveats)
         found = PrivateEvaluation(
             design, released.answers, released.deviations, released.statement, released.event,
             model=model.title if own else type(model).__name__,
-            model_fingerprint=content_of(model)["fingerprint"] if own else None,
+            model_fingerprint=content_of(model)["fingerprint"] if own and model.plan_ is not None else None,
             level=float(level),
+            ledger_entry_=transaction.ledger_entry,
+            plan_=plan_to_dict(plan),
         )  # fmt: skip
-        if entry is not None:
-            found = replace(
-                found,
-                ledger_entry_={
-                    "dataset": entry.budget.dataset,
-                    "number": entry.number,
-                    "digest": entry.digest,
-                    "fixed_in_advance": entry.fixed_in_advance,
-                },
-            )
-        if save is not None:
-            save(found)
-        if entry is not None:
-            try:
-                entry.settle(found.to_dict()["fingerprint"])
-            except NotSettledError as error:
-                error.release = found  # it was accounted for, so it is not to be lost
-                raise
+        transaction.write(found, lambda: str(found.to_dict()["fingerprint"]), save)
     return found
 
 
@@ -189,7 +165,7 @@ def design_of(model: Any, target_range: tuple[float, float] | None, error_bound:
     if own:
         check_is_fitted(model, "privacy_")
     elif isinstance(model, str | Path):
-        raise InvalidParameterError("this is no model, but may be the path of one: load it with dperm.load_model.")
+        raise InvalidParameterError("this is a string, not a model; if it is a path, load it with dperm.load_model.")
     elif isinstance(model, BaseEstimator) and hasattr(model, "fit"):
         check_is_fitted(model)
     if not hasattr(model, "predict"):
@@ -202,14 +178,14 @@ def design_of(model: Any, target_range: tuple[float, float] | None, error_bound:
         return Design(kind, check_classes(model.classes_))
     declared = _declared_range(model) if own else None
     if declared is not None and target_range is not None:
-        raise InvalidParameterError("the model declares the range of its target: leave target_range out.")
+        raise InvalidParameterError("target_range cannot be combined with a model that declares it.")
     found = declared if target_range is None else target_range
     if found is None:
-        raise InvalidParameterError("declare the range of the target: target_range=(low, high), public numbers.")
+        raise InvalidParameterError("declare target_range=(low, high), as public numbers.")
     try:
         low, high = (float(end) for end in found)
     except (TypeError, ValueError):
-        raise InvalidParameterError("target_range must be two rising numbers.") from None
+        raise InvalidParameterError("target_range must be (low, high) with low < high.") from None
     return Design("number", None, (low, high), (high - low) / 2.0 if error_bound is None else error_bound)
 
 

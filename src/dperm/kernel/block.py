@@ -1,6 +1,6 @@
 """Bounded rows: clipped to the declared bounds, never copied, never measured for anybody outside `kernel/`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm.errors import InvalidParameterError
-from dperm.kernel.row_facts import NO_FACTS, RowFacts, facts_of
+from dperm.errors import InvalidParameterError, InvalidTableError
 from dperm.kernel.row_norms import is_canonical, row_norms
 from dperm.kernel.sampling import Batches, Sample
 from dperm.kernel.units import Members, Numbers, UnitRows
@@ -34,10 +33,10 @@ class Block:
         min(1, R/‖x_i‖₂, B/‖x_i‖_∞): makes the row obey the declared norm and the bound on its entries.
     weight : array
         The row's weight; 0 for a row that is ignored (a value that is not finite, or an unknown label).
-    facts : RowFacts or None
-        What became of the rows; None for a part of a block.
+    facts : object
+        What became of the rows, for the data holder: nothing here looks at it. None for a part of a block.
     units : array of int or None
-        Number of every row's unit, −1 for none; None where every row is protected by itself.
+        Number of every row's unit, −1 for none; None where each row is its own unit.
     n_units : int
         How many units the table has.
     kept_members : Members or None
@@ -48,14 +47,15 @@ class Block:
     target: Array
     scale: Array
     weight: Array
-    facts: RowFacts | None = None
+    facts: Any = None
     units: Numbers | None = None
     n_units: int = 0
     kept_members: Members | None = None
 
     @classmethod
     def from_table(
-        cls, X: Any, y: Any, problem: Problem, weights: Array | None = None, units: UnitRows | None = None
+        cls, X: Any, y: Any, problem: Problem, weights: Array | None = None, units: UnitRows | None = None,
+        facts: Callable[..., Any] | None = None,
     ) -> "Block":  # fmt: skip
         """Read a piece of a table once and bound every row: the one place where any row of a fit is bounded.
 
@@ -66,13 +66,21 @@ class Block:
         problem : Problem
             Declares the bounds.
         weights : array, optional
-            Weight per row, 1 if absent; clipped to [0, `problem.weight_bound`], and 0 where it is no number.
+            Weight per row, 1 if absent; clipped to [0, `problem.weight_bound`], and 0 where it is not a number.
         units : UnitRows, optional
             Whose every row is; its weight there multiplies the other, so that all rows of a unit together weigh no more
             than `problem.weight_bound`.
+        facts : callable, optional
+            Counts what became of the rows, from the table, the targets before and after encoding, the norms, what rows
+            are multiplied by, the range that targets are clipped to, and the weights of rows in their units.
         """
         table = as_table(X)
         given = _numbers(np.asarray(y))
+        lengths = {given.shape, *(() if weights is None else (np.shape(weights),))}
+        if units is not None:
+            lengths |= {units.numbers.shape, units.weights.shape}
+        if lengths != {(table.shape[0],)}:
+            raise InvalidTableError("a table, its target, weights and units must have one entry per row each.")
         target = problem.loss.encode(given)
         norms, entries = row_norms(table)
         usable = np.isfinite(norms) & np.isfinite(given) & np.isfinite(target)
@@ -84,10 +92,12 @@ class Block:
         weight = np.ones(target.size) if weights is None else np.nan_to_num(np.asarray(weights, dtype=np.float64))
         weight = np.clip(weight, 0.0, problem.weight_bound)
         shares = None if units is None else units.weights
-        facts = facts_of(table, given, target, norms, scale, problem.loss.clipped_range, shares)
+        known = None
+        if facts is not None:
+            known = facts(table, given, target, norms, scale, problem.loss.clipped_range, shares)
         weight = np.where(usable, weight if units is None else weight * units.weights, 0.0)
         whose = (None, 0) if units is None else (units.numbers, units.n)
-        return cls(table, np.where(usable, target, 0.0), scale, weight, facts, *whose)
+        return cls(table, np.where(usable, target, 0.0), scale, weight, known, *whose)
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -95,7 +105,7 @@ class Block:
 
     def __reduce__(self) -> Any:
         """Blocks are not to be written anywhere."""
-        raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
+        raise TypeError("rows cannot be pickled or copied: they never leave the trusted kernel.")
 
     @cached_property
     def members(self) -> Members | None:
@@ -105,7 +115,7 @@ class Block:
         return Members.of(self.units, self.n_units)
 
     def batches(self, sample: Sample, place: int, n_steps: int = 1) -> Batches:
-        """The rows of a sample, given the block's place in the table: row by row, or unit by unit."""
+        """The rows of a sample, given the block's index in the table: row by row, or unit by unit."""
         if self.members is None:
             return sample.batches(len(self), place, n_steps)
         return sample.batches_by_unit(self.members, n_steps)
@@ -115,13 +125,13 @@ class Block:
         return Block(self.table[chosen], self.target[chosen], self.scale[chosen], self.weight[chosen])
 
     def cut(self, most: int = MOST_ROWS) -> Iterator["Block"]:
-        """Blocks of at most so many rows, without a copy; the first has the facts of all."""
+        """Blocks of at most this many rows, without a copy; the first has the facts of all."""
         if len(self) <= most:
             yield self
             return
         for first in range(0, len(self), most):
             rows = slice(first, first + most)
-            facts = self.facts if first == 0 else NO_FACTS
+            facts = self.facts if first == 0 else None
             units = None if self.units is None else self.units[rows]
             yield Block(
                 _rows(self.table, rows), self.target[rows], self.scale[rows], self.weight[rows], facts, units,
@@ -183,7 +193,7 @@ def as_table(X: Any) -> Any:
     if sparse.issparse(X):
         table = X if X.format == "csr" else X.tocsr()
         if table.dtype.kind not in "fiub":
-            raise InvalidParameterError("the table must hold real numbers.")
+            raise InvalidParameterError("the table must contain real numbers.")
         if not _is_plain(table.dtype):
             table = table.astype(np.float64)
         return table if is_canonical(table) else _canonical(table)
@@ -191,7 +201,7 @@ def as_table(X: Any) -> Any:
     if table.ndim != 2:
         raise InvalidParameterError(f"the table must have two dimensions (rows and columns), got {table.ndim}.")
     if table.dtype.kind not in "fiub":
-        raise InvalidParameterError(f"the table must hold real numbers, got {table.dtype}.")
+        raise InvalidParameterError(f"the table must contain real numbers, got {table.dtype}.")
     return table if _is_plain(table.dtype) else table.astype(np.float64)
 
 

@@ -18,7 +18,7 @@ from dperm.kernel.exact.rounding import add_gaussian, add_laplace
 from dperm.kernel.exact.selection import exponential_choice, laplace_choice
 from dperm.kernel.exact.words import Stream, fresh_key, stream_of
 from dperm.kernel.sampling import Sampling
-from dperm.mechanisms.plan import Planned, WithNoise
+from dperm.mechanisms.plan import CalibratedPlan, Planned
 
 Array = NDArray[np.float64]
 
@@ -34,21 +34,21 @@ class Noise:
     ----------
     item : Planned
         The query, how often it may be asked, and its noise relative to the plan's.
-    calibrated : WithNoise
+    calibrated : CalibratedPlan
         Has the plan's noise multiplier; None there is the explicit way to run without noise or privacy.
     randomness : Randomness
         Where noise is drawn.
     """
 
     item: Planned
-    calibrated: WithNoise
+    calibrated: CalibratedPlan
     randomness: "Randomness"
 
     # Each turns a vector of exact numbers, in place, into what may be released, given a scale and a stream of random
     # words. A scale of 0 is a run without noise. "Gamma" is one vector of density ∝ exp(−‖b‖₂), the others are
     # independent numbers.
     adders: ClassVar[dict[str, Any]] = {"Gaussian": add_gaussian, "Laplace": add_laplace, "Gamma": add_radial}
-    # Each gives the place of the largest of some scores after noise, given a scale, the sensitivity and a stream.
+    # Each gives the index of the largest of some scores after noise, given a scale, the sensitivity and a stream.
     choosers: ClassVar[dict[str, Any]] = {"Gumbel": exponential_choice, "Laplace": laplace_choice}
 
     @property
@@ -92,7 +92,7 @@ class Noise:
         return loop(self.adders[self.distribution], self._scale(sensitivity), self.randomness.noise)
 
     def choose(self, scores: Array, sensitivity: float) -> int:
-        """The place of the largest score after noise, which alone may be released."""
+        """The index of the largest score after noise, which alone may be released."""
         scale = self._scale(sensitivity)
         if scale == 0.0:
             return int(scores.argmax())
@@ -109,7 +109,7 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class Randomness:
-    """Independent streams of one fit, made anew for every fit and never stored with a model.
+    """Independent streams of one fit, new for every fit and never stored with a model.
 
     Attributes
     ----------
@@ -143,13 +143,13 @@ class Randomness:
 
 
 def check_random_state(random_state: Any) -> None:
-    """Raise unless it is None, a whole number of 0 or above, a RandomState or a Generator, as in scikit-learn."""
+    """Raise unless it is None, a non-negative integer, a RandomState or a Generator, as in scikit-learn."""
     if random_state is None:
         return
     whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
     if not isinstance(random_state, (np.random.RandomState, np.random.Generator)) and not (whole and random_state >= 0):
         raise InvalidParameterError(
-            f"random_state must be None, a whole number of 0 or above, or a generator, got {random_state!r}."
+            f"random_state must be None, a non-negative integer or a Generator, got {random_state!r}."
         )
 
 

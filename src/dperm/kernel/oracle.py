@@ -1,8 +1,11 @@
-"""The oracle: answers what the plan accounted for, with noise, and nothing else."""
+"""The oracle: answers what the plan accounted for, with noise, and nothing else.
 
-import math
+It answers solvers, which ask about the rows of a source, and adds up what rows contribute to sums that nothing is
+minimised with.
+"""
+
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from threading import Lock
@@ -14,15 +17,16 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameterError, PlanExceededError
 from dperm.kernel.answers import Asked, answer_to
+from dperm.kernel.bounded_sums import exact_sum
 from dperm.kernel.noise import Noise, Randomness
-from dperm.kernel.row_facts import warn_about
+from dperm.kernel.source import Source
 from dperm.kernel.sums import RowSums
 from dperm.kernel.threads import threads_for
+from dperm.kernel.units import UnitRows
 from dperm.mechanisms import HistogramQuery, RangeQuery
-from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
+from dperm.mechanisms.plan import CalibratedPlan, Planned, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
-from dperm.rows.base import Source
 from dperm.schema import Schema
 from dperm.schema.binning import cell_edges, quantile_cuts
 from dperm.validation import check_not_diverged
@@ -31,15 +35,15 @@ Array = NDArray[np.float64]
 
 
 class Oracle:
-    """Holds the rows and answers the queries of one calibrated plan.
+    """Answers the queries of one calibrated plan. For sums that nothing is minimised with: `of_sums`.
 
     Parameters
     ----------
-    source : Source
-        The rows.
-    problem : Problem
+    source : Source or None
+        The rows that a solver asks about.
+    problem : Problem or None
         What is minimised.
-    setting : Setting
+    setting : Setting or None
         The public n and the adjacency; its constants must be the problem's own, and so must every query's.
     calibrated : CalibratedPlan
         Which queries may be asked how often, and their noise.
@@ -58,31 +62,38 @@ class Oracle:
 
     def __init__(
         self,
-        source: Source,
-        problem: Problem,
-        setting: Setting,
+        source: Source | None,
+        problem: Problem | None,
+        setting: Setting | None,
         calibrated: CalibratedPlan,
         randomness: Randomness,
         progress: Callable[[int, int], None] | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        own = Setting(problem.constants(source.n_features), setting.n, setting.adjacency, source.unit)
-        asked = calibrated.plan.everything
-        if setting != own or any(item.query.setting != own for item in asked):
-            raise PlanExceededError("a planned query rests on other bounds, or another unit, than the fit declares.")
-        self._problem = problem
-        self._setting = setting
         self._calibrated = calibrated
         self._randomness = randomness
-        self._left: Counter[PlannedQuery] = Counter()
-        for item in asked:
+        self._left: Counter[Planned] = Counter()
+        for item in calibrated.plan.everything:
             self._left[item] += item.count
         self._lock = Lock()
+        self._opened = ExitStack()
+        self._pool: ThreadPoolExecutor | None = None
+        if source is None or problem is None or setting is None:
+            return
+        own = Setting(problem.constants(source.n_features), setting.n, setting.adjacency, source.unit)
+        if setting != own or any(item.query.setting != own for item in self._left):
+            raise PlanExceededError("a planned query has different bounds or a different unit from the fit.")
+        self._problem = problem
+        self._setting = setting
         self._progress = progress
         self._done = 0
         self._pool = ThreadPoolExecutor(threads_for(n_jobs), thread_name_prefix="dperm")
-        self._opened = ExitStack()
         self._sums = self._sums_over(source)
+
+    @classmethod
+    def of_sums(cls, calibrated: CalibratedPlan, randomness: Randomness) -> Self:
+        """An oracle for sums over rows that are handed to it; there is no source to ask about."""
+        return cls(None, None, None, calibrated, randomness)
 
     def __enter__(self) -> Self:
         """Use as a context manager, so that the threads end with the fit."""
@@ -92,7 +103,8 @@ class Oracle:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop the threads, and drop what was kept of the rows."""
-        self._pool.shutdown()
+        if self._pool is not None:
+            self._pool.shutdown()
         self._opened.close()
 
     @property
@@ -113,7 +125,7 @@ class Oracle:
                 raise InvalidParameterError("private ranges and bins need a schema.")
             answer = self.ask(item)
             if isinstance(item.query, HistogramQuery):
-                schema = schema.with_edges(self._cuts(item.query, answer, schema, self._deviation(item)))
+                schema = schema.with_edges(self._cuts(item.query, answer, schema, self._calibrated.deviation(item)))
             elif isinstance(item.query, RangeQuery):
                 schema = schema.with_ranges({item.query.column: (float(answer[0]), float(answer[1]))})
             self._sums = self._sums_over(self._sums.source.with_schema(schema))
@@ -130,13 +142,9 @@ class Oracle:
             first = last
         return cuts
 
-    def _deviation(self, item: PlannedQuery) -> float:
-        """Standard deviation of the noise on one number of the answer."""
-        return self._calibrated.sigma(item) * (math.sqrt(2.0) if item.query.distribution == "Laplace" else 1.0)
-
     def warn_about_rows(self) -> None:
         """Show whoever called the fit what is wrong with its rows; nothing of it is kept, and nothing depends on it."""
-        warn_about(self._sums.facts(), self._sums.source._unit_remarks())
+        self._sums.source._warn(self._sums.facts())
 
     def ask(self, item: PlannedQuery, *points: Array, step_size: Any = None) -> Array:
         """Answer a query of the plan at released points.
@@ -162,25 +170,61 @@ class Oracle:
         self._spend(item)
         query = item.query
         if len(points) != query.n_points:
-            raise InvalidParameterError(f"this query is asked at {query.n_points} point(s), got {len(points)}.")
+            raise InvalidParameterError(f"this query takes {query.n_points} point(s), got {len(points)}.")
         if step_size is not None and not query.takes_step_size:
-            raise InvalidParameterError("only a printed epoch or stochastic steps are asked with a step_size.")
+            raise InvalidParameterError("only printed epochs and stochastic steps take a step_size.")
         released = [_check_point(point, size) for point, size in zip(points, query.point_sizes, strict=True)]
         asked = Asked(self._problem, self._setting, self._sums, self._noise_of(item), self._advance, step_size)
         return answer_to(query)(query, asked, *released)
 
-    def _spend(self, item: PlannedQuery) -> None:
+    def add_up(self, item: Planned, parts: Iterable[NDArray[Any]], units: UnitRows | None = None) -> Array:
+        """The noisy sum over all rows.
+
+        Parameters
+        ----------
+        item : Planned
+            One of the plan's own.
+        parts : iterable of arrays
+            What rows add, one row of an array for each.
+        units : UnitRows, optional
+            Whose the rows of all parts are, in their order: needed where the plan protects a unit.
+        """
+        exact = self._exact(item, parts, units)
+        return self._noise_of(item).release(exact, item.query.sensitivity)
+
+    def choose(self, item: Planned, parts: Iterable[NDArray[Any]], units: UnitRows | None = None) -> int:
+        """The index of the smallest of the sums after noise, and nothing else.
+
+        Parameters
+        ----------
+        item, parts, units
+            As of `add_up`, for a `HeldOutChoice`.
+        """
+        exact = self._exact(item, parts, units)
+        return self._noise_of(item).choose(-exact, item.query.sensitivity)
+
+    def _exact(self, item: Planned, parts: Iterable[NDArray[Any]], units: UnitRows | None) -> Array:
+        """The sum over all rows, counted before it is computed."""
+        if (item.query.setting.unit is None) != (units is None):
+            raise PlanExceededError("the plan and the rows must both have a privacy unit, or neither.")
+        if units is not None:
+            units.check()
+        self._spend(item)
+        return exact_sum(item.query, parts, units)
+
+    def _spend(self, item: Planned) -> None:
         with self._lock:
             if self._left[item] < 1:
-                raise PlanExceededError("the plan does not contain this query, or not one more of it.")
+                raise PlanExceededError("query is not in the plan, or was asked more often than planned.")
             self._left[item] -= 1
 
     def _sums_over(self, source: Source) -> RowSums:
         self._opened.callback(source.close)
         source.draw_units(self._randomness.unit_key)
+        assert self._pool is not None
         return RowSums(source, self._problem, self._pool, self._randomness.sampling, self._setting.n)
 
-    def _noise_of(self, item: PlannedQuery) -> Noise:
+    def _noise_of(self, item: Planned) -> Noise:
         return Noise(item, self._calibrated, self._randomness)
 
     def _advance(self, n_steps: int) -> None:
@@ -197,8 +241,6 @@ def _check_point(point: object, size: int) -> Array:
     except (TypeError, ValueError):
         vector = np.empty(0)
     if vector.shape != (size,):
-        raise InvalidParameterError(
-            f"the point must be a vector of numbers of the problem's dimension, here {size} of them."
-        )
+        raise InvalidParameterError(f"the point must be a vector of {size} numbers, the problem's dimension.")
     check_not_diverged(vector)
     return vector

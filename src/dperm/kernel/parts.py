@@ -25,7 +25,7 @@ class RowPart(ABC):
 
     @abstractmethod
     def of(self, block: Block, place: int, objective: Objective, pool: Executor) -> Any:
-        """What the block at this place of the table adds."""
+        """What the block at this index of the table adds."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,6 +117,6 @@ class RiskPart(RowPart):
 class FactsPart(RowPart):
     """What became of the rows when they were read."""
 
-    def of(self, block: Block, place: int, objective: Objective, pool: Executor) -> Any:
-        """Counted already."""
-        return block.facts
+    def of(self, block: Block, place: int, objective: Objective, pool: Executor) -> list[Any]:
+        """Counted already: lists are put together."""
+        return [] if block.facts is None else [block.facts]

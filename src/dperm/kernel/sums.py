@@ -22,10 +22,9 @@ from dperm.kernel.parts import (
     RowPart,
     SlopePart,
 )
-from dperm.kernel.row_facts import RowFacts
 from dperm.kernel.sampling import Batches, Sampling
+from dperm.kernel.source import Source
 from dperm.problem import Problem
-from dperm.rows.base import Source
 
 Array = NDArray[np.float64]
 
@@ -125,9 +124,9 @@ class RowSums:
             iterates.append(w)
         return np.stack(iterates), np.stack(directions)
 
-    def facts(self) -> RowFacts:
+    def facts(self) -> list[Any]:
         """What became of the rows: counted when they were read."""
-        facts: RowFacts = self._total(FactsPart())
+        facts: list[Any] = self._total(FactsPart())
         return facts
 
     def _total(self, part: RowPart) -> Any:

@@ -30,7 +30,7 @@ def threads_for(n_jobs: int | None) -> int:
     if n_jobs is None or (n_jobs == -1 and not isinstance(n_jobs, bool)):
         return n_threads()
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral) or n_jobs < 1:
-        raise InvalidParameterError(f"n_jobs must be None, -1 or a whole number of threads, got {n_jobs!r}.")
+        raise InvalidParameterError(f"n_jobs must be None, -1 or a positive integer, got {n_jobs!r}.")
     return min(int(n_jobs), _PIECES)  # a sum is never cut into more pieces
 
 

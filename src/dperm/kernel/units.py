@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dperm.errors import InvalidTableError, PlanExceededError
 from dperm.kernel.exact.rows_of_units import leave_out
 from dperm.kernel.exact.words import Stream, stream_of
-from dperm.kernel.row_facts import FEWEST, MANY, nearly_all, tens_of_per_cent
 from dperm.privacy.unit import PrivacyUnit
 
 Array = NDArray[np.float64]
@@ -51,7 +51,7 @@ class Members:
 
     @classmethod
     def of(cls, numbers: Numbers, n: int) -> "Members":
-        """Of the number of every row's unit, −1 for a row of none."""
+        """Group rows by unit index (−1: no unit)."""
         used = np.flatnonzero(numbers >= 0)
         small = np.int32 if max(n, numbers.size) < 2**31 else np.int64
         if n <= 4 * used.size:  # counted once and put into place, which is faster than sorting
@@ -105,6 +105,14 @@ class UnitRows:
         """Those of some rows."""
         return UnitRows(self.numbers[rows], self.weights[rows], self.n)
 
+    def check(self) -> None:
+        """Raise unless the rows of every unit together weigh at most 1, and rows of none nothing."""
+        inside = (self.numbers >= 0) & (self.numbers < self.n)
+        totals, counts = (np.bincount(self.numbers[inside], values, self.n) for values in (self.weights[inside], None))
+        light = (self.weights >= 0.0).all() and (totals <= 1.0 + counts * 2.0**-52).all()
+        if not light or self.weights[~inside].any():
+            raise PlanExceededError("the rows of a unit weigh more than one row together.")
+
     @cached_property
     def shares(self) -> NDArray[np.int64]:
         """The weights in whole multiples of 2⁻³², rounded down: their sums are exact."""
@@ -123,7 +131,7 @@ class ChosenRows:
     Attributes
     ----------
     numbers : array of int
-        Number of the row's unit, −1 for a row of none.
+        Index of the row's unit, −1 for no unit.
     unused : array of bool or None
         Rows beyond what a unit may have; None where there are none.
     rows : int or array of int
@@ -146,11 +154,6 @@ class ChosenRows:
             weights[self.unused[rows]] = 0.0
         return UnitRows(numbers, weights, self.n)
 
-    def beginning_at(self, row: int) -> "ChosenRows":
-        """Without the rows before this one; nothing is copied."""
-        unused = None if self.unused is None else self.unused[row:]
-        return ChosenRows(self.numbers[row:], unused, self.rows, self.n)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Membership:
@@ -161,7 +164,7 @@ class Membership:
     unit : PrivacyUnit
         What was declared.
     numbers : array of int
-        Number of the row's unit, −1 for a row of none.
+        Index of the row's unit, −1 for no unit.
     n : int
         How many units there are.
     """
@@ -169,6 +172,12 @@ class Membership:
     unit: PrivacyUnit
     numbers: Numbers
     n: int
+
+    def __post_init__(self) -> None:
+        """Raise for numbers that stand for no unit: what a unit weighs rests on them."""
+        least, largest = self.numbers.min(initial=-1), self.numbers.max(initial=-1)
+        if self.numbers.ndim != 1 or self.numbers.dtype.kind != "i" or least < -1 or largest >= self.n:
+            raise InvalidTableError("the units of rows must be numbered from 0, with -1 for a row of none.")
 
     @classmethod
     def of(cls, unit: PrivacyUnit, codes: Numbers) -> "Membership":
@@ -207,24 +216,3 @@ class Membership:
         if limit is None or self.unit.contribution == "average":
             return ChosenRows(self.numbers, unused, counts, self.n)
         return ChosenRows(self.numbers, unused, limit, self.n)
-
-    def remarks(self) -> list[str]:
-        """What whoever holds the rows should know: that a unit is no more than a row, or that many rows are not used.
-
-        Every unit counts as one, however many rows it has. Nothing of it leaves: `row_facts.warn_about` says where it
-        may be shown.
-        """
-        if self.n < FEWEST:
-            return []
-        word, limit = self.unit.word, self.unit.max_rows
-        if nearly_all(int(np.count_nonzero(self.counts <= 1)), self.n):
-            return [f"hardly any {word} has more than one row, so what is protected is little more than one row"]
-        if limit is None:
-            return []
-        unused = float(np.mean(1.0 - limit / np.maximum(self.counts, limit)))
-        if unused <= MANY:
-            return []
-        return [
-            f"of the rows of one {word} about {tens_of_per_cent(unused)} %, in the mean over all {self.unit.plural}, "
-            f"are beyond {limit}, and are not used"
-        ]

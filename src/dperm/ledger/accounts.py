@@ -24,13 +24,13 @@ from dperm.privacy.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON, Adjacency
 from dperm.privacy.unit import PrivacyUnit
 from dperm.validation import finite
 
-if TYPE_CHECKING:  # SQLAlchemy is an extra
+if TYPE_CHECKING:  # SQLAlchemy takes a while to import
     from dperm.ledger.tables import Entry, Ledger
 
 
 # The two kinds of analysts.
-_LOOKS = "each release may be chosen in view of earlier results"
-_FIXED = "all releases are fixed before the first"
+_LOOKS = "each release may depend on earlier results"
+_FIXED = "all releases were fixed before the first"
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Account:
     rule : Rule
         How the budget is checked.
     filtered : float
-        ε at the budget's δ of everything reserved, for an analyst who may have chosen each release in view of the
+        ε at the budget's δ of everything reserved, for an analyst who may have chosen each release after seeing the
         results before it.
     composed : float
         The same, if all releases were fixed before the first.
@@ -173,7 +173,7 @@ class Account:
     def totals(
         self, counts: Sequence[int], progress: Callable[[int, int], None] = lambda done, total: None
     ) -> dict[int, float]:
-        """What was spent after so many releases, by the budget's rule.
+        """What was spent after this many releases, by the budget's rule.
 
         Parameters
         ----------
@@ -282,9 +282,7 @@ def read_history(ledger: "Ledger", entries: "Sequence[Entry]") -> History:
             else:
                 raise ValueError(entry.kind)
     except (ValueError, KeyError, TypeError):
-        raise ledger.damaged(
-            entries[0].dataset, number, "it says nothing that this version of dperm can read"
-        ) from None
+        raise ledger.damaged(entries[0].dataset, number, "this version of dperm cannot read it") from None
     return History(entries[0], rule, adjacency, list(reserved.values()), settled, unit, entries[-1])
 
 
@@ -318,11 +316,11 @@ def refusal(history: History, text: str, promised: float) -> BudgetExceededError
     return BudgetExceededError(
         f"the budget {account.dataset!r} is ε = {account.guarantee.epsilon:g} at δ = {delta:g} under "
         f"{account.adjacency}, of which ε = {rounded_up(account.spent)} is spent, and this release would make it "
-        + (f"ε = {rounded_up(would_be)}" if math.isfinite(would_be) else "infinite, as it is not private at this δ")
+        + (f"ε = {rounded_up(would_be)}" if math.isfinite(would_be) else "infinite: it is not private at this δ")
         + (
             f"; one further {kind} release of at most ε = {rounded_down(largest)} at this δ fits."
             if largest > 0.0
-            else f"; no further {kind} release fits at this δ, so the budget is used up."
+            else f"; no further {kind} release fits at this δ, the budget is used up."
         )
     )
 

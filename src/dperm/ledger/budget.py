@@ -5,13 +5,12 @@ import os
 import shlex
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dperm.accounting.events import Event
+from dperm.accounting.events import Event, event_to_list
 from dperm.accounting.events.one_of import total_pure_epsilon
 from dperm.accounting.filter import Filter
 from dperm.consequences import CONSEQUENCES, Charge
@@ -31,7 +30,7 @@ from dperm.ledger.rule import Rule, event_text
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
 
-if TYPE_CHECKING:  # SQLAlchemy is an extra
+if TYPE_CHECKING:  # SQLAlchemy takes a while to import
     from dperm.ledger.tables import Entry, Ledger
 
 # A server that is restarted is back after a while. What is not settled then is settled by hand: dperm budget settle.
@@ -49,13 +48,13 @@ def _make_default_folder() -> None:
     except InvalidParameterError as error:
         sentence = str(error).removesuffix(".")
         raise InvalidParameterError(
-            f"{sentence}; name a ledger that lasts: --ledger, DPERM_LEDGER or ledger=."
+            f"{sentence}; pass a persistent ledger: --ledger, DPERM_LEDGER or ledger=."
         ) from None
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A reference to what may be spent on a dataset: two strings, the same after copying, cloning or pickling.
+    """The privacy budget of a dataset in a ledger. The object is two strings: it can be copied, cloned and pickled.
 
     Parameters
     ----------
@@ -79,7 +78,7 @@ class Budget:
         if isinstance(self.ledger, os.PathLike):
             object.__setattr__(self, "ledger", os.fspath(self.ledger))
         if self.ledger is not None and (not isinstance(self.ledger, str) or not self.ledger or "\0" in self.ledger):
-            raise InvalidParameterError("ledger must be the path of a SQLite file or the URL of a database, as text.")
+            raise InvalidParameterError("ledger must be a string: the path of a SQLite file or a database URL.")
 
     def __repr__(self) -> str:
         ledger = self.ledger if self.ledger is None else without_password(self.ledger)
@@ -123,7 +122,7 @@ class Budget:
         """
         budget = cls(dataset, ledger)
         if not isinstance(guarantee, Guarantee):
-            raise InvalidParameterError("guarantee must be a Guarantee, for instance Guarantee(3.0, 1e-5).")
+            raise InvalidParameterError("guarantee must be a Guarantee, e.g. Guarantee(3.0, 1e-5).")
         if not isinstance(fixed_in_advance, bool):
             raise InvalidParameterError(f"fixed_in_advance must be True or False, got {fixed_in_advance!r}.")
         if unit is not None:
@@ -224,10 +223,10 @@ class Budget:
         settled = history.settled.get(number) if history.has(number, digest) else None
         if settled is None or settled.fingerprint != fingerprint:
             absent = "was never settled" if history.has(number, digest) else "is not there"
-            what = "was settled with another release" if settled else absent
+            what = "was settled with a different release" if settled else absent
             raise LedgerDamagedError(
-                f"reservation {number} of the budget {self.dataset!r} in {ledger} {what}, so the release or the ledger "
-                "is not what it was; put the original or the newest intact copy of the ledger back."
+                f"reservation {number} of the budget {self.dataset!r} in {ledger} {what}, so the release or the "
+                "ledger was changed; restore the original or the newest intact copy of the ledger."
             )
 
     def _ledger(self) -> "Ledger":
@@ -248,8 +247,8 @@ class Budget:
         history = read_history(self._ledger(), entries)
         if Adjacency.parse(adjacency) is not history.adjacency:
             raise InvalidParameterError(
-                f"the budget {self.dataset!r} is for adjacency {history.adjacency} and this release for "
-                f"{adjacency}, which do not add up; use adjacency={history.adjacency.value!r}, or another budget."
+                f"the budget {self.dataset!r} is for adjacency {history.adjacency} and this release for {adjacency}, "
+                f"which cannot be composed; use adjacency={history.adjacency.value!r}, or another budget."
             )
         protected = None if unit is None else unit.name
         if protected != history.unit:
@@ -261,8 +260,8 @@ class Budget:
                 create = f"dperm budget create NAME --unit {shlex.quote(protected)}"
                 ways.append(f"create a budget for {release} (`{create}`) or use one that has it")
             raise InvalidParameterError(
-                f"the budget {self.dataset!r} protects {budget} and this release {release}, which do not add up; "
-                f"{', or '.join(ways)}."
+                f"the budget {self.dataset!r} protects {budget} and this release {release}, which cannot be "
+                f"composed; {', or '.join(ways)}."
             )
         return history
 
@@ -322,7 +321,7 @@ class Reservation:
                 raise
             except DpermError as error:
                 if seconds is None:
-                    raise NotSettledError(f"the ledger does not know what was released: {error}") from None
+                    raise NotSettledError(f"the ledger was not told what was released: {error}") from None
                 time.sleep(seconds)
         return None
 
@@ -331,25 +330,38 @@ class Reservation:
         with ledger.open(dataset) as chain:
             history = read_history(ledger, chain.entries)
             if not history.has(self.number, self.digest):
-                raise ledger.damaged(dataset, self.number, "the reservation of this release is not there")
+                raise ledger.damaged(dataset, self.number, "the reservation of this release is missing")
             settled = history.settled.get(self.number)
             if settled is None:
                 day = chain.entries[self.number].written_on
                 chain.append("settled", {"reservation": self.number, "fingerprint": fingerprint}, day)
             elif settled.fingerprint != fingerprint:  # the same again is an answer that was lost on its way
                 raise InvalidParameterError(
-                    f"reservation {self.number} of the budget {dataset!r} is settled already; "
-                    "every release needs a reservation of its own."
+                    f"reservation {self.number} of the budget {dataset!r} is already settled; every release needs "
+                    "its own reservation."
                 )
 
-    @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Whatever goes wrong inside says that this reservation counts as spent."""
-        try:
-            yield
-        except BaseException as error:
-            error.add_note(self.spent)
-            raise
+
+def settle_file(content: dict[str, Any], event: Event, ledger: str | None = None) -> None:
+    """Tell the ledger of a release whose file was written and that it could not be told of.
+
+    Parameters
+    ----------
+    content : dict
+        Of the file: its "ledger" entry and its "fingerprint".
+    event : Event
+        What its plan costs.
+    ledger : str, optional
+        As of `Budget`.
+    """
+    entry = content["ledger"]
+    budget, key = Budget(entry["dataset"], ledger), (entry["number"], entry["digest"])
+    found = [release for release in budget.account().releases if (release.number, release.digest) == key]
+    if [event_to_list(release.event) for release in found] != [event_to_list(event)]:
+        raise InvalidParameterError(
+            f"entry {entry['number']} of {entry['dataset']!r} in the ledger has different events."
+        )
+    Reservation(budget, *key).settle(content["fingerprint"])
 
 
 def budgets(ledger: str | None = None) -> tuple[Budget, ...]:

@@ -18,7 +18,7 @@ _LOOK_ALIKE_SCRIPTS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "CO
 def check_text(name: str, value: object) -> str:
     """Raise unless it is short text without control characters: what a ledger can hold."""
     if not isinstance(value, str) or not value.strip():
-        raise InvalidParameterError(f"{name} must be text that is not empty.")
+        raise InvalidParameterError(f"{name} must be a non-empty string.")
     if len(value) > _LONGEST or any(unicodedata.category(character) in {"Cc", "Cs"} for character in value):
         raise InvalidParameterError(f"{name} must be at most {_LONGEST} characters, without control characters.")
     return value
@@ -36,15 +36,14 @@ def new_name(value: str, taken: Iterable[str]) -> str:
     """
     name = check_text("dataset", unicodedata.normalize("NFC", check_text("dataset", value)))
     if name != name.strip() or "  " in name:
-        raise InvalidParameterError("dataset must be a name without spaces at its ends, and without two in a row.")
+        raise InvalidParameterError("dataset must not have leading, trailing or double spaces.")
     if not name.isprintable() or _INVISIBLE & set(name) or unicodedata.normalize("NFKC", name) != name:
         raise InvalidParameterError(
-            f"dataset must be a name of plain visible characters; {name!a} has one that cannot be seen or that "
-            "looks like another."
+            f"dataset must consist of plain visible characters; {name!a} has an invisible or look-alike one."
         )
     if any(len(_scripts(word)) > 1 for word in _words(name)):
         raise InvalidParameterError(
-            f"dataset must be a name whose words have letters of one script each; {name!a} mixes some that look alike."
+            f"every word of dataset must use a single script; {name!a} mixes look-alike letters."
         )
     for other in taken:
         if other != name and _key(other) == _key(name):

@@ -1,4 +1,4 @@
-"""Folders of the user, the files of a ledger, and how its place is shown."""
+"""Folders of the user, the files of a ledger, and how its address is shown."""
 
 import os
 import re
@@ -15,9 +15,7 @@ def user_folder(variable: str, default: str) -> Path:
     try:
         return Path("~", default).expanduser() / "dperm"
     except RuntimeError:
-        raise InvalidParameterError(
-            f"this user has no home folder: set {variable} to a folder that can be written."
-        ) from None
+        raise InvalidParameterError(f"no home folder: set {variable} to a writable folder.") from None
 
 
 def files_of(place: str) -> tuple[Path, ...]:
@@ -41,7 +39,7 @@ def witness_folder() -> Path:
 
 
 def without_password(place: str) -> str:
-    """A URL that may be shown; of what is no proper URL rather too much is hidden.
+    """A URL that may be shown; of what is not a proper URL rather too much is hidden.
 
     Examples
     --------

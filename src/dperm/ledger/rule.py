@@ -57,7 +57,7 @@ class Rule:
 # Kept, because every look at a ledger composes the same releases again.
 @functools.lru_cache(maxsize=512)
 def filtered_epsilon(texts: Texts, rule: Filter, adjacency: Adjacency) -> float:
-    """ε of these releases, each perhaps chosen in view of the results before it."""
+    """ε of these releases, each perhaps chosen after seeing the results before it."""
     return rule.epsilon(_charges(texts), adjacency)
 
 
@@ -97,7 +97,7 @@ def event_text(event: Event) -> str:
         raise
     except (AttributeError, KeyError, TypeError, ValueError):
         raise InvalidParameterError(
-            "event must be made of events of dperm.accounting.events; hand over the event of a plan."
+            "event must consist of dperm.accounting.events; pass the event of a plan."
         ) from None
 
 

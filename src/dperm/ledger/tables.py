@@ -169,7 +169,7 @@ class Ledger:
         """The error for an entry that is not what it was."""
         return LedgerDamagedError(
             f"the budget {dataset!r} in {self} is damaged at entry {number}: {what}; nothing was spent, and nothing "
-            "can be until the newest intact copy of the ledger is back."
+            "can be until the newest intact copy of the ledger is restored."
         )
 
     def _verified(
@@ -182,7 +182,7 @@ class Ledger:
             if entry.number != number:
                 raise self.damaged(dataset, number, "it is missing")
             if not entry.follows(previous):
-                raise self.damaged(dataset, number, "it was edited, or what comes before it was")
+                raise self.damaged(dataset, number, "it, or an earlier entry, was edited")
             previous = entry.digest
         if row is None:
             raise self.damaged(dataset, 0, "the row of the budget is missing")
@@ -193,11 +193,11 @@ class Ledger:
         try:
             identity = _identity(entries)
         except (ValueError, KeyError, TypeError):
-            raise self.damaged(dataset, 0, "it is not the creation of a budget") from None
+            raise self.damaged(dataset, 0, "it does not create a budget") from None
         number, digest = seen.get(identity, (0, entries[0].digest))
         if number >= len(entries) or entries[number].digest != digest:
             raise self.damaged(
-                dataset, number, "this machine has seen another one there, so an older copy was restored"
+                dataset, number, "this machine has seen a different entry, so an older copy was restored"
             )
         return tuple(entries)
 
@@ -207,15 +207,15 @@ class Ledger:
 
     def _exists(self, dataset: str) -> InvalidParameterError:
         return InvalidParameterError(
-            f"there is a budget {dataset!r} in {self} already, and a budget is never changed; "
-            f"look at it: dperm budget show {shlex.quote(dataset)}."
+            f"there is a budget {dataset!r} in {self} already, and budgets cannot be changed; see dperm budget show "
+            f"{shlex.quote(dataset)}."
         )
 
     def _no_budget(self, dataset: str) -> NoBudgetError:
         missing = ", and no such file" if self.is_missing_file() else ""
         fact = f"there is no budget {dataset!r} in {self}{missing}"
         create = f"dperm budget create {shlex.quote(dataset)} --epsilon 3 --delta 1e-5 [--ledger …]"
-        error = NoBudgetError(f"{fact}; make one there: {create}")
+        error = NoBudgetError(f"{fact}; create one: {create}")
         error.fact = fact
         return error
 
@@ -233,12 +233,12 @@ class Ledger:
             raise self._no_driver(error) from None
         except (exc.SQLAlchemyError, ValueError):
             raise InvalidParameterError(
-                f"the ledger {self} is no address of a database; give the path of a SQLite file, or a URL such as "
+                f"the ledger {self} is not a database URL; pass the path of a SQLite file, or a URL such as "
                 "postgresql+psycopg://user@host/name."
             ) from None
         if url.get_backend_name() == "sqlite" and (url.database in {None, "", ":memory:"} or "uri" in url.query):
             raise InvalidParameterError(
-                f"the ledger {self} is not kept on disk; give the path of a SQLite file, or sqlite:///path."
+                f"the ledger {self} is not on disk; pass the path of a SQLite file, or sqlite:///path."
             )
         return url
 
@@ -340,16 +340,16 @@ def _begin_ourselves(engine: sql.Engine, statement: str) -> None:
 _SQLITE_REASONS = {
     "SQLITE_READONLY": "cannot be written: the file or its folder is read-only",
     "SQLITE_CANTOPEN": "cannot be opened: its folder must exist and be writable, and it must be a file",
-    "SQLITE_NOTADB": "is a file that is no SQLite database; give another path",
+    "SQLITE_NOTADB": "is not a SQLite database; pass another path",
     "SQLITE_CORRUPT": "is a damaged SQLite file; restore its newest intact copy",
-    "SQLITE_BUSY": "is held by another process; try again when that has ended",
+    "SQLITE_BUSY": "is locked by another process; try again later",
     "SQLITE_FULL": "cannot be written: the disk is full",
 }
 _SQLSTATE_REASONS = {
     "23505": "was written by another process at the same moment; try again",
     "25006": "cannot be written: the server is read-only",
-    "55P03": "is held by another process; try again when that has ended",
-    "42501": "may not be used by this user; grant SELECT on its two tables, and INSERT and UPDATE to whoever spends",
+    "55P03": "is locked by another process; try again later",
+    "42501": "cannot be accessed by this user; grant SELECT on its two tables, and INSERT and UPDATE to spend",
 }
 # SQLSTATE's classes for: no connection, invalid authorization, no such database, the server goes down.
 _NO_CONNECTION = {"08", "28", "3D", "57"}
@@ -365,5 +365,5 @@ def _reason(error: exc.SQLAlchemyError) -> str:
     if state in _SQLSTATE_REASONS:
         return _SQLSTATE_REASONS[state]
     if isinstance(error, exc.OperationalError) and (state or "08")[:2] in _NO_CONNECTION:
-        return "cannot be reached; look whether the server runs, and at the host, port, user, password and name"
+        return "cannot be reached; check the server, host, port, user, password and database name"
     return f"cannot be used ({state or type(error).__name__})"

@@ -1,4 +1,4 @@
-"""What this machine has seen of every ledger, so that an older copy of a database is noticed.
+"""What this machine has seen of every ledger, so that an older copy of a database is detected.
 
 There is one file per budget. Its name is the whole note:
 `ledger-<id of the budget>-<number of an entry>-<digest of that entry>`.
@@ -52,8 +52,8 @@ def remember(identity: str, number: int, digest: str, dataset: str) -> None:
 @functools.cache
 def _warn_once() -> None:
     warnings.warn(
-        "the state of the ledger cannot be noted in dperm's folder in XDG_STATE_HOME (or ~/.local/state), so that an "
-        "older copy of the ledger would not be noticed here; set XDG_STATE_HOME to a folder that lasts.",
+        "the state of the ledger cannot be recorded in XDG_STATE_HOME (or ~/.local/state), so a restored older copy "
+        "would not be detected here; set XDG_STATE_HOME to a persistent folder.",
         NoWitnessWarning,
         stacklevel=2,
     )

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from dperm.accounting.events import Composed, Event, NotPrivate, Repeated
 from dperm.errors import InvalidParameterError
@@ -44,7 +44,7 @@ class Planned:
         count("count", self.count)
         positive("relative_noise", self.relative_noise)
         if self.fixed and self.count != 1:
-            raise InvalidParameterError("a query whose noise is fixed is asked once.")
+            raise InvalidParameterError("a query with fixed noise is asked once.")
 
     def multiplier(self, noise_multiplier: float) -> float:
         """The scale of the query's noise over its sensitivity in a plan of this noise multiplier."""
@@ -63,9 +63,14 @@ class PlannedQuery(Planned):
     query: Query
 
 
+def plan_of_sums(planned: tuple[Planned, ...]) -> "Plan[None]":
+    """The plan of sums over the rows of one table, which no solver asks for."""
+    return Plan("sums over rows", cast("tuple[PlannedQuery, ...]", planned), None)
+
+
 @dataclass(frozen=True)
 class Plan(Generic[SettingsT]):
-    """The queries of one run and what the solver decided from public numbers.
+    """The queries of one run and what the solver decided from public numbers; or sums over rows, which none asks.
 
     Parameters
     ----------
@@ -76,9 +81,9 @@ class Plan(Generic[SettingsT]):
     settings : frozen dataclass
         The solver's own choices (steps, step size, …), all public; of a class of its own for every solver.
     ranges : tuple of PlannedQuery
-        Private ranges, then private bins: released before the solver runs, with noise that is fixed beforehand.
+        Private ranges, then private bins: released before the solver runs, with noise that is fixed in advance.
     afterwards : tuple of PlannedQuery
-        What intervals need: released after the solver has run, with noise that is fixed beforehand.
+        What intervals need: released after the solver has run, with noise that is fixed in advance.
     """
 
     mechanism: str
@@ -92,7 +97,7 @@ class Plan(Generic[SettingsT]):
         if not self.planned:
             raise InvalidParameterError("a plan needs at least one query.")
         if len({item.query.setting for item in self.everything}) != 1:
-            raise InvalidParameterError("all queries of a plan must rest on the same setting.")
+            raise InvalidParameterError("all queries of a plan must share one setting.")
         check_steps(self.n_steps)
 
     @property
@@ -136,34 +141,14 @@ class Plan(Generic[SettingsT]):
         """The accounting event of the whole run."""
         return Composed(tuple(item.event(noise_multiplier) for item in self.everything))
 
-    def with_noise(self, noise_multiplier: float) -> "CalibratedPlan":
+    def with_noise(self, noise_multiplier: float | None) -> "CalibratedPlan":
         """The plan with this noise."""
         return CalibratedPlan(self, noise_multiplier)
 
 
-class WithNoise:
-    """A plan with its noise: the scale of what is added to each of its answers."""
-
-    noise_multiplier: float | None
-    # Whether noise is for the largest sensitivity wherever a question is asked.
-    constant: bool = False
-
-    def sigma(self, item: Planned, sensitivity: float | None = None) -> float:
-        """Scale of a planned query's noise (a Gaussian's is its σ): at this sensitivity, or at its largest."""
-        if self.noise_multiplier is None:
-            return 0.0
-        moved = item.query.sensitivity if sensitivity is None else sensitivity
-        sigma = item.multiplier(self.noise_multiplier) * moved
-        if not (sigma > 0.0 and math.isfinite(sigma)):
-            raise InvalidParameterError(
-                "the noise of a query is not a positive finite number; the bounds are degenerate."
-            )
-        return sigma
-
-
 @dataclass(frozen=True)
-class CalibratedPlan(WithNoise):
-    """A plan with its noise. `noise_multiplier` None is the explicit way to run without noise or privacy.
+class CalibratedPlan:
+    """A plan and the noise of its answers. `noise_multiplier` None is the explicit way to run without noise or privacy.
 
     With `constant` full gradients have the noise for their largest sensitivity wherever they are asked for, as
     published formulas have it.
@@ -183,3 +168,24 @@ class CalibratedPlan(WithNoise):
         if self.noise_multiplier is None:
             return NotPrivate()
         return self.plan.event(self.noise_multiplier)
+
+    def sigma(self, item: Planned, sensitivity: float | None = None) -> float:
+        """Scale of a planned query's noise (a Gaussian's is its σ): at this sensitivity, or at its largest."""
+        if self.noise_multiplier is None:
+            return 0.0
+        moved = item.query.sensitivity if sensitivity is None else sensitivity
+        sigma = item.multiplier(self.noise_multiplier) * moved
+        if not (sigma > 0.0 and math.isfinite(sigma)):
+            raise InvalidParameterError(
+                "the noise of a query is not a positive finite number; the bounds are degenerate."
+            )
+        return sigma
+
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """The standard deviation of the noise on one number of every planned answer."""
+        return tuple(map(self.deviation, self.plan.planned))
+
+    def deviation(self, item: Planned) -> float:
+        """The standard deviation of the noise on one number of an answer."""
+        return self.sigma(item) * (math.sqrt(2.0) if item.query.distribution == "Laplace" else 1.0)

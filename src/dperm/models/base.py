@@ -3,7 +3,6 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -14,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError
 from dperm.files.content import content_of
+from dperm.files.described import NotDescribableError
 from dperm.files.parameters import parameters_from_dict, parameters_to_dict
+from dperm.files.plan_data import own_part, plan_to_dict, solver_from
 from dperm.kernel.block import bounded_rows
 from dperm.kernel.threads import threads_for
 from dperm.ledger import Budget
@@ -24,12 +25,12 @@ from dperm.models.pictured import Pictured
 from dperm.models.telling import check_verbose, guarantee_html, progress_bar, tell_plan, tell_release
 from dperm.models.units import declared_unit, schema_with_unit, split_groups, unit_parameters, without_ids
 from dperm.models.weights import check_given, check_policy
-from dperm.plan.fit_plan import FitPlan, Release, check_releasable
+from dperm.plan.fit_plan import FitPlan, Release
 from dperm.plan.options import FitOptions, IsSlow, check_schema
+from dperm.plan.transaction import check_budget, check_releasable
 from dperm.plan.uncertainty import Uncertainty
 from dperm.privacy.guarantee import Guarantee
-from dperm.privacy.promised import promised_html
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement, Promised
 from dperm.problem import Problem
 from dperm.problem.start import LinearStart
 from dperm.rows import Source, is_streamed, source_of
@@ -61,7 +62,7 @@ class Reading(NamedTuple):
 
 
 def n_scores(n_classes: int) -> int:
-    """How many scores tell so many classes apart; none stands for a regression, which predicts one number."""
+    """How many scores tell this many classes apart; none stands for a regression, which predicts one number."""
     return n_classes if n_classes > 2 else 1
 
 
@@ -90,15 +91,14 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     max_rows_per_unit: int | None = None
     contribution: str = "limit"
     missing_units: str = "separate"
-    start: Any = None
-    warm_start: bool = False
     n_jobs: int | None = None
     random_state: Any = None
     verbose: bool | int = False
     row_warnings: bool = True
 
-    privacy_: PrivacyStatement = field(init=False)
+    privacy_: FitStatement = field(init=False)
     event_: Any = field(init=False)
+    plan_: dict[str, Any] | None = field(init=False)
     parameters_: dict[str, Any] | None = field(init=False)
     schema_: Schema | None = field(init=False)
     ledger_entry_: dict[str, Any] | None = field(init=False)
@@ -111,8 +111,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     title: ClassVar[str]
     # What a schema must declare about the target.
     target_kind: ClassVar[type[Classes] | type[Amount]]
-    # Parameters that this model has and others have not, with a line for the command line's help.
-    own_parameters: ClassVar[dict[str, str]] = {}
+    # Parameters that this model has and others have not; `cli/choices.py` describes them.
+    own_parameters: ClassVar[tuple[str, ...]] = ()
     # Those that are code, which no file holds.
     code_parameters: ClassVar[tuple[str, ...]] = ()
     # Whether all of its parameters can be written there.
@@ -147,19 +147,12 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     def options(self) -> FitOptions:
         """What a fit with these parameters is asked to do; raises if one of them is wrong, before any row is read."""
         if self.bounds is not None:
-            raise InvalidParameterError(
-                "bounds are for fit and plan; here declare a schema with the columns x0, x1, …."
-            )
+            raise InvalidParameterError("bounds are for fit and plan; here pass a schema with the columns x0, x1, ….")
         if self.schema is not None:
             self._check_schema(check_schema(self.schema))
         check_policy(self)
         check_verbose(self.verbose)
         threads_for(self.n_jobs)
-        if self.warm_start:
-            raise InvalidParameterError(
-                "warm_start would begin at whatever this object fitted last, and nobody could say what that was: "
-                "give released or public numbers as start."
-            )
         check_releasable(self.budget, self.random_state)
         schema = schema_with_unit(self)
         if schema is not None and schema.unit is not None and self.n is not None:
@@ -221,7 +214,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         options = self.options()
         if n is not None and options.declared_n not in (None, n):
             raise InvalidParameterError(
-                f"n = {options.declared_n} is declared already, and n = {n} was given: leave one out."
+                f"n = {options.declared_n} is already declared, and n = {n} was passed: remove one."
             )
         return options
 
@@ -239,7 +232,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             polars or Arrow table, files (a path, a pattern with `*`, a folder, a pyarrow dataset), a Dask data frame,
             or a `FileSource` or `ClusterSource` with settings of its own.
         y : array of shape (rows,)
-            Targets: labels, of which one that is not among `classes` makes its row ignored, or numbers, which are
+            Targets: labels, of which one that is not among `classes` drops its row, or numbers, which are
             clipped. With a schema by default the table's own target column.
         sample_weight : array of shape (rows,), or str
             A weight for every row, of at most `weight_bound`; the mean of the weighted losses is over n, not over the
@@ -259,40 +252,31 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             return self._fit_by_schema(X, y, sample_weight, groups, plan, save)
         options = self.options()
         if plan is not None and plan.options != options:
-            raise InvalidParameterError(
-                "the plan was made for other parameters; make it again with plan(n, n_features)."
-            )
+            raise InvalidParameterError("the plan was made for other parameters; call plan(n, n_features) again.")
         if is_streamed(X):
             if self.schema is None:
-                raise InvalidParameterError("rows in files or on a cluster are read by a schema: give the model one.")
+                raise InvalidParameterError("files and clusters require a schema: pass schema=.")
             X = source_of(X, y)  # nothing is opened yet
         check_given(self, X, sample_weight)
         X, groups = split_groups(self, X, groups)
         if sample_weight is not None and options.intervals:  # scores then vary by another law than curvatures say
-            raise InvalidParameterError("there are no intervals with weights of rows: leave one of them out.")
+            raise InvalidParameterError("intervals cannot be combined with sample_weight.")
         plan = plan or self._plan_by_shape(options, X)
         if plan is not None:
-            plan.check_budget(self.budget)  # refused before a label is read
+            check_budget(plan, self.budget)  # refused before a label is read
         self.forget()
         source, options, facts = self._read(X, y, options, sample_weight, groups)
         if plan is None or plan.options != options:
             if source.unit is not None and source._n_units == 0:
                 raise InvalidParameterError(f"no row has a usable {source.unit.name!r}.")
             plan = options.plan(source._n_units, source.n_features, source.is_slow)
-        self.parameters_ = parameters_to_dict(self, plan.solver, plan.schema)
+        self._describe(plan, must=save is not None)
         tell_plan(self, plan, facts.get("caveats", ()))
-        with progress_bar(self) as progress:
-            release = plan.run(
-                source, budget=self.budget, random_state=self.random_state, progress=progress,
-                row_warnings=self.row_warnings, n_jobs=self.n_jobs,
-            )  # fmt: skip
-        entry = release.reservation
-        with nullcontext() if entry is None else entry.noted():
+        with plan.transaction(source, self.budget, self.random_state) as transaction:
+            with progress_bar(self) as progress:
+                release = plan.answer(transaction, progress, self.row_warnings, self.n_jobs)
             self._keep(release, plan.problem, facts)
-            if save is not None:
-                save(self)
-            if entry is not None:
-                entry.settle(content_of(self)["fingerprint"])
+            transaction.write(self, lambda: str(content_of(self)["fingerprint"]), save)
         tell_release(self, release)
         return self
 
@@ -303,7 +287,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """A fit with bounds is that of the schema that they stand for."""
         asked = by_schema(self, names_of(self, X), y)
         if y is None:
-            raise InvalidParameterError("rows with bounds need their targets: fit(X, y).")
+            raise InvalidParameterError("bounds require y: fit(X, y).")
 
         def take_over(fitted: Self) -> None:
             self.forget()
@@ -320,8 +304,8 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     def partial_fit(self) -> Any:
         """Not there: every call would be another release from the same rows."""
         raise AttributeError(
-            f"{type(self).__name__} has no partial_fit: every call would be another release, which adds to the ε of "
-            "the others; call fit once, or several times with budget=Budget(...), which adds them up."
+            f"{type(self).__name__} has no partial_fit: every call would be a further release; call fit once, or "
+            "several times with budget=Budget(...), which accounts for all of them."
         )
 
     def _plan_by_shape(self, options: FitOptions, X: Any) -> FitPlan | None:
@@ -336,12 +320,13 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     def _keep(self, release: Release, problem: Problem, facts: dict[str, Any]) -> None:
         """Store what was released, and nothing else."""
         caveats = (*release.privacy.caveats, *facts.pop("caveats", ()))
-        self.privacy_ = replace(release.privacy, **facts, caveats=caveats, public_start=self.start is not None)
-        self.event_, self.schema_, entry = release.event, release.schema, release.reservation
+        started = getattr(self, "start", None) is not None
+        self.privacy_ = replace(release.privacy, **facts, caveats=caveats, public_start=started)
+        self.event_, self.schema_ = release.event, release.schema
         if self.schema_ is not None:
             self.feature_names_in_ = np.asarray(list(self.schema_.columns), dtype=object)
             self.n_features_in_ = len(self.schema_.columns)
-        self.ledger_entry_ = None if entry is None else entry.to_dict()
+        self.ledger_entry_ = release.ledger_entry
         self.uncertainty_ = release.uncertainty
         self._keep_coefficients(release, problem)
 
@@ -369,6 +354,15 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         meta = pd.Series(like, index=X._meta.index, name="prediction")
         return X.map_partitions(_predict_partition, self, meta=meta, enforce_metadata=False)
 
+    def _describe(self, plan: FitPlan, *, must: bool) -> None:
+        """Write down what will run, for a file; where that is not possible and a file is wanted, raise."""
+        self.plan_ = self.parameters_ = None
+        try:
+            self.plan_, self.parameters_ = plan_to_dict(plan), parameters_to_dict(self, plan.schema)
+        except NotDescribableError:
+            if must:
+                raise
+
     def description(self) -> dict[str, Any]:
         """What a file says of parameters that it cannot hold."""
         return {}
@@ -385,24 +379,22 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "privacy_")
         if self.privacy_.noise != "certified":
-            raise InvalidParameterError("the noise of the fit is not certified, so that the fit is not planned again.")
-        if self.parameters_ is None:
-            raise InvalidParameterError(
-                "the fit cannot be planned again: the model does not describe it in plain data."
-            )
+            raise InvalidParameterError("the fit cannot be replanned: its noise is not certified.")
+        if self.plan_ is None:
+            raise InvalidParameterError("the fit cannot be replanned: the model does not describe it as plain data.")
         n_outputs = n_scores(len(getattr(self, "classes_", ())))
         try:
             asked = self.parameters_of_fit()
         except (ValueError, KeyError, TypeError, AttributeError):  # of a file that somebody has written
-            raise InvalidParameterError(
-                "the fit cannot be planned again: its description is not one of a fit."
-            ) from None
+            raise InvalidParameterError("the fit cannot be replanned: its description is invalid.") from None
         return type(self)(**self.from_description(asked, n_outputs))
 
     def parameters_of_fit(self) -> dict[str, Any]:
         """What the fit was asked to do as far as its file says: parameters of the estimator, from what was released."""
         statement, unit = self.privacy_, self.privacy_.unit
-        found: dict[str, Any] = {} if self.parameters_ is None else parameters_from_dict(self.parameters_)
+        found: dict[str, Any] = {}
+        if self.plan_ is not None:
+            found = parameters_from_dict(self.parameters_) | {"solver": solver_from(own_part(self))}
         found |= {"adjacency": statement.adjacency, "noise": None}
         if math.isfinite(statement.epsilon):  # there was noise
             found |= {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise}
@@ -419,7 +411,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
 
     def summary(self, level: float = 0.95) -> Any:
         """Linear models have coefficients to sum up."""
-        raise InvalidParameterError(f"there is no summary of a {self.title}: its numbers mean nothing one by one.")
+        raise InvalidParameterError(f"there is no summary of a {self.title}: its single weights have no meaning.")
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn estimator that predicts the same, for rows as they were fitted.
@@ -428,10 +420,22 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         """
         raise InvalidParameterError(f"scikit-learn has no estimator that predicts as {self.title} does.")
 
+    @property
+    def promised(self) -> Promised:
+        """The guarantee that covers the model, including the search that selected it."""
+        search = getattr(self, "search_", None)
+        if search is None:
+            return Promised(self.privacy_, self.event_)
+        note = f"for the search and the last fit together; the last fit alone has ε = {self.privacy_.epsilon:.4g}"
+        return Promised(search.statement, search.event, note)
+
     def _html_repr(self) -> str:
         """scikit-learn's diagram for notebooks, and below it what is promised or, once fitted, the statement."""
-        told = promised_html(self) if hasattr(self, "privacy_") else guarantee_html(self)
-        return str(super()._html_repr()) + told
+        if not hasattr(self, "privacy_"):
+            return str(super()._html_repr()) + guarantee_html(self)
+        statement, _, note = self.promised
+        told = f"<p>This is promised {note}.</p>" if note else ""
+        return str(super()._html_repr()) + statement._repr_html_() + told
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are accepted, missing values are bounded, and noise may lower any score."""

@@ -19,8 +19,8 @@ from dperm.schema import Number, Schema
 _TARGET = "target"
 
 SAY_THE_SCALE = (
-    "say how large the columns are: bounds=(lower, upper), public numbers for every column or for all, "
-    "bounds='private', which finds them with a share of the budget, a schema, or the row_norm that rows are clipped to."
+    "the scale of the columns is unknown: pass bounds=(lower, upper) as public numbers, bounds='private' to find "
+    "them with a share of the budget, a schema, or row_norm."
 )
 
 
@@ -63,7 +63,7 @@ def names_of(model: Any, X: Any) -> list[str]:
 
 
 def by_schema(model: Any, names: list[str], y: Any = None) -> Any:
-    """The same estimator with a schema of these columns in the place of its bounds.
+    """The same estimator with a schema of these columns in place of its bounds.
 
     Parameters
     ----------
@@ -72,12 +72,12 @@ def by_schema(model: Any, names: list[str], y: Any = None) -> Any:
     names : list of str
         Of the columns.
     y : array, optional
-        Its type declares the classes of truth values.
+        A boolean type declares the classes.
     """
     if model.schema is not None:
-        raise InvalidParameterError("with a schema leave bounds out: it declares the range of every column.")
+        raise InvalidParameterError("bounds cannot be combined with a schema, which declares the ranges.")
     if getattr(model, "entry_bound", None) is not None:
-        raise InvalidParameterError("with bounds leave entry_bound out: no entry of a scaled row is larger than 1.")
+        raise InvalidParameterError("entry_bound cannot be combined with bounds: scaled entries are at most 1.")
     ranges = read_bounds(model.bounds, len(names))
     columns = {}
     for place, name in enumerate(names):
@@ -102,7 +102,7 @@ def saying_bounds() -> Iterator[None]:
     try:
         yield
     except TooFewRowsError as error:
-        raise InvalidParameterError(f"{error.why}: give bounds=(lower, upper) instead, or a larger epsilon.") from None
+        raise InvalidParameterError(f"{error.why}: pass bounds=(lower, upper) instead, or a larger epsilon.") from None
 
 
 def with_ids(model: Any, X: Any, groups: Any) -> Any:
@@ -113,11 +113,9 @@ def with_ids(model: Any, X: Any, groups: Any) -> Any:
 
     columns = Columns(X)
     if model.unit is None:
-        raise InvalidParameterError(
-            "groups are the ids of units: say what they stand for, unit='patient' for instance."
-        )
+        raise InvalidParameterError("groups requires unit, the name of the privacy unit, e.g. unit='patient'.")
     if model.unit in columns.names:
-        raise InvalidParameterError(f"ids are in the column {model.unit!r} and in groups: leave one of them out.")
+        raise InvalidParameterError(f"ids are in the column {model.unit!r} and in groups: remove one.")
     if len(groups) != len(columns):
         raise InvalidParameterError(f"the table has {len(columns)} rows and groups {len(groups)}.")
     return pa.table({name: columns.arrow(name) for name in columns.names} | {model.unit: as_arrow(groups)})

@@ -1,7 +1,6 @@
 """The candidates of a search: models that differ in anything but the promise, and what each of them loses on a row."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,8 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from dperm.errors import DpermError, InvalidParameterError
-from dperm.files.parameters import parameters_to_dict
-from dperm.kernel.apart import (
+from dperm.kernel.units import Membership
+from dperm.models.apart import (
     log_losses,
     plain_labels,
     plain_numbers,
@@ -20,17 +19,14 @@ from dperm.kernel.apart import (
     true_places,
     wrong,
 )
-from dperm.kernel.units import Membership
 from dperm.models.base import Array, PrivateEstimator
 from dperm.models.classifier import Classifier
 from dperm.models.regressor import Regressor, number_of
 from dperm.models.units import protected_unit, schema_with_unit, split_groups
 from dperm.plan.fit_plan import FitPlan
-from dperm.plan.search import SearchPlan
 from dperm.privacy.guarantee import Guarantee
 from dperm.rows.ids import membership_of_array
 from dperm.rows.tables import membership_of
-from dperm.schema import schema_to_dict
 from dperm.solvers import Solver
 from dperm.validation import one_of
 
@@ -75,10 +71,12 @@ class Candidates:
             raise InvalidParameterError("all candidates must predict the same target, with the same classes or range.")
         units = {protected_unit(model) for model in self.models}
         if len(units) > 1:
-            raise InvalidParameterError("all candidates must protect the same unit: rows are put apart by it once.")
+            raise InvalidParameterError("all candidates must have the same privacy unit: rows are split by it once.")
         (self.unit,) = units
         if self.unit is not None and len({model.schema and model.schema.missing for model in self.models}) > 1:
-            raise InvalidParameterError("all candidates must read ids alike: give their schemas the same missing.")
+            raise InvalidParameterError(
+                "all candidates must read ids the same way: use the same missing in their schemas."
+            )
         self.score = self._score(scoring)
 
     def _score(self, scoring: str) -> str:
@@ -87,7 +85,9 @@ class Candidates:
         if scoring == "auto":
             return "squared_error" if able or not self.classify else "accuracy"
         if one_of("scoring", scoring, ("auto", *kinds)) != "accuracy" and self.classify and not able:
-            raise InvalidParameterError(f"{scoring!r} needs probabilities, which a candidate has not: use 'accuracy'.")
+            raise InvalidParameterError(
+                f"{scoring!r} needs probabilities, which a candidate does not provide: use 'accuracy'."
+            )
         return scoring
 
     def __len__(self) -> int:
@@ -112,13 +112,13 @@ class Candidates:
         return next(iter(found), None)
 
     def with_classes(self, y: Any) -> None:
-        """Truth values declare their classes by their type; other classes must be declared."""
+        """Booleans declare their classes by their type; other classes must be declared."""
         for model in self.models:
             if isinstance(model, Classifier) and model._declared is None:
                 if getattr(getattr(y, "dtype", None), "kind", None) != "b":
                     raise InvalidParameterError(
-                        "a search needs declared classes (classes=[...] or a schema): the parts of a table need not "
-                        "hold all of them."
+                        "a search requires declared classes (classes=[...] or a schema): one part of the table need "
+                        "not contain all of them."
                     )
                 model.classes = [False, True]
 
@@ -127,7 +127,7 @@ class Candidates:
         return split_groups(self.models[0], X, groups)
 
     def membership(self, X: Any, groups: Any, n_rows: int) -> Membership | None:
-        """Whose every row is; None where every row is protected by itself."""
+        """The unit of every row; None where each row is its own unit."""
         schema = schema_with_unit(self.models[0])
         return membership_of_array(groups, n_rows, self.unit) if schema is None else membership_of(X, schema)
 
@@ -177,8 +177,15 @@ class Candidates:
         plan: FitPlan = self._named(place, planned)
         return plan
 
+    def chosen_solver(self, place: int, guarantee: Guarantee, n: int, n_features: int | None) -> Solver:
+        """The solver of one candidate's fit."""
+        solver: Solver = self._named(
+            place, lambda _: self.built(place, guarantee, n).options().chosen_solver(n, n_features)
+        )
+        return solver
+
     def losses(self, model: PrivateEstimator, rows: tuple[Any, Any]) -> Array:
-        """What a fitted model loses on each held-out row, between 0 and 1: for the tally alone."""
+        """What a fitted model loses on each held-out row, between 0 and 1: for the oracle alone."""
         schema = model.schema_
         if isinstance(model, Classifier):
             places = true_places(rows, schema, model._declared or ())
@@ -189,40 +196,16 @@ class Candidates:
         low, high = _target(model)
         return squared_errors(np.asarray(model.predict(rows[0])), true_numbers(rows, schema), low, high)  # type: ignore[attr-defined]
 
-    def description(self, plan: SearchPlan, winner: int) -> dict[str, Any]:
-        """How the search was done, as plain data: enough to plan it again, unless an object is not one of dperm's."""
-        schemas: list[dict[str, Any]] = []
-        told = []
-        for model, trial, refit in zip(self.models, plan.trials, plan.refits, strict=True):
-            schema = None if model.schema is None else schema_to_dict(replace(model.schema, n=None))
-            if schema is not None and schema not in schemas:
-                schemas.append(schema)
-            classes = model._declared if isinstance(model, Classifier) and schema is None else None
-            told.append(
-                {
-                    "kind": model.kind,
-                    "schema": None if schema is None else schemas.index(schema),
-                    "classes": None if classes is None else list(classes),
-                    "trial": (parameters_to_dict(model, trial.solver, None) or {}).get("solver"),
-                    "fit": parameters_to_dict(model, refit.solver, refit.schema),
-                }
-            )
-        options = plan.options
-        return {
-            "method": plan.method, "score": options.what, "share": options.share, "held_out": options.held_out,
-            "trials": plan.random_trials, "winner": winner, "schemas": schemas, "candidates": told,
-        }  # fmt: skip
-
 
 def read_candidates(
     estimator: Any, param_grid: Any, candidates: Any, adjacency: str, scoring: str
 ) -> Candidates:  # fmt: skip
     """What a search is to choose from: a grid of one estimator's parameters, or a list of estimators."""
     if (candidates is None) == (param_grid is None):
-        raise InvalidParameterError("give an estimator with a param_grid, or a list of candidates.")
+        raise InvalidParameterError("pass an estimator with a param_grid, or a list of candidates.")
     if candidates is not None:
         if estimator is not None:
-            raise InvalidParameterError("with a list of candidates leave the estimator out.")
+            raise InvalidParameterError("estimator cannot be combined with a list of candidates.")
         if not isinstance(candidates, list | tuple):
             raise InvalidParameterError(f"candidates must be a list of estimators, got {type(candidates).__name__}.")
         models = list(candidates)
@@ -232,7 +215,7 @@ def read_candidates(
         params = _points(param_grid)
         models = [_with(estimator, point) for point in params]
     if not models:
-        raise InvalidParameterError("there is nothing to choose from: the grid or the list of candidates is empty.")
+        raise InvalidParameterError("the grid or the list of candidates is empty.")
     if len(models) > MOST_CANDIDATES:
         raise InvalidParameterError(f"{len(models)} candidates are more than {MOST_CANDIDATES}.")
     for model in models:
@@ -252,9 +235,7 @@ def _points(param_grid: Any) -> list[dict[str, Any]]:
             if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
                 raise InvalidParameterError(f"param_grid[{name!r}] must be a list of at least one value.")
             if name in _OF_THE_SEARCH:
-                raise InvalidParameterError(
-                    f"{name!r} belongs to the search, not to its grid: every candidate shares it."
-                )
+                raise InvalidParameterError(f"{name!r} belongs to the search and cannot vary between candidates.")
     return [dict(point) for grid in grids if grid for point in ParameterGrid(dict(grid))]
 
 
@@ -278,10 +259,10 @@ def _check_alone(model: PrivateEstimator, adjacency: str, name: str) -> None:
     if model.budget is not None or model.random_state is not None or model.n is not None:
         raise InvalidParameterError(f"{name}: budget, random_state and n belong to the search, not to a candidate.")
     if model.noise != "certified" or model.accountant != "pld":
-        raise InvalidParameterError(f"{name}: a search goes with certified noise and the accountant 'pld'.")
+        raise InvalidParameterError(f"{name}: a search requires certified noise and the accountant 'pld'.")
     if model.bounds is not None:
         raise InvalidParameterError(
-            "PrivateSearch takes no bounds: give the model a schema, such as schema_ of a fit with these bounds."
+            "PrivateSearch does not support bounds: pass a schema, such as schema_ of a fit with these bounds."
         )
     if model.adjacency not in (adjacency, type(model).adjacency):
         raise InvalidParameterError(

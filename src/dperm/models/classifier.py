@@ -13,12 +13,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError, NotForReleaseWarning
-from dperm.kernel.row_by_row import softmax
 from dperm.models.base import Array, PrivateEstimator, Reading
 from dperm.models.linear import PrivateGLM
+from dperm.models.row_by_row import softmax
 from dperm.models.weights import facts_of_weights, weights_of_rows, weights_of_table
 from dperm.plan.fit_plan import Release
 from dperm.plan.options import FitOptions
+from dperm.privacy.caveats import Caveat
 from dperm.problem import Problem
 from dperm.problem.losses import Loss
 from dperm.rows import ArraySource, source_of
@@ -29,7 +30,6 @@ from dperm.schema import Classes, Schema
 from dperm.validation import positive
 
 # The caveat of a fit whose classes nobody declared.
-CLASSES_READ = "the classes were read from the rows"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -42,10 +42,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     classes_: NDArray[Any] = field(init=False)
 
     target_kind = Classes
-    own_parameters: ClassVar[dict[str, str]] = {
-        "classes": "The public classes, separated by commas. If absent they are read from the table, and the result is "
-        "not for release; `dperm tune` needs them, here or in a schema."
-    }
+    own_parameters: ClassVar[tuple[str, ...]] = ("classes",)
 
     @abstractmethod
     def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:
@@ -58,15 +55,13 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     def _check_schema(self, schema: Schema) -> None:
         super()._check_schema(schema)
         if self.classes is not None:
-            raise InvalidParameterError(
-                "with a schema the classes are its target's: declare them there and nowhere else."
-            )
+            raise InvalidParameterError("classes cannot be combined with a schema, which declares them.")
 
     def _move_target(self, column: str, y: Any) -> Classes:
         truth_values = getattr(getattr(y, "dtype", None), "kind", None) == "b"
         classes = (False, True) if self.classes is None and truth_values else self.classes
         if classes is None:
-            raise InvalidParameterError("with bounds the classes are declared as well: classes=[...].")
+            raise InvalidParameterError("bounds requires declared classes: classes=[...].")
         self.classes = None
         return Classes(column, check_classes(classes))
 
@@ -96,7 +91,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
             return Reading(source, options, {"classes": classes, **said})
         table = read_table(self, X, fitting=True)
         labels, given = read_target(self, y, table.shape[0]), weights_of_rows(self, sample_weight, table.shape[0])
-        # Truth values declare their classes by their type.
+        # Booleans declare their classes by their type.
         known = self._declared or ((False, True) if labels.dtype.kind == "b" else None)
         classes, facts = self._classes_of(labels) if known is None else (known, {"classes": known})
         weights = check_class_weight(self.class_weight, classes)
@@ -116,7 +111,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
             stacklevel=4,
         )
         classes = check_classes(distinct_labels(labels))
-        return classes, {"classes": classes, "caveats": (CLASSES_READ,)}
+        return classes, {"classes": classes, "caveats": (Caveat.CLASSES_READ,)}
 
     def _keep(self, release: Release, problem: Problem, facts: dict[str, Any]) -> None:
         super()._keep(release, problem, facts)
@@ -134,7 +129,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         truth = label_numbers(X, y, self.schema_)
         known = np.isfinite(truth)
         if not known.any():
-            raise InvalidParameterError("no row has one of the declared classes, so there is nothing to score.")
+            raise InvalidParameterError("no row has a declared class: nothing to score.")
         right = self.predict(X)[known] == self.classes_[truth[known].astype(int)]
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
 
@@ -182,8 +177,9 @@ class LinearClassifier(Classifier, PrivateGLM):
         """The loss for this many classes."""
 
     def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:
-        if self.intervals and weights is not None:  # scores then vary by another law than curvatures say
-            raise InvalidParameterError("there are no intervals with class weights: leave one of them out.")
+        # Scores then vary by another law than curvatures say.
+        if weights is not None and getattr(self, "intervals", False):
+            raise InvalidParameterError("intervals cannot be combined with class_weight.")
         return self._problem_with(self._loss(n_classes), class_bound=max(weights) if weights else 1.0)
 
     def decision_function(self, X: Any) -> Array:
@@ -202,17 +198,15 @@ def check_classes(classes: Any) -> tuple[Any, ...]:
     if len({isinstance(label, str) for label in labels}) > 1:
         raise InvalidParameterError("classes must be all text or all numbers.")
     if len(labels) < 2 or not different:
-        raise InvalidParameterError(
-            "classes must list at least two different labels: one class leaves nothing to learn."
-        )
+        raise InvalidParameterError("classes must list at least two different labels.")
     return labels
 
 
 def balanced_weights(priors: Mapping[Any, float]) -> dict[Any, float]:
-    """Class weights that make classes of these public frequencies count alike: 1/(K · frequency).
+    """Class weights that balance classes of these public frequencies: 1/(K · frequency).
 
-    They are what scikit-learn's "balanced" computes from the rows, from frequencies that are public: those of a census,
-    of a published table, or a guess. Frequencies that were counted in the rows are not public.
+    As scikit-learn's "balanced", but from public frequencies (a census, a published table, a guess) instead of the
+    rows. Frequencies counted in the rows are not public.
 
     Parameters
     ----------
@@ -245,5 +239,5 @@ def check_class_weight(class_weight: Any, classes: tuple[Any, ...]) -> tuple[flo
         )
     unknown = set(class_weight) - set(classes)
     if unknown:
-        raise InvalidParameterError("class_weight names a class that is not declared.")
+        raise InvalidParameterError("class_weight names an undeclared class.")
     return tuple(positive("class_weight", class_weight.get(label, 1.0)) for label in classes)

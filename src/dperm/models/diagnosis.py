@@ -1,4 +1,4 @@
-"""What became of the rows of a fit, and what the noise did to it: exact, for the person who holds the rows.
+"""Exact diagnostics of a fit for the data holder: its rows, and what the noise did to it.
 
 Nothing here adds noise. Never publish what it returns about sensitive rows, nor anything chosen by looking at it.
 """
@@ -37,9 +37,9 @@ Array = NDArray[np.float64]
 
 # A row that is divided by more than this was clipped; below it is the room that is left for rounding.
 _UNCLIPPED = 1.0 + 1e-6
-# So many columns are named in one line.
+# This many columns are named in one line.
 _NAMED = 8
-# The constant decides almost alone where so many rows get the same class, and the exact model tells more apart.
+# The constant decides almost alone where this many rows get the same class, and the exact model tells more apart.
 _NEARLY_ALL = 0.99
 
 
@@ -146,15 +146,15 @@ class Diagnosis:
 
     def __str__(self) -> str:
         """A short block that says of itself that it must not be published."""
-        why = "a value that is missing under the policy row" if self.has_schema else "a value that is not finite"
-        no_target = "no number as a target" if self.majority is None else "a label that is none of the declared classes"
+        why = "a value that is missing under the policy row" if self.has_schema else "NaN/inf"
+        no_target = "no number as a target" if self.majority is None else "an undeclared label"
         lines = [
-            "NOT FOR RELEASE: exact facts about these rows, without noise, for the person who holds them",
-            f"rows:       {self.n_rows}; ignored: {_percent(self.ignored_values)} with {why}, "
+            "NOT FOR RELEASE: exact facts about these rows, without noise, for the data holder",
+            f"rows:       {self.n_rows}; dropped: {_percent(self.ignored_values)} with {why}, "
             f"{_percent(self.ignored_targets)} with {no_target}",
             f"clipped:    {_percent(self.clipped)} of the rows"
             + (
-                f", in the median {self.median_factor:.3g} times as long as the bound, at the most "
+                f", in the median {self.median_factor:.3g} times as long as the bound, at most "
                 f"{self.largest_factor:.3g} times"
                 if self.clipped > 0.0
                 else ""
@@ -198,14 +198,14 @@ def diagnose(
     All numbers are exact, hence not differentially private. The exact minimiser is found by the same fit without noise.
     """
     if is_streamed(X):
-        raise InvalidParameterError("diagnose looks at a table in memory: hand over one, or a part of it.")
+        raise InvalidParameterError("diagnose requires a table in memory: pass one, or a part of it.")
     again = _as_fitted(model)
     check_given(again, X, sample_weight)
     X, groups = split_groups(again, X, groups)
     source, options, facts = again._read(X, y, again.options(), sample_weight, groups)
     width = np.atleast_2d(model.coef_).shape[1]
     if source.n_features != width:
-        raise InvalidParameterError(f"the model is for {width} columns, and the table has {source.n_features}.")
+        raise InvalidParameterError(f"the model has {width} columns, and the table has {source.n_features}.")
     # The same fit without noise.
     plan = replace(options, guarantee=None, adjacency="replace_one").plan(source._n_units, source.n_features)
     problem, exact = plan.problem, plan.run(source, row_warnings=False)

@@ -1,7 +1,7 @@
 """Private robust regression with the Huber loss."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +26,18 @@ class PrivateHuberRegression(LinearRegressor):
     threshold : float
         Where the loss turns from squared to linear, in units of the target; with a schema, of half its range.
     target_bound : float
-        Targets and predictions are clipped to [−target_bound, target_bound]: a public number, never measured. Beside
+        Targets and predictions are clipped to [−target_bound, target_bound]: a public number, never measured. With
         `bounds` also (low, high).
     row_norm, bounds
-        As in `PrivateLogisticRegression`. Of rows without a schema one of them must be given: there is no default.
-    penalty, domain, solver, entry_bound, fit_intercept, adjacency, noise, accountant
+        As in `PrivateLogisticRegression`. Without a schema one of them is required: there is no default.
+    penalty, domain, solver, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
+        number of units. By default each row is its own unit.
+    max_rows_per_unit, contribution, missing_units
+        As in `PrivateLogisticRegression`.
+    n, schema, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.
@@ -62,10 +67,7 @@ class PrivateHuberRegression(LinearRegressor):
     kind = "huber"
     centre = "something between the median and the mean, as far residuals count less"
     title = "Huber regression"
-    own_parameters: ClassVar[dict[str, str]] = {
-        **LinearRegressor.own_parameters,
-        "threshold": "Residual from which on the loss is linear (huber).",
-    }
+    own_parameters = (*LinearRegressor.own_parameters, "threshold")
 
     def _problem(self) -> Problem:
         bound = positive("target_bound", self._bound)

@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError
 from dperm.kernel.block import bounded_rows
-from dperm.kernel.row_by_row import products
 from dperm.models.base import Array, PrivateEstimator, n_scores
 from dperm.models.bounds import behind_encoding, by_schema, names_of, with_ids
+from dperm.models.row_by_row import products
 from dperm.models.summary import Intervals, Summary, intervals_of, summary_of
 from dperm.plan.fit_plan import Release
 from dperm.problem import Problem
@@ -66,7 +66,7 @@ class PrivateGLM(PrivateEstimator):
     row_norm: float | None = None
     entry_bound: float | None = None
     fit_intercept: bool = True
-    intervals: bool | float = False
+    start: Any = None
 
     coef_: Array = field(init=False)
     intercept_: Any = field(init=False)
@@ -106,20 +106,21 @@ class PrivateGLM(PrivateEstimator):
         given = copy.copy(self)
         given.coef_, given.intercept_, given.schema_ = coef, intercept, self.schema
         if self.schema is not None and self.schema.target.column in self.schema.private_ranges:
-            raise InvalidParameterError("start is in units of the target, whose range is private: leave start out.")
+            raise InvalidParameterError("start cannot be combined with a private target range.")
         matrix, intercepts = given._loss_coefficients()
         return LinearStart.of(np.asarray(matrix), np.asarray(intercepts))
 
     def _rules(self) -> dict[str, Any]:
         """The strength of a penalty that is a word, the size of the constant column, and intervals."""
-        return {
-            "strength_by_rule": isinstance(self.penalty, str), "scaled_constant": True, "intervals": self.intervals,
-        }  # fmt: skip
+        intervals = getattr(self, "intervals", False)
+        return {"strength_by_rule": isinstance(self.penalty, str), "scaled_constant": True, "intervals": intervals}
 
     def _check_schema(self, schema: Schema) -> None:
         super()._check_schema(schema)
         if self.row_norm is not None or self.entry_bound is not None:
-            raise InvalidParameterError("with a schema leave row_norm and entry_bound out: it declares the bounds.")
+            raise InvalidParameterError(
+                "row_norm and entry_bound cannot be combined with a schema, which determines them."
+            )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """All parameters; with `deep` also the numbers of a penalty object, as `penalty__strength`."""

@@ -13,9 +13,9 @@ from dperm.validation import positive
 class PrivateLinearRegression(LinearRegressor):
     """Least squares with (ε, δ)-differential privacy.
 
-    Minimises (1/n) Σ ½(⟨w, x⟩ − y)² + r(w) over C. The slope of the squared loss has no bound of its own, so beyond a
-    residual of 2 · target_bound, which no prediction within the target's range has, the loss goes on linearly. It
-    predicts the mean: "auto" clips residuals on the way, which makes the predictions of a skewed target low, and moves
+    Minimises (1/n) Σ ½(⟨w, x⟩ − y)² + r(w) over C. The slope of the squared loss is unbounded, so beyond a
+    residual of 2 · target_bound, which no prediction within the target's range has, the loss continues linearly. It
+    predicts the mean: "auto" clips residuals during the fit, which biases predictions of a skewed target, and corrects
     the intercept by the mean residual at the end, as far as noise allows.
 
     Parameters
@@ -23,13 +23,18 @@ class PrivateLinearRegression(LinearRegressor):
     epsilon, delta : float
         The guarantee. δ should be well below 1/n.
     target_bound : float
-        Targets and predictions are clipped to [−target_bound, target_bound]: a public number, never measured. Beside
+        Targets and predictions are clipped to [−target_bound, target_bound]: a public number, never measured. With
         `bounds` also (low, high).
     row_norm, bounds
-        As in `PrivateLogisticRegression`. Of rows without a schema one of them must be given: there is no default.
+        As in `PrivateLogisticRegression`. Without a schema one of them is required: there is no default.
     penalty, domain, solver, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
+        number of units. By default each row is its own unit.
+    max_rows_per_unit, contribution, missing_units
+        As in `PrivateLogisticRegression`.
+    n, schema, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.
@@ -53,6 +58,8 @@ class PrivateLinearRegression(LinearRegressor):
     >>> bool(model.fit(X, y).score(X, y) > 0.8)
     True
     """
+
+    intervals: bool | float = False
 
     kind = "linear"
     title = "linear regression"

@@ -1,7 +1,7 @@
 """Private linear support vector classification."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dperm.models.classifier import LinearClassifier
 from dperm.problem.losses import Loss, OneVsRestHinge, SmoothedHinge
@@ -22,7 +22,12 @@ class PrivateLinearSVC(LinearClassifier):
         Width of the quadratic corner that replaces the hinge's kink; the curvature is its inverse.
     penalty, domain, solver, row_norm, entry_bound, classes, class_weight, fit_intercept, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, bounds, budget, weight_bound, private_weights, start, warm_start
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
+        number of units. By default each row is its own unit.
+    max_rows_per_unit, contribution, missing_units
+        As in `PrivateLogisticRegression`.
+    n, schema, bounds, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.
@@ -46,10 +51,7 @@ class PrivateLinearSVC(LinearClassifier):
 
     kind = "svc"
     title = "linear support vector classifier"
-    own_parameters: ClassVar[dict[str, str]] = {
-        **LinearClassifier.own_parameters,
-        "smoothing": "Width of the hinge's smoothed corner (svc).",
-    }
+    own_parameters = (*LinearClassifier.own_parameters, "smoothing")
 
     def _loss(self, n_classes: int) -> Loss:
         if n_classes == 2:

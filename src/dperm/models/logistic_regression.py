@@ -18,72 +18,81 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
     Parameters
     ----------
     epsilon, delta : float
-        The guarantee. δ should be well below 1/n.
+        The guarantee. δ should be well below 1/n; a `LargeDeltaWarning` is emitted if it is not below 1/n.
     penalty : "auto", "l2", "l1", float, Regularizer or None
-        "auto" and "l2" are a ridge, "l1" an l1 penalty, whose strength follows from n, the number of columns, ε, δ,
-        the adjacency and the row norm. A number is the strength of a ridge. Or `dperm.L2`, `L1`, `ElasticNet`,
-        `GroupL2`, or None. The intercept is penalised like a coefficient.
+        "auto" and "l2" are a ridge and "l1" an l1 penalty, with a strength computed from public numbers: n, the number
+        of columns, ε, δ, the adjacency and the row norm. A number is the strength of a ridge. Or an object:
+        `dperm.problem.L2`, `L1`, `ElasticNet`, `GroupL2`. None is no penalty. The intercept is
+        penalised like a coefficient.
     domain : Domain or None
-        `dperm.L2Ball`, `L1Ball`, `Simplex`, `Box`, or None for no constraint.
+        `dperm.problem.L2Ball`, `L1Ball`, `Simplex`, `Box`, or None for no constraint.
     solver : str or Solver
-        "auto", a name that `dperm solvers` lists, or an object such as `dperm.DPGD(n_steps=100)`.
+        "auto", a name listed by `dperm solvers`, or an object such as `dperm.solvers.DPGD(n_steps=100)`.
     row_norm : float, optional
-        Every row is clipped to this l2 norm, by default 1, in a fit and in a prediction. Scale the columns so that this
-        loses little, by public numbers or with `bounds`; with `bounds` scaled rows are clipped, by default not at all.
+        Every row is clipped to this l2 norm (by default 1) for fitting and prediction. Scale the columns first, by
+        public numbers or with `bounds`. With `bounds` it applies to scaled rows, which by default are not clipped.
     entry_bound : float, optional
-        Every row is also scaled so that no entry is larger: worth declaring on the l1 ball with many columns.
+        Every row is also scaled down until no entry is larger. Useful on the l1 ball with many columns.
     classes : sequence, optional
-        The public labels. If absent they are read from y, and the result is not for release.
+        The public labels. By default they are read from y, and the result is not for release.
     class_weight : dict, optional
-        Public weights per class. They scale the sensitivity too. `balanced_weights` makes them from public frequencies.
+        Public weights per class. They scale the sensitivity. `balanced_weights` computes them from public frequencies.
     fit_intercept : bool
-        Add a constant column of row_norm/p^¼, or the largest entry if that is less. It counts in the row norm.
+        Add a constant column of size row_norm/p^¼, or `entry_bound` if that is smaller. It counts in the row norm.
     intervals : bool or float
-        Also release what confidence intervals need, with half of the precision or this share of it; for two classes.
+        Also release what confidence intervals need, with half of the precision or this share of it. Two classes only.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     noise : {"certified", "paper", None}
-        "paper" is for reproduction, None runs without noise and without privacy.
+        "paper" is the paper's noise, for reproduction; None runs without noise and without privacy.
     accountant : {"pld", "advanced-composition"}
-        How certified noise is found: the least that numerical accounting allows, or as in Appendix B.1 of the paper.
+        Accounting method used to calibrate noise: numerical, or advanced composition as in the paper's Appendix B.1.
     n : int, optional
-        The public number of rows, by default that of X.
+        The public number of rows, or of privacy units; by default that of X. Declare it under add_remove.
     schema : Schema, optional
-        The public facts about a table: X is then a pandas, polars or Arrow table, and y may be left to its target
-        column. It declares classes, bounds and n.
+        The public facts about a table: classes, ranges, categories, n. X is then a pandas, polars or Arrow table, and
+        y may be omitted: the schema names the target column.
     bounds : (lower, upper) or "private", optional
-        For arrays and frames of numbers without a schema: the public range of every column, two numbers or two
-        sequences of them. Columns are clipped to it and scaled to [−1, 1], as a schema does; a missing value becomes
-        the middle. "private" finds the ranges with a share of the budget. Needs declared `classes`.
+        For numeric arrays and frames without a schema: the public range of every column, two numbers or two sequences.
+        Columns are clipped to it and scaled to [−1, 1], as with a schema; a missing value becomes the middle. "private"
+        finds the ranges with a share of the budget. Requires `classes`.
     budget : Budget, optional
-        The dataset's budget in a ledger, by reference: the fit is reserved there before a row is read.
+        The dataset's budget in a ledger. The fit is reserved there before a row is read.
     weight_bound : float
-        The largest weight that `fit(X, y, sample_weight)` may give a row. The sensitivity grows with it.
+        Upper bound on the weights passed to `fit(X, y, sample_weight)`. The sensitivity grows with it.
     private_weights : bool
-        Whether a weight belongs to its row like its values. A bad public weight raises; a private one never does: one
-        that is negative or no number ignores its row, and one above the bound is clipped.
+        Whether weights are part of the private rows. An invalid public weight raises. With private weights, a row with
+        a negative or non-numeric weight is dropped, and one above the bound is clipped.
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
+        number of units. By default each row is its own unit.
+    max_rows_per_unit : int, optional
+        Use at most this many rows of each unit, chosen at random for each fit. Required if `contribution="limit"`.
+    contribution : {"limit", "average"}
+        Weight of a unit's row: 1/max_rows_per_unit, so that all rows count the same, or 1/(rows used of the unit), so
+        that all units do.
+    missing_units : {"separate", "ignore"}
+        Rows without an id: count each as its own unit, or drop them.
     start : (coef, intercept), optional
-        Public or released numbers that solvers which walk begin at; others refuse it, and "auto" takes none of them.
-    warm_start : False
-        scikit-learn's way of starting from the last fit is refused: see `start`.
+        Public or released starting coefficients. Only iterative solvers take them; "auto" then chooses among these.
     n_jobs : int, optional
-        Threads for sums over rows, by default as many as are worth starting. The result does not depend on it.
+        Threads for sums over rows. The result does not depend on it.
     random_state : int, optional
-        Makes the fit repeatable, and the result not for release.
+        Seed. Makes the fit reproducible, and the result not for release.
     verbose : {0, 1, 2}
-        1 shows a progress bar on fits longer than two seconds, 2 also prints what the logger "dperm" gets.
+        1 shows a progress bar on fits longer than two seconds, 2 also prints what is logged to "dperm".
     row_warnings : bool
-        Show you, who hold the rows, an `DroppedRowsWarning` where many are ignored or clipped. It is not private and
-        is stored nowhere: turn it off where what the process prints goes to others.
+        Emit a `DroppedRowsWarning` when many rows are dropped or clipped. It is for the data holder, not private, and
+        not stored: turn it off if others can read the process output.
 
     Attributes
     ----------
     coef_, intercept_, classes_ : arrays
         As in scikit-learn.
-    privacy_ : PrivacyStatement
-        Prints what is promised and what is assumed.
+    privacy_ : FitStatement
+        The guarantee and its assumptions.
     event_ : Event
-        The accounting event of the run; `event_.to_dp_event()` is what any other accountant reads.
+        The accounting event of the run; `event_.to_dp_event()` converts it for other accountants.
 
     Examples
     --------
@@ -95,6 +104,8 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
     >>> bool(model.score(X, y) > 0.9)
     True
     """
+
+    intervals: bool | float = False
 
     kind = "logistic"
     title = "logistic regression"

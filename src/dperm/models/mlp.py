@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,11 +16,7 @@ from dperm.validation import count, one_of
 
 ACTIVATIONS = ("tanh", "relu")
 
-_OWN = {
-    "hidden_layer_sizes": "Units of every hidden layer, separated by commas (networks) [default: 64].",
-    "activation": "tanh or relu (networks) [default: tanh].",
-    "clip": "Clip every row's gradient to this length (networks) [default: 1].",
-}
+_OWN = ("hidden_layer_sizes", "activation", "clip")
 
 
 @dataclass(frozen=True)
@@ -93,6 +89,7 @@ class MLP(Network):
 
     hidden_layer_sizes: tuple[int, ...] = (64,)
     activation: str = "tanh"
+    start: Any = None
 
     @property
     def _sizes(self) -> tuple[int, ...]:
@@ -164,26 +161,31 @@ class PrivateMLPClassifier(MLP, NetworkClassifier):
     epsilon, delta : float
         The guarantee. δ should be well below 1/n.
     hidden_layer_sizes : sequence of int
-        Units of every hidden layer; none for softmax regression.
+        Width of each hidden layer; empty for softmax regression.
     activation : {"tanh", "relu"}
-        What hidden units do.
+        Activation of the hidden layers.
     clip : float
         Every row's gradient is clipped to this length.
     clipping : {"flat", "per-layer", "automatic"}
         As for `FunctionLoss`.
     start : dict, optional
-        Public or released arrays to begin at, with the names and shapes of `weights_`.
+        Public or released starting weights, with the names and shapes of `weights_`.
     penalty : Regularizer, float or None
         A number is the strength of a ridge on all weights.
     domain : Domain or None
-        Where the weights may lie.
+        Constraint set of the weights.
     solver : str or Solver
         "auto" is `DPAdam`; also dp-sgd, dp-gd, rrpsgd, dp-svrg and dp-spider.
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
+        number of units. By default each row is its own unit.
+    max_rows_per_unit, contribution, missing_units
+        As for `PrivateLogisticRegression`.
     classes, class_weight, adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLogisticRegression`.
-    warm_start, n_jobs, random_state, verbose, row_warnings
-        As for `PrivateLogisticRegression`. Columns should have entries of about 1: a schema sees to it, otherwise scale
-        them by public numbers. Rows are not clipped.
+    n_jobs, random_state, verbose, row_warnings
+        As for `PrivateLogisticRegression`. Entries should be of order 1: use a schema, or scale the columns by public
+        numbers. Rows are not clipped.
 
     Attributes
     ----------
@@ -205,7 +207,7 @@ class PrivateMLPClassifier(MLP, NetworkClassifier):
 
     kind = "mlp-classifier"
     title = "network classifier"
-    own_parameters: ClassVar[dict[str, str]] = {**NetworkClassifier.own_parameters, **_OWN}
+    own_parameters = (*NetworkClassifier.own_parameters, *_OWN)
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn `MLPClassifier` with the same weights, for rows like the fit's.
@@ -231,7 +233,12 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
         Targets are clipped to this size; with a schema the target's range is declared there.
     epsilon, delta, hidden_layer_sizes, activation, clip, clipping, start, penalty, domain, solver
         As for `PrivateMLPClassifier`.
-    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights, warm_start
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
+        number of units. By default each row is its own unit.
+    max_rows_per_unit, contribution, missing_units
+        As for `PrivateLogisticRegression`.
+    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLinearRegression`.
     n_jobs, random_state, verbose, row_warnings
         As for `PrivateLinearRegression`.
@@ -254,7 +261,7 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
 
     kind = "mlp-regressor"
     title = "network regression"
-    own_parameters: ClassVar[dict[str, str]] = {**NetworkRegressor.own_parameters, **_OWN}
+    own_parameters = (*NetworkRegressor.own_parameters, *_OWN)
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn `MLPRegressor` with the same weights, for rows like the fit's.

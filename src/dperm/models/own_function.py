@@ -46,16 +46,12 @@ class OwnFunction(Network):
         return self.model
 
     def _start(self, n_outputs: int) -> Any:
-        if self.start is not None:
-            raise InvalidParameterError("a model of one's own starts at params: leave start out.")
         if self.params is None:
-            raise InvalidParameterError(
-                "params must be the function's parameters at the start: a pytree of arrays of floats."
-            )
+            raise InvalidParameterError("params must be the function's starting parameters: a pytree of float arrays.")
         return self.params
 
     def description(self) -> dict[str, Any]:
-        """Shapes in the place of what is code."""
+        """Shapes in place of what is code."""
         if makes_params(self.params):
             return {"model": None, "params": None}
         shapes = [["/".join(path), list(leaf.shape)] for path, leaf in flat_leaves(self.params)]
@@ -69,9 +65,7 @@ class OwnFunction(Network):
 
     def _outputs(self, X: Any) -> Array:
         if self.model is None or self.params is None:
-            raise InvalidParameterError(
-                "the function is code, which no file holds: set `model` and `params` of the loaded model as they were."
-            )
+            raise InvalidParameterError("files do not contain code: set `model` and `params` on the loaded model.")
         jax, rows = jax_modules(), self.encode(X)
         leaves = [self.weights_["/".join(path)].reshape(leaf.shape) for path, leaf in self._named()]
         params, model = unflattened(self.params, leaves), self.model
@@ -98,15 +92,20 @@ class PrivateJaxClassifier(OwnFunction, NetworkClassifier):
     epsilon, delta : float
         The guarantee. δ should be well below 1/n.
     model : callable
-        model(params, x): a score for every class of one row x, a vector; for two classes one score will do. It is
-        traced and never called with a row. flax: `lambda params, x: net.apply(params, x[None])[0]`.
+        model(params, x): a vector with a score for every class of one row x; for two classes one score is enough. It
+        is traced and never called with a row. flax: `lambda params, x: net.apply(params, x[None])[0]`.
     params : pytree of arrays of floats
         The starting point, chosen without looking at the rows.
     clip, clipping, penalty, domain, solver
         As for `PrivateMLPClassifier`.
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
+        number of units. By default each row is its own unit.
+    max_rows_per_unit, contribution, missing_units
+        As for `PrivateLogisticRegression`.
     classes, class_weight, adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLogisticRegression`.
-    warm_start, n_jobs, random_state, verbose, row_warnings
+    n_jobs, random_state, verbose, row_warnings
         As for `PrivateLogisticRegression`. Rows are not clipped.
 
     Attributes
@@ -144,9 +143,14 @@ class PrivateJaxRegressor(OwnFunction, NetworkRegressor):
         model(params, x): the prediction for one row x, in units of the target's bound.
     target_bound : float
         Targets are clipped to this size; with a schema the target's range is declared there.
-    epsilon, delta, params, clip, clipping, penalty, domain, solver
+    epsilon, delta, params, start, clip, clipping, penalty, domain, solver
         As for `PrivateJaxClassifier`.
-    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights, warm_start
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
+        number of units. By default each row is its own unit.
+    max_rows_per_unit, contribution, missing_units
+        As for `PrivateLogisticRegression`.
+    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLinearRegression`.
     n_jobs, random_state, verbose, row_warnings
         As for `PrivateLinearRegression`.

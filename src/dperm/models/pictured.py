@@ -7,17 +7,17 @@ from typing import Any, Self
 from dperm.pictures.risk import RiskCurve
 from dperm.plan.options import FitOptions
 from dperm.plan.outlook import risk_of_epsilon
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
 
 
 class Pictured:
     """What an estimator can draw of itself; no row is needed for any of it."""
 
-    privacy_: PrivacyStatement
+    privacy_: FitStatement
 
     @abstractmethod
     def _options_with(self, n: int | None) -> FitOptions:
-        """What a fit of so many rows is asked to do."""
+        """What a fit of this many rows is asked to do."""
 
     @abstractmethod
     def as_asked(self) -> Self:

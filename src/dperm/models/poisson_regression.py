@@ -20,7 +20,7 @@ class PrivatePoissonRegression(LinearRegressor):
     """Poisson regression for counts and rates, with (ε, δ)-differential privacy.
 
     The predicted rate is exp(⟨coef, x⟩ + intercept). Minimises the mean Poisson loss plus r(w) over C; beyond the rate
-    `target_bound` the loss goes on linearly, so that one row's slope is at most `target_bound`.
+    `target_bound` the loss continues linearly, so that one row's slope is at most `target_bound`.
 
     Parameters
     ----------
@@ -30,10 +30,15 @@ class PrivatePoissonRegression(LinearRegressor):
         Counts and predictions are clipped to [0, target_bound]: a public number, never measured. The noise grows with
         it.
     row_norm, bounds
-        As in `PrivateLogisticRegression`. Of rows without a schema one of them must be given: there is no default.
+        As in `PrivateLogisticRegression`. Without a schema one of them is required: there is no default.
     penalty, domain, solver, entry_bound, fit_intercept, intervals, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
+        number of units. By default each row is its own unit.
+    max_rows_per_unit, contribution, missing_units
+        As in `PrivateLogisticRegression`.
+    n, schema, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`; the range that a schema declares for the target must begin at 0.
@@ -59,6 +64,7 @@ class PrivatePoissonRegression(LinearRegressor):
     """
 
     target_bound: float = 10.0
+    intervals: bool | float = False
 
     kind = "poisson"
     title = "Poisson regression"
@@ -74,9 +80,7 @@ class PrivatePoissonRegression(LinearRegressor):
         super()._check_schema(schema)
         number = schema.target.number  # type: ignore[union-attr]
         if number.transform is not None:
-            raise InvalidParameterError(
-                "Poisson regression takes the logarithm of the rate itself: leave transform out."
-            )
+            raise InvalidParameterError("Poisson regression already models the logarithm: remove transform.")
         if not number.private and number.bounds[0] != 0.0:
             raise InvalidParameterError("Poisson regression needs a target whose declared range begins at 0.")
 

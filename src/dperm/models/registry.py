@@ -10,7 +10,7 @@ from dperm.models.base import PrivateEstimator
 
 @functools.cache
 def models() -> dict[str, type[PrivateEstimator]]:
-    """All models that this package holds, by `kind`; a new file is found by itself."""
+    """All models that this package holds, by `kind`; a new file is found automatically."""
     found = {}
     for module in pkgutil.iter_modules(dperm.models.__path__):
         for thing in vars(importlib.import_module(f"{dperm.models.__name__}.{module.name}")).values():

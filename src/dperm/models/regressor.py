@@ -39,14 +39,12 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     lowest: ClassVar[float] = -1.0
     # What of a target its loss is least at.
     centre: ClassVar[str] = "the mean (with few rows, too low for a target with a long tail)"
-    own_parameters: ClassVar[dict[str, str]] = {
-        "target_bound": "Clip targets to this size (regression, without a schema)."
-    }
+    own_parameters: ClassVar[tuple[str, ...]] = ("target_bound",)
 
     def _check_schema(self, schema: Schema) -> None:
         super()._check_schema(schema)
         if self.target_bound != type(self).target_bound:
-            raise InvalidParameterError("with a schema the target's range is declared there: leave target_bound out.")
+            raise InvalidParameterError("target_bound cannot be combined with a schema, which declares the range.")
 
     def _move_target(self, column: str, y: Any) -> Amount:
         given, self.target_bound = self.target_bound, type(self).target_bound
@@ -148,7 +146,7 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         truth = np.clip(target_numbers(X, y, self.schema_), *number_of(self.schema_).bounds)
         known = np.isfinite(truth)
         if not known.any():
-            raise InvalidParameterError("no row has a target, so there is nothing to score.")
+            raise InvalidParameterError("no row has a target: nothing to score.")
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(measure(truth[known], self.predict(X)[known], sample_weight=weights))
 

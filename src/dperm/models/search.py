@@ -1,7 +1,6 @@
 """A search among models under one guarantee."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
@@ -14,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError, NoiseTooLargeError, PlanExceededError
 from dperm.files.content import content_of
+from dperm.files.described import NotDescribableError
+from dperm.files.plan_data import plan_to_dict
 from dperm.files.search_record import SearchRecord
 from dperm.kernel.noise import seed_from
 from dperm.ledger import Budget
@@ -21,13 +22,14 @@ from dperm.models.base import Array, PrivateEstimator
 from dperm.models.candidates import SCORES, Candidates, read_candidates
 from dperm.models.charged import Charged
 from dperm.models.trials import Trials
-from dperm.plan.fit_plan import check_releasable, undeclared_n
+from dperm.plan.fit_plan import FitPlan
 from dperm.plan.search import SearchOptions, SearchPlan, plan_search
+from dperm.plan.transaction import Transaction, check_budget, check_releasable, undeclared_n
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import FROM_A_SEED, JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.rows import is_streamed
-from dperm.rows.base import check_count
 from dperm.rows.cells import as_rows, number_table
+from dperm.solvers import Solver
 from dperm.validation import count
 
 
@@ -43,59 +45,59 @@ def _has(name: str) -> Callable[["PrivateSearch"], bool]:
 
 @dataclass(eq=False, repr=False)
 class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
-    """Choose among models by a private score on held-out rows, and fit the winner again: all under one (ε, δ).
+    """Select a model by a private score on held-out rows and refit the winner, all under one (ε, δ).
 
-    Rows are divided at random into a part to try candidates on and a part to score them on. The winner is fitted to all
-    rows with what the search leaves of the guarantee. The whole is reserved in the ledger once, before a row is read.
+    Rows are split at random: candidates are fitted on one part and scored on the other. The winner is fitted on all
+    rows with the remaining budget. The whole search is reserved in the ledger once, before a row is read.
     See docs/search.md.
 
     Parameters
     ----------
     estimator : estimator of dperm
-        What `param_grid` varies. It carries no ε, budget, n or seed of its own.
+        The model that `param_grid` varies. Its own ε, budget, n and seed are not used.
     param_grid : dict or list of dict
         As in scikit-learn's `GridSearchCV`.
     epsilon, delta : float
-        The guarantee of search and last fit together.
+        The guarantee of search and final fit together.
     candidates : list of estimators
         Instead of an estimator and a grid: models of different losses, encodings, solvers.
     scoring : {"auto", "accuracy", "log_loss", "squared_error"}
-        What is added up over held-out rows; "squared_error" is the Brier score of a classifier's probabilities. "auto"
-        takes it, or the accuracy if a candidate has no probabilities.
+        Score on held-out rows. "squared_error" is the Brier score of a classifier's probabilities; "auto" uses it, or
+        the accuracy if a candidate has no probabilities.
     method : {"auto", "composition", "random-trials"}
-        Fit every candidate and choose by noisy max, or keep the best of a random number of trials; "auto" takes what
-        leaves more precision for each trial.
+        Fit every candidate and choose by noisy max, or keep the best of a random number of trials; "auto" takes the
+        one that leaves more precision for each trial.
     share : float
-        About the share of the precision (μ²) that the search takes.
+        Approximate share of the precision (μ²) spent on the search.
     held_out : float
-        The share of rows that candidates are scored on.
+        Share of rows held out for scoring.
     trials : int, optional
-        How many random trials are expected.
+        Expected number of random trials.
     noisy_trials : bool
-        Search even where noise is expected to hide a candidate in its trial and not in the last fit. Such a search
-        chooses by the noise and mostly costs more than it gains; by default it is refused, with nothing spent.
+        Search even if noise is expected to dominate a trial but not the final fit. Such a search mostly costs more than
+        it gains; by default it is refused, with nothing spent.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
-        The declared, public number of rows, or of units if the candidates declare one. Rows are then divided by unit:
-        all rows of one are fitted on, or all are scored on.
+        The public number of rows, or of privacy units if the candidates declare one (`unit`, `max_rows_per_unit`,
+        `contribution`, `missing_units`). All rows of a unit are then on the same side of the split.
     budget : Budget, optional
         The dataset's budget in a ledger.
     random_state : int, optional
-        Makes the search repeatable, and the result not for release.
+        Seed. Makes the search reproducible, and the result not for release.
     row_warnings : bool
-        As of the estimators, for the last fit.
+        As in the estimators, for the final fit.
 
     Attributes
     ----------
     best_index_, best_params_ : int, dict
         The winner.
     best_estimator_ : estimator
-        The winner, fitted to all rows; its `privacy_` speaks of that fit alone, its `search_` of everything.
-    privacy_ : JointStatement
-        What is promised of everything together.
+        The winner, fitted to all rows; its `privacy_` covers that fit alone, its `search_` everything.
+    privacy_ : PrivacyStatement
+        The guarantee of everything together.
     event_ : Event
-        What everything costs.
+        The accounting event of everything.
     ledger_entry_ : dict or None
         The one entry in the ledger.
 
@@ -131,7 +133,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
     best_index_: int = field(init=False)
     best_params_: dict[str, Any] = field(init=False)
     best_estimator_: PrivateEstimator = field(init=False)
-    privacy_: JointStatement = field(init=False)
+    privacy_: PrivacyStatement = field(init=False)
     event_: Any = field(init=False)
     ledger_entry_: dict[str, Any] | None = field(init=False)
 
@@ -146,7 +148,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         candidates = self._read()
         declared = candidates.declared_n(self.n)
         if n is not None and declared not in (None, n):
-            raise InvalidParameterError(f"n = {declared} is declared already, and n = {n} was given: leave one out.")
+            raise InvalidParameterError(f"n = {declared} is already declared, and n = {n} was passed: remove one.")
         return self._plan(candidates, n if declared is None else declared, n_features)
 
     def check(self) -> None:
@@ -169,19 +171,13 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
 
         n = count("n", n)
 
-        def plan_fit(place: int, guarantee: Guarantee, rows: int) -> Any:
-            return candidates.plan(place, guarantee, rows, n_features)
+        def choose(place: int, guarantee: Guarantee, rows: int) -> Solver:
+            return candidates.chosen_solver(place, guarantee, rows, n_features)
 
-        found = plan_search(options, n, len(candidates), plan_fit)
-        if all(model.solver != "auto" for model in candidates.models):
-            return found
+        def plan_fit(place: int, guarantee: Guarantee, rows: int, solver: Solver) -> FitPlan:
+            return candidates.plan(place, guarantee, rows, n_features, solver)
 
-        # Once more with the solvers that were chosen, which a file names: another share might choose others.
-        def plan_again(place: int, guarantee: Guarantee, rows: int) -> Any:
-            before = (found.refits if rows == n else found.trials)[place]
-            return candidates.plan(place, guarantee, rows, n_features, before.solver)
-
-        return plan_search(options, n, len(candidates), plan_again)
+        return plan_search(options, n, len(candidates), choose, plan_fit)
 
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, *, save: Callable[[PrivateEstimator], object] | None = None
@@ -205,7 +201,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         """
         candidates = self._read()
         if is_streamed(X):
-            raise InvalidParameterError("a search takes a table in memory: read the files into a data frame first.")
+            raise InvalidParameterError("a search requires a table in memory: read the files into a data frame first.")
         X, groups = candidates.split_groups(as_rows(X, majority=candidates.unit is None), groups)
         if candidates.models[0].schema is None:  # what most cells of a column are is decided once, by all rows
             X = number_table(X, majority=candidates.unit is None)
@@ -217,20 +213,18 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         membership = candidates.membership(X, groups, shape[0])
         found = shape[0] if membership is None else membership.n
         n = found if declared is None else declared
-        check_count(found, n, Adjacency.parse(self.adjacency), candidates.unit)
         plan = self._plan(candidates, n, shape[1])
         if plan.drowned and not self.noisy_trials:
             raise NoiseTooLargeError(
                 f"noise would hide {candidates.name(plan.drowned[0])} in its trial (ε = "
-                f"{plan.trials[0].statement.epsilon:.2g}) and not in the last fit, so that the search would choose by "
-                "the noise: take fewer candidates, a larger epsilon, or noisy_trials=True to search all the same."
+                f"{plan.trials[0].statement.epsilon:.2g}) but not in the final fit, so noise would decide the "
+                "search: use fewer candidates, a larger epsilon, or noisy_trials=True to search anyway."
             )
-        if self.budget is not None:
-            self.budget.check(*plan.charge)  # refused before a label is read
+        check_budget(plan, self.budget)  # refused before a label is read
+        told = self._described(plan, must=save is not None)
         candidates.check_table(X, y, groups)
         self.forget()
-        reservation = None if self.budget is None else self.budget.reserve(*plan.charge)
-        with nullcontext() if reservation is None else reservation.noted():
+        with Transaction(plan, self.budget, self.random_state, found=found, unit=candidates.unit) as transaction:
             seed = None if self.random_state is None else seed_from(self.random_state)
             run = Trials(plan, candidates, seed)
             winner = run.winner(X, y, membership)
@@ -241,17 +235,24 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
             model.fit(X, y, groups=groups, plan=None if public is None else plan.refits[winner])
             if model.event_ != plan.refits[winner].event:
                 raise PlanExceededError("the last fit is not the one that was planned.")
-            caveats = tuple(text for text in model.privacy_.caveats if text != FROM_A_SEED)
-            statement = plan.statement(seeded=seed is not None, caveats=caveats)
-            model.search_ = SearchRecord(statement, plan.event, candidates.description(plan, winner))
-            model.ledger_entry_ = None if reservation is None else reservation.to_dict()
+            statement = plan.statement.of_run(seeded=seed is not None, caveats=model.privacy_.caveats)
+            model.search_ = SearchRecord(statement, plan.event, winner, len(candidates), plan.n - plan.n_train)
+            model.plan_ = told
+            model.ledger_entry_ = transaction.ledger_entry
             self.best_index_, self.best_params_, self.best_estimator_ = winner, candidates.params[winner], model
             self.privacy_, self.event_, self.ledger_entry_ = statement, plan.event, model.ledger_entry_
-            if save is not None:
-                save(model)
-            if reservation is not None:
-                reservation.settle(content_of(model)["fingerprint"])
+            transaction.write(model, lambda: str(content_of(model)["fingerprint"]), save)
         return self
+
+    @staticmethod
+    def _described(plan: SearchPlan, *, must: bool) -> dict[str, Any] | None:
+        """The plan as plain data, as of the estimators."""
+        try:
+            return plan_to_dict(plan)
+        except NotDescribableError:
+            if must:
+                raise
+        return None
 
     def _first(self) -> Any:
         return self.estimator if self.candidates is None else next(iter(self.candidates), None)
@@ -302,6 +303,6 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
 
 
 def _promised(plan: SearchPlan) -> Guarantee:
-    """Of the last fit by itself."""
+    """Of the last fit on its own."""
     statement = plan.refits[0].statement
     return Guarantee(statement.epsilon, statement.delta)

@@ -11,8 +11,9 @@ from scipy.stats import norm
 
 from dperm.errors import InvalidParameterError
 from dperm.files.content import column_names
+from dperm.files.plan_data import own_part, solver_from
 from dperm.printable import one_line
-from dperm.privacy.promised import promised_of
+from dperm.privacy.caveats import in_words
 from dperm.privacy.unit import counted
 
 Array = NDArray[np.float64]
@@ -56,7 +57,7 @@ def intervals_of(model: Any, level: float) -> Intervals:
     """
     known = model.uncertainty_
     if known is None:
-        raise InvalidParameterError(f"this fit released nothing that intervals could rest on; {_HOW}.")
+        raise InvalidParameterError(f"this fit has no intervals; {_HOW}.")
     lower, upper = known.intervals(level)
     estimate, error = known.estimates()
     units = model._to_own_units(np.stack([estimate, lower, upper, np.zeros(estimate.size), np.ones(estimate.size)]))
@@ -162,7 +163,7 @@ def summary_of(model: Any, level: float) -> Summary:
     columns = (coef, found.estimate, found.standard_error, z, 2.0 * norm.sf(np.abs(z)), found.lower, found.upper)
     low, high = f"[{(1.0 - level) / 2.0:.5g}", f"{(1.0 + level) / 2.0:.5g}]"
     notes = [
-        f"The intervals cover the sampling of the rows and the noise that was added for privacy, at {100 * level:g} %.",
+        f"The intervals cover sampling and privacy noise, at {100 * level:g} %.",
         "coef is what predicts. estimate is the same without the pull of the penalty and of the solver: the interval "
         "is around it.",
     ]
@@ -173,8 +174,8 @@ def summary_of(model: Any, level: float) -> Summary:
     n_hidden = int(np.isinf(found.upper).sum())
     if n_hidden:
         notes.append(
-            f"Noise hides {n_hidden} of {len(found.names)} coefficients: nothing can be said of them, and their "
-            "intervals are infinite. More rows, a larger ε or fewer columns would help."
+            f"Noise hides {n_hidden} of {len(found.names)} coefficients: their intervals are infinite. More rows, a "
+            "larger ε or fewer columns would help."
         )
     return Summary(
         title, _header(model), ("coef", "estimate", "std err", "z", "P>|z|", low, high), found.names,
@@ -191,10 +192,12 @@ def _without_intervals(model: Any, title: str) -> Summary:
     noise = model.privacy_.coefficient_noise
     unit = model.privacy_.unit
     why = _HOW if unit is None else f"rows of one {unit.word} are not independent"
+    if not hasattr(model, "intervals"):
+        why = f"none are known for a {model.title}"
     notes = [f"There are no intervals: {why}."]
     if noise is None:
         rows, columns = values[:, None], ["coef"]
-        notes.insert(0, "No bound on the noise of a single coefficient is known for this way of fitting.")
+        notes.insert(0, "No bound on the noise of a single coefficient is known for this solver.")
     else:
         # The bound is for the columns' coefficients; the intercept is that of the constant column times its value.
         bounds = np.tile(np.append(np.full(coef.shape[1], noise), np.nan), len(coef))
@@ -204,13 +207,13 @@ def _without_intervals(model: Any, title: str) -> Summary:
 
 
 def _header(model: Any) -> tuple[tuple[str, str], ...]:
-    statement, _, note = promised_of(model)
+    statement, _, note = model.promised
     promise = "nothing: the run had no noise (ε = ∞)"
     if not math.isinf(statement.epsilon):
         promise = f"ε = {statement.epsilon:g}, δ = {statement.delta:g}, adjacency {statement.adjacency}"
         promise += "" if statement.unit is None else f", unit: {statement.unit.described}"
         promise += f", {note}" if note else ""
-    solver = (model.parameters_ or {}).get("solver", {}).get("kind", "")
+    solver = "" if model.plan_ is None else solver_from(own_part(model)).name
     facts = [
         (counted(statement.unit), f"n = {statement.n}"),
         ("promised", promise),
@@ -219,7 +222,7 @@ def _header(model: Any) -> tuple[tuple[str, str], ...]:
     if hasattr(model, "predicts"):
         facts.append(("predicts", model.predicts))
     if statement.caveats:
-        facts.append(("release", f"NOT FOR RELEASE: {'; '.join(statement.caveats)}"))
+        facts.append(("release", f"NOT FOR RELEASE: {in_words(statement.caveats)}"))
     return tuple(facts)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from dperm.errors import InvalidParameterError
 from dperm.models.units import protected_unit
 from dperm.plan.fit_plan import FitPlan, Release
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.markup import box, promise_in_words
 from dperm.progress import ProgressBar
@@ -44,14 +45,14 @@ def progress_bar(model: Any) -> AbstractContextManager[Any]:
     return ProgressBar(type(model).__name__) if shown else nullcontext()
 
 
-def tell_plan(model: Any, plan: FitPlan, caveats: tuple[str, ...]) -> None:
+def tell_plan(model: Any, plan: FitPlan, caveats: tuple[Caveat, ...]) -> None:
     """Before a row is read for the fit: what will run.
 
     A plan that rests on something that was read from the rows (classes, or n under add_remove) is not public; of it
     only that is said.
     """
     if caveats or plan.rests_on_rows:
-        _tell(model, "planned from what was read of the rows, so the plan is not logged and the result not for release")
+        _tell(model, "the plan depends on the rows, so it is not logged and the result is not for release")
         return
     statement = plan.statement
     _tell(model, f"planned {statement.mechanism}; n = {statement.n}, {statement.n_features} columns")
@@ -61,8 +62,8 @@ def tell_plan(model: Any, plan: FitPlan, caveats: tuple[str, ...]) -> None:
 
 def tell_release(model: Any, release: Release) -> None:
     """When the coefficients are there."""
-    entry = release.reservation
-    charged = "no budget was charged" if entry is None else f"entry {entry.number} of {entry.budget.dataset!r}"
+    entry = release.ledger_entry
+    charged = "no budget was charged" if entry is None else f"entry {entry['number']} of {entry['dataset']!r}"
     _tell(model, f"released coefficients; {charged}")
 
 
@@ -72,14 +73,14 @@ def _tell(model: Any, text: str) -> None:
     line = f"{type(model).__name__}: {text}"
     LOG.info("%s", line)
     if check_verbose(model.verbose) == 2:
-        with suppress(OSError, ValueError):  # a closed terminal is no reason to lose a release
+        with suppress(OSError, ValueError):  # a closed terminal is not a reason to lose a release
             sys.stderr.write(f"{line}\n")
 
 
 def guarantee_html(model: Any) -> str:
     """For notebooks: what a fit of an estimator will promise."""
     if model.noise is None:
-        return box("Not fitted", "No noise will be added, so nothing is promised.", (), for_release=False)
+        return box("Not fitted", "No noise will be added, so there is no guarantee.", (), for_release=False)
     try:
         Guarantee(model.epsilon, model.delta)
         promise = promise_in_words(

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from dperm.errors import PlanExceededError
-from dperm.kernel.apart import RowsApart, one_place, rows_apart, stops
+from dperm.kernel.apart import one_place, stops
 from dperm.kernel.noise import Randomness
-from dperm.kernel.tally import Tally
+from dperm.kernel.oracle import Oracle
 from dperm.kernel.units import Membership, UnitRows
+from dperm.models.apart import RowsApart, rows_apart
 from dperm.models.base import Array
 from dperm.models.candidates import Candidates
 from dperm.models.telling import untold
@@ -36,14 +37,14 @@ class Trials:
         return None if self._seeds is None else int(self._seeds.integers(0, _SEEDS))
 
     def winner(self, X: Any, y: Any, membership: Membership | None) -> int:
-        """The place of the candidate that won."""
+        """The index of the candidate that won."""
         rows = rows_apart(X, self._candidates.plain_target(y), *self._plan.slots, self._randomness.noise, membership)
         if rows.held_out_units is not None:
             self._units = rows.held_out_units.drawn(self._randomness.unit_key)
         if self._plan.method == "composition":
             losses = np.column_stack([self._losses(place, rows) for place in range(len(self._candidates))])
             (item,) = self._plan.scores.plan.planned
-            return Tally(self._plan.scores, self._randomness).choose(item, [losses], self._units)
+            return Oracle.of_sums(self._plan.scores, self._randomness).choose(item, [losses], self._units)
         return self._best_of_trials(rows)
 
     def _best_of_trials(self, rows: RowsApart) -> int:
@@ -53,16 +54,16 @@ class Trials:
         while True:
             place = one_place(len(self._candidates), stream)
             losses = self._losses(place, rows)
-            noisy = Tally(self._plan.scores, self._randomness).release(item, [losses[:, None]], self._units)
+            noisy = Oracle.of_sums(self._plan.scores, self._randomness).add_up(item, [losses[:, None]], self._units)
             best = min(best, (float(noisy[0]), place))  # one order of all outcomes, ties too
-            if stops(1.0 / self._plan.expected_trials, stream):
+            if stops(1.0 / self._plan.n_trials, stream):
                 return best[1]
 
     def _losses(self, place: int, rows: RowsApart) -> Array:
         """What one trial of a candidate loses on each held-out row; all of it if no model came out.
 
         What a trial warns of or logs, or that it fails, is a fact about the rows that it was given: only the winner's
-        place is released.
+        position is released.
         """
         with untold(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

@@ -24,7 +24,7 @@ class Protecting(Protocol):
 
 @dataclass
 class Declared:
-    """The same of whatever is no estimator."""
+    """The same for objects that are not estimators."""
 
     unit: str | None = None
     max_rows_per_unit: int | None = None
@@ -38,9 +38,7 @@ def declared_unit(model: Protecting) -> PrivacyUnit | None:
     if model.unit is not None:
         return PrivacyUnit(model.unit, model.max_rows_per_unit, model.contribution, model.missing_units)
     if not _says_nothing(model):
-        raise InvalidParameterError(
-            "max_rows_per_unit, contribution and missing_units are about a unit: name its column with unit."
-        )
+        raise InvalidParameterError("max_rows_per_unit, contribution and missing_units require unit.")
     return None
 
 
@@ -78,7 +76,7 @@ def schema_with_unit(model: Protecting) -> Schema | None:
 
 
 def protected_unit(model: Protecting) -> PrivacyUnit | None:
-    """Whose rows are protected together, whoever declares it."""
+    """The privacy unit, whether declared by the schema or by a parameter."""
     schema = schema_with_unit(model)
     return declared_unit(model) if schema is None else schema.unit
 
@@ -93,21 +91,19 @@ def split_groups(model: Protecting, X: Any, groups: Any) -> tuple[Any, Any]:
     """
     if model.schema is not None:
         if groups is not None:
-            raise InvalidParameterError("with a schema the ids of units are a column of the table: leave groups out.")
+            raise InvalidParameterError("groups cannot be combined with a schema: ids are a column of the table.")
         return X, None
     if model.unit is None:
         if groups is not None:
-            raise InvalidParameterError(
-                "groups are the ids of units: say what they stand for, unit='patient' for instance."
-            )
+            raise InvalidParameterError("groups requires unit, the name of the privacy unit, e.g. unit='patient'.")
         return X, None
     if groups is not None:
         if _has_ids(model, X):
-            raise InvalidParameterError(f"ids are in the column {model.unit!r} and in groups: leave one of them out.")
+            raise InvalidParameterError(f"ids are in the column {model.unit!r} and in groups: remove one.")
         return X, groups
     if not _has_ids(model, X):
         raise InvalidParameterError(
-            f"there is no column {model.unit!r}: give the ids of rows as groups, or a frame that has it."
+            f"there is no column {model.unit!r}: pass the ids as groups, or a frame with this column."
         )
     return without_ids(model, X), X[model.unit]
 

@@ -23,7 +23,7 @@ class Weighted(Protecting, Protocol):
 
 
 def check_policy(model: Weighted) -> None:
-    """Raise unless the declared bound is a number and the policy a truth value."""
+    """Raise unless the declared bound is a number and the policy a boolean."""
     positive("weight_bound", model.weight_bound)
     truth("private_weights", model.private_weights)
 
@@ -38,24 +38,22 @@ def check_given(model: Weighted, X: Any, sample_weight: Any) -> None:
     if sample_weight is None:
         if expects_weights(model):
             raise InvalidParameterError(
-                "weight_bound and private_weights are about sample_weight, and fit was given none: "
-                "leave them out, or route sample_weight to fit."
+                "weight_bound and private_weights require sample_weight: remove them, or route sample_weight to fit."
             )
     elif isinstance(X, Source):
         raise InvalidParameterError(
-            "sample_weight goes with a table in memory: rows in files or on a cluster can be weighted by class_weight."
+            "sample_weight requires a table in memory; for files and clusters use class_weight."
         )
     elif protected_unit(model) is not None and not model.private_weights:
         raise InvalidParameterError(
-            "with a unit the weights of its rows are protected with them: say private_weights = True, or leave "
-            "sample_weight out."
+            "with a unit the weights must be private: pass private_weights=True, or remove sample_weight."
         )
     elif isinstance(sample_weight, str) and model.schema is None:
-        raise InvalidParameterError("sample_weight names a column only with a schema; without one give an array.")
+        raise InvalidParameterError("sample_weight can name a column only with a schema; otherwise pass an array.")
 
 
 def weights_of_rows(model: Weighted, sample_weight: Any, n_rows: int) -> Array | None:
-    """The weights of so many rows by the declared policy, None without any."""
+    """The weights of this many rows by the declared policy, None without any."""
     return bounded_weights(sample_weight, n_rows, model.weight_bound, private=model.private_weights)
 
 

@@ -43,7 +43,7 @@ class Step:
     kind : {"private", "public", "wrapper", "looks"}
         With noise; learning nothing from rows; holding others; or learning without noise.
     fits : int or None
-        How often it is fitted in all; None where that cannot be told beforehand.
+        How often it is fitted in all; None where that cannot be told in advance.
     not_covered : tuple of str
         What it computes from rows that no noise is added to.
     """
@@ -96,7 +96,7 @@ def own_gaps(estimator: Any) -> tuple[str, ...]:
     if getattr(estimator, "noise", "certified") != "certified":
         gaps.append(f"anything: noise={estimator.noise!r}")
     if estimator.random_state is not None:
-        gaps.append("anything: its noise comes from a seed")
+        gaps.append("anything: it is seeded")
     if hasattr(estimator, "classes") and estimator.classes is None and estimator.schema is None:
         gaps.append(f"{CLASS_LIST}: declare classes=[…]")
     if estimator.adjacency == "add_remove" and estimator.n is None and getattr(estimator, "schema", None) is None:
@@ -140,11 +140,11 @@ def _calibrated(wrapper: Any) -> Wrapped:
 
 
 def _bagging(wrapper: Any) -> Wrapped:
-    gaps = ["anything: it gives every member a seed, and noise from a seed protects nobody"]
+    gaps = ["anything: it seeds every member, and seeded fits are not private"]
     if name_in_sklearn(wrapper) == "BaggingClassifier":
         gaps.append(CLASS_LIST)
     if wrapper.bootstrap:
-        gaps.append("rows that are drawn several times, as a fit promises this of one copy: bootstrap=False")
+        gaps.append("rows drawn several times: the guarantee covers one copy (bootstrap=False)")
     if wrapper.oob_score:
         gaps.append("the out-of-bag score")
     return Wrapped(_one(wrapper, wrapper.n_estimators), tuple(gaps))
@@ -173,7 +173,7 @@ def _per_target(wrapper: Any) -> Wrapped:
 
 
 def _search(wrapper: Any) -> Wrapped:
-    gaps = ("scores on validation rows", "the choice that is made by them")
+    gaps = ("scores on validation rows", "the choice based on them")
     candidates, folds = _candidates(wrapper), folds_of(wrapper.cv)
     times = None if candidates is None or folds is None else candidates * folds + bool(wrapper.refit)
     return Wrapped(_one(wrapper, times), gaps)

@@ -7,14 +7,11 @@ be compared with.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from dperm.accounting.calibration import Calibratable
 from dperm.accounting.events import Event, Gaussian, NotPrivate, PoissonSampledGaussian
 from dperm.errors import UnsupportedProblemError
 from dperm.privacy.guarantee import Adjacency, Guarantee
-
-if TYPE_CHECKING:
-    from dperm.accounting.calibration import Calibratable
 
 # Lemma B.1 makes 2γε' of ε' only up to this ε', and the classical Gaussian formula is stated up to it.
 LARGEST_BASE_EPSILON = 1.0
@@ -46,7 +43,7 @@ def advanced_composition_epsilon(event: Event, delta: float, adjacency: Adjacenc
     delta : float
         The δ to evaluate at.
     adjacency : Adjacency
-        Named, as everywhere.
+        The neighbouring relation.
 
     Raises
     ------
@@ -66,7 +63,7 @@ def advanced_composition_epsilon(event: Event, delta: float, adjacency: Adjacenc
     return _composed(steps, delta)
 
 
-def advanced_composition_noise(plan: "Calibratable[object]", guarantee: Guarantee) -> float:
+def advanced_composition_noise(plan: Calibratable[object], guarantee: Guarantee) -> float:
     """The noise multiplier that the recipe of Appendix B.1 asks for: the one at which its ε is the target.
 
     Parameters

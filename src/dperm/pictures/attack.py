@@ -11,7 +11,6 @@ from dperm.errors import InvalidParameterError
 from dperm.pictures.canvas import BLUE, GREY, PALE, RED, bare, given_or_new, promise
 from dperm.pictures.entries import Array
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.promised import promised_of
 from dperm.privacy.unit import PrivacyUnit
 
 # Where the curve is computed: closely where it is steep.
@@ -34,16 +33,16 @@ def plot_attack(model: Any, ax: Any = None) -> Any:
     Axes
     """
     check_is_fitted(model, "privacy_")
-    statement, event, _ = promised_of(model)
+    statement, event, _ = model.promised
     if math.isinf(statement.epsilon):
         raise InvalidParameterError(
-            "the model was fitted without noise: nothing is promised, and any attack may succeed."
+            "the model was fitted without noise: there is no guarantee, and any attack may succeed."
         )
     adjacency = Adjacency.parse(statement.adjacency)
     proved = np.array(true_positive_rates(event, adjacency, RATES.tolist()))
     axes = given_or_new(ax, 6.4, 6.9)
     axes.fill_between(RATES, RATES, proved, color=PALE, linewidth=0)
-    axes.plot(RATES, proved, color=BLUE, linewidth=2, label="proved: nobody gets above this line")
+    axes.plot(RATES, proved, color=BLUE, linewidth=2, label="proved: no attack exceeds this line")
     word = "promised by a publication" if model.privacy_.noise == "paper" else "promised"
     axes.plot(
         RATES, promised_rates(statement.epsilon, statement.delta, RATES), color=_ORANGE, linewidth=1.5,

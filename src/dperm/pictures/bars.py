@@ -50,4 +50,4 @@ def no_bars(model: Any) -> str:
     """Why there are none."""
     if model.privacy_.noise == "none":
         return "no bars: no noise was added"
-    return "no bars: for this way of fitting no bound on the noise of one coefficient is known"
+    return "no bars: no bound on the noise of a coefficient is known for this solver"

@@ -1,11 +1,11 @@
 """Matplotlib where it is installed, and what all pictures share: colours, names as text, the promise."""
 
+import io
 import math
 from typing import Any
 
 from dperm.errors import InvalidParameterError, NotInstalledError
 from dperm.printable import one_line
-from dperm.privacy.promised import promised_of
 
 BLUE, RED, GREY, PALE = "#0b4f8a", "#a40e0e", "#4a4a4a", "#dbe8f4"
 
@@ -31,6 +31,14 @@ def offscreen() -> Any:
 
     matplotlib.use("Agg")
     return plt
+
+
+def as_png(figure: Any, dpi: int) -> bytes:
+    """The figure as a PNG file; it is closed."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=dpi)
+    pyplot().close(figure)
+    return stream.getvalue()
 
 
 def given_or_new(ax: Any, width: float, height: float) -> Any:
@@ -62,7 +70,7 @@ def as_label(text: object, longest: int = 36) -> str:
 
 def promise(model: Any) -> str:
     """ε, δ, adjacency, unit on one line, and whether the guarantee covers publishing; of a search what it is for."""
-    statement, _, note = promised_of(model)
+    statement, _, note = model.promised
     if math.isinf(statement.epsilon):
         words = "no noise, nothing is promised"
     else:

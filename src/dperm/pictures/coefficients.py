@@ -11,7 +11,7 @@ from dperm.pictures.canvas import BLUE, GREY, as_label, bare, given_or_new, new_
 from dperm.pictures.entries import Array, coefficients_of, groups, score_titles
 from dperm.validation import count
 
-# Panels beside each other, for several classes.
+# Panels next to each other, for several classes.
 _PANELS_IN_A_ROW = 4
 
 
@@ -89,7 +89,7 @@ def lines_of(model: Any, largest: int) -> list[Line]:
 
 
 def _panels(ax: Any, n_panels: int, n_lines: int) -> Any:
-    """As many axes as there are scores: those that were given, or new ones beside each other."""
+    """As many axes as there are scores: those that were given, or new ones next to each other."""
     if ax is None:
         height = 1.6 + 0.23 * n_lines
         if n_panels == 1:

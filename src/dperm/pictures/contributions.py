@@ -16,7 +16,7 @@ from dperm.pictures.canvas import COLOURS
 from dperm.pictures.entries import Array, Group, coefficients_of, groups, score_titles
 from dperm.schema import Bins, Category, Column, Number, Schema
 
-# Points of a curve that is no straight line.
+# Points of a curve that is not a straight line.
 _POINTS_OF_A_CURVE = 65
 # Points of a curve within a bin, and how far open bins are drawn, beside the distance between the outer edges.
 _POINTS_IN_A_BIN, _OPEN = 8, 0.15
@@ -93,7 +93,7 @@ def most_moving(found: list[Contribution], largest: int) -> list[Contribution]:
 
 
 def scores_moved(model: Any, found: list[Contribution]) -> list[tuple[int, str]]:
-    """The scores that are drawn, by place and name: all, or as many as can be told apart, those that move the most."""
+    """The scores that are drawn, by index and name: all, or as many as can be told apart, those that move the most."""
     titles = [title for title, _ in score_titles(model)]
     values = np.concatenate([each.values for each in found], axis=1)
     ranked = np.argsort(-np.ptp(values, axis=1), kind="stable")[: len(COLOURS)]
@@ -104,9 +104,7 @@ def schema_of(model: Any) -> Schema:
     """The schema of a fitted linear model, or one sentence if it has none."""
     coefficients_of(model)
     if model.schema_ is None:
-        raise InvalidParameterError(
-            "what a column adds over its range needs a schema, which knows the ranges; draw the coefficients."
-        )
+        raise InvalidParameterError("effects need a schema, which declares the ranges; plot the coefficients instead.")
     schema: Schema = model.schema_
     return schema
 

@@ -99,7 +99,7 @@ def adds_to(model: Any) -> str:
 def _chosen(model: Any, columns: Iterable[str] | None, largest: int) -> list[Contribution]:
     if columns is not None:
         if isinstance(columns, str) or not isinstance(columns, Iterable):
-            raise InvalidParameterError("columns must be a list of names; for one column there is plot_effect.")
+            raise InvalidParameterError("columns must be a list of names; for one column use plot_effect.")
         chosen = [contribution(model, column) for column in columns]
         if not chosen:
             raise InvalidParameterError("columns must name at least one column.")
@@ -168,7 +168,7 @@ def _draw_categories(axes: Any, effect: Contribution, reach: float | None, score
 
 
 def _largest_entries(entries: Array) -> Any:
-    """Places of the categories that are drawn, in their order."""
+    """Indices of the categories that are drawn, in their order."""
     return np.sort(np.argsort(-np.abs(entries).max(axis=0), kind="stable")[:MOST_CATEGORIES])
 
 
@@ -187,7 +187,7 @@ def _band_words(model: Any) -> str:
         return f"{drawn}: two standard deviations of the privacy noise, at most"
     if model.privacy_.noise == "none":
         return "no band: no noise was added"
-    return "no band: for this way of fitting no bound on the noise of one coefficient is known"
+    return "no band: no bound on the noise of a coefficient is known for this solver"
 
 
 def _left_out(model: Any, column: str | None = None) -> str:

@@ -26,7 +26,7 @@ class Group:
     labels : tuple of str
         Short names of its entries.
     first : int
-        The place of the first among all coefficients.
+        The index of the first among all coefficients.
     """
 
     title: str
@@ -39,7 +39,7 @@ def coefficients_of(model: Any) -> Array:
     check_is_fitted(model, "privacy_")
     if not hasattr(model, "coef_"):
         raise InvalidParameterError(
-            f"a {model.title} has no coefficients to draw: a weight of a network means nothing by itself."
+            f"a {model.title} has no coefficients to plot: single weights of a network have no meaning."
         )
     return np.atleast_2d(model.coef_)
 

@@ -28,7 +28,7 @@ class PipelineCheck:
     ----------
     steps : tuple of Step
         Each with its `name`, `estimator`, `kind` ("private", "public", "wrapper" or "looks"), how many `fits` there are
-        of it (None where that cannot be told beforehand) and what is `not_covered`.
+        of it (None where that cannot be told in advance) and what is `not_covered`.
     """
 
     steps: tuple[Step, ...]
@@ -45,13 +45,13 @@ class PipelineCheck:
 
     @property
     def fits(self) -> int | None:
-        """How many private fits there are in all; None where that cannot be told beforehand."""
+        """How many private fits there are in all; None where that cannot be told in advance."""
         counts = [step.fits for step in self.private]
         return None if None in counts else sum(filter(None, counts))
 
     @property
     def is_counted(self) -> bool:
-        """Whether somebody adds the fits up: there is one at the most, or all are charged to one budget."""
+        """Whether somebody adds the fits up: there is one at most, or all are charged to one budget."""
         budgets = {step.estimator.budget for step in self.private}
         if self.fits is not None and self.fits <= 1:
             return True
@@ -71,14 +71,14 @@ class PipelineCheck:
     def cost(self) -> str:
         """What all private fits cost together, in a sentence."""
         if not self.private:
-            return "no step adds noise, so there is no guarantee."
+            return "no step adds noise: there is no guarantee."
         if self.fits is None:
             total = "how many fits there are depends on the table"
         else:
             if len({step.estimator.adjacency for step in self.private}) > 1:
-                return "the steps have different adjacencies, which do not add up."
+                return "the steps have different adjacencies, which cannot be composed."
             if len(self._units) > 1:
-                return "the steps protect different units, which do not add up."
+                return "the steps have different privacy units, which cannot be composed."
             epsilon, delta = (
                 math.fsum(getattr(step.estimator, name) * (step.fits or 0) for step in self.private)
                 for name in ("epsilon", "delta")
@@ -88,7 +88,11 @@ class PipelineCheck:
         budget = self.private[0].estimator.budget
         if budget is not None and self.is_counted:
             return f"{total}; the budget {budget.dataset!r} counts {'it' if self.fits == 1 else 'them'}."
-        alone = "; no budget." if self.is_counted else "; nobody adds them up: give all of them one budget=Budget(…)."
+        alone = (
+            "; no budget."
+            if self.is_counted
+            else "; nothing accounts for them together: pass the same budget=Budget(…) to all."
+        )
         return total + alone
 
     def __str__(self) -> str:
@@ -123,13 +127,13 @@ def _line(step: Step) -> tuple[str, ...]:
 
 
 def check_pipeline(pipe: Any) -> PipelineCheck:
-    """Name every step that looks at rows without noise, and say what the private ones cost. No row is needed.
+    """Report every step that reads rows without noise, and the cost of the private ones. No row is needed.
 
     Parameters
     ----------
     pipe : estimator
-        A Pipeline, ColumnTransformer, FeatureUnion, search, ensemble or calibration of scikit-learn's, or a single
-        estimator. One that is neither dperm's nor known to learn nothing counts as looking.
+        A scikit-learn Pipeline, ColumnTransformer, FeatureUnion, search, ensemble or calibration, or a single
+        estimator. Unknown estimators count as reading rows.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """A pipeline of private steps under one guarantee."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -11,33 +11,40 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 
-from dperm.accounting.events import Composed, Event, event_to_list
+from dperm.accounting.events import Composed, Event
 from dperm.disk import fingerprint
 from dperm.errors import InvalidParameterError, PlanExceededError
+from dperm.files.content import HEAD, model_content
+from dperm.files.described import NotDescribableError
+from dperm.files.plan_data import plan_to_dict
 from dperm.kernel.noise import seed_from
-from dperm.kernel.public_step import through
 from dperm.kernel.units import Membership
 from dperm.ledger import Budget
 from dperm.models.base import PrivateEstimator
 from dperm.models.charged import Charged
 from dperm.models.classifier import check_classes
-from dperm.models.steps import instead_of, is_nothing, is_public
+from dperm.models.steps import instead_of, is_nothing, is_public, step_to_dict
 from dperm.models.telling import untold
 from dperm.models.units import declared_unit
 from dperm.pipelines.plan import PipelinePlan
-from dperm.pipelines.public_steps import made_up, tried, width_of
+from dperm.pipelines.public_step import through
+from dperm.pipelines.public_steps import form_of, made_up, tried, width_of
 from dperm.plan.beside import plan_beside, share_of
-from dperm.plan.fit_plan import FitPlan, check_releasable, undeclared_n
-from dperm.plan.sums import SumsRelease
+from dperm.plan.fit_plan import FitPlan
+from dperm.plan.release_plan import Promise
+from dperm.plan.sums import SumsPlan
+from dperm.plan.transaction import Transaction, check_releasable
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.base import check_count
 from dperm.rows.cells import as_rows, number_table
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import class_numbers, numeric_target, read_table, read_target
 from dperm.transformers.base import PrivateTransformer
 from dperm.validation import count, positive
+
+KIND = "pipeline"
 
 # What the steps do not have of their own.
 _SHARED = (
@@ -46,8 +53,6 @@ _SHARED = (
 )  # fmt: skip
 # Transformers never take more than this of the precision unless told.
 _MOST_FOR_TRANSFORMERS = 0.5
-# A step's own statement is about its own noise, and what it saw came from steps before it.
-_ONE_STEP = "it is one step of a pipeline, whose privacy_ says what is promised"
 
 
 class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
@@ -65,11 +70,14 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
     epsilon, delta : float
         The guarantee of everything together. The steps' own are not used, and must be left at their defaults.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
-        The public number of rows or units, by default that of X.
-    unit, max_rows_per_unit, contribution, missing_units
-        Whose rows are protected together by all steps, as of the estimators; `fit` takes their ids as `groups`.
+        The public number of rows or privacy units; by default that of X.
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together by all
+        steps. `fit` takes the ids as `groups`.
+    max_rows_per_unit, contribution, missing_units
+        As in `PrivateLogisticRegression`.
     budget : Budget, optional
         The dataset's budget in a ledger: everything is reserved there before a row is read.
     shares : dict of str to float, optional
@@ -77,16 +85,16 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         By default 0.1, and 0.25 for `PrivatePCA`; if that is more than half, half in proportion. The model has the
         rest.
     random_state : int, optional
-        Makes the fit repeatable, and the result not for release.
+        Seed. Makes the fit reproducible, and the result not for release.
 
     Attributes
     ----------
-    privacy_ : JointStatement
-        What is promised of all steps together.
+    privacy_ : PrivacyStatement
+        The guarantee of all steps together.
     event_ : Event
         The accounting event of all of them.
     ledger_entry_ : dict or None
-        What the ledger holds for it.
+        Its ledger entry.
 
     Examples
     --------
@@ -138,12 +146,12 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         if not isinstance(final, PrivateEstimator):
             hint = instead_of(final)
             raise InvalidParameterError(
-                f"the last step must be a model of dperm's, got {type(final).__name__}"
+                f"the last step must be a dperm model, got {type(final).__name__}"
                 + (f"; take {hint}." if hint else ", which would learn from the rows without noise.")
             )
         if final.noise != "certified" or final.accountant != "pld" or final.schema is not None:
             raise InvalidParameterError(
-                "in a private pipeline the model has certified noise, the accountant 'pld' and no schema."
+                "in a private pipeline the model must have certified noise, the accountant 'pld' and no schema."
             )
         for name, step in self.steps[:-1]:
             if isinstance(step, PrivateTransformer) or is_public(step):
@@ -158,8 +166,8 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
                 value = getattr(step, parameter)
                 if value not in (getattr(type(step), parameter), getattr(self, parameter)):
                     raise InvalidParameterError(
-                        f"the step {name!r} has {parameter}={value!r} of its own: all steps share the pipeline's, set "
-                        f"{parameter} there and leave it out of the step."
+                        f"the step {name!r} has {parameter}={value!r} set: all steps share the pipeline's; set "
+                        f"{parameter} there instead."
                     )
 
     def _shares(self) -> dict[str, float]:
@@ -175,7 +183,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             )
         shares = {name: positive(f"the share of {name!r}", self.shares[name]) for name in private}
         if not sum(shares.values()) < 1.0:
-            raise InvalidParameterError("shares must add up to less than 1: the model has the rest.")
+            raise InvalidParameterError("shares must add up to less than 1: the model gets the rest.")
         return shares
 
     def plan(self, n: int | None = None, n_features: int | None = None) -> PipelinePlan:
@@ -187,7 +195,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             Shape of the table that would be fitted; a declared n may be left out.
         """
         if n is not None and self.n not in (None, n):
-            raise InvalidParameterError(f"n = {self.n} is declared already, and n = {n} was given: leave one out.")
+            raise InvalidParameterError(f"n = {self.n} is already declared, and n = {n} was passed: remove one.")
         rows = np.empty((0, count("n_features", n_features)))
         return self._plan(count("n", n if self.n is None else self.n), rows)
 
@@ -197,12 +205,12 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         check_releasable(self.budget, self.random_state)
         guarantee, adjacency = Guarantee(self.epsilon, self.delta), Adjacency.parse(self.adjacency)
         unit = declared_unit(self)
-        shares, planned = self._shares(), dict[str, SumsRelease]()
+        shares, planned = self._shares(), dict[str, SumsPlan]()
         rows = given = made_up(X)
         for name, step in self.steps[:-1]:
             if isinstance(step, PrivateTransformer):
                 width = width_of(rows)
-                if rows is not given:  # of rows as they were handed over it is asked when they are read
+                if rows is not given:  # of rows as they were passed it is asked when they are read
                     _check_numbers(name, step, rows)
                 planned[name] = step.plan_for(share_of(guarantee, shares[name]), adjacency, n, width, unit)
                 rows = made_up(np.empty((0, step.n_features_out(width))))
@@ -217,10 +225,13 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
 
         if planned:
             others = Composed(tuple(step.event for step in planned.values()))
-            last = plan_beside(others, guarantee, adjacency, plan_final, 1.0 - sum(shares.values()))
+            last = plan_beside(
+                others, guarantee, adjacency, plan_final, share_of(guarantee, 1.0 - sum(shares.values()))
+            )
         else:
             last = plan_final(guarantee)
-        return PipelinePlan(guarantee, adjacency, n, unit, planned, name, last)
+        promise = Promise(guarantee, adjacency, n, unit)
+        return PipelinePlan(promise, (*planned.values(), last), steps=planned, final_name=name, final=last)
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, **params: Any) -> Self:
         """Fit all steps on sensitive rows and keep only what may be released.
@@ -232,7 +243,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         y : array of shape (rows,)
             Targets.
         groups : array of shape (rows,)
-            The id of every row's `unit`, which is no column of X.
+            The id of every row's `unit`, which is not a column of X.
         **params
             None are taken.
 
@@ -242,7 +253,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         """
         if params:
             raise InvalidParameterError(
-                f"a private pipeline passes no parameters on to its steps, got {next(iter(params))!r}."
+                f"a private pipeline does not pass parameters to its steps, got {next(iter(params))!r}."
             )
         self.check_steps()
         unit = self._check_groups(X, groups)
@@ -254,16 +265,14 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         membership = membership_of_array(groups, n_rows, unit)
         found = n_rows if membership is None else membership.n
         plan = self._plan(found if self.n is None else self.n, X, classes)
-        check_count(found, plan.n, plan.adjacency, unit)
         self._check_rows(first, X, labels)
         self.forget()
-        delta = plan.guarantee.delta
-        entry = None if self.budget is None else self.budget.reserve(plan.event, plan.adjacency, plan.unit, delta)
-        with nullcontext() if entry is None else entry.noted():
-            self._run(X, y, plan, classes, groups, membership)
-            self.ledger_entry_ = None if entry is None else entry.to_dict()
-            if entry is not None:
-                entry.settle(fingerprint(self.content()))
+        with Transaction(
+            plan, self.budget, self.random_state, found=found, unit=unit, n_declared=self.n is not None
+        ) as transaction:
+            self._run(X, y, plan, classes, groups, membership, transaction.caveats)
+            self.ledger_entry_ = transaction.ledger_entry
+            transaction.write(self, lambda: fingerprint(self.content()))
         return self
 
     @staticmethod
@@ -280,24 +289,21 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         """The unit; raises where rows have ids and it does not say of what, or the other way round."""
         unit = declared_unit(self)
         if unit is None and groups is not None:
-            raise InvalidParameterError(
-                "groups are the ids of units: say what they stand for, unit='patient' for instance."
-            )
+            raise InvalidParameterError("groups requires unit, the name of the privacy unit, e.g. unit='patient'.")
         if unit is not None and (groups is None or unit.name in list(getattr(X, "columns", ()))):
             raise InvalidParameterError(
-                f"in a private pipeline hand the ids of units over as groups, and leave {unit.name!r} out of X."
+                f"in a private pipeline pass the ids as groups, and leave {unit.name!r} out of X."
             )
         return unit
 
     def _classes_by_type(self, labels: NDArray[Any]) -> list[bool] | None:
-        """The classes of truth values, which nobody has to declare; None where they are declared, or there are none."""
+        """The classes of a boolean target, which need no declaration; None if they are declared, or there are none."""
         final = self.steps[-1][1]
         if not hasattr(final, "classes") or final.classes is not None:
             return None
         if labels.dtype.kind != "b":
             raise InvalidParameterError(
-                "in a private pipeline the classes must be declared, as they are planned with: "
-                f"{type(final).__name__}(classes=[...])."
+                f"in a private pipeline the classes must be declared: {type(final).__name__}(classes=[...])."
             )
         return [False, True]
 
@@ -314,34 +320,38 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             read_table(first, X, fitting=True)
 
     def _run(
-        self, X: Any, y: Any, plan: PipelinePlan, classes: list[bool] | None, groups: Any, membership: Membership | None
+        self, X: Any, y: Any, plan: PipelinePlan, classes: list[bool] | None, groups: Any,
+        membership: Membership | None, caveats: tuple[Caveat, ...],
     ) -> None:  # fmt: skip
         """Read the rows, whose cost is reserved."""
+        given = X
         seeds: list[int | None] = [None] * len(self.steps)
         if self.random_state is not None:
             words = np.random.SeedSequence(seed_from(self.random_state)).generate_state(len(self.steps), np.uint32)
             seeds = [int(word) for word in words]
         for (name, step), seed in zip(self.steps[:-1], seeds, strict=False):
             if isinstance(step, PrivateTransformer):
-                step.run(X, plan.steps[name], random_state=seed, caveats=(_ONE_STEP,), membership=membership)
+                step.run(X, plan.steps[name], random_state=seed, caveats=(Caveat.ONE_STEP,), membership=membership)
                 X = step.transform(X)
             elif step is not None and not isinstance(step, str):
                 X = through(step, X, tried(name, step, made_up(X)))
         final = self.steps[-1][1]
         options = plan.final.options.guarantee
-        if options is None:
-            raise InvalidParameterError("a private pipeline has noise.")
+        assert options is not None  # a private pipeline has noise
         # Of a part nothing is told: the plan of all was, and an n that nobody declared is not public.
         with self._as_part(options, plan.n, seeds[-1], classes), untold():
             final.fit(X, y, groups=groups, plan=plan.final)
         if final.event_ != plan.final.event:
             final.forget()
             raise PlanExceededError("the last step is not the one that was planned.")
-        caveats = tuple(text for text in final.privacy_.caveats if text != "the noise came from a seed")
-        caveats += undeclared_n(plan.adjacency, plan.unit) if self.n is None else ()
-        self.privacy_: JointStatement = plan.statement(seeded=self.random_state is not None, caveats=caveats)
+        caveats = (*final.privacy_.caveats, *caveats)
+        self.privacy_: PrivacyStatement = plan.statement.of_run(seeded=self.random_state is not None, caveats=caveats)
         self.event_: Event = plan.event
-        final.privacy_ = replace(final.privacy_, caveats=(*final.privacy_.caveats, _ONE_STEP))
+        # A step's own statement is about its own noise, and what it saw came from steps before it.
+        final.privacy_ = replace(final.privacy_, caveats=(*final.privacy_.caveats, Caveat.ONE_STEP))
+        self.form_, self.told_, self.plan_ = form_of(made_up(given)), None, None
+        with suppress(NotDescribableError):  # a step of code: there will be no file
+            self.told_, self.plan_ = [[name, _told(step)] for name, step in self.steps], plan_to_dict(plan)
 
     @contextmanager
     def _as_part(
@@ -368,27 +378,40 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
                 step.forget()
 
     def content(self) -> dict[str, Any]:
-        """What was released, as plain data: what a ledger's fingerprint is of."""
-        private = {name: step for name, step in self.steps[:-1] if isinstance(step, PrivateTransformer)}
-        name, final = self.steps[-1]
-        steps = {name: step.content() for name, step in private.items()} | {name: final.released_numbers()}
-        return {"steps": steps, "privacy": self.privacy_.to_dict(), "events": event_to_list(self.event_)}
+        """What a file of it holds, but for the fingerprint."""
+        return HEAD | {
+            "kind": KIND,
+            "rows": self.form_,
+            "steps": self.told_,
+            "privacy": self.privacy_.to_dict(),
+            "plan": self.plan_,
+            "ledger": self.ledger_entry_,
+        }
 
     def __getitem__(self, place: Any) -> Any:
         """A step by its place or name; of a slice an ordinary pipeline of the same steps."""
         return Pipeline(self.steps[place]) if isinstance(place, slice) else super().__getitem__(place)
 
 
+def _told(step: Any) -> Any:
+    """A step as plain data."""
+    if isinstance(step, PrivateEstimator):
+        if step.plan_ is None:
+            raise NotDescribableError("a part of the model is code.")
+        return model_content(step)
+    return step.told() if isinstance(step, PrivateTransformer) else step_to_dict(step)
+
+
 def _check_numbers(name: str, step: PrivateTransformer, rows: Any) -> None:
-    """Raise if made-up rows are not what a private transformer takes: whether they are follows from types alone."""
+    """Raise if synthetic rows are not what a private transformer takes: whether they are follows from types alone."""
     if sparse.issparse(rows):
         raise InvalidParameterError(
-            f"the step {name!r} ({type(step).__name__}) takes no sparse rows: make them dense before it, for instance "
+            f"the step {name!r} ({type(step).__name__}) does not support sparse rows: make them dense first, e.g. "
             "with sparse_output=False."
         )
     kinds = [kind.kind for kind in rows.dtypes] if hasattr(rows, "dtypes") else [np.asarray(rows).dtype.kind]
     if not set(kinds) <= set("fiub"):
-        raise InvalidParameterError(f"the step {name!r} ({type(step).__name__}) takes numbers: encode text before it.")
+        raise InvalidParameterError(f"the step {name!r} ({type(step).__name__}) requires numbers: encode text first.")
 
 
 def make_private_pipeline(

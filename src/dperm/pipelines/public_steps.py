@@ -1,4 +1,4 @@
-"""Steps that learn nothing from rows: tried out on made-up ones, from which their width follows."""
+"""Steps that learn nothing from rows: tried out on synthetic ones, from which their width follows."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,13 +7,14 @@ import numpy as np
 from scipy import sparse
 
 from dperm.errors import InvalidParameterError
-from dperm.kernel.public_step import dense, quietly, rows_in, through
+from dperm.pipelines.public_step import dense, quietly, rows_in, through
+from dperm.validation import count
 
 _MADE_UP_ROWS = 4
 
 
 def made_up(X: Any) -> Any:
-    """A few made-up rows with the columns of a table: of it only the shape, the names and the types are used.
+    """A few synthetic rows with the columns of a table: of it only the shape, the names and the types are used.
 
     Parameters
     ----------
@@ -22,7 +23,7 @@ def made_up(X: Any) -> Any:
     """
     rng = np.random.default_rng(0)
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        import pandas as pd  # whoever has a data frame has it
+        import pandas as pd  # anyone who has a data frame has it
 
         columns = {}
         for name, kind in zip(X.columns, X.dtypes, strict=True):
@@ -35,8 +36,30 @@ def made_up(X: Any) -> Any:
     return rng.random((_MADE_UP_ROWS, X.shape[1]))
 
 
+def form_of(rows: Any) -> Any:
+    """What made-up rows look like, as plain data: names and whether each is a number; how many columns; or texts."""
+    if isinstance(rows, list):
+        return "texts"
+    if hasattr(rows, "columns"):
+        return [[str(name), _is_number(kind)] for name, kind in zip(rows.columns, rows.dtypes, strict=True)]
+    return {"n_features": int(rows.shape[1]), "numbers": rows.dtype.kind not in "OUS"}
+
+
+def rows_of_form(form: Any) -> Any:
+    """Made-up rows of this form; raises if it is none."""
+    if form == "texts":
+        return made_up([])
+    if isinstance(form, list):
+        import pandas as pd
+
+        return made_up(pd.DataFrame({name: pd.Series(dtype=float if number else object) for name, number in form}))
+    if set(form) != {"n_features", "numbers"} or type(form["numbers"]) is not bool:
+        raise ValueError("rows")
+    return made_up(np.empty((0, count("n_features", form["n_features"])), dtype=float if form["numbers"] else object))
+
+
 def width_of(rows: Any) -> int:
-    """How many columns made-up rows have.
+    """How many columns synthetic rows have.
 
     Raises
     ------
@@ -49,7 +72,7 @@ def width_of(rows: Any) -> int:
 
 
 def tried(name: str, step: Any, rows: Any) -> Any:
-    """Fit a public step on made-up rows, and give these back as it makes them.
+    """Fit a public step on synthetic rows, and give these back as it makes them.
 
     Parameters
     ----------
@@ -77,21 +100,20 @@ def tried(name: str, step: Any, rows: Any) -> Any:
         failure = type(error).__name__
     if failure is not None:
         raise InvalidParameterError(
-            f"the step {name!r} fails on made-up rows, of which its width is learned, with a {failure}: try it on rows "
-            "of your own making."
+            f"the step {name!r} fails on synthetic rows, which determine its width, with a {failure}: try it on "
+            "synthetic rows."
         )
     with quietly():
         alike = all(_is_by_row(step, table, width, out) for table in (rows, *_harder(rows)))
     if not alike:
         raise InvalidParameterError(
-            f"the step {name!r} makes something else of a row when others are there, or not one row of each: it looks "
-            "at rows across the table, without noise."
+            f"the step {name!r} does not map each row independently: it combines rows of the table, without noise."
         )
     return out
 
 
 def _is_by_row(step: Any, rows: Any, width: int, like: Any) -> bool:
-    """Whether a fitted step makes the same of made-up rows together as of each alone."""
+    """Whether a fitted step makes the same of synthetic rows together as of each alone."""
     try:
         if step.transform(rows).shape != (rows_in(rows), width):
             return False
@@ -105,7 +127,7 @@ def _is_by_row(step: Any, rows: Any, width: int, like: Any) -> bool:
 
 
 def _harder(rows: Any) -> Iterator[Any]:
-    """Made-up rows twice, the second time with values missing in some, or with other texts."""
+    """Synthetic rows twice, the second time with values missing in some, or with other texts."""
     if isinstance(rows, list):  # texts
         yield from ([*rows, *rows[1:], text] for text in (None, "b"))
         return
@@ -130,7 +152,7 @@ def _harder(rows: Any) -> Iterator[Any]:
 def _one_below_the_other(rows: Any, more: Any) -> Any:
     if not hasattr(rows, "iloc"):
         return np.vstack([rows, more])
-    import pandas as pd  # whoever has a data frame has it
+    import pandas as pd  # anyone who has a data frame has it
 
     return pd.concat([rows, more], ignore_index=True)
 

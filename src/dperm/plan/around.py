@@ -1,4 +1,4 @@
-"""What is asked besides a solver's own questions, before it and after it, with noise that is settled beforehand."""
+"""What is asked besides a solver's own questions, before it and after it, with noise that is settled in advance."""
 
 import math
 from dataclasses import dataclass, replace

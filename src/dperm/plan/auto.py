@@ -11,7 +11,7 @@ from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.remembered import remembered
-from dperm.solvers import SOLVERS, Solver
+from dperm.solvers import AUTOMATIC, SOLVERS, Solver
 from dperm.solvers.descent.dp_gd import DPGD
 from dperm.solvers.perturbation.dp_objective import DPObjective
 from dperm.solvers.perturbation.dp_softmax import DPSoftmax
@@ -39,7 +39,9 @@ class Prediction(NamedTuple):
     risk: float
 
 
-def predictions(problem: Problem, setting: Setting, guarantee: Guarantee) -> list[Prediction]:
+def predictions(
+    problem: Problem, setting: Setting, guarantee: Guarantee, kinds: tuple[type[Solver], ...] = AUTOMATIC
+) -> list[Prediction]:  # fmt: skip
     """Every solver that takes the problem, the smallest expected risk first; no data is touched.
 
     Parameters
@@ -50,8 +52,10 @@ def predictions(problem: Problem, setting: Setting, guarantee: Guarantee) -> lis
         Its constants, the public n and the adjacency.
     guarantee : Guarantee
         What must hold.
+    kinds : tuple of Solver classes
+        Those to look at; by default the ones that "auto" chooses among.
     """
-    return list(_ranked(tuple(SOLVERS.values()), problem, setting, guarantee))
+    return list(_ranked(kinds, problem, setting, guarantee))
 
 
 @remembered(256)
@@ -94,9 +98,11 @@ def check_solver(solver: object, problem: Problem, guarantee: Guarantee | None) 
         raise InvalidParameterError(f"solver must be one of {names} or a solver object, got {solver!r}.")
     reason = _refusal(chosen, problem)
     if reason is None and pure and not chosen.pure:
-        reason = "delta = 0 asks for pure ε, which its noise cannot give."
+        reason = "its noise cannot give pure ε (delta = 0)."
     if reason is not None:
-        raise UnsupportedProblemError(f"{chosen.name} cannot take this problem: {reason} {_who_takes(problem, pure)}")
+        raise UnsupportedProblemError(
+            f"{chosen.name} does not support this problem: {reason} {_who_takes(problem, pure)}"
+        )
     return chosen
 
 
@@ -127,7 +133,9 @@ def _automatic(problem: Problem, setting: Setting, guarantee: Guarantee | None, 
         return next(able, DPGD())
     ranked = predictions(problem, setting, guarantee)
     if not ranked:
-        raise UnsupportedProblemError(f"no solver takes this problem with this guarantee. {_who_takes(problem, False)}")
+        raise UnsupportedProblemError(
+            f"no solver supports this problem with this guarantee. {_who_takes(problem, False)}"
+        )
     if not slow_passes:
         return ranked[0].solver
     enough = max(_AS_GOOD * ranked[0].risk, _IMMATERIAL * setting.constants.initial_gap)
@@ -159,14 +167,12 @@ def expected_passes(solver: Solver, setting: Setting, guarantee: Guarantee | Non
 def _refusal(solver: Solver, problem: Problem) -> str | None:
     """Why the solver cannot take the problem, or the start that it was given."""
     if problem.start_point is not None and not solver.takes_start:
-        return "it takes no start, since what it finds hardly depends on one: leave start out."
+        return "it does not support start."
     return solver.refusal(problem)
 
 
 def _who_takes(problem: Problem, pure: bool) -> str:
-    able = [
-        name for name, kind in SOLVERS.items() if _refusal(kind.example(), problem) is None and (kind.pure or not pure)
-    ]
+    able = [name for name, kind in SOLVERS.items() if _refusal(kind(), problem) is None and (kind.pure or not pure)]
     if not able:
-        return "No solver takes it."
+        return "No solver supports it."
     return f"{' and '.join([', '.join(able[:-1]), able[-1]]) if len(able) > 1 else able[0]} can."

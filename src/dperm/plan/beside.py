@@ -12,7 +12,7 @@ from dperm.privacy.guarantee import SMALLEST_EPSILON, Adjacency, Guarantee
 
 
 class HasEvent(Protocol):
-    """Anything planned: a `FitPlan`, a `SumsRelease`."""
+    """Anything planned: a `FitPlan`, a `SumsPlan`."""
 
     @property
     def event(self) -> Event:
@@ -22,7 +22,7 @@ class HasEvent(Protocol):
 
 PlanT = TypeVar("PlanT", bound=HasEvent)
 
-# How often the part is planned anew for a little less, at the most.
+# How often the part is planned again for a little less, at most.
 _MOST_PLANS = 30
 
 
@@ -38,8 +38,9 @@ def share_of(guarantee: Guarantee, share: float) -> Guarantee:
 
 
 def plan_beside(
-    others: Event, guarantee: Guarantee, adjacency: Adjacency, plan: Callable[[Guarantee], PlanT], share: float = 1.0
-) -> PlanT:
+    others: Event, guarantee: Guarantee, adjacency: Adjacency, plan: Callable[[Guarantee], PlanT],
+    first: Guarantee | None = None,
+) -> PlanT:  # fmt: skip
     """The plan of a part that, together with the others, keeps the whole guarantee; found again and again for less.
 
     Parameters
@@ -49,11 +50,11 @@ def plan_beside(
     guarantee : Guarantee
         What must hold of everything together.
     adjacency : Adjacency
-        Named, as everywhere.
+        The neighbouring relation.
     plan : callable
         Plans the part for a guarantee of its own; calibrated, not run.
-    share : float
-        About the share of the precision that the others leave: where the search begins.
+    first : Guarantee, optional
+        What to plan the part for at first: about what the others leave. By default everything.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def plan_beside(
         If the others leave nothing.
     """
     spent = epsilon_of(others, guarantee.delta, adjacency)
-    left = share_of(guarantee, share)
+    left = guarantee if first is None else first
     for _ in range(_MOST_PLANS):
         if not (spent < guarantee.epsilon and left.epsilon > SMALLEST_EPSILON):
             break

@@ -89,9 +89,9 @@ def why_unknown(options: "FitOptions", problem: Problem, solver: Solver | None =
         The one that would run; without it any that "auto" takes.
     """
     if options.noise != "certified" or options.accountant != "pld":
-        return "there are predictions for certified noise by the accountant pld only"
+        return "predictions exist only for certified noise and the accountant pld"
     if not problem.loss.n_outputs:
-        return "what noise costs a function's model is not known beforehand"
+        return "the cost of noise is not known in advance for functions"
     measured = {
         f"the loss {problem.loss.name}": type(problem.loss) in _SOLVERS,
         f"the penalty {problem.regularizer.name}": isinstance(problem.regularizer, L2),
@@ -100,7 +100,7 @@ def why_unknown(options: "FitOptions", problem: Problem, solver: Solver | None =
         f"the solver {solver.name if solver else ''}": solver in (None, _SOLVERS.get(type(problem.loss))),
     }
     return next(
-        (f"what noise costs with {part} is not known beforehand" for part, known in measured.items() if not known), None
+        (f"what noise costs with {part} is not known in advance" for part, known in measured.items() if not known), None
     )
 
 
@@ -114,7 +114,7 @@ def cost_at(options: "FitOptions", n_features: int, n: float, epsilon: float) ->
     n_features : int
         Columns of the table; a schema knows them itself.
     n, epsilon : float
-        In the place of those of the options.
+        In place of those of the options.
     """
     assert options.guarantee is not None
     with np.errstate(all="ignore"), suppress(ArithmeticError, ValueError):

@@ -17,7 +17,7 @@ _BINS_PER_ROOT = 0.3
 _FEWEST_BINS, _MOST_BINS = 4, 32
 # Below this the fewest bins cost 2·4²/20² = 0.08 a column, more than a tenth of the log loss of knowing nothing, ln 2.
 _LEAST_PRECISION = 20.0
-# Quantiles are looked for where a bin holds so many times the noise of one count.
+# Quantiles are looked for where a bin holds this many times the noise of one count.
 _BIN_OVER_NOISE = 4.0
 
 

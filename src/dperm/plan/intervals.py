@@ -28,7 +28,7 @@ DEFAULT_SHARE = 0.5
 _SHARES = (0.12, 0.06, 0.12, 0.3, 0.4)
 # What the target adds to ‖z‖², over what the row does, κ²t²/R²: noise hurts least near here if ‖w‖ is about t/R.
 _TARGET_SHARE = 0.5
-# A matrix of so many rows still goes into a model file.
+# A matrix of this many rows still goes into a model file.
 _MOST_COEFFICIENTS = 1000
 
 
@@ -39,7 +39,7 @@ def check_share(intervals: object) -> float:
     share = finite("intervals", intervals)
     if not 0.0 < share < 1.0:
         raise InvalidParameterError(
-            f"intervals must be true, false or a share of the precision strictly between 0 and 1, got {intervals!r}."
+            f"intervals must be True, False or a share of the precision strictly between 0 and 1, got {intervals!r}."
         )
     return share
 
@@ -48,15 +48,13 @@ def check_problem(problem: Problem, guarantee: Guarantee | None) -> None:
     """Raise unless there are intervals for this problem and this guarantee."""
     if type(problem.loss) not in (Logistic, Squared, Poisson):
         raise InvalidParameterError(
-            "there are intervals for logistic regression with two classes, linear regression and Poisson regression; "
-            f"not with the loss {problem.loss.name}: leave intervals out."
+            "intervals are available for logistic regression with two classes, linear regression and Poisson "
+            f"regression, not for the loss {problem.loss.name}: leave intervals out."
         )
     if problem.weight_bound != 1.0:
-        raise InvalidParameterError("there are no intervals with weights of classes or rows: leave one of them out.")
+        raise InvalidParameterError("intervals cannot be combined with class_weight or sample_weight.")
     if guarantee is not None and guarantee.delta == 0.0:
-        raise InvalidParameterError(
-            "intervals rest on Gaussian noise, which delta = 0 does not allow: leave intervals out."
-        )
+        raise InvalidParameterError("intervals need Gaussian noise, hence delta > 0.")
 
 
 def interval_queries(
@@ -78,7 +76,7 @@ def interval_queries(
     size = setting.constants.dimension
     if size > _MOST_COEFFICIENTS:
         raise InvalidParameterError(
-            f"there are intervals for at most {_MOST_COEFFICIENTS} coefficients, and this fit has {size}."
+            f"intervals are available for at most {_MOST_COEFFICIENTS} coefficients, and this fit has {size}."
         )
     mu = math.sqrt(share) * gaussian_mu(guarantee)
     if isinstance(problem.loss, Squared):

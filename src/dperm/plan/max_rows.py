@@ -27,7 +27,7 @@ class Choice:
     Attributes
     ----------
     max_rows : int or None
-        At most so many rows of a unit are used, each with a weight of one over that; None for the mean of all rows.
+        At most this many rows of a unit are used, each with a weight of one over that; None for the mean of all rows.
     rows_used : float
         How many rows of a unit are used, in the mean.
     weight : float
@@ -117,7 +117,7 @@ def risk_of_max_rows(
         Units and columns of the table; a schema may know both.
     rows_per_unit : float, RowsPerUnit or None
         How many rows a unit has, from public knowledge, or a private count of them. Without it every line assumes that
-        all units have at least so many rows.
+        all units have at least this many rows.
     choices : iterable of int
         The max_rows to compare.
 
@@ -128,7 +128,7 @@ def risk_of_max_rows(
     """
     unit = options.protected_unit
     if unit is None:
-        raise InvalidParameterError("max_rows is about a unit: name its column with unit.")
+        raise InvalidParameterError("max_rows requires a unit.")
     if isinstance(rows_per_unit, RowsPerUnit):
         typical = f"rows per {unit.word} are as they were counted with noise"
     elif rows_per_unit is None:
@@ -137,7 +137,7 @@ def risk_of_max_rows(
         rows = f"{positive('rows_per_unit', rows_per_unit):g}"
         typical = f"every {unit.word} has {rows} row{'' if rows == '1' else 's'}"
     if options.noise is None or options.guarantee is None:
-        raise UnsupportedProblemError("a fit without noise costs nothing, so there is nothing to compare.")
+        raise UnsupportedProblemError("a fit without noise has no cost to compare.")
     facts = options.facts(n, n_features)
     why = why_unknown(options, facts.problem)
     if why is not None:
@@ -159,7 +159,7 @@ def risk_of_max_rows(
 
 
 def _rows_used(rows_per_unit: float | RowsPerUnit | None, most: int | None) -> float:
-    """How many rows of a unit are used in the mean, if at most so many are."""
+    """How many rows of a unit are used in the mean, if at most this many are."""
     if isinstance(rows_per_unit, RowsPerUnit):
         return rows_per_unit.rows_used(most)
     return min(math.inf if rows_per_unit is None else rows_per_unit, math.inf if most is None else most)

@@ -3,8 +3,9 @@
 from typing import Any
 
 from dperm.ledger import Budget
-from dperm.plan.fit_plan import Array, Progress, Release, check_releasable
+from dperm.plan.fit_plan import Array, Progress, Release
 from dperm.plan.options import FitOptions
+from dperm.plan.transaction import check_releasable
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
@@ -49,7 +50,7 @@ def minimize(
     n : int, optional
         The public divisor, by default the number of rows. Under add_remove it must be declared for a release.
     weights : array, optional
-        Weight per row, clipped to [0, `problem.weight_bound`]; one that is no number ignores its row.
+        Weight per row, clipped to [0, `problem.weight_bound`]; a row whose weight is not a number is dropped.
     schema : Schema, optional
         X is then a pandas, polars or Arrow table that it turns into rows, and y may be None: the table's target.
     groups : array of shape (rows,), optional
@@ -57,13 +58,13 @@ def minimize(
     unit : PrivacyUnit, optional
         What the ids stand for: all rows of one are protected together. A schema declares its own.
     budget : Budget, optional
-        Reserve the cost there before a row is read; the fit is refused where it does not fit.
+        The dataset's budget in a ledger. The cost is reserved before a row is read; a fit that exceeds it is refused.
     random_state : int, optional
-        Makes the run repeatable, and the result not for release.
+        Seed. Makes the run reproducible, and the result not for release.
     progress : callable, optional
         Called with (steps done, steps planned).
     row_warnings : bool
-        Whether to show an `DroppedRowsWarning` where most rows are ignored or clipped.
+        Emit a `DroppedRowsWarning` when many rows are dropped or clipped.
 
     Returns
     -------
@@ -78,7 +79,8 @@ def minimize(
     Examples
     --------
     >>> import numpy as np
-    >>> from dperm import L2, Guarantee, Logistic, Problem, minimize
+    >>> from dperm import Guarantee, Problem, minimize
+    >>> from dperm.problem import L2, Logistic
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 3)); y = np.sign(X[:, 0])
     >>> result = minimize(Problem(Logistic(), L2(0.1)), X, y, guarantee=Guarantee(1.0, 1e-6))
@@ -92,8 +94,4 @@ def minimize(
     check_releasable(budget, random_state)
     source = source_of(X, y, schema, weights, groups=groups, unit=unit)
     plan = options.plan(source._n_units, source.n_features, source.is_slow)
-    release = plan.run(
-        source, budget=budget, random_state=random_state, progress=progress, row_warnings=row_warnings
-    )  # fmt: skip
-    release.settle()
-    return release
+    return plan.run(source, budget=budget, random_state=random_state, progress=progress, row_warnings=row_warnings)

@@ -7,21 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
-from dperm.accounting.events import Event
 from dperm.errors import DpermError, InvalidParameterError, UnsupportedProblemError
 from dperm.mechanisms import LastIterateQuery
 from dperm.mechanisms.histogram import histogram_query
 from dperm.mechanisms.plan import CalibratedPlan, Plan
 from dperm.mechanisms.range import range_queries
 from dperm.mechanisms.setting import Setting
-from dperm.paper.printed import published_plan
 from dperm.plan.around import Beside, Fixed, fixed, what_is_left
 from dperm.plan.auto import check_solver, choose_solver
 from dperm.plan.encoding import decide
 from dperm.plan.fit_plan import FitPlan
 from dperm.plan.intervals import check_problem, check_share, interval_queries
+from dperm.plan.noise_modes import NOISE_MODES
+from dperm.plan.release_plan import Promise
 from dperm.plan.rules import check_strength_by_rule, with_scaled_constant, with_strength_by_rule
-from dperm.plan.statement import statement_of
 from dperm.privacy.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
@@ -33,13 +32,13 @@ from dperm.validation import count, one_of
 # A plan holds vectors of as many numbers, and compiled code counts columns in 32 bits.
 MOST_COLUMNS = 10**8
 
-# Whether passes over so many rows of a schema cost much.
+# Whether passes over this many rows of a schema cost much.
 IsSlow = Callable[[int, Schema | None], bool]
 
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Everything that a fit is asked to do, in public numbers.
+    """The options of a fit; all are public.
 
     Parameters
     ----------
@@ -48,18 +47,18 @@ class FitOptions:
     guarantee : Guarantee or None
         (ε, δ); may be None only with noise=None.
     solver : str or Solver
-        "auto", a name that `dperm solvers` lists, or a solver object with settings of its own.
+        "auto", a name listed by `dperm solvers`, or a solver object.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     noise : {"certified", "paper", None}
         Certified noise; the paper's formula, for reproduction only; or none at all (ε = ∞).
     accountant : {"pld", "advanced-composition"}
-        How certified noise is found: the least that numerical accounting allows, or as in Appendix B.1 of the paper,
-        which needs more and is refused where its conditions fail.
+        Accounting method used to calibrate noise: numerical, or advanced composition as in the paper's Appendix B.1,
+        which needs more noise and raises an error where its conditions fail.
     n : int, optional
         The declared, public number of rows or units; by default the schema's, or else that of the table.
     unit : PrivacyUnit, optional
-        Whose rows are protected together, for rows without a schema; a schema declares its own.
+        The privacy unit, for rows without a schema; a schema declares its own.
     schema : Schema, optional
         The public facts about a table that is fitted as it is.
     strength_by_rule : bool
@@ -67,14 +66,14 @@ class FitOptions:
     scaled_constant : bool
         Whether the constant column gets a size that suits the number of columns, not the largest that it may have.
     start : LinearStart, optional
-        Where a solver that walks begins: public coefficients. Solvers that do not walk are refused, and "auto" does not
-        take one of them.
+        Public starting coefficients. Only iterative solvers take them; "auto" then chooses among these.
     intervals : bool or float
-        Whether to release what intervals need as well, with half of the precision or with this share of it.
+        Also release what confidence intervals need, with half of the precision or this share of it.
 
     Examples
     --------
-    >>> from dperm import FitOptions, Guarantee, L2, Logistic, Problem
+    >>> from dperm import FitOptions, Guarantee, Problem
+    >>> from dperm.problem import L2, Logistic
     >>> options = FitOptions(Problem(Logistic(), L2(0.01)), guarantee=Guarantee(1.0, 1e-6))
     >>> options.plan(200_000, 54).solver.name
     'dp-objective'
@@ -106,9 +105,9 @@ class FitOptions:
         if self.schema is not None:
             check_schema(self.schema)
             if self.schema.private_ranges and not self._composes:
-                raise InvalidParameterError("private ranges go with certified noise and the accountant 'pld'.")
+                raise InvalidParameterError("private ranges require certified noise and the accountant 'pld'.")
         if self.unit is not None and self.schema is not None:
-            raise InvalidParameterError("with a schema the unit is declared there: leave unit out.")
+            raise InvalidParameterError("unit cannot be combined with a schema, which declares it.")
         if self.protected_unit is not None:
             self._check_unit()
         if self.strength_by_rule:
@@ -117,26 +116,27 @@ class FitOptions:
         if check_share(self.intervals):
             check_problem(self.problem, guarantee)
             if not self._composes:
-                raise InvalidParameterError("intervals go with certified noise and the accountant 'pld'.")
+                raise InvalidParameterError("intervals require certified noise and the accountant 'pld'.")
         check_solver(self.solver, self.problem, guarantee)
 
     def _check_noise(self) -> None:
         """The noise mode and the accountant exist and, if there is noise, a guarantee says how much."""
         if one_of("accountant", self.accountant, ACCOUNTANTS) != "pld" and self.noise != "certified":
             raise InvalidParameterError(
-                "accountant chooses how certified noise is found; with other noise leave it at 'pld'."
+                "accountant applies to certified noise only; with other noise leave it at 'pld'."
             )
         if self.noise is None:
             return
-        one_of("noise", self.noise, ("certified", "paper"))
+        if self.noise != "certified":
+            one_of("noise", self.noise, ("certified", *NOISE_MODES))
         if not isinstance(self.guarantee, Guarantee):
             raise InvalidParameterError(f"guarantee must be a Guarantee(epsilon, delta), got {self.guarantee!r}.")
 
     def _check_unit(self) -> None:
-        if self.noise == "paper":
-            raise InvalidParameterError("the published formulae speak of one row: with a unit use certified noise.")
+        if self._prescribed:
+            raise InvalidParameterError("the published formulae are for single rows: with a unit use certified noise.")
         if self.intervals:  # rows of one unit are not independent
-            raise InvalidParameterError("there are no intervals for units of several rows: leave one of them out.")
+            raise InvalidParameterError("intervals cannot be combined with a privacy unit.")
 
     @property
     def protected_unit(self) -> PrivacyUnit | None:
@@ -146,7 +146,12 @@ class FitOptions:
     @property
     def _composes(self) -> bool:
         """Whether other releases may be part of the plan."""
-        return self.noise != "paper" and self.accountant == "pld"
+        return not self._prescribed and self.accountant == "pld"
+
+    @property
+    def _prescribed(self) -> bool:
+        """Whether a formula says how much noise there is."""
+        return self.noise not in (None, "certified")
 
     @property
     def declared_n(self) -> int | None:
@@ -169,7 +174,7 @@ class FitOptions:
             Shape of the table, with a unit the number of units. A declared n comes first, and a schema knows the number
             of columns.
         is_slow : callable, optional
-            Of a source, `Source.is_slow`: whether passes over so many rows cost much, so that "auto" counts them.
+            Of a source, `Source.is_slow`: whether passes over this many rows cost much, so that "auto" counts them.
         """
         facts = self.facts(n_rows, n_features)
         try:
@@ -180,48 +185,42 @@ class FitOptions:
             raise _no_plan() from error  # public numbers alone: nothing of a row is in it
 
     def _plan(self, facts: "PublicFacts", is_slow: IsSlow | None) -> FitPlan:
-        schema, width, problem, setting, beside, left = facts
-        solver = self.solver
-        if solver == "auto" and (self.noise == "paper" or self.accountant != "pld"):
-            solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
-        slow = is_slow is not None and is_slow(setting.n, schema)
-        chosen = choose_solver(solver, problem, setting, left, slow_passes=slow)
-        if self.noise == "paper" and self.guarantee is not None:
-            chosen, published = published_plan(chosen, setting, self.guarantee)
+        _, width, problem, setting, beside, left = facts
+        chosen = self._choose(facts, is_slow)
+        if self._prescribed and self.guarantee is not None:
+            chosen, published = NOISE_MODES[str(self.noise)](chosen, setting, self.guarantee)
             calibrated = replace(published, constant=True)
         else:
             calibrated = self._calibrated(chosen, setting, beside, left)
         _check_start(problem, width, calibrated)
-        statement = statement_of(self, problem, width, setting, chosen, calibrated)
-        return FitPlan(self, problem, setting, chosen, calibrated, statement, width, schema)
+        return self._fit_plan(facts, chosen, calibrated)
 
-    def plans_with_noise(
-        self, noise_multiplier: float, n_rows: int, n_features: int, has: Callable[[Event], bool]
-    ) -> Iterator[FitPlan]:  # fmt: skip
-        """The plans that there can be if the noise of the first query has this multiplier; nothing is calibrated.
-
-        There is one, or with private ranges or intervals several. The solver must be an object or a name, and the noise
-        certified.
+    def chosen_solver(self, n_rows: int | None, n_features: int | None) -> Solver:
+        """The solver that `plan` takes for a table in memory, by expected risk alone: nothing is calibrated.
 
         Parameters
         ----------
-        noise_multiplier : float
-            As a statement has it: the scale of the noise over the sensitivity, for the first planned query.
-        n_rows, n_features : int
+        n_rows, n_features : int or None
             As of `plan`.
-        has : callable
-            Which events are wanted; others are not accounted for.
         """
-        schema, width, problem, setting, beside, left = self.facts(n_rows, n_features)
-        if left is None or self.guarantee is None:
-            raise InvalidParameterError("a run without noise has no noise multiplier.")
-        solver = choose_solver(self.solver, problem, setting, left)
-        for plan in self._plans(solver, setting, beside, left):
-            calibrated = plan.with_noise(noise_multiplier / plan.planned[0].relative_noise)
-            if not has(calibrated.event()):
-                continue
-            statement = statement_of(self, problem, width, setting, solver, calibrated)
-            yield FitPlan(self, problem, setting, solver, calibrated, statement, width, schema)
+        return self._choose(self.facts(n_rows, n_features), None)
+
+    def _choose(self, facts: "PublicFacts", is_slow: IsSlow | None) -> Solver:
+        solver, setting = self.solver, facts.setting
+        if solver == "auto" and (self._prescribed or self.accountant != "pld"):
+            solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
+        slow = is_slow is not None and is_slow(setting.n, facts.schema)
+        return choose_solver(solver, facts.problem, setting, facts.left, slow_passes=slow)
+
+    def _fit_plan(self, facts: "PublicFacts", solver: Solver, calibrated: CalibratedPlan) -> FitPlan:
+        setting = facts.setting
+        promise = Promise(None if self.noise is None else self.guarantee, setting.adjacency, setting.n, setting.unit)
+        plan = FitPlan(
+            promise, (calibrated,), options=self, problem=facts.problem, solver=solver, n_features=facts.n_features,
+            schema=facts.schema,
+        )  # fmt: skip
+        _ = plan.statement  # numbers too large to account for are refused here, before a row is read
+        return plan
 
     def facts(self, n_rows: int | None, n_features: int | None) -> "PublicFacts":
         """What a plan rests on, with all that is left to rules; nothing is calibrated and no solver chosen.
@@ -261,7 +260,7 @@ class FitOptions:
             edges=self._composes, slopes=bool(check_share(self.intervals)),
         )  # fmt: skip
         if decided.private_edges and not self._composes:
-            raise InvalidParameterError("private bins go with certified noise and the accountant 'pld'.")
+            raise InvalidParameterError("private bins require certified noise and the accountant 'pld'.")
         return decided
 
     def _beside(self, schema: Schema | None, problem: Problem, setting: Setting) -> tuple[Beside, Guarantee | None]:
@@ -337,8 +336,8 @@ def check_schema(schema: object) -> Schema:
         raise InvalidParameterError(f"schema must be a dperm Schema, got {schema!r}.")
     if schema.derived_from_data:
         raise InvalidParameterError(
-            "the schema was derived from the data, so fitting with it would leak: correct it to what is public "
-            "knowledge, then remove the line derived_from_data."
+            "the schema was derived from the data, so fitting with it would leak: correct it to public knowledge, "
+            "then remove the line derived_from_data."
         )
     return schema
 
@@ -352,13 +351,13 @@ def _check_start(problem: Problem, n_features: int, calibrated: CalibratedPlan) 
         multiplier = (calibrated.noise_multiplier or 0.0) * item.relative_noise
         if isinstance(item.query, LastIterateQuery) and length > item.query.path(multiplier).longest_start:
             raise InvalidParameterError(
-                "start is too far from 0 for steps of which only the last is released: use a nearer one, or "
+                "start is too far from 0 for last-iterate accounting: use a nearer one, or "
                 "DPGD(accounting='composition')."
             )
 
 
 def _no_plan() -> UnsupportedProblemError:
     return UnsupportedProblemError(
-        "no plan can be made: some of n, the number of columns, ε, δ, penalty, domain and bounds are too large or too "
-        "small beside the others for floating-point numbers."
+        "no plan can be made: some of n, the number of columns, ε, δ, penalty, domain and bounds are too large or "
+        "too small relative to the others."
     )

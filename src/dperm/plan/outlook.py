@@ -39,7 +39,7 @@ def risk_of_epsilon(
         If there are no predictions of such fits.
     """
     if options.noise is None or options.guarantee is None:
-        raise UnsupportedProblemError("a fit without noise costs nothing at any ε, so there is nothing to draw.")
+        raise UnsupportedProblemError("a fit without noise has no cost to plot.")
     facts = options.facts(n, n_features)
     why = why_unknown(options, facts.problem, check_solver(options.solver, facts.problem, facts.left))
     if why is not None:
@@ -47,7 +47,7 @@ def risk_of_epsilon(
     epsilon, delta = options.guarantee.epsilon, options.guarantee.delta
     asked = sorted({epsilon, *(_around(epsilon) if epsilons is None else _checked(epsilons, delta))})
     if len(asked) < 2:
-        raise InvalidParameterError("epsilons must hold another number than the fit's own ε.")
+        raise InvalidParameterError("epsilons must contain a number other than the fit's own ε.")
     costs = [cost_at(options, facts.n_features, facts.setting.n, each) for each in asked]
     return RiskCurve(
         epsilons=tuple(asked),

@@ -1,27 +1,26 @@
 """A search among candidates under one guarantee: trial fits, a choice, and a last fit, planned from public numbers."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
+from typing import cast
 
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import COARSE_GRID, gaussian_epsilon, gaussian_mu
-from dperm.accounting.events import Composed, Event, Gaussian, OneOf, Pure, RandomTrials
+from dperm.accounting.events import Composed, Event, Gaussian, Pure, RandomTrials
 from dperm.errors import InvalidParameterError, NoiseTooLargeError
-from dperm.kernel.noise import GENERATOR
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.held_out import HeldOutChoice
-from dperm.mechanisms.plan import Planned
+from dperm.mechanisms.plan import CalibratedPlan, Planned, plan_of_sums
 from dperm.mechanisms.setting import PublicTable
-from dperm.mechanisms.sums_plan import CalibratedSums, SumsPlan
 from dperm.plan.beside import plan_beside, share_of
 from dperm.plan.fit_plan import FitPlan
+from dperm.plan.release_plan import Promise, ReleasePlan, Together
 from dperm.plan.verdict import is_mostly_noise
 from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, SMALLEST_EPSILON, Adjacency, Guarantee
-from dperm.privacy.joint_statement import JointStatement
-from dperm.privacy.markup import plan_box
 from dperm.privacy.unit import PrivacyUnit, counted
+from dperm.solvers import Solver
 from dperm.validation import count, finite, one_of
 
 METHODS = ("composition", "random-trials")
@@ -35,11 +34,12 @@ LARGEST_TRIALS = 2048
 # How closely the precision of a trial is found.
 _TOLERANCE = 1e-3
 
-# Trials may take a little more than their share, of which the last fit then has less; how often they are planned anew.
-_SPARE, _MOST_PLANS = 1.05, 8
+# Trials may take a little more than their share, of which the last fit then has less; how often the share is corrected.
+_SPARE, _MOST_STEPS = 1.05, 8
 
-# Plans the fit of one candidate: its place, the guarantee, the number of rows.
-PlanFit = Callable[[int, Guarantee, int], FitPlan]
+# Of one candidate: its index, the guarantee, the number of rows, and for the plan of its fit the solver.
+Choose = Callable[[int, Guarantee, int], Solver]
+PlanFit = Callable[[int, Guarantee, int, Solver], FitPlan]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class SearchOptions:
     guarantee : Guarantee
         What search and last fit keep together.
     adjacency : Adjacency
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     what : str
         The score, in words.
     method : {"auto", "composition", "random-trials"}
@@ -91,63 +91,53 @@ class SearchOptions:
 
 
 @dataclass(frozen=True)
-class SearchPlan:
-    """A search that is planned and calibrated, with no row read yet.
+class SearchPlan(ReleasePlan):
+    """A search that is planned and calibrated, with no row read yet: finding the winner, then fitting it to all rows.
 
     Attributes
     ----------
     options : SearchOptions
         What was asked for.
-    method : str
-        How the trials are accounted for.
-    n, n_train : int
-        Public rows or units: of the table, and of the part that candidates are tried on.
-    expected_trials : int
-        Fits on that part: one for each candidate, or so many in the mean.
+    n_train : int
+        Of the public rows or units, the part that candidates are tried on.
     trials, refits : tuple of FitPlan
         One for each candidate: to be tried, and to be fitted to all rows if it wins.
-    scores : CalibratedSums
+    scores : CalibratedPlan
         How the held-out score of all candidates, or of one trial, gets its noise.
     """
 
+    _: KW_ONLY
     options: SearchOptions
-    method: str
-    n: int
     n_train: int
-    expected_trials: int
     trials: tuple[FitPlan, ...]
     refits: tuple[FitPlan, ...]
-    scores: CalibratedSums
-
-    @cached_property
-    def search_event(self) -> Event:
-        """What finding the winner costs."""
-        return _search_event(self.method, self.trials, self.scores, self.expected_trials)
-
-    @cached_property
-    def event(self) -> Event:
-        """What everything costs, whoever wins: reserved before a row is read."""
-        return Composed((self.search_event, _Refits(self.refits).event))
+    scores: CalibratedPlan
 
     @property
-    def charge(self) -> tuple[Event, Adjacency, PrivacyUnit | None, float]:
-        """What a budget needs to know of it: event, adjacency, unit, δ."""
-        return self.event, self.options.adjacency, self.options.unit, self.options.guarantee.delta
+    def method(self) -> str:
+        """How the trials are accounted for."""
+        return "composition" if self.random_trials is None else "random-trials"
 
     @property
     def random_trials(self) -> int | None:
         """How many of them are expected, None where every candidate is tried."""
-        return self.expected_trials if self.method == "random-trials" else None
+        search = self.parts[0]
+        return search.expected_trials if isinstance(search, ReleasePlan) else None
+
+    @property
+    def n_trials(self) -> int:
+        """Fits to a part of the rows: one for each candidate, or so many in the mean."""
+        return self.random_trials or len(self.trials)
 
     @property
     def slots(self) -> tuple[int, int]:
-        """Places that rows are put at, and how many of them are to fit on (kernel/apart.py)."""
+        """Positions that rows are put at, and how many of them are to fit on (kernel/apart.py)."""
         if self.options.adjacency is Adjacency.REPLACE_ONE:
             return self.n, self.n_train
         return tuple(math.floor(ROWS_ALLOWED_PER_DECLARED * rows) + 1 for rows in (self.n, self.n_train))  # type: ignore[return-value]
 
     @property
-    def parts(self) -> tuple[str, ...]:
+    def released(self) -> tuple[str, ...]:
         """What is released, in words."""
         size, trial, refit = len(self.trials), self.trials[0].statement, self.refits[0].statement
         rows = f"{self.options.what} on {self.n - self.n_train} held-out {self.options.rows}"
@@ -157,12 +147,12 @@ class SearchPlan:
         else:
             noise = self.scores.plan.planned[0].query.distribution
             how = (
-                f"the best of about {self.expected_trials} random trials with ε = {trial.epsilon:.3g} each, how many "
+                f"the best of about {self.n_trials} random trials with ε = {trial.epsilon:.3g} each, how many "
                 f"is hidden; {noise} noise, scale {scale:.3g}"
             )
         return (
             f"which of {size} candidates has the least {rows} ({how})",
-            f"a fit of the winner to all {self.n} {self.options.rows} (ε = {refit.epsilon:.4g} by itself)",
+            f"a fit of the winner to all {self.n} {self.options.rows} (ε = {refit.epsilon:.4g} alone)",
         )
 
     @cached_property
@@ -174,26 +164,9 @@ class SearchPlan:
         pairs = enumerate(zip(self.trials, self.refits, strict=True))
         return tuple(place for place, (trial, refit) in pairs if is_mostly_noise(trial) and not is_mostly_noise(refit))
 
-    def statement(self, *, seeded: bool = False, caveats: tuple[str, ...] = ()) -> JointStatement:
-        """What is promised of a run."""
-        options = self.options
-        return JointStatement.of(
-            self.event, options.guarantee, options.adjacency, self.n, self.parts,
-            generator=GENERATOR, seeded=seeded, caveats=caveats, unit=options.unit,
-        )  # fmt: skip
-
-    @property
-    def privacy(self) -> JointStatement:
-        """The statement that a search would carry, marked as a plan."""
-        return self.statement(caveats=("this is a plan, nothing was fitted",))
-
-    def _repr_html_(self) -> str:
-        """For notebooks: what would be promised, what it takes, and whether it is worth it."""
-        return plan_box(self.privacy.promise_in_words, str(self))
-
     def __str__(self) -> str:
         """The statement, marked as a plan, and what it takes."""
-        takes = f"about {self.expected_trials} fits to {self.n_train} {self.options.rows}, and one to {self.n}"
+        takes = f"about {self.n_trials} fits to {self.n_train} {self.options.rows}, and one to {self.n}"
         return f"{self.privacy}\ntakes:      {takes}\nverdict:    {self.verdict}"
 
     @cached_property
@@ -205,21 +178,26 @@ class SearchPlan:
             return f"doubtful: in the trials of {len(self.drowned)} of {all_of_them} candidates {cost}"
         if lost:
             return f"doubtful: even in the last fit of {lost} of {all_of_them} candidates {cost}"
-        return "of no candidate's trial is it known that noise costs half of the loss of a constant predictor"
+        return "no trial is expected to lose half of the loss of a constant predictor to noise"
 
 
 @dataclass(frozen=True)
-class _Refits:
-    """The last fit of every candidate: one of them will run."""
+class _Expected(ReleasePlan):
+    """A fit that is not planned yet: about what it costs with what it will be promised.
 
-    plans: tuple[FitPlan, ...]
+    Shares are found with these, so that only what will run is planned.
+    """
+
+    pure: bool = False
 
     @cached_property
     def event(self) -> Event:
-        return OneOf(tuple(plan.event for plan in self.plans))
+        if self.pure:
+            return Pure(self.guarantee.epsilon)
+        return Gaussian(self.adjacency.records_moved / gaussian_mu(self.guarantee))
 
 
-def plan_search(options: SearchOptions, n: int, n_candidates: int, plan_fit: PlanFit) -> SearchPlan:
+def plan_search(options: SearchOptions, n: int, n_candidates: int, choose: Choose, plan_fit: PlanFit) -> SearchPlan:
     """Find the noise with which trials, choice and last fit together keep the guarantee; no data is touched.
 
     Parameters
@@ -230,47 +208,73 @@ def plan_search(options: SearchOptions, n: int, n_candidates: int, plan_fit: Pla
         The public number of rows, or of units.
     n_candidates : int
         How many there are to choose from.
+    choose : callable
+        The solver of one of them.
     plan_fit : callable
         Plans the fit of one of them.
     """
-    guarantee, adjacency = options.guarantee, options.adjacency
+    guarantee, adjacency, places = options.guarantee, options.adjacency, range(n_candidates)
     n_train = n - max(1, round(options.held_out * n))
     if n_train < 1:
         raise InvalidParameterError(
-            f"{n} {options.rows} cannot be divided into {options.rows} to fit on and {options.rows} to score on."
+            f"{n} {options.rows} cannot be split into {options.rows} to fit on and {options.rows} to score on."
         )
     trials = options.trials or min(_TRIALS_PER_CANDIDATE * n_candidates, _MOST_TRIALS)
     method, precision = cheapest(options, n_candidates, trials)
-    expected = n_candidates if method == "composition" else trials
+    part = Promise(None, adjacency, n, options.unit)
+
+    def search_of(fits: Sequence[ReleasePlan], scores: CalibratedPlan) -> ReleasePlan:
+        """A row is either fitted on or scored on, so that one of the two shows it."""
+        if method == "composition":
+            return ReleasePlan(part, (ReleasePlan(part, tuple(fits)), scores), Together.ONE_OF)
+        one = ReleasePlan(part, (*fits, scores), Together.ONE_OF)
+        return ReleasePlan(part, (one,), Together.RANDOM_TRIALS, expected_trials=trials)
+
+    def expected(solvers: list[Solver], promised: Guarantee) -> list[ReleasePlan]:
+        return [_Expected(replace(part, guarantee=promised), (), pure=solver.is_pure(promised)) for solver in solvers]
+
+    tried = guarantee_of(precision, guarantee.delta)
+    solvers = [choose(place, tried, n_train) for place in places]
     last = _last(options)
     alone = epsilon_of(last, guarantee.delta, adjacency)
-    for _ in range(_MOST_PLANS):
-        tried = guarantee_of(precision, guarantee.delta)
-        plans = tuple(plan_fit(place, tried, n_train) for place in range(n_candidates))
-        scores = _scores(options, method, n, n_candidates, precision)
-        event = _search_event(method, plans, scores, expected)
+    for _ in range(_MOST_STEPS):
+        tried, scores = guarantee_of(precision, guarantee.delta), _scores(options, method, n, n_candidates, precision)
         # Not every fit composes as Gaussians do.
-        cost = epsilon_of(Composed((event, last)), guarantee.delta, adjacency, COARSE_GRID)
+        together = Composed((search_of(expected(solvers, tried), scores).event, last))
+        cost = epsilon_of(together, guarantee.delta, adjacency, COARSE_GRID)
         if cost - alone <= _SPARE * (guarantee.epsilon - alone):
             break
         precision *= max(0.3, ((guarantee.epsilon - alone) / (cost - alone)) ** 0.7)
-    refits = plan_beside(
-        event, guarantee, adjacency,
-        lambda left: _Refits(tuple(plan_fit(place, left, n) for place in range(n_candidates))),
-        share=1.0 - options.share,
+    plans = tuple(plan_fit(place, tried, n_train, solver) for place, solver in zip(places, solvers, strict=True))
+    search = search_of(plans, scores)
+    left = share_of(guarantee, 1.0 - options.share)
+    solvers = [choose(place, left, n) for place in places]
+    about = plan_beside(
+        search.event, guarantee, adjacency,
+        lambda left: ReleasePlan(replace(part, guarantee=left), tuple(expected(solvers, left)), Together.ONE_OF), left,
     )  # fmt: skip
-    return SearchPlan(options, method, n, n_train, expected, plans, refits.plans, scores)
+    refits = plan_beside(
+        search.event, guarantee, adjacency,
+        lambda left: ReleasePlan(
+            part,
+            tuple(plan_fit(place, left, n, solver) for place, solver in zip(places, solvers, strict=True)),
+            Together.ONE_OF,
+        ),
+        about.guarantee,
+    )  # fmt: skip
+    return SearchPlan(
+        Promise(guarantee, adjacency, n, options.unit), (search, refits), options=options, n_train=n_train,
+        trials=plans, refits=cast("tuple[FitPlan, ...]", refits.parts), scores=scores,
+    )  # fmt: skip
 
 
 def _last(options: SearchOptions) -> Event:
     """About what the last fit costs, whoever wins: all but the search's share."""
     left = share_of(options.guarantee, 1.0 - options.share)
-    if left.delta == 0.0:
-        return Pure(left.epsilon)
-    return Gaussian(options.adjacency.records_moved / gaussian_mu(left))
+    return _Expected(Promise(left, options.adjacency, 1), (), pure=left.delta == 0.0).event
 
 
-def _scores(options: SearchOptions, method: str, n: int, n_candidates: int, precision: float) -> CalibratedSums:
+def _scores(options: SearchOptions, method: str, n: int, n_candidates: int, precision: float) -> CalibratedPlan:
     """The noise of the held-out scores: what a row may cost that is fitted on, it may cost if it is scored on."""
     table = PublicTable(n, options.adjacency, options.unit)  # fewer rows are held out: rounding is padded for more
     pure = options.guarantee.delta == 0.0
@@ -282,21 +286,14 @@ def _scores(options: SearchOptions, method: str, n: int, n_candidates: int, prec
     else:
         query = BoundedSum(table, options.what, 1, 1.0, True, "Laplace" if pure else "Gaussian")
         total = precision
-    return SumsPlan((Planned(query),)).with_noise(1.0 / total)
-
-
-def _search_event(method: str, trials: tuple[FitPlan, ...], scores: CalibratedSums, expected: int) -> Event:
-    """A row is either fitted on or scored on, so that one of the two shows it."""
-    if method == "composition":
-        return OneOf((Composed(tuple(plan.event for plan in trials)), scores.event()))
-    return RandomTrials(OneOf((*(plan.event for plan in trials), scores.event())), 1.0 / expected)
+    return plan_of_sums((Planned(query),)).with_noise(1.0 / total)
 
 
 def guarantee_of(precision: float, delta: float) -> Guarantee:
     """Of one trial: its μ, or its pure ε."""
     epsilon = precision if delta == 0.0 else gaussian_epsilon(precision, delta)
     if epsilon < SMALLEST_EPSILON:
-        raise NoiseTooLargeError("the guarantee is too small for so many candidates; take fewer, or a larger epsilon.")
+        raise NoiseTooLargeError("the guarantee is too small for this many candidates; use fewer, or a larger epsilon.")
     return Guarantee(epsilon, delta)
 
 

@@ -1,65 +1,73 @@
 """The privacy statement of a plan."""
 
 import math
-from typing import TYPE_CHECKING
 
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.kernel.noise import GENERATOR
 from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
 from dperm.plan.coefficient_noise import coefficient_noise
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.caveats import Caveat
+from dperm.privacy.guarantee import Guarantee
+from dperm.privacy.statement import FitStatement
 from dperm.problem import Problem
-from dperm.solvers import Solver
 
-if TYPE_CHECKING:
-    from dperm.plan.options import FitOptions
-
-_CAVEATS = {
+_CAVEATS: dict[str | None, tuple[Caveat, ...]] = {
     "certified": (),
-    "paper": ("the paper's noise is for reproduction only",),
-    None: ("no noise was added",),
+    "paper": (Caveat.PAPER_NOISE,),
+    None: (Caveat.NO_NOISE,),
 }
 
 
 def statement_of(
-    options: "FitOptions",
     problem: Problem,
     n_features: int,
     setting: Setting,
-    solver: Solver,
     calibrated: CalibratedPlan,
-) -> PrivacyStatement:
+    mechanism: str,
+    *,
+    guarantee: Guarantee | None,
+    noise: str | None,
+    accountant: str = "pld",
+    target_transform: str | None = None,
+    certified: tuple[float, float] | None = None,
+) -> FitStatement:
     """What a fit by this plan promises; what happens in a run (a seed, classes read from the rows) is added there.
 
     Parameters
     ----------
-    options : FitOptions
-        What was asked for.
     problem : Problem
         What is minimised, with all that was left to rules.
     n_features : int
         Columns of a row.
     setting : Setting
         Public facts.
-    solver : Solver
-        The one that was chosen.
     calibrated : CalibratedPlan
         What will be asked, and its noise.
+    mechanism : str
+        What runs, in words.
+    guarantee, noise, accountant
+        As of `FitOptions`.
+    target_transform : str, optional
+        What a schema says is taken of targets.
+    certified : (float, float), optional
+        ε at this δ and δ at this ε where they are known; otherwise the accountant finds them.
     """
-    guarantee, plan = options.guarantee, calibrated.plan
-    promised = (math.inf, 0.0) if options.noise is None or guarantee is None else (guarantee.epsilon, guarantee.delta)
-    epsilon, delta = promised
-    event, first = calibrated.event(), plan.planned[0]
-    return PrivacyStatement(
-        epsilon=epsilon,
-        delta=delta,
-        certified_epsilon=epsilon_of(event, delta, setting.adjacency),
-        certified_delta=delta_of(event, epsilon, setting.adjacency),
+    plan = calibrated.plan
+    epsilon, delta = (math.inf, 0.0) if guarantee is None else (guarantee.epsilon, guarantee.delta)
+    first = plan.planned[0]
+    if certified is None:
+        event = calibrated.event()
+        certified = (epsilon_of(event, delta, setting.adjacency), delta_of(event, epsilon, setting.adjacency))
+    return FitStatement(
+        epsilon,
+        delta,
+        certified_epsilon=certified[0],
+        certified_delta=certified[1],
         adjacency=setting.adjacency.value,
-        mechanism=f"{solver.name} without noise" if options.noise is None else plan.mechanism,
+        mechanism=mechanism,
         n_steps=plan.n_steps,
-        noise=options.noise or "none",
+        noise=noise or "none",
         noise_multiplier=(calibrated.noise_multiplier or 0.0) * first.relative_noise,
         sigma=calibrated.sigma(first),
         noise_levels=len({item.relative_noise for item in plan.planned}),
@@ -71,15 +79,15 @@ def statement_of(
         full_row_norm=problem.full_row_norm if problem.loss.scales_rows else math.inf,
         entry_bound=problem.entry_bound,
         target_range=problem.loss.clipped_range,
-        target_transform=None if options.schema is None else getattr(options.schema.target, "transform", None),
+        target_transform=target_transform,
         seeded=False,
-        caveats=_CAVEATS[options.noise],
-        accountant=options.accountant,
+        caveats=_CAVEATS[noise],
+        accountant=accountant,
         private_ranges=plan.private_ranges,
         private_edges=plan.private_edges,
         coefficient_noise=coefficient_noise(calibrated),
         generator=GENERATOR,
-        exact=options.noise is not None,
+        exact=noise is not None,
         gradient_clip=None if problem.loss.scales_rows else setting.constants.lipschitz,
         unit=setting.unit,
     )

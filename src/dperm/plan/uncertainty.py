@@ -26,7 +26,7 @@ _NUMBERS_AT_ONCE = 1_000_000
 _HOLD = 100.0
 # No number of a fit is larger; squares of larger ones leave the range of floats.
 _LARGEST = 1e60
-# How often the second-order term is found anew.
+# How often the second-order term is found again.
 _CORRECTIONS = 5
 # A load on directions that noise hides is taken for noise in an eigenvector up to this quantile.
 _LOAD_LEVEL = 0.95
@@ -176,7 +176,7 @@ class Uncertainty:
 
 
 def _groups(values: Any, size: int) -> tuple[tuple[int, int], ...]:
-    """Places of levels, in order and none of them twice."""
+    """Indices of levels, in order and none of them twice."""
     found, reached = tuple((int(first), int(last)) for first, last in values), 0
     if [list(group) for group in found] != [list(group) for group in values]:
         raise ValueError("groups")

@@ -3,19 +3,19 @@
 from typing import Any
 
 from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement
 from dperm.privacy.unit import PrivacyUnit
 from dperm.schema import Schema
 
 
 def assumptions(
-    statement: PrivacyStatement, schema: Schema | None, entry: dict[str, Any] | None, *, searched: bool = False
+    statement: FitStatement, schema: Schema | None, entry: dict[str, Any] | None, *, searched: bool = False
 ) -> list[str]:  # fmt: skip
     """The assumptions of one release.
 
     Parameters
     ----------
-    statement : PrivacyStatement
+    statement : FitStatement
         What is promised.
     schema : Schema or None
         What was declared about the table.
@@ -32,7 +32,7 @@ def assumptions(
         signed += _about_the_schema(statement, schema)
     signed.append(
         "The candidates, and every parameter of the search among them, were chosen without looking at the rows. The "
-        "search chose this model, and its cost is part of what is promised."
+        "search chose this model, and its cost is part of the guarantee."
         if searched
         else "Every parameter of the fit (model, penalty, domain, solver, ε, δ) was chosen without looking at the rows."
     )
@@ -40,7 +40,8 @@ def assumptions(
     if statement.gradient_clip is not None:
         signed.append(
             "The model's function and the weights it started from were chosen without looking at the rows. Compiled "
-            "code computes a row's gradient alike wherever the row stands, as it was found to do for made-up rows."
+            "code computes a row's gradient the same way at every position of a batch, as was checked on synthetic "
+            "rows."
         )
     if statement.noise != "none" and not statement.seeded:
         signed.append(
@@ -56,35 +57,35 @@ def assumptions(
             f"Every release from these rows is charged to the budget of {entry['dataset']!r}, and so was this one."
         )
         if entry["fixed_in_advance"]:
-            charged += " How much each may spend was not decided by looking at what earlier ones had found."
+            charged += " No release depended on the results of earlier ones."
         signed.append(charged)
     return signed
 
 
-def _about_rows(statement: PrivacyStatement) -> list[str]:
+def _about_rows(statement: FitStatement) -> list[str]:
     signed = ["One person is one row. A person with several rows is protected row by row only."]
     if statement.adjacency == Adjacency.REPLACE_ONE:
         signed.append(
-            f"Adjacency is replace_one: tables that differ in the contents of one row look alike. That the table has "
+            "Adjacency is replace_one: neighbouring datasets differ in the contents of one row. That the table has "
             f"{statement.n} rows is public."
         )
     else:
         most = int(ROWS_ALLOWED_PER_DECLARED * statement.n + 1)
         signed.append(
-            f"Adjacency is add_remove: tables that differ by one row more or less look alike. n = {statement.n} was "
+            f"Adjacency is add_remove: neighbouring datasets differ by one row more or less. n = {statement.n} was "
             f"declared without counting the rows, and there were at most {most} of them."
         )
     return signed
 
 
-def _about_the_unit(statement: PrivacyStatement, unit: PrivacyUnit) -> list[str]:
+def _about_the_unit(statement: FitStatement, unit: PrivacyUnit) -> list[str]:
     word, n = unit.word, statement.n
     signed = [
-        f"The column {unit.name!r} says truly whose a row is, and one {word} has one {unit.name} in all of its rows. "
-        f"One {word} with several of them is protected under each by itself only."
+        f"The column {unit.name!r} identifies the {word} correctly, and each {word} has one {unit.name} in all rows. "
+        f"A {word} with several of them is protected under each separately."
     ]
     if statement.adjacency == Adjacency.REPLACE_ONE:
-        change = f"Adjacency is replace_one: tables look alike that differ in one {word}, with all of its rows."
+        change = f"Adjacency is replace_one: neighbouring datasets differ in all rows of one {word}."
         if unit.missing == "separate":
             there = f"That there {'is' if n == 1 else 'are'} {unit.numbered(n)}"
             signed.append(f"{change} {there} is public, and how many rows they have is not.")
@@ -93,12 +94,12 @@ def _about_the_unit(statement: PrivacyStatement, unit: PrivacyUnit) -> list[str]
     else:
         most = int(ROWS_ALLOWED_PER_DECLARED * n + 1)
         signed.append(
-            f"Adjacency is add_remove: tables look alike that differ by one {word} more or less, with all of its rows. "
-            f"n = {unit.numbered(n)} was declared without counting them, and there were at most {most}."
+            f"Adjacency is add_remove: neighbouring datasets differ by one {word} more or less, with all rows. n = "
+            f"{unit.numbered(n)} was declared without counting them, and there were at most {most}."
         )
     if unit.missing == "separate":
         signed.append(
-            f"A row without a usable {unit.name} counts as one {word} of its own, in n too: whoever has several such "
+            f"A row without a usable {unit.name} counts as its own {word}, also in n: a {word} with several such "
             "rows is protected row by row only."
         )
     chosen = f"contribution = {unit.contribution!r} was"
@@ -110,7 +111,7 @@ def _about_the_unit(statement: PrivacyStatement, unit: PrivacyUnit) -> list[str]
     return signed
 
 
-def _about_weights_and_start(statement: PrivacyStatement) -> list[str]:
+def _about_weights_and_start(statement: FitStatement) -> list[str]:
     signed = []
     if statement.weights == "public":
         signed.append(
@@ -124,13 +125,13 @@ def _about_weights_and_start(statement: PrivacyStatement) -> list[str]:
         )
     if statement.public_start:
         signed.append(
-            "The point that the fit began at is public: it was chosen without looking at the rows, or came out of a "
+            "The starting point of the fit is public: it was chosen without looking at the rows, or came out of a "
             "release whose cost is not part of this one's ε."
         )
     return signed
 
 
-def _about_the_schema(statement: PrivacyStatement, schema: Schema) -> list[str]:
+def _about_the_schema(statement: FitStatement, schema: Schema) -> list[str]:
     kinds = (
         ("ranges", schema.released_ranges, statement.private_ranges),
         ("bins", schema.released_edges, statement.private_edges),

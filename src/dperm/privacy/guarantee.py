@@ -10,7 +10,7 @@ from dperm.validation import finite, one_of, positive
 # The guarantee therefore speaks of tables with at most this multiple of the declared n rows.
 ROWS_ALLOWED_PER_DECLARED = 1.05
 
-# Below these the accountants' rounding, though padded, would no longer be small beside the promise.
+# Below these the accountants' rounding, though padded, would no longer be small relative to the promise.
 SMALLEST_EPSILON, SMALLEST_DELTA = 1e-5, 1e-60
 # Beyond this ε promises nothing at all.
 LARGEST_EPSILON = 1e6
@@ -35,15 +35,15 @@ class Adjacency(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Guarantee:
-    """(ε, δ)-differential privacy: P[A(D) ∈ S] ≤ e^ε P[A(D') ∈ S] + δ for adjacent D, D' and every S.
+    """(ε, δ)-differential privacy: P[A(D) ∈ S] ≤ e^ε P[A(D') ∈ S] + δ for neighbouring D, D' and every S.
 
     Parameters
     ----------
     epsilon : float
         At least 1e-5 and at most 1e6.
     delta : float
-        Below 0.1. From 1/n on it would allow publishing a whole row, and a fit warns. 0 is a pure-ε guarantee, which
-        only some solvers can give.
+        Below 0.1. A δ of 1/n or more would allow publishing a whole row, and a fit warns. 0 is pure ε, which only some
+        solvers support.
 
     Examples
     --------

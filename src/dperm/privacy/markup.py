@@ -67,7 +67,7 @@ def guarantee_in_a_line(epsilon: float, delta: float, adjacency: str, unit: Priv
 
 
 def change_in_words(adjacency: str, unit: PrivacyUnit | None = None) -> str:
-    """By what two adjacent tables differ.
+    """By what two neighbouring datasets differ.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whom a guarantee speaks of, where that is not one row: a person, a day, a device, with all rows that are theirs."""
+"""The privacy unit, if it is not one row: a person, a day, a device, with all of its rows."""
 
 import re
 from dataclasses import asdict, dataclass
@@ -29,22 +29,22 @@ def counted(unit: "PrivacyUnit | None") -> str:
 
 @dataclass(frozen=True)
 class PrivacyUnit:
-    """Whose rows are protected together, and how much they may add up to. Proof: docs/proofs/units.md.
+    """A privacy unit: which rows are protected together, and how they are weighted. Proof: docs/proofs/units.md.
 
-    Adjacent tables differ in all rows of one unit: another one in its place under replace_one, one more or less under
-    add_remove. n is the number of units.
+    Neighbouring datasets differ in all rows of one unit: replaced under replace_one, added or removed under add_remove.
+    n is the number of units.
 
     Parameters
     ----------
     name : str
-        The column that says whose a row is, "patient_id" for instance.
+        The column that identifies the privacy unit, e.g. "patient_id".
     max_rows : int, optional
-        At most so many rows of a unit are used; which ones, a keyed random choice decides. "limit" needs it.
+        Use at most this many rows of each unit, chosen at random. Required for "limit".
     contribution : {"limit", "average"}
-        What a row weighs: 1/max_rows each, so that all rows that are used count alike; or the mean of a unit's rows, so
-        that all units count alike.
+        Weight of a unit's row: 1/max_rows, so that all rows count the same, or 1/(rows used of the unit), so that all
+        units do.
     missing : {"separate", "ignore"}
-        What becomes of a row without a usable id: it is a unit of its own, or it is ignored.
+        Rows without a usable id: count each as its own unit, or drop them.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class PrivacyUnit:
         """Refuse what bounds nobody."""
         if not isinstance(self.name, str) or not self.name.strip():
             raise InvalidParameterError(
-                f"unit must be the name of the column that says whose a row is, got {self.name!r}."
+                f"unit must be the name of the column that identifies the privacy unit, got {self.name!r}."
             )
         object.__setattr__(self, "name", str(self.name))
         if self.max_rows is not None:
@@ -102,12 +102,12 @@ class PrivacyUnit:
         return before + space + _several(last)
 
     def numbered(self, n: int) -> str:
-        """So many of them: "1 patient", "20 patients"."""
+        """A number of them: "1 patient", "20 patients"."""
         return f"{n} {self.word if n == 1 else self.plural}"
 
     @property
     def rows_in_words(self) -> str:
-        """How the rows of one are used, in a sentence without an end."""
+        """How the rows of one are used, without a full stop."""
         if self.max_rows is None:
             return f"all rows of one {self.word} are used, each weighs one over their number"
         if self.max_rows == 1:
@@ -117,9 +117,9 @@ class PrivacyUnit:
 
     @property
     def missing_in_words(self) -> str:
-        """What becomes of a row without an id, in a sentence without an end."""
-        fate = f"counts as one {self.word} of its own" if self.missing == "separate" else "is ignored"
-        return f"one without a usable {self.name} {fate}"
+        """How rows without an id are treated, without a full stop."""
+        fate = f"count as one {self.word} each" if self.missing == "separate" else "are dropped"
+        return f"rows without a usable {self.name} {fate}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 # Operations that hand values of a row to Python code, or whose result in a batch is up to the user.
 _NOT_OF_ONE_ROW = ("callback", "debug_print", "infeed", "outfeed", "custom_vmap")
 
-# Made-up rows at which the gradient is tried out.
+# Synthetic rows at which the gradient is tried out.
 _TRIALS = 16
 
 
@@ -86,9 +86,9 @@ class LinearLayer:
     Attributes
     ----------
     operation : int
-        Its place in the list.
+        Its position in the list.
     leaf : int
-        W's place among the parameters.
+        W's position among the parameters.
     vector : int
         Which operand x is.
     transposed : bool

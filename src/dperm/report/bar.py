@@ -1,4 +1,4 @@
-"""A budget as one bar: what every release added to what is spent, as places in percent of the bar's width."""
+"""A budget as one bar: what every release added to what is spent, as positions in percent of the bar's width."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from dperm.privacy.unit import PrivacyUnit
 NARROWEST = 1.0
 
 # Composing releases that are fixed in advance takes seconds where they are many and of different kinds. With more of
-# them than the first number, so many totals as the second are computed.
+# them than the first number, this many totals as the second are computed.
 _MANY_FIXED, _TOTALS_OF_MANY = 50, 25
 
 
@@ -82,7 +82,7 @@ class Bar:
 
     @property
     def change(self) -> str:
-        """By what two adjacent tables differ, in words."""
+        """By what two neighbouring datasets differ, in words."""
         return change_in_words(self.account.adjacency, self.unit)
 
     @property
@@ -102,7 +102,7 @@ class Bar:
 
     @property
     def longer_than_alone(self) -> bool:
-        """Whether the rule for releases that are chosen in view of earlier results made one add more than its own ε."""
+        """Whether the rule for adaptive releases made one add more than its own ε."""
         longer = any(line.increase > line.release.epsilon * (1.0 + 1e-6) for line in self.lines)
         return longer and not self.account.rule.fixed_in_advance
 
@@ -183,7 +183,7 @@ def bar_of(
 
 
 def _counts(account: Account, place: int | None) -> list[int]:
-    """After how many releases the total is computed: always before and after the one at this place, and at the end."""
+    """After how many releases the total is computed: always before and after the one at this index, and at the end."""
     n = len(account.releases)
     few = n <= _MANY_FIXED or not account.rule.fixed_in_advance
     counts = set(range(n, 0, -1 if few else -n // _TOTALS_OF_MANY))

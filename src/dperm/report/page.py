@@ -9,18 +9,18 @@ import numpy as np
 
 from dperm import __version__
 from dperm.accounting.attack import true_positive_rates
+from dperm.accounting.events import event_to_list
 from dperm.audit.result import AuditResult, name_of_plan
 from dperm.disk import as_path, write_whole
 from dperm.errors import DpermError, InvalidParameterError
-from dperm.files.model_file import fingerprint_of, model_from, read_content
+from dperm.files.model_file import fingerprint_of, read_content
+from dperm.files.reading import release_from
 from dperm.ledger import Budget
 from dperm.pictures.bars import noise_reach
 from dperm.printable import one_line
 from dperm.privacy.assumptions import assumptions
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.joint_statement import JointStatement
 from dperm.privacy.markup import change_in_words
-from dperm.privacy.promised import promised_of
 from dperm.privacy.statement import PrivacyStatement
 from dperm.progress import ProgressBar
 from dperm.report.bar import Bar, bar_of
@@ -31,7 +31,7 @@ from dperm.report.summary import summary_of_model
 from dperm.report.templates import template
 from dperm.report.titles import title_of
 from dperm.report.words import factor, schema_rules
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1)
 _CURVE = (0.0, *np.geomspace(1e-3, 0.1, 12).tolist(), *np.linspace(0.125, 1.0, 36).tolist())
@@ -57,7 +57,7 @@ def write_report(
     audit : AuditResult, optional
         What an audit of the same plan found.
     evaluation : dict, optional
-        What `read_evaluation` returned for an evaluation of the same model.
+        What `model_file.read_content` returned for an evaluation of the same model.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def page_beside(model_path: Path) -> Path:
     try:
         return model_path.with_suffix(".html")
     except ValueError:  # the folder itself
-        raise InvalidParameterError(f"{one_line(model_path)} cannot be read: it is no file.") from None
+        raise InvalidParameterError(f"{one_line(model_path)} cannot be read: it is not a file.") from None
 
 
 def render_report(
@@ -103,7 +103,7 @@ def render_report(
     audit : AuditResult, optional
         What an audit of the same plan found.
     evaluation : dict, optional
-        What `read_evaluation` returned for an evaluation of the same model.
+        What `model_file.read_content` returned for an evaluation of the same model.
 
     Raises
     ------
@@ -112,10 +112,10 @@ def render_report(
         evaluation of another model.
     """
     page = template("page.html")
-    model = model_from(content)
+    model = release_from(content)
     if model is None:
         raise InvalidParameterError(f"{file_name}: the contents do not fit together, so there is nothing to report.")
-    if audit is not None and audit.plan != name_of_plan(content["privacy"], content["events"]):
+    if audit is not None and audit.plan != name_of_plan(content["privacy"], event_to_list(model.event_)):
         raise InvalidParameterError(
             f"the audit is of another plan than that of {file_name}; audit it with `dperm audit --of`."
         )
@@ -126,7 +126,7 @@ def render_report(
     # Events that are not those of the fit can take hours to account for, and say nothing about it.
     accounted = statement.noise != "certified" or any(one.text.startswith("the recorded events") for one in findings)
     search = getattr(model, "search_", None)
-    promised, event, _ = promised_of(model)
+    promised, event, _ = model.promised
     shown, axis = panels(model) if hasattr(model, "coef_") else ([], None)
     dataset, title = None if entry is None else entry["dataset"], title_of(model)
     change = change_in_words(statement.adjacency, statement.unit)
@@ -186,7 +186,7 @@ def render_report(
     )
 
 
-def _attack(event: Any, statement: PrivacyStatement | JointStatement) -> dict[str, Any] | None:
+def _attack(event: Any, statement: PrivacyStatement) -> dict[str, Any] | None:
     """What any attacker can do, as rows of a table and as points of a curve; None if nothing is promised or known."""
     if math.isinf(statement.epsilon):
         return None

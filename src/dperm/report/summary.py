@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dperm import __version__
-from dperm.privacy.joint_statement import JointStatement
-from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.statement import FitStatement, PrivacyStatement
 from dperm.report.bar import Bar
 
 _CONTEXT = "https://schema.org"
@@ -15,8 +14,8 @@ _CONTEXT = "https://schema.org"
 def summary_of_model(
     title: str,
     content: Mapping[str, Any],
-    statement: PrivacyStatement,
-    promised: PrivacyStatement | JointStatement,
+    statement: FitStatement,
+    promised: PrivacyStatement,
     *,
     verified: bool,
 ) -> dict[str, Any]:
@@ -28,9 +27,9 @@ def summary_of_model(
         Of the page.
     content : mapping
         Of the model file.
-    statement : PrivacyStatement
+    statement : FitStatement
         Of its fit.
-    promised : PrivacyStatement or JointStatement
+    promised : PrivacyStatement
         What holds for everything that was released with it.
     verified : bool
         Whether all that was checked holds.

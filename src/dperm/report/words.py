@@ -40,7 +40,7 @@ def plain(number: float) -> str:
 
 
 def one_in(delta: float) -> str:
-    """A small probability as one in so many, in round numbers and no less than it is."""
+    """A small probability as one in this many, in round numbers and no less than it is."""
     times = math.floor(1.0 / delta * (1.0 + 1e-9))
     digits = max(0, len(str(times)) - 2)
     return f"1 in {times // 10**digits * 10**digits:,}" if times < 10**15 else f"less than 1 in {10**15:,}"
@@ -102,7 +102,7 @@ def outside_rule(column: Column) -> str:
 
 def missing_rule(column: Column) -> str:
     """What becomes of a missing value."""
-    what = "A missing value" if isinstance(column, Category) else "A missing value, or text that is no number,"
+    what = "A missing value" if isinstance(column, Category) else "A missing value, or text that is not a number,"
     if isinstance(column, Number) and column.missing == "column":
         return f"{what} gives 0, and a 1 in the entry “missing”."
     return f"{what} {_policy(column.missing, 'missing')}"
@@ -117,7 +117,7 @@ def _policy(policy: Any, entry: str) -> str:
         "middle": "counts as the middle of the range.",
         "none": "gives zeros only.",
         "column": f"gives a 1 in the entry “{entry}”.",
-        "row": "makes the fit ignore the whole row.",
+        "row": "drops the whole row.",
     }[policy]
 
 
@@ -137,10 +137,10 @@ def target_rule(target: Target) -> str:
             "log1p": " The model is fitted to the logarithm of 1 plus it.",
         }
         return (
-            f"A number from {low} to {high}. A number outside counts as the nearer end. A row without a number is "
-            f"ignored in the fit.{fitted[target.number.transform]}"
+            f"A number from {low} to {high}. A number outside counts as the nearer end. Rows without a number are "
+            f"dropped.{fitted[target.number.transform]}"
         )
-    return f"One of {len(target.classes)} classes. A row with any other label is ignored in the fit."
+    return f"One of {len(target.classes)} classes. Rows with any other label are dropped."
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,9 @@ def schema_rules(schema: Schema) -> list[Rule]:
             Rule(
                 f"{schema.interactions} interactions",
                 (
-                    f"Every column of an interaction is put into one of {LEVELS} levels: neighbouring bins together, "
-                    f"categories by a public hash. The entry of the levels that a row has is {CROSS_ENTRY:g}.",
+                    f"Every column of an interaction is put into one of {LEVELS} levels: bins next to each other "
+                    "together, categories by a public hash. The entry of the levels that a row has is "
+                    f"{CROSS_ENTRY:g}.",
                 ),
                 [" × ".join(cross.columns) for cross in schema.crosses],
                 released=False,

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dperm.errors import InvalidParameterError
+from dperm.kernel.source import Source
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.arrays import ArraySource
-from dperm.rows.base import Source
 from dperm.rows.cluster import ClusterSource
 from dperm.rows.dask_client import is_frame
 from dperm.rows.files import is_files
@@ -28,14 +28,12 @@ def source_of(
 ) -> Source:  # fmt: skip
     """The source for what a caller hands over: itself, files, a Dask frame, a table with a schema, else an array."""
     if schema is not None and groups is not None:
-        raise InvalidParameterError("with a schema the ids of units are a column of the table: leave groups out.")
+        raise InvalidParameterError("groups cannot be combined with a schema: ids are a column of the table.")
     if not is_streamed(X):
         if schema is None:
             return ArraySource(X, y, weights, groups, unit)
         return TableSource(X, y, schema, class_weights, weights)
     if y is not None or weights is not None or groups is not None:
-        raise InvalidParameterError(
-            "a source of rows has its own target, weights and ids: leave y, weights and groups out."
-        )
+        raise InvalidParameterError("y, weights and groups cannot be combined with a source of rows.")
     source = X if isinstance(X, Source) else ClusterSource(X) if is_frame(X) else FileSource(X)
     return source if schema is None else source.with_schema(schema, class_weights)

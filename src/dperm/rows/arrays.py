@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 
 from dperm.errors import InvalidParameterError
-from dperm.kernel.block import Block
+from dperm.kernel.source import EncodedRows
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
 from dperm.rows.base import InMemorySource
 from dperm.rows.cells import as_rows, number_table
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import numeric_target, one_by_one
+from dperm.rows.row_facts import facts_of
 from dperm.rows.weights import weight_numbers
 
 
@@ -25,7 +26,7 @@ class ArraySource(InMemorySource):
     y : array of shape (rows,)
         Numeric targets.
     weights : array, optional
-        Weight per row. One that is no number or negative ignores its row; a larger one than the problem's bound is
+        Weight per row. One that is not a number or negative ignores its row; a larger one than the problem's bound is
         clipped to it.
     groups : array, optional
         The id of every row's unit: a person's number, say.
@@ -39,7 +40,7 @@ class ArraySource(InMemorySource):
         X, y = as_rows(X, majority=unit is None), one_by_one(y)
         self._shape = table_shape(X, y)
         if (groups is None) != (unit is None):
-            raise InvalidParameterError("a unit and the ids of rows (groups) go together: give both or neither.")
+            raise InvalidParameterError("unit and groups must be passed together.")
         super().__init__(membership_of_array(groups, self._shape[0], unit))
         self._X, self._y, self._weights = X, y, weight_numbers(weights, self._shape[0])
 
@@ -53,10 +54,10 @@ class ArraySource(InMemorySource):
         """Number of columns."""
         return self._shape[1]
 
-    def _read(self, problem: Problem) -> Block:
+    def _read(self, problem: Problem) -> EncodedRows:
         target = numeric_target(np.asarray(self._y), majority=self.unit is None)
         table = number_table(self._X, majority=self.unit is None)
-        return Block.from_table(table, target, problem, self._weights, self._unit_rows)
+        return EncodedRows(table, target, self._weights, facts_of)
 
 
 def table_shape(X: Any, y: Any) -> tuple[int, int]:

@@ -4,13 +4,10 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from dperm.errors import InvalidParameterError
-from dperm.kernel.exact.words import Stream, fresh_key
-from dperm.kernel.units import ChosenRows, Membership
+from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.base import Report, Source
+from dperm.rows.base import ReadSource
 from dperm.rows.digests import DigestedRows, IdColumn, Numbering
 from dperm.rows.encoder import Encoder
 from dperm.rows.files import open_pieces
@@ -19,7 +16,7 @@ from dperm.rows.pieces import Piece
 from dperm.schema import Schema
 
 
-class SchemaSource(Source):
+class SchemaSource(ReadSource):
     """Rows outside of this process's memory; see a concrete one for the parameters."""
 
     # Where its rows are, for messages.
@@ -31,10 +28,7 @@ class SchemaSource(Source):
         self._data, self._memory, self._cache = data, bytes_of(memory), cache
         self._class_weights, self._declared = class_weights, n_rows
         self._encoder: Encoder | None = None
-        self._report: Report | None = None
-        self._passes = 0
         self._membership: Membership | None = None
-        self._chosen: tuple[Stream, ChosenRows] | None = None
 
     @abstractmethod
     def _use(self, encoder: Encoder) -> None:
@@ -50,7 +44,7 @@ class SchemaSource(Source):
 
     @abstractmethod
     def _fill(self, n_missing: int) -> bool:
-        """Take so many empty lines at the ends of CSV files for rows; whether there are any."""
+        """Take this many empty lines at the ends of CSV files for rows; whether there are any."""
 
     def _encode_by(self, schema: Schema) -> None:
         encoder, before = Encoder(schema, self._class_weights), self._encoder
@@ -63,24 +57,6 @@ class SchemaSource(Source):
     def unit(self) -> PrivacyUnit | None:
         """What the schema declares."""
         return None if self._encoder is None else self._encoder.schema.unit
-
-    @property
-    def _n_units(self) -> int:
-        """Different ids, and rows without one; or rows."""
-        membership = self._members()
-        return self._n_rows if membership is None else membership.n
-
-    def draw_units(self, key: Stream) -> None:
-        """Rows that were encoded with other weights are dropped; ids are not read again."""
-        membership = self._members()
-        if membership is not None and (self._chosen is None or not np.array_equal(self._chosen[0], key)):
-            self.close()
-            self._chosen = (key, membership.chosen(key))
-
-    def _unit_remarks(self) -> list[str]:
-        """Of the whole table."""
-        membership = self._members()
-        return [] if membership is None else membership.remarks()
 
     def _members(self) -> Membership | None:
         """Whose every row is: read when it is first needed."""
@@ -95,12 +71,6 @@ class SchemaSource(Source):
 
     def _numbered(self, unit: PrivacyUnit, missing: Sequence[str]) -> Membership:
         return Numbering.of(self._digested(IdColumn.of(unit, missing))).membership(unit)
-
-    def _chosen_rows(self) -> ChosenRows | None:
-        """Which rows of every unit are used, None where every row is protected by itself."""
-        if self._chosen is None:
-            self.draw_units(fresh_key())
-        return None if self._chosen is None else self._chosen[1]
 
     def _open_pieces(self, schema: Schema) -> list[Piece]:
         # With a unit, a schema's n is that of units.
@@ -123,11 +93,7 @@ class SchemaSource(Source):
         """Number of columns of an encoded row."""
         return self._encoding().schema.n_features
 
-    def _watch(self, report: Report) -> None:
-        """Called with the number of the pass and the rows that it has read."""
-        self._report = report
-
     def _encoding(self) -> Encoder:
         if self._encoder is None:
-            raise InvalidParameterError(f"rows {self._where} are read by a schema: give the model one (schema=…).")
+            raise InvalidParameterError(f"rows {self._where} require a schema: pass schema=….")
         return self._encoder

@@ -2,7 +2,7 @@
 
 numpy and scikit-learn read a table as a whole: one text makes every number of a list a text, one complex number makes
 all of them complex, and one object can raise whatever it likes. Here types and shapes decide, which are public, and a
-cell that is no number is a missing value.
+cell that is not a number is a missing value.
 """
 
 import math
@@ -21,14 +21,14 @@ Array = NDArray[np.float64]
 
 # What a cell may be to be read as a number: a text that is none is caught. Complex numbers and arrays would be cast.
 _READABLE = (numbers.Real, np.bool_, Decimal, str, bytes)
-_NO_NUMBERS = "the table must hold real numbers in rows and columns; encode text first."
+_NO_NUMBERS = "the table must be a 2-d array of real numbers; encode text first."
 
 
 def number_or_nan(value: Any) -> float:
     """A value as a number; NaN if it is none, whatever it is."""
     try:
         return float(value) if isinstance(value, _READABLE) else math.nan
-    except Exception:  # whatever an object raises that is no number
+    except Exception:  # whatever an object raises that is not a number
         return math.nan
 
 
@@ -56,7 +56,7 @@ def as_rows(X: Any, *, majority: bool) -> Any:
         return X
     if not majority:
         raise InvalidParameterError(
-            "rows that are protected by unit must be an array or a data frame, whose shape is public; got a list."
+            "with a unit, rows must be an array or a data frame, whose shape is public; got a list."
         )
     rows = [_cells(row) for row in X]
     (width, _), *_ = Counter(None if row is None else len(row) for row in rows).most_common(1) or [(None, 0)]
@@ -68,7 +68,7 @@ def as_rows(X: Any, *, majority: bool) -> Any:
 
 
 def _cells(row: Any) -> list[Any] | None:
-    """The cells of a row, None for what is no row."""
+    """The cells of a row, None for what is not a row."""
     try:
         return None if isinstance(row, str | bytes | dict | set) else list(row)
     except Exception:
@@ -107,7 +107,7 @@ def _array(X: Any) -> NDArray[Any]:
         return np.atleast_1d(np.asarray(X))
     except Exception:  # whatever it raises, it could show a value
         pass
-    raise InvalidParameterError(f"a {type(X).__name__} cannot be read as a table: hand over an array or a data frame.")
+    raise InvalidParameterError(f"a {type(X).__name__} cannot be read as a table: pass an array or a data frame.")
 
 
 def _numbers_of_frame(X: Any, majority: bool) -> Any:
@@ -132,13 +132,13 @@ def _pandas_numbers(column: Any, majority: bool) -> Array:
     if kind in "fiub":  # of numpy, or pandas' own with missing values
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     if kind in "cMmV":
-        raise InvalidParameterError(f"the table must hold real numbers, and a column holds {column.dtype}.")
+        raise InvalidParameterError(f"the table must contain real numbers, and a column has {column.dtype}.")
     return _numbers(list(column), majority)
 
 
 def _polars_numbers(column: Any, majority: bool) -> Array:
     if column.dtype.is_temporal():
-        raise InvalidParameterError(f"the table must hold real numbers, and a column holds {column.dtype}.")
+        raise InvalidParameterError(f"the table must contain real numbers, and a column has {column.dtype}.")
     return _numbers(column.to_list(), majority)
 
 

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import ClusterError, InvalidParameterError
+from dperm.kernel.counts import ColumnPart
 from dperm.kernel.objectives import Objective
 from dperm.kernel.parts import RowPart
 from dperm.problem import Problem
 from dperm.rows import cluster_tasks as tasks
 from dperm.rows.by_schema import SchemaSource
 from dperm.rows.columns import Columns
-from dperm.rows.counts import ColumnPart
 from dperm.rows.dask_client import current_client, dask_distributed, is_frame
 from dperm.rows.digests import DigestedRows, IdColumn, PartitionUnits, sequence_of
 from dperm.rows.encoder import Encoder
@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 _FAN_IN = 8
 # Partitions for every thread of a cluster, so that none waits long for the slowest, and rows that are worth a task.
 _PER_THREAD, _FEWEST_ROWS = 4, 2**17
-_GONE = "its scheduler is gone, or cannot be reached"
+_GONE = "its scheduler cannot be reached"
 # Bytes that Dask takes a partition for: public, whatever the partition is.
 _SHOWN_SIZE = 2**26
 # Dask would print the size of what goes with a task, and with it about how many rows a partition has.
@@ -58,7 +58,7 @@ class ClusterSource(SchemaSource):
     schema : Schema, optional
         Says how rows are encoded; a fit hands over its own.
     memory : int or str
-        About how much memory each worker may take for encoded rows, in bytes or as "4 GB".
+        Approximate memory limit of each worker for encoded rows, in bytes or as "4 GB".
     cache : path or bool
         The workers' folder for encoded rows that do not fit into memory; with False such rows are read again.
     class_weights : sequence of float, optional
@@ -228,7 +228,7 @@ class ClusterSource(SchemaSource):
         except Exception as error:
             is_gone = self._client.status != "running" or isinstance(error, OSError)
         # Raised here and not above, so that no message of Dask is kept as its context.
-        raise ClusterError(f"the cluster failed: {_GONE if is_gone else 'a question cannot be sent to it'}.")
+        raise ClusterError(f"the cluster failed: {_GONE if is_gone else 'a query cannot be sent to it'}.")
 
     def _collect(self, futures: list[Any], name: str, n_inputs: int = 0) -> Any:
         """Add parts up in a tree, of a shape that depends on their number alone, and fetch the one that is left.
@@ -256,7 +256,7 @@ class ClusterSource(SchemaSource):
             try:
                 return future.result(timeout=_PATIENCE)
             except distributed.scheduler.KilledWorker:
-                failure = "the workers that read one of its partitions died again and again: it may be too large"
+                failure = "the workers of one partition died repeatedly: it may be too large"
             except Exception as error:  # of Dask, or of the frame's own tasks: it may show a value
                 if future.status == "error":
                     # Not `error`: that may be our own patience, which ended just before the task did.

@@ -12,13 +12,13 @@ from dperm import errors
 from dperm.errors import ClusterError, DpermError
 from dperm.kernel.adding import add_up
 from dperm.kernel.block import Block
+from dperm.kernel.counts import ColumnPart
 from dperm.kernel.objectives import objective_of
 from dperm.kernel.parts import RowPart
+from dperm.kernel.source import bounded, count_columns, place_of
 from dperm.kernel.threads import ONE_THREAD
 from dperm.kernel.units import UnitRows
 from dperm.problem import Problem
-from dperm.rows.base import place_of
-from dperm.rows.counts import ColumnPart
 from dperm.rows.dask_client import dask_distributed
 from dperm.rows.digests import DigestedRows, IdColumn, PartitionUnits
 from dperm.rows.encoder import ROWS_AT_ONCE, Encoder, rows_of
@@ -76,7 +76,7 @@ class Partition:
         self._kept, self._n_blocks, self._origin = kept, n_blocks, origin
 
     def blocks(self) -> Iterator[Block]:
-        """Those that are kept, or all of them read again."""
+        """Blocks in order; cached where possible, re-read otherwise."""
         if self.is_kept:
             for k in range(self._n_blocks):
                 self._kept.expect(k + 1)
@@ -135,7 +135,7 @@ def _blocks(
 ) -> Iterator[Block]:  # fmt: skip
     rows = rows_of_block(keeping.memory, encoder)
     tables = _tables(partition, encoder.encoded_columns)
-    return encoder.blocks(tables, problem, rows, threads=1, units=_checked_units(partition, units))
+    return bounded(encoder.blocks(tables, problem, rows, threads=1), problem, _checked_units(partition, units))
 
 
 def _checked_units(partition: Any, units: PartitionUnits | None) -> UnitRows | None:
@@ -209,7 +209,8 @@ def take(partition: Partition, number: int, asked: tuple[RowPart, Problem]) -> A
 @_quiet
 def count(partition: Any, encoder: Encoder, part: ColumnPart, units: PartitionUnits | None) -> Array:
     """The sum of what a part counts in raw columns."""
-    return add_up(encoder.counts(_tables(partition, part.columns), part, _checked_units(partition, units)))
+    numbers = encoder.columns_of(_tables(partition, part.columns), part.columns)
+    return count_columns(numbers, part, encoder.schema, _checked_units(partition, units))
 
 
 @_quiet

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidTableError
-from dperm.kernel.row_facts import outside
 from dperm.printable import one_line
 from dperm.privacy.unit import named_like_an_id
 from dperm.rows.columns import Columns, as_numbers, different_entries, word
+from dperm.rows.row_facts import outside
 from dperm.schema import Amount, Category, Column, Number, Schema
 from dperm.schema.checks import as_text
 
@@ -28,7 +28,7 @@ NOTHING = ("?", "-", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None")
 _WORTH, _SERIOUS, _ALL = 0.01, 0.5, 0.99
 # Different values of a column that are counted, and that are compared without regard to upper and lower case.
 _MOST_COUNTED, _MOST_COMPARED = 2**16, 1000
-# So many different values, in so many rows, before a column can be one of ids.
+# This many different values, in this many rows, before a column can be one of ids.
 _FEWEST_IDS, _FEWEST_ROWS = 50, 100
 # Counts have fewer different values than this; from this many on they are no codes of classes, which may begin at 1.
 _MOST_COUNTS, _CODES = 1000, 20
@@ -43,7 +43,7 @@ _NOT_UTF8 = "\ufffd".encode()
 _POLICIES = {
     "middle": 'they count as the middle of the range; missing = "column" tells them apart',
     "none": 'they count as nothing; missing = "column" tells them apart',
-    "row": "their rows are ignored",
+    "row": "their rows are dropped",
 }
 
 
@@ -90,7 +90,7 @@ def findings(
     tables : iterable of tables
         With these columns, one after another.
     schema : Schema or None
-        What was declared; without one, what can be said of a column by itself.
+        What was declared; without one, what can be said of a column on its own.
     names : sequence of str
         The columns to look at, in order.
     target : str, optional
@@ -233,7 +233,7 @@ class _ColumnFacts:
         for value, rows, is_known in zip(values.to_pylist(), of_each.tolist(), known.tolist(), strict=True):
             if is_known and rows:
                 self.counts[value] = self.counts.get(value, 0) + rows
-        # Numbers with fractions are no ids and no counts, so there is nothing more to learn from them.
+        # Numbers with fractions are neither ids nor counts, so there is nothing more to learn from them.
         self.full = self.n_different >= (_MOST_COMPARED if self.n_fractions else _MOST_COUNTED)
 
     def found(self) -> list[Finding]:
@@ -242,7 +242,8 @@ class _ColumnFacts:
             return []
         if self.unreadable:
             text = (
-                f"holds {self.unreadable}, which no schema can describe: leave it out, or write it as numbers or text"
+                f"holds {self.unreadable}, which a schema cannot describe: leave it out, or convert it to numbers or "
+                "text"
             )
             return [self._finding("no number", self.n, text, unusable=True)]
         if self.is_unit:
@@ -264,16 +265,16 @@ class _ColumnFacts:
         share = self.n_missing / self.n
         if self._is_all(self.n_missing):
             return [self._finding(
-                "missing", self.n_missing, f"missing in {_percent(share)} of the rows: leave it out, or mend the table",
+                "missing", self.n_missing, f"missing in {_percent(share)} of the rows: leave it out, or fix the table",
                 unusable=True,
             )]  # fmt: skip
         if share < _WORTH:
             return []
-        fate = "their rows are ignored" if self.is_target else ""
+        fate = "their rows are dropped" if self.is_target else ""
         if self.rule is not None and not self.is_target:
             fate = _POLICIES.get(str(self.rule.missing), "as the schema declares" if share >= _SERIOUS else "declared")
         elif self.is_unit:
-            fate = "each such row is protected by itself, or ignored (missing_units)"
+            fate = "each such row is its own unit, or dropped (missing_units)"
         if fate == "declared":
             return []
         return [self._finding("missing", self.n_missing, f"{_percent(share)} missing{fate and ': '}{fate}")]
@@ -300,8 +301,8 @@ class _ColumnFacts:
         rest = self.n_texts - self.n_commas - self.n_dates
         if takes_numbers and rest >= _WORTH * self.n:
             found.append(self._finding(
-                "no number", rest, f"{_percent(rest / self.n)} are texts that are no number, and count as missing: "
-                "mend them, or declare values instead of a range",
+                "no number", rest, f"{_percent(rest / self.n)} are text, not numbers, and count as missing: fix "
+                "them, or declare values instead of a range",
                 unusable=self._is_all(self.n_texts + self.n_missing),
             ))  # fmt: skip
         if isinstance(self.rule, Number) and self.n_outside >= _WORTH * self.n:
@@ -320,7 +321,7 @@ class _ColumnFacts:
         found, (what, many) = [], ("class", "classes") if self.is_target else ("value", "values")
         if self.n_unseen >= _WORTH * self.n:
             share, written = self.n_unseen / self.n, self.n_otherwise_written / self.n
-            remedy = f"declare them, or mend the spelling of the {many}"
+            remedy = f"declare them, or fix the spelling of the {many}"
             if written >= _WORTH:
                 remedy = (
                     f"{_percent(written)} differ from a declared {what} in upper and lower case only; list both "
@@ -328,14 +329,14 @@ class _ColumnFacts:
                 )
             found.append(self._finding(
                 "case" if written >= share / 2 else "unseen", self.n_unseen,
-                f"{_percent(share)} are none of the declared {many}"
-                f"{' and their rows are ignored' if self.is_target else ''}: {remedy}",
+                f"{_percent(share)} are none of the declared "
+                f"{many}{' and their rows are dropped' if self.is_target else ''}: {remedy}",
                 unusable=self._is_all(self.n_unseen + self.n_missing),
             ))  # fmt: skip
         seen = {self.rule.positions[kind] for kind in self._places.values() if kind[0] != "\0"}
         absent = len(self.rule.values) - len(seen)
         if absent and seen:
-            text = f"{absent} of {len(self.rule.values)} declared {many} stand in no row: is their spelling right?"
+            text = f"{absent} of {len(self.rule.values)} declared {many} occur in no row: check their spelling"
             found.append(self._finding("absent value", 0, text))
         return found
 
@@ -383,19 +384,19 @@ class _ColumnFacts:
         if self.is_unit:
             if rows > 1.0 + _WORTH or self.n_known == 0:
                 return []
-            text = "hardly any is in more than one row, so what is protected is little more than one row"
+            text = "hardly any is in more than one row, so the unit protects little more than single rows"
             return [self._finding("id", self.n, text)]
         if not self.is_target and not is_date and self._looks_like_an_id(rows):
             how = "nearly every row has its own" if rows <= 1.1 else f"each value is in about {rows:.1f} rows"
-            remedy = "leave it out of the features" if self.has_schema else "it should be no feature"
+            remedy = "leave it out of the features" if self.has_schema else "it should not be a feature"
             text = (
-                f"looks like an id, {how}: {remedy}; if it says whose a row is, protect all rows of one together "
+                f"looks like an id, {how}: {remedy}; if it identifies the person, declare it as the privacy unit "
                 f'(unit = "{self.name}")'
             )
             return [self._finding("id", self.n, text)]
         if self.is_target and self._looks_like_counts():
             return [self._finding(
-                "count", self.n_known, "looks like counts: they go with a range (not classes) and --model poisson",
+                "count", self.n_known, "looks like counts: use a range (not classes) and --model poisson",
                 serious=False,
             )]  # fmt: skip
         return []

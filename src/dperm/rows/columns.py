@@ -12,7 +12,7 @@ from dperm.errors import InvalidTableError
 from dperm.schema.checks import as_text
 
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
-# Truth values are 1 and 0, as text too: a column of them must read the same when one entry is something else.
+# Booleans are 1 and 0, as text too: a column of them must read the same when one entry is something else.
 _TRUE, _FALSE = r"^\s*(?i:true)\s*$", r"^\s*(?i:false)\s*$"
 
 # Bytes of a column in chunks that is copied into one: the different entries of many chunks take long to put together.
@@ -73,7 +73,7 @@ class Columns:
 
 
 def is_array(table: Any) -> bool:
-    """Whether it is an array of two dimensions, whose columns have places and no names."""
+    """Whether it is an array of two dimensions, whose columns have positions and no names."""
     return isinstance(table, np.ndarray) and table.ndim == 2
 
 
@@ -123,7 +123,7 @@ def _object_text(value: Any) -> bytes | None:
 
 
 def _is_nothing(value: Any) -> bool:
-    # pandas has two more kinds of nothing, which have no truth value; other kinds of nan differ from themselves.
+    # pandas has two more kinds of nothing, which have no boolean; other kinds of nan differ from themselves.
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
@@ -145,7 +145,7 @@ def as_numbers(column: Any, name: str, missing: Sequence[str] = ()) -> NDArray[n
     elif pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         column = column.cast(pa.float64(), safe=False)
     elif not (pa.types.is_floating(kind) or pa.types.is_null(kind)):
-        raise InvalidTableError(f"column {name!r} should hold numbers and holds {kind}.")
+        raise InvalidTableError(f"column {name!r} should contain numbers and contains {kind}.")
     column = column.cast(pa.float64())
     numbers = np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
     if missing:
@@ -207,7 +207,7 @@ def as_words(column: Any, name: str) -> tuple[NDArray[np.intp], list[str]]:
 
 
 def as_written(column: Any, name: str) -> tuple[NDArray[np.intp], list[Any]]:
-    """As `as_words`, with every text as the column itself spells it, and numbers and truth values as such.
+    """As `as_words`, with every text as the column itself spells it, and numbers and booleans as such.
 
     Of several spellings of one text, True and TRUE for instance, the most frequent stands for all.
     """
@@ -232,7 +232,9 @@ def different_entries(column: Any, name: str) -> tuple[NDArray[np.intp], Any]:
     if pa.types.is_decimal(kind):
         column = column.cast(pa.string()).cast(pa.binary())
     elif not (pa.types.is_binary(kind) or (pa.types.is_primitive(kind) and not pa.types.is_temporal(kind))):
-        raise InvalidTableError(f"column {name!r} should hold categories and holds {kind}; write it as text first.")
+        raise InvalidTableError(
+            f"column {name!r} should contain categories and contains {kind}; write it as text first."
+        )
     if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1 and column.nbytes < _SHORT:
         column = column.combine_chunks()
     encoded = column.dictionary_encode()

@@ -29,7 +29,7 @@ def open_cluster(address: str) -> Iterator[Any]:
     name, _, rest = address.partition("[")
     if name == "local":
         if re.fullmatch(r"[1-9][0-9]{0,3}\]", rest) is None:
-            raise InvalidParameterError(f"a cluster on this machine is written local[4], got {address!r}.")
+            raise InvalidParameterError(f"a local cluster is written local[4], got {address!r}.")
         import dask
 
         # A partition that Dask moved to an idle worker would be read again there; a worker that was killed comes back.

@@ -37,7 +37,7 @@ class IdColumn:
     missing : tuple of str
         Texts that stand for no value.
     key : bytes
-        Of the digests: drawn anew for every pass, so that two passes cannot be compared.
+        Of the digests: fresh for every pass, so that two passes cannot be compared.
     """
 
     name: str
@@ -134,8 +134,8 @@ class PartitionUnits:
         """Raise if the rows come in another order than before, as a frame's may that is computed a second time."""
         if sequence_of(self.ids.read(tables)) != self.sequence:
             raise InvalidTableError(
-                "a partition has other rows, or another order of them, than when its ids were read: rows are protected "
-                "by unit only if a frame is computed alike each time; write it to files first."
+                "a partition has other rows, or another order of them, than when its ids were read: a privacy unit "
+                "requires a deterministic frame; write it to files first."
             )
 
 

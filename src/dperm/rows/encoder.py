@@ -1,8 +1,9 @@
-"""From pieces of a table to blocks of bounded rows: what tables, files and clusters share."""
+"""From pieces of a table to encoded rows: what tables, files and clusters share."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -10,14 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm.errors import InvalidTableError
-from dperm.kernel.block import Block
-from dperm.kernel.row_facts import outside
+from dperm.kernel.source import EncodedRows
 from dperm.kernel.threads import n_threads
-from dperm.kernel.units import ChosenRows, UnitRows
 from dperm.problem import Problem
 from dperm.rows.columns import Columns, as_numbers, is_array
-from dperm.rows.counts import ColumnPart
 from dperm.rows.encoding import (
     WIDEST_DENSE,
     encode_rows,
@@ -26,6 +23,7 @@ from dperm.rows.encoding import (
     target_numbers,
 )
 from dperm.rows.labels import weights_by_class
+from dperm.rows.row_facts import facts_of, outside
 from dperm.schema import Amount, Number, Schema
 
 Array = NDArray[np.float64]
@@ -81,10 +79,9 @@ class Encoder:
         return [*self.schema.columns, self.schema.target.column]
 
     def blocks(
-        self, tables: Iterable[Any], problem: Problem, rows: int, threads: int | None = None,
-        units: ChosenRows | UnitRows | None = None,
-    ) -> Iterator[Block]:  # fmt: skip
-        """Encode tables in blocks of about so many rows, a few tables ahead of whoever takes them.
+        self, tables: Iterable[Any], problem: Problem, rows: int, threads: int | None = None
+    ) -> Iterator[EncodedRows]:  # fmt: skip
+        """Encode tables in blocks of about this many rows, a few tables ahead of the consumer.
 
         Parameters
         ----------
@@ -96,24 +93,18 @@ class Encoder:
             Of a block; no table is cut.
         threads : int, optional
             That encode; by default as many as this machine has.
-        units : ChosenRows or UnitRows, optional
-            Whose every row is, from the first table's first row on.
         """
         waiting: list[_Encoded] = []
-        first = last = 0
         for encoded in self._encoded(tables, problem, threads or n_threads()):
             waiting.append(encoded)
-            last += encoded.target.size
-            if last - first >= rows:
-                yield self._block(waiting, problem, _rows_of_units(units, first, last))
-                waiting, first = [], last
+            if sum(part.target.size for part in waiting) >= rows:
+                yield _together(waiting)
+                waiting = []
         if waiting:
-            yield self._block(waiting, problem, _rows_of_units(units, first, last))
+            yield _together(waiting)
 
-    def block(
-        self, table: Any, problem: Problem, y: Any = None, weights: Array | None = None, units: UnitRows | None = None
-    ) -> Block:  # fmt: skip
-        """All rows of a table in memory as one block; y and weights stand beside it.
+    def all_rows(self, table: Any, problem: Problem, y: Any = None, weights: Array | None = None) -> EncodedRows:
+        """All rows of a table in memory; y and weights stand beside it.
 
         Parameters
         ----------
@@ -125,26 +116,17 @@ class Encoder:
             The target, if it is not the table's own column.
         weights : array, optional
             Weight per row; it multiplies that of the row's class.
-        units : UnitRows, optional
-            Whose every row is.
         """
         n_rows, pieces = len(Columns(table)), []
         for first in range(0, max(n_rows, 1), ROWS_AT_ONCE):
             chosen = slice(first, min(first + ROWS_AT_ONCE, n_rows))
             given = None if y is None else y.slice(first, chosen.stop - first)
             pieces.append(self._piece(rows_of(table, chosen), problem, given, weights, chosen))
-        return self._block(pieces, problem, units)
+        return _together(pieces)
 
-    def counts(
-        self, tables: Iterable[Any], part: ColumnPart, units: ChosenRows | UnitRows | None = None
-    ) -> Iterator[Array]:  # fmt: skip
-        """What a part counts in raw columns, table by table."""
-        first = 0
-        for table in tables:
-            numbers = {name: self.numbers(table, None, name) for name in part.columns}
-            last = first + len(Columns(table))
-            yield part.of(numbers, self.schema, _rows_of_units(units, first, last))
-            first = last
+    def columns_of(self, tables: Iterable[Any], names: Sequence[str]) -> Iterator[dict[str, Array]]:
+        """Raw columns as numbers, table by table."""
+        return ({name: self.numbers(table, None, name) for name in names} for table in tables)
 
     def numbers(self, table: Any, y: Any, column: str) -> Array:
         """One column, the target among them, as numbers: NaN where there is none."""
@@ -176,34 +158,20 @@ class Encoder:
             given = weights_by_class(label_numbers(table, y, self.schema), self.class_weights, given)
         return _Encoded(X, target, given, clipped)
 
-    def _block(self, pieces: Sequence[_Encoded], problem: Problem, units: UnitRows | None = None) -> Block:
-        first = pieces[0]
-        if len(pieces) == 1:
-            X, target, weights = first.X, first.target, first.weights
-        else:
-            tables = [piece.X for piece in pieces]
-            X = sparse.vstack(tables, format="csr") if sparse.issparse(first.X) else np.concatenate(tables)
-            target = np.concatenate([piece.target for piece in pieces])
-            given = [piece.weights for piece in pieces if piece.weights is not None]
-            weights = np.concatenate(given) if given else None
-        block = Block.from_table(X, target, problem, weights, units)
-        clipped = [piece.outside for piece in pieces if piece.outside is not None]
-        if block.facts is None or not clipped:
-            return block
-        weights = np.ones(target.size) if units is None else units.weights
-        return replace(
-            block, facts=replace(block.facts, n_outside=float(weights[np.concatenate(clipped)].sum()))
-        )  # fmt: skip
 
-
-def _rows_of_units(units: ChosenRows | UnitRows | None, first: int, last: int) -> UnitRows | None:
-    """Those of some rows; raises if there are others than were read for their ids."""
-    if units is None:
-        return None
-    found = units[first:last]
-    if found.numbers.size != last - first:
-        raise InvalidTableError("the table has other rows than when its ids were read, so what was read of it is void.")
-    return found
+def _together(pieces: Sequence[_Encoded]) -> EncodedRows:
+    first = pieces[0]
+    if len(pieces) == 1:
+        X, target, weights = first.X, first.target, first.weights
+    else:
+        tables = [piece.X for piece in pieces]
+        X = sparse.vstack(tables, format="csr") if sparse.issparse(first.X) else np.concatenate(tables)
+        target = np.concatenate([piece.target for piece in pieces])
+        given = [piece.weights for piece in pieces if piece.weights is not None]
+        weights = np.concatenate(given) if given else None
+    clipped = [piece.outside for piece in pieces if piece.outside is not None]
+    facts = partial(facts_of, clipped=np.concatenate(clipped)) if clipped else facts_of
+    return EncodedRows(X, target, weights, facts)
 
 
 def rows_of(table: Any, chosen: slice) -> Any:

@@ -186,7 +186,7 @@ def _open(
         piece = CsvPiece.open(str(path), shorter_header, separator)
     if piece is None:
         fields = "the named fields" if header is None else f"{len(header)} fields"
-        fact = f"no line of {one_line(path)} has {fields} between {separator!r}; if another character stands there, "
+        fact = f"no line of {one_line(path)} has {fields} between {separator!r}; if the separator differs, "
         error = OtherSeparatorError(f"{fact}declare it as the separator in the schema.")
         error.fact = fact
         raise error

@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dperm.code_cache import named_folder
 from dperm.errors import CacheFullWarning, InvalidParameterError
 from dperm.kernel.block import Block, csr_of
-from dperm.kernel.compiling import named_folder
-from dperm.kernel.row_facts import RowFacts
 from dperm.kernel.units import Members
 from dperm.printable import one_line
 
@@ -38,7 +37,7 @@ class _Stored:
     size: int
     arrays: tuple[tuple[np.dtype[Any], tuple[int, ...], int], ...]
     n_columns: int
-    facts: RowFacts | None
+    facts: Any
     n_units: int | None
 
 
@@ -55,7 +54,7 @@ class Room:
 
 
 class KeptBlocks:
-    """Blocks by their places in a table.
+    """Blocks by index in a table.
 
     Parameters
     ----------
@@ -72,11 +71,11 @@ class KeptBlocks:
         self._end = 0
 
     def __contains__(self, place: int) -> bool:
-        """Whether the block at this place is kept."""
+        """Whether the block at this index is kept."""
         return place in self._blocks
 
     def __getitem__(self, place: int) -> Block:
-        """The block at this place; one in the file is mapped, and read as it is used."""
+        """The block at this index; one in the file is mapped, and read as it is used."""
         kept = self._blocks[place]
         return kept if isinstance(kept, Block) else self._mapped(kept)
 
@@ -95,8 +94,8 @@ class KeptBlocks:
             else:
                 return
             warnings.warn(
-                f"{one_line(folder)} has no room for all encoded rows ({why}): later passes read the rest again; "
-                "name another folder with cache=, or --cache.",
+                f"{one_line(folder)} has no room for all encoded rows ({why}): later passes re-read the rest; pass "
+                "another folder with cache=, or --cache.",
                 CacheFullWarning,
                 stacklevel=2,
             )
@@ -178,7 +177,7 @@ def cache_folder(cache: Any) -> Path | None:
     if not (isinstance(cache, str | Path) and str(cache)):
         raise InvalidParameterError(f"cache must be a folder, True or False, got {cache!r}.")
     if not _is_usable(Path(cache)):
-        raise InvalidParameterError(f"{one_line(cache)} is no folder in which encoded rows can be kept; name another.")
+        raise InvalidParameterError(f"{one_line(cache)} cannot hold cached rows; pass another folder.")
     return Path(cache)
 
 

@@ -18,7 +18,7 @@ _NESTED = (list, tuple, np.ndarray)
 def read_table(estimator: Any, X: Any, *, fitting: bool) -> Any:
     """Check a table the scikit-learn way (names, shape, type) but never for the values in it: they are numbers by then.
 
-    A cell that is no number is NaN, like one that is missing.
+    A cell that is not a number is NaN, like one that is missing.
     """
     from sklearn.utils.validation import validate_data  # not every user of dperm needs it
 
@@ -35,7 +35,7 @@ def read_table(estimator: Any, X: Any, *, fitting: bool) -> Any:
         raise InvalidParameterError("Complex data not supported.")
     if message.startswith("Expected 2D array"):
         raise InvalidParameterError("Expected 2D array. Reshape your data: one row per person, one column per feature.")
-    raise InvalidParameterError("the table must hold real numbers in rows and columns; encode text first.")
+    raise InvalidParameterError("the table must be a 2-d array of real numbers; encode text first.")
 
 
 def read_target(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
@@ -82,7 +82,7 @@ def _check_kind(y: Any) -> None:
 
 
 def numeric_target(y: NDArray[Any], majority: bool = True) -> NDArray[Any]:
-    """A target as numbers: NaN, which makes a row ignored, for what is none.
+    """A target as numbers: NaN, which drops the row, for what is none.
 
     Whether the target holds numbers at all is decided by the majority of its entries and counts as public. Where rows
     are protected by unit, one unit may have most of them: then nothing is decided by a `majority`.
@@ -91,7 +91,7 @@ def numeric_target(y: NDArray[Any], majority: bool = True) -> NDArray[Any]:
         return y
     found = np.array([number_or_nan(value) for value in y.tolist()], dtype=np.float64)
     if majority and 2 * np.count_nonzero(np.isnan(found)) > found.size:
-        raise InvalidParameterError("the target must hold real numbers; encode text first.")
+        raise InvalidParameterError("the target must be real numbers; encode text first.")
     return found
 
 
@@ -151,7 +151,7 @@ def class_numbers(y: Any, classes: Sequence[Any], majority: bool = True) -> Arra
     decided = majority or labels.dtype.kind != "O"
     if decided and is_text != declares_text and (is_text or labels.dtype.kind in "iufb"):
         raise InvalidParameterError("the labels and the declared classes must be of one kind: text or numbers.")
-    if labels.dtype.kind == "O":  # looked up one by one: comparing with a missing value may not give a truth value
+    if labels.dtype.kind == "O":  # looked up one by one: comparing with a missing value may not give a boolean
         positions = {label: float(position) for position, label in enumerate(classes)}
         return np.array([_position(label, positions) for label in labels])
     places = np.full(labels.shape, np.nan)

@@ -74,7 +74,7 @@ class Piece(ABC):
 
     def _changed(self) -> InvalidTableError:
         return InvalidTableError(
-            f"{one_line(self.name)} has changed since it was opened, so what was read of it is void."
+            f"{one_line(self.name)} has changed since it was opened, so it cannot be read consistently."
         )
 
 

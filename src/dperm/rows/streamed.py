@@ -1,22 +1,15 @@
 """Rows in files that are read in pieces, so that memory does not depend on how many there are."""
 
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.kernel.adding import add_up
-from dperm.kernel.block import Block
-from dperm.kernel.objectives import Objective
-from dperm.kernel.parts import RowPart
-from dperm.kernel.threads import ONE_THREAD, n_threads
+from dperm.kernel.source import EncodedRows, LocalSource, TablePiece
 from dperm.problem import Problem
-from dperm.rows.base import LocalSource, place_of
 from dperm.rows.by_schema import SchemaSource
-from dperm.rows.counts import ColumnPart
 from dperm.rows.digests import DigestedRows, IdColumn
 from dperm.rows.encoder import Encoder
 from dperm.rows.encoding import check_table
@@ -53,7 +46,8 @@ class FileSource(SchemaSource, LocalSource):
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from dperm import Classes, FileSource, Number, PrivateLogisticRegression, Schema
+    >>> from dperm import Classes, Number, PrivateLogisticRegression, Schema
+    >>> from dperm.rows import FileSource
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> for part in range(3):
     ...     lines = [f"{age},{int(age > 50)}" for age in range(20, 90)]
@@ -65,6 +59,7 @@ class FileSource(SchemaSource, LocalSource):
     """
 
     _where = "in files"
+    _block_by_block: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -80,111 +75,57 @@ class FileSource(SchemaSource, LocalSource):
         if cache is not True:
             cache_folder(cache)  # raises before anything is read
         self._raw = _RawTables(self._memory // RAW)
-        self._pieces: list[Piece] = []
-        self._kept: tuple[Problem, KeptBlocks, list[int | None]] | None = None
+        self._opened: list[Piece] = []
         if schema is not None:
             self._encode_by(schema)
 
     def _use(self, encoder: Encoder) -> None:
-        if not self._pieces:
-            self._pieces = self._open_pieces(encoder.schema)
-        check_columns(self._pieces, encoder.columns)
-        check_table(self._pieces[0].empty(), None, encoder.schema)
+        if not self._opened:
+            self._opened = self._open_pieces(encoder.schema)
+        check_columns(self._opened, encoder.columns)
+        check_table(self._opened[0].empty(), None, encoder.schema)
 
     def _forget(self) -> None:
         self._kept = None
 
     def _digested(self, ids: IdColumn) -> Iterator[DigestedRows]:
-        columns, pieces = self._encoding().columns, enumerate(self._pieces)
+        columns, pieces = self._encoding().columns, enumerate(self._opened)
         return ids.read(table for k, piece in pieces for table in self._raw.of(k, piece, columns, (ids.name,)))
 
     def _fill(self, n_missing: int) -> bool:
-        before, self._pieces = self._pieces, filled_pieces(self._pieces, n_missing)
+        before, self._opened = self._opened, filled_pieces(self._opened, n_missing)
         self._raw = _RawTables(self._memory // RAW)
-        return self._pieces != before
+        return self._opened != before
 
     @property
     def _n_rows(self) -> int:
         """Number of rows: that of the files' own notes, or of lines."""
         self._encoding()
-        return sum(piece.n_rows for piece in self._pieces)
+        return sum(piece.n_rows for piece in self._opened)
 
     def is_slow(self, n: int, schema: Schema | None) -> bool:
         """Whether n encoded rows are more than is kept in memory."""
         return is_on_disk(n, self._encoding().schema if schema is None else schema, self._memory)
 
-    def _blocks(self, problem: Problem) -> Iterator[Block]:
-        """Those that are kept, and the others read again."""
-        return (block for _, block in self._placed(problem))
+    def _store(self) -> KeptBlocks:
+        """In memory, and on disk beyond that."""
+        return KeptBlocks(Room(self._memory // KEPT), None if self._cache is False else cache_folder(self._cache))
 
-    def _placed(self, problem: Problem) -> Iterator[tuple[int, Block]]:
-        """Places are counted in every piece by itself."""
-        encoder, units = self._encoding(), self._chosen_rows()
-        if self._kept is None or self._kept[0] is not problem:
-            self.close()
-            kept = KeptBlocks(Room(self._memory // KEPT), None if self._cache is False else cache_folder(self._cache))
-            self._kept = (problem, kept, [None] * len(self._pieces))
-        _, kept, n_blocks = self._kept
-        self._passes += 1
-        rows, n_read = rows_of_block(self._memory, encoder), 0
-        for number, piece in enumerate(self._pieces):
-            known, first = n_blocks[number], place_of(number, 0)
-            if known is not None and all(first + k in kept for k in range(known)):
-                for place in range(first, first + known):
-                    kept.expect(place + 1)
-                    yield place, kept[place]
-            else:
-                count = 0
-                tables = self._raw.of(number, piece, encoder.columns, encoder.encoded_columns)
-                own = None if units is None else units.beginning_at(n_read)
-                for block in encoder.blocks(tables, problem, rows, units=own):
-                    place = place_of(number, count)
-                    kept.offer(place, block)
-                    yield place, block
-                    count += 1
-                n_blocks[number] = count
-            n_read += piece.n_rows
-            if self._report is not None:
-                self._report(self._passes, n_read)
+    def _pieces(self) -> list[TablePiece]:
+        """The files."""
+        return [TablePiece(piece.n_rows, partial(self._read, k, piece)) for k, piece in enumerate(self._opened)]
 
-    def _total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
-        """Every thread takes a block; they are added up in order, by pairs."""
-
-        def parts() -> Iterator[Any]:
-            running = deque[Future[Any]]()
-            for place, block in self._placed(problem):
-                running.append(pool.submit(part.of, block, place, objective, ONE_THREAD))
-                if len(running) > n_threads():
-                    yield running.popleft().result()
-            while running:
-                yield running.popleft().result()
-
-        return add_up(parts())
-
-    def _only_block(self, problem: Problem) -> Block | None:
-        """All rows, where they are few enough."""
-        if self._kept is None or self._kept[0] is not problem:
-            for _ in self._blocks(problem):
-                pass
-        assert self._kept is not None
-        _, kept, n_blocks = self._kept
-        return kept[0] if n_blocks == [1] and 0 in kept else None
-
-    def _count(self, part: ColumnPart) -> Array:
-        """One pass over the columns that it counts."""
+    def _read(self, number: int, piece: Piece, problem: Problem) -> Iterator[EncodedRows]:
         encoder = self._encoding()
-        tables = (
-            table
-            for number, piece in enumerate(self._pieces)
-            for table in self._raw.of(number, piece, encoder.columns, part.columns)
-        )
-        return add_up(encoder.counts(tables, part, self._chosen_rows()))
+        tables = self._raw.of(number, piece, encoder.columns, encoder.encoded_columns)
+        return encoder.blocks(tables, problem, rows_of_block(self._memory, encoder))
 
-    def close(self) -> None:
-        """Drop what is kept of encoded rows."""
-        if self._kept is not None:
-            self._kept[1].close()
-        self._kept = None
+    def _columns(self, names: Sequence[str]) -> tuple[Schema, Iterator[Mapping[str, Array]]]:
+        """One pass over these columns."""
+        encoder = self._encoding()
+        pieces = enumerate(self._opened)
+        tables = (table for k, piece in pieces for table in self._raw.of(k, piece, encoder.columns, names))
+        return encoder.schema, encoder.columns_of(tables, names)
 
 
 class _RawTables:

@@ -1,17 +1,16 @@
 """Rows of a table in memory that a schema describes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.kernel.block import Block
+from dperm.kernel.source import EncodedRows
 from dperm.kernel.units import Membership
 from dperm.problem import Problem
 from dperm.rows.base import InMemorySource
 from dperm.rows.columns import Columns, as_arrow
-from dperm.rows.counts import ColumnPart
 from dperm.rows.encoder import Encoder
 from dperm.rows.encoding import check_table, count_rows
 from dperm.rows.ids import codes_of_column
@@ -60,10 +59,10 @@ class TableSource(InMemorySource):
         """Number of columns of an encoded row."""
         return self._encoder.schema.n_features
 
-    def _count(self, part: ColumnPart) -> Array:
-        """Of the whole table at once."""
-        numbers = {name: self._encoder.numbers(self._table, self._y, name) for name in part.columns}
-        return part.of(numbers, self._encoder.schema, self._unit_rows)
+    def _columns(self, names: Sequence[str]) -> tuple[Schema, list[Mapping[str, Array]]]:
+        """All rows at once."""
+        numbers = {name: self._encoder.numbers(self._table, self._y, name) for name in names}
+        return self._encoder.schema, [numbers]
 
     def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> "TableSource":
         """The same table under another schema; ids are read again only if they are others."""
@@ -72,8 +71,8 @@ class TableSource(InMemorySource):
         known = self._membership if same else None
         return type(self)(self._table, self._y, schema, weights, self._weights, known)
 
-    def _read(self, problem: Problem) -> Block:
-        return self._encoder.block(self._table, problem, self._y, self._weights, self._unit_rows)
+    def _read(self, problem: Problem) -> EncodedRows:
+        return self._encoder.all_rows(self._table, problem, self._y, self._weights)
 
 
 def membership_of(table: Any, schema: Schema) -> Membership | None:

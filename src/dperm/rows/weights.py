@@ -1,4 +1,4 @@
-"""Weights of rows as they are handed over: public ones are checked, private ones bounded. No message shows a value."""
+"""Weights of rows as they are passed: public ones are checked, private ones bounded. No message shows a value."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def weight_numbers(weights: Any, n_rows: int) -> Array | None:
     if weights is None:
         return None
     given = weights if hasattr(weights, "dtype") else one_by_one(weights)
-    # A masked entry is no number; as objects, entries are read one by one, and none of them can raise.
+    # A masked entry is not a number; as objects, entries are read one by one, and none of them can raise.
     values = np.ma.filled(given.astype(object), np.nan) if np.ma.isMaskedArray(given) else np.asarray(given)
     if values.shape != (n_rows,):
         raise InvalidParameterError(
@@ -48,7 +48,7 @@ def bounded_weights(weights: Any, n_rows: int, bound: float, *, private: bool) -
     Parameters
     ----------
     weights : array of shape (rows,) or None
-        As handed over.
+        As passed.
     n_rows : int
         Of the table.
     bound : float
@@ -63,13 +63,13 @@ def bounded_weights(weights: Any, n_rows: int, bound: float, *, private: bool) -
         return np.minimum(np.where(numbers > 0.0, numbers, 0.0), bound)
     if not (numbers >= 0.0).all():
         raise InvalidParameterError(
-            f"sample_weight must be a number between 0 and weight_bound = {bound:g} for every row; one is negative or "
-            "no number. With private_weights=True, for weights that belong to their rows, such a row is ignored."
+            f"sample_weight must be a number between 0 and weight_bound = {bound:g} for every row; one is negative "
+            "or not a number. With private_weights=True such rows are dropped."
         )
     if not (numbers <= bound).all():
         raise InvalidParameterError(
-            f"sample_weight must lie between 0 and weight_bound = {bound:g}: declare a larger bound, or "
-            "private_weights=True if a weight belongs to its row like its values."
+            f"sample_weight must lie between 0 and weight_bound = {bound:g}: declare a larger bound, or pass "
+            "private_weights=True if weights are part of the private rows."
         )
     if not numbers.any():
         raise InvalidParameterError("sample_weight must not be zero for all rows.")

@@ -60,7 +60,7 @@ def quantile_cuts(counts: Array, bounds: Range, n_bins: int, noise: float) -> tu
     bounds : (float, float)
         The range.
     n_bins : int
-        How many bins; there are always so many.
+        How many bins; there are always this many.
     noise : float
         Standard deviation of the noise on a count.
     """

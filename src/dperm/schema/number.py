@@ -11,7 +11,7 @@ from dperm.errors import InvalidParameterError
 from dperm.schema.checks import Range, interval, sequence
 from dperm.validation import count, finite, one_of
 
-# Ranges that are not known beforehand: their ends are sought among 0 and ± these, or evenly where bounds are known.
+# Ranges that are not known in advance: their ends are sought among 0 and ± these, or evenly where bounds are known.
 _MAGNITUDES = tuple(float(f"{2.0 ** (power / 8):.3g}") for power in range(-160, 481))
 _EVEN_CANDIDATES = 1000
 
@@ -34,8 +34,8 @@ class Number:
     outside : {"clip", "missing"}
         What a number out of range becomes: the nearer end, or a missing value.
     missing : "middle", "column", "row", or a number
-        What a missing value, or a text that is no number, becomes: the middle of the range, the middle and a 1 in a
-        column of its own, nothing (the whole row is ignored in a fit), or this number.
+        What a missing value, or a text that is not a number, becomes: the middle of the range, the middle and a 1 in a
+        separate column, nothing (the whole row is dropped in a fit), or this number.
     released : bool
         Whether the range came out of a fit, which accounted for it.
     encode : {"auto", "linear", "bins"}, optional
@@ -87,7 +87,7 @@ class Number:
         else:
             object.__setattr__(self, "missing", finite("missing", self.missing))
         if not isinstance(self.released, bool) or (self.released and self.private):
-            raise InvalidParameterError("released must be true or false, and goes with a range of numbers.")
+            raise InvalidParameterError("released must be true or false, and requires a range of numbers.")
         self._check_bins()
         self._check_transform()
 
@@ -109,6 +109,12 @@ class Number:
         """Numbers of the range as they are scaled: themselves, or their logarithms."""
         values = np.asarray(numbers, dtype=np.float64)
         return values if self.transform is None else np.asarray(_TRANSFORMS[self.transform][0](values))
+
+    def in_range(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The numbers, NaN for those out of range where they count as missing."""
+        low, high = self.bounds
+        is_outside = (numbers < low) | (numbers > high)
+        return np.where(is_outside, np.nan, numbers) if self.outside == "missing" else numbers
 
     def taken_back(self, values: Any) -> NDArray[np.float64]:
         """The way back from `transformed`."""
@@ -142,7 +148,7 @@ class Number:
         if self.bins != "private" or self.private or len(edges) + 1 != self.n_bins:
             raise InvalidParameterError('edges are written by a fit with bins = "private", one fewer than n_bins.')
         if any(low >= high for low, high in pairwise((self.bounds[0], *edges, self.bounds[1]))):
-            raise InvalidParameterError("edges must rise within the range.")
+            raise InvalidParameterError("edges must increase within the range.")
         object.__setattr__(self, "edges", edges)
 
     @property
@@ -154,7 +160,7 @@ class Number:
     def bounds(self) -> Range:
         """The range as two numbers."""
         if isinstance(self.range, str):
-            raise InvalidParameterError("a private range is known after a fit only.")
+            raise InvalidParameterError("a private range is known only after a fit.")
         return self.range
 
     @property
@@ -187,7 +193,7 @@ class Number:
         if self.edges is not None:
             return (low, *self.edges, high)
         if self.n_bins is None or self.private_edges:
-            raise InvalidParameterError("where private bins are cut is known after a fit only.")
+            raise InvalidParameterError("private bins are known only after a fit.")
         first, last = self.span
         even = (first + (last - first) * (step / self.n_bins) for step in range(1, self.n_bins))
         return (low, *(float(self.taken_back(knot)) for knot in even), high)

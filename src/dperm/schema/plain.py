@@ -104,7 +104,7 @@ def _column(place: str, content: Any) -> Column:
     if chosen == ["range", "bins"] and isinstance(content["bins"], str):
         chosen = ["range"]  # where the bins of a number are cut
     if len(chosen) != 1:
-        raise InvalidParameterError("a column has a range, or bins, or values: just one of them.")
+        raise InvalidParameterError("a column has exactly one of range, bins and values.")
     if chosen == ["bins"]:
         values = _table(place, content, {"bins", "missing"})
         return Bins(values.pop("bins"), **values)
@@ -123,7 +123,7 @@ def _target(place: str, content: Any) -> Target:
 def _unit(place: str, content: dict[str, Any]) -> PrivacyUnit | None:
     if "unit" not in content:
         if content:
-            raise InvalidParameterError(f"{next(iter(content))} is about a unit: name its column with unit.")
+            raise InvalidParameterError(f"{next(iter(content))} requires unit.")
         return None
     return PrivacyUnit(**{_OF_THE_UNIT[name]: value for name, value in content.items()})
 

@@ -13,7 +13,7 @@ from dperm.privacy.guarantee import Guarantee
 # Of the worst case, ridge²‖w*‖²/(2(μ + ridge)), what a ridge was found to add: w* is long where it matters little.
 _FOUND_BIAS = 0.25
 
-# ‖w*‖ for rows of norm 1 is taken for this, growing with the root of nμ/√p beyond so many: the directions that make a
+# ‖w*‖ for rows of norm 1 is taken for this, growing with the root of nμ/√p beyond this many: the directions that make a
 # minimiser long are those that only many rows can tell from noise.
 LENGTH, _LENGTH_GROWS_FROM = 8.0, 300.0
 

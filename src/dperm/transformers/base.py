@@ -2,8 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -12,18 +11,22 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dperm.accounting.events import Event, event_to_list
+from dperm.accounting.events import Event
 from dperm.disk import fingerprint
 from dperm.errors import InvalidParameterError
+from dperm.files.content import HEAD
+from dperm.files.described import check_types, class_name, described, value_of
+from dperm.files.plan_data import plan_to_dict
 from dperm.kernel.units import Membership
 from dperm.ledger import Budget
 from dperm.mechanisms.setting import PublicTable
 from dperm.models.charged import Charged
-from dperm.models.units import declared_unit, split_groups, without_ids
-from dperm.plan.fit_plan import check_releasable, undeclared_n, warn_of_large_delta
-from dperm.plan.sums import Parts, ReleasedSums, Sum, SumsRelease, plan_sums
+from dperm.models.units import declared_unit, split_groups, unit_parameters, without_ids
+from dperm.plan.sums import Parts, ReleasedSums, Sum, SumsPlan, plan_sums
+from dperm.plan.transaction import Transaction, check_releasable
+from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
-from dperm.privacy.joint_statement import JointStatement
+from dperm.privacy.statement import PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import read_table
@@ -31,7 +34,7 @@ from dperm.validation import count, finite
 
 Array = NDArray[np.float64]
 
-# Beyond this squares of numbers would be far from exact beside each other.
+# Beyond this squares of numbers would be far from exact next to each other.
 _LARGEST = 1e100
 
 
@@ -51,15 +54,14 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
     contribution: str = "limit"
     missing_units: str = "separate"
 
-    privacy_: JointStatement = field(init=False)
+    privacy_: PrivacyStatement = field(init=False)
     event_: Event = field(init=False)
+    plan_: dict[str, Any] = field(init=False)
     ledger_entry_: dict[str, Any] | None = field(init=False)
     n_features_in_: int = field(init=False)
 
     # The share of a pipeline's precision that it takes unless told otherwise.
     share: ClassVar[float] = 0.1
-    # What is released, by the names of attributes.
-    released: ClassVar[tuple[str, ...]]
     # Whether sums become means by the public n, which rows must then weigh in all.
     divides_by_n: ClassVar[bool] = False
     # Columns are numbers, described by what is declared here.
@@ -87,10 +89,10 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         return None
 
     def n_features_out(self, n_features: int) -> int:
-        """How many columns come out of so many: public."""
+        """How many columns come out of this many: public."""
         return n_features
 
-    def plan(self, n: int | None = None, n_features: int | None = None) -> SumsRelease:
+    def plan(self, n: int | None = None, n_features: int | None = None) -> SumsPlan:
         """The noise and the cost of a fit, from public numbers alone.
 
         Parameters
@@ -99,7 +101,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             Shape of the table that would be fitted; a declared n may be left out. With a unit, n counts units.
         """
         if n is not None and self.n not in (None, n):
-            raise InvalidParameterError(f"n = {self.n} is declared already, and n = {n} was given: leave one out.")
+            raise InvalidParameterError(f"n = {self.n} is already declared, and n = {n} was passed: remove one.")
         check_releasable(self.budget, self.random_state)
         rows = n if self.n is None else self.n
         return self.plan_for(
@@ -109,7 +111,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
     def plan_for(
         self, guarantee: Guarantee, adjacency: Adjacency, n: int | None, n_features: int | None,
         unit: PrivacyUnit | None,
-    ) -> SumsRelease:  # fmt: skip
+    ) -> SumsPlan:  # fmt: skip
         """The plan for another guarantee than its own, as one step of several has it.
 
         Parameters
@@ -123,8 +125,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         """
         if unit is not None and unit.contribution == "limit" and self.divides_by_n:
             raise InvalidParameterError(
-                f"{type(self).__name__} divides sums by n, and under contribution = 'limit' rows weigh less than n in "
-                "all: take contribution = 'average'."
+                f"{type(self).__name__} divides sums by n, so it requires contribution='average'."
             )
         table = PublicTable(count("n", n), adjacency, unit)
         distribution = "Laplace" if guarantee.delta == 0.0 else "Gaussian"
@@ -155,22 +156,14 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         membership = membership_of_array(groups, n_rows, unit)
         found = n_rows if membership is None else membership.n
         plan = self.plan(None if self.n is not None else found, n_features)
-        caveats = undeclared_n(Adjacency.parse(self.adjacency), unit) if self.n is None else ()
-        warn_of_large_delta(self.delta, plan.calibrated.plan.n, stacklevel=3, unit=unit)
-        sums = plan.run(
-            self._parts(table), n_rows, budget=self.budget, random_state=self.random_state, caveats=caveats,
-            membership=membership,
-        )  # fmt: skip
-        entry = sums.reservation
-        with nullcontext() if entry is None else entry.noted():
-            self._keep(sums, plan)
-            self.ledger_entry_ = None if entry is None else entry.to_dict()
-            if entry is not None:
-                entry.settle(fingerprint(self.content()))
+        with Transaction(
+            plan, self.budget, self.random_state, found=found, unit=unit, n_declared=self.n is not None
+        ) as transaction:
+            self._answer(transaction, table, plan, membership)
         return self
 
     def run(
-        self, X: Any, plan: SumsRelease, *, random_state: Any, caveats: tuple[str, ...], membership: Membership | None
+        self, X: Any, plan: SumsPlan, *, random_state: Any, caveats: tuple[Caveat, ...], membership: Membership | None
     ) -> None:  # fmt: skip
         """Fit by a plan whose cost is reserved already: what a pipeline does.
 
@@ -178,26 +171,30 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         ----------
         X : table
             The rows, as this step gets them.
-        plan : SumsRelease
+        plan : SumsPlan
             What `plan_for` returned.
         random_state : int or None
-            Makes the run repeatable, and the result not for release.
-        caveats : tuple of str
+            Seed. Makes the run reproducible, and the result not for release.
+        caveats : tuple of Caveat
             What keeps this step alone from being released.
         membership : Membership or None
             Whose every row is, where the plan protects a unit.
         """
         self.forget()
         table = self.read(X, fitting=True)
-        sums = plan.run(
-            self._parts(table), table.shape[0], random_state=random_state, caveats=caveats, membership=membership
-        )  # fmt: skip
-        self._keep(sums, plan)
-        self.ledger_entry_ = None
+        found, unit = (table.shape[0], None) if membership is None else (membership.n, membership.unit)
+        with Transaction(plan, None, random_state, found=found, unit=unit) as transaction:
+            self._answer(transaction, table, plan, membership, caveats)
 
-    def _keep(self, sums: ReleasedSums, plan: SumsRelease) -> None:
-        self._learn(sums, plan.calibrated.plan.n)
-        self.privacy_, self.event_ = sums.statement, sums.event
+    def _answer(
+        self, transaction: Transaction, table: NDArray[Any], plan: SumsPlan, membership: Membership | None,
+        caveats: tuple[Caveat, ...] = (),
+    ) -> None:  # fmt: skip
+        sums = plan.answer(transaction, self._parts(table), membership, caveats)
+        self._learn(sums, plan.n)
+        self.privacy_, self.event_, self.ledger_entry_ = sums.statement, sums.event, transaction.ledger_entry
+        self.plan_ = plan_to_dict(plan)
+        transaction.write(self, lambda: fingerprint(self.content()))
 
     def read(self, X: Any, *, fitting: bool) -> NDArray[Any]:
         """Check a table the scikit-learn way, but never for the values in it.
@@ -213,20 +210,60 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             check_is_fitted(self, "privacy_")
         if sparse.issparse(X):
             raise InvalidParameterError(
-                f"{type(self).__name__} takes no sparse rows: shifting columns would fill them; hand over X.toarray()."
+                f"{type(self).__name__} does not support sparse rows: shifting columns would fill them; pass "
+                "X.toarray()."
             )
         return np.asarray(read_table(self, without_ids(self, X), fitting=fitting))
 
     def content(self) -> dict[str, Any]:
-        """What was released, as plain data: what a ledger's fingerprint is of."""
+        """What a file of it holds, but for the fingerprint."""
         check_is_fitted(self, "privacy_")
-        numbers = {name: np.asarray(getattr(self, name)).tolist() for name in self.released}
+        return HEAD | self.told() | {"plan": self.plan_, "ledger": self.ledger_entry_}
+
+    def told(self) -> dict[str, Any]:
+        """What a file says of it, alone or as a step of a pipeline: the released numbers, and what they mean."""
+        names = getattr(self, "feature_names_in_", None)
         return {
-            "kind": type(self).__name__,
-            **numbers,
+            "kind": class_name(type(self)),
+            "columns": None if names is None else [str(name) for name in names],
+            "n_features": int(self.n_features_in_),
+            "parameters": {name: described(getattr(self, name)) for name in self._own(init=True)},
+            "released": {name: described(getattr(self, name)) for name in self._own(init=False)},
             "privacy": self.privacy_.to_dict(),
-            "events": event_to_list(self.event_),
         }
+
+    @classmethod
+    def from_told(cls, content: dict[str, Any]) -> Self:
+        """Read what `told` gave; raises if it does not fit together."""
+        values = {name: value_of(value) for name, value in content["parameters"].items()}
+        check_types(cls, values)
+        step = cls(**values)
+        if (set(content["parameters"]), set(content["released"])) != (
+            set(cls._own(init=True)),
+            set(cls._own(init=False)),
+        ):
+            raise ValueError("parameters")
+        for name, numbers in content["released"].items():
+            value = value_of(numbers)
+            setattr(step, name, np.array(value, dtype=np.float64) if isinstance(value, tuple) else value)
+        step.n_features_in_ = count("n_features", content["n_features"])
+        step.privacy_ = statement = PrivacyStatement.from_dict(content["privacy"])
+        str(statement)  # its numbers are numbers
+        step.epsilon, step.delta, step.adjacency = statement.epsilon, statement.delta, statement.adjacency
+        step.set_params(**unit_parameters(statement.unit))
+        with np.errstate(all="ignore"):
+            step.transform(np.zeros((1, step.n_features_in_)))  # what does not fit together fails here
+        if content["columns"] is not None:
+            step.feature_names_in_ = np.array(content["columns"], dtype=object)  # type: ignore[attr-defined]
+            if len(step.feature_names_in_) != step.n_features_in_:  # type: ignore[attr-defined]
+                raise ValueError("columns")
+        return step
+
+    @classmethod
+    def _own(cls, *, init: bool) -> list[str]:
+        """The parameters that are not common to all, or the attributes that a fit leaves."""
+        common = {part.name for part in fields(PrivateTransformer)}
+        return [part.name for part in fields(cls) if part.init is init and part.name not in common]
 
     def __sklearn_tags__(self) -> Any:
         """Missing values are bounded like all others."""
@@ -288,8 +325,8 @@ def check_bounds(bounds: Any, n_features: int) -> Bounds:
     """
     if bounds is None:
         raise InvalidParameterError(
-            "bounds must be declared, as (low, high) for all columns or one pair for each: the smallest and the "
-            "largest value of your rows are facts about them."
+            "bounds must be declared, as (low, high) for all columns or one pair for each: they must not be read "
+            "from the rows."
         )
     try:
         pairs = list(bounds)
@@ -301,7 +338,7 @@ def check_bounds(bounds: Any, n_features: int) -> Bounds:
     elif not (len(shape) == 2 and shape[1] == 2 and len(pairs) == n_features):
         raise InvalidParameterError(
             f"bounds must be one pair (low, high), or {n_features} of them, one per column, with None for a column "
-            "that is to be passed on as it is."
+            "that is passed through."
         )
     declared = [(place, pair) for place, pair in enumerate(pairs) if pair is not None]
     for _, pair in declared:
@@ -310,7 +347,7 @@ def check_bounds(bounds: Any, n_features: int) -> Bounds:
             raise InvalidParameterError(f"bounds must be pairs with low < high, of numbers up to 1e100; got {pair!r}.")
         if high - low < 1e-9 * max(abs(low), abs(high)):
             raise InvalidParameterError(
-                f"the bounds {pair!r} are too near to each other beside their size; shift the column."
+                f"the bounds {pair!r} are too close relative to their magnitude; centre the column first."
             )
     table = np.array([pair for _, pair in declared], dtype=np.float64)
     places = np.array([place for place, _ in declared], dtype=np.intp)

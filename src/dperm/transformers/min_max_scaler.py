@@ -33,28 +33,31 @@ class PrivateMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: ig
     epsilon, delta : float
         The guarantee. δ = 0 takes Laplace noise.
     bounds : (low, high), or one such pair per column
-        None instead of a pair passes a column on as it is, at no cost: encoded categories, for instance.
+        None instead of a pair passes a column through unchanged, at no cost, e.g. encoded categories.
         The public range of the values: required. Values beyond are clipped. Cells are finer towards its ends and
         towards 0, so a range that is far too wide does little harm.
     feature_range : (low, high)
         What columns are brought into; with the default a row is at most √columns long.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
-        The public number of rows or units, by default that of X.
-    unit, max_rows_per_unit, contribution, missing_units
-        Whose rows are protected together, as of the estimators; `fit` takes their ids as `groups`.
+        The public number of rows or privacy units; by default that of X.
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together. `fit` takes
+        the ids as `groups`.
+    max_rows_per_unit, contribution, missing_units
+        As in `PrivateLogisticRegression`.
     budget : Budget, optional
         The dataset's budget in a ledger: the fit is reserved there before a row is read.
     random_state : int, optional
-        Makes the fit repeatable, and the result not for release.
+        Seed. Makes the fit reproducible, and the result not for release.
 
     Attributes
     ----------
     data_min_, data_max_, data_range_, scale_, min_ : arrays
         As in scikit-learn, noisy.
-    privacy_ : JointStatement
-        What is promised.
+    privacy_ : PrivacyStatement
+        The guarantee.
     event_ : Event
         The accounting event.
 
@@ -80,8 +83,6 @@ class PrivateMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: ig
     data_range_: Array = field(init=False)
     scale_: Array = field(init=False)
     min_: Array = field(init=False)
-
-    released = ("data_min_", "data_max_")
 
     def _sums(self, table: PublicTable, n_features: int, distribution: str) -> Sequence[Sum]:
         self._range()

@@ -9,11 +9,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError
-from dperm.kernel.row_by_row import products, sums
 from dperm.kernel.symmetric import to_matrix
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.mechanisms.setting import PublicTable
+from dperm.models.row_by_row import products, sums
 from dperm.plan.sums import Parts, ReleasedSums, Sum
 from dperm.rows.column_parts import rows_of
 from dperm.transformers.base import Array, PrivateTransformer
@@ -37,16 +37,18 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
     n_components : int or None
         How many components; all of them for None. How many are enough cannot be read from the rows.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
-        The public number of rows or units, by default that of X.
-    unit, max_rows_per_unit, contribution, missing_units
-        Whose rows are protected together, as of the estimators; `fit` takes their ids as `groups`.
-        `contribution` must be "average": what is divided by n must weigh n in all.
+        The public number of rows or privacy units; by default that of X.
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together. `fit` takes
+        the ids as `groups`.
+    max_rows_per_unit, contribution, missing_units
+        As in `PrivateLogisticRegression`. `contribution` must be "average".
     budget : Budget, optional
         The dataset's budget in a ledger: the fit is reserved there before a row is read.
     random_state : int, optional
-        Makes the fit repeatable, and the result not for release.
+        Seed. Makes the fit reproducible, and the result not for release.
 
     Attributes
     ----------
@@ -54,8 +56,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
         As in scikit-learn, noisy. A negative eigenvalue of the noisy matrix counts as 0.
     noise_deviation_ : float
         Standard deviation of the noise on a variance: components whose variance is below √columns times this are noise.
-    privacy_ : JointStatement
-        What is promised.
+    privacy_ : PrivacyStatement
+        The guarantee.
     event_ : Event
         The accounting event.
 
@@ -86,7 +88,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
 
     share: ClassVar[float] = 0.25
     divides_by_n = True
-    released = ("components_", "mean_", "explained_variance_", "explained_variance_ratio_")
 
     # A fifth of the precision is for the mean, which is a vector and not a matrix.
     _relative_noise = (1.0, 2.0)
@@ -105,8 +106,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
     def _bound(self) -> float:
         if self.row_norm is None:
             raise InvalidParameterError(
-                "row_norm must be declared: rows are clipped to it, and the largest norm of your rows is a fact about "
-                "them."
+                "row_norm must be declared: rows are clipped to it, and it must not be read from the rows."
             )
         return size("row_norm", self.row_norm)
 
@@ -116,8 +116,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
             return n_features
         if isinstance(self.n_components, str | float) or count("n_components", self.n_components) > n_features:
             raise InvalidParameterError(
-                f"n_components must be None or a whole number from 1 to {n_features}, the number of columns, "
-                f"got {self.n_components!r}."
+                f"n_components must be None or an integer from 1 to {n_features}, the number of columns, got "
+                f"{self.n_components!r}."
             )
         return int(self.n_components)
 

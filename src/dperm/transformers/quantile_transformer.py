@@ -35,7 +35,7 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, PrivateTransformer):  # t
     epsilon, delta : float
         The guarantee. δ = 0 takes Laplace noise.
     bounds : (low, high), or one such pair per column
-        None instead of a pair passes a column on as it is, at no cost: encoded categories, for instance.
+        None instead of a pair passes a column through unchanged, at no cost, e.g. encoded categories.
         The public range of the values: required. Values beyond are clipped. Cells are finer towards its ends and
         towards 0, so a range that is far too wide does little harm.
     n_quantiles : int
@@ -43,22 +43,25 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, PrivateTransformer):  # t
     output_distribution : {"uniform", "normal"}
         Values from 0 to 1, so that a row is at most √columns long, or from −5.2 to 5.2.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
-        The public number of rows or units, by default that of X.
-    unit, max_rows_per_unit, contribution, missing_units
-        Whose rows are protected together, as of the estimators; `fit` takes their ids as `groups`.
+        The public number of rows or privacy units; by default that of X.
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together. `fit` takes
+        the ids as `groups`.
+    max_rows_per_unit, contribution, missing_units
+        As in `PrivateLogisticRegression`.
     budget : Budget, optional
         The dataset's budget in a ledger: the fit is reserved there before a row is read.
     random_state : int, optional
-        Makes the fit repeatable, and the result not for release.
+        Seed. Makes the fit reproducible, and the result not for release.
 
     Attributes
     ----------
     quantiles_, references_ : arrays
         As in scikit-learn, noisy.
-    privacy_ : JointStatement
-        What is promised.
+    privacy_ : PrivacyStatement
+        The guarantee.
     event_ : Event
         The accounting event.
 
@@ -82,8 +85,6 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, PrivateTransformer):  # t
 
     quantiles_: Array = field(init=False)
     references_: Array = field(init=False)
-
-    released = ("quantiles_",)
 
     def _sums(self, table: PublicTable, n_features: int, distribution: str) -> Sequence[Sum]:
         one_of("output_distribution", self.output_distribution, ("uniform", "normal"))

@@ -15,7 +15,7 @@ from dperm.rows.column_parts import moments_of
 from dperm.transformers.base import Array, PrivateTransformer, check_bounds
 from dperm.validation import positive
 
-# A variance below so many standard deviations of its own noise cannot be told from 0.
+# A variance below this many standard deviations of its own noise cannot be told from 0.
 _NOISE_FLOOR = 2.0
 
 
@@ -31,31 +31,33 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: 
     epsilon, delta : float
         The guarantee. δ = 0 takes Laplace noise.
     bounds : (low, high), or one such pair per column
-        None instead of a pair passes a column on as it is, at no cost: encoded categories, for instance.
+        None instead of a pair passes a column through unchanged, at no cost, e.g. encoded categories.
         The public range of the values: required. Values beyond are clipped, here and in `transform`. The noise is a
         share of the range, so a range ten times too wide costs ten times the noise.
     clip : float or None
         Standardised values are clipped to ±clip, so that a row is at most clip·√columns long. Give the model after it
         about `row_norm=√columns`, the length of a typical row.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
-        The public number of rows or units, by default that of X.
-    unit, max_rows_per_unit, contribution, missing_units
-        Whose rows are protected together, as of the estimators; `fit` takes their ids as `groups`.
-        `contribution` must be "average": what is divided by n must weigh n in all.
+        The public number of rows or privacy units; by default that of X.
+    unit : str, optional
+        Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together. `fit` takes
+        the ids as `groups`.
+    max_rows_per_unit, contribution, missing_units
+        As in `PrivateLogisticRegression`. `contribution` must be "average".
     budget : Budget, optional
         The dataset's budget in a ledger: the fit is reserved there before a row is read.
     random_state : int, optional
-        Makes the fit repeatable, and the result not for release.
+        Seed. Makes the fit reproducible, and the result not for release.
 
     Attributes
     ----------
     mean_, var_, scale_ : arrays
         As in scikit-learn, noisy. A variance is at least two standard deviations of its noise: a column whose spread
         cannot be told from the noise is not blown up.
-    privacy_ : JointStatement
-        What is promised.
+    privacy_ : PrivacyStatement
+        The guarantee.
     event_ : Event
         The accounting event.
 
@@ -81,7 +83,6 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: 
     scale_: Array = field(init=False)
 
     divides_by_n = True
-    released = ("mean_", "var_")
 
     def _sums(self, table: PublicTable, n_features: int, distribution: str) -> Sequence[Sum]:
         n_columns = len(check_bounds(self.bounds, n_features).columns)

@@ -7,21 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dperm import (
-    DPGD,
-    DPSGD,
-    DPSVRG,
-    L2,
-    ChaudhuriOutput,
-    DPAccMD,
-    DPObjective,
-    FitOptions,
-    Guarantee,
-    L1Ball,
-    Logistic,
-    Problem,
-    TalwarFrankWolfe,
-)
+from dperm import FitOptions, Guarantee, Problem
 from dperm.accounting.events import Repeated
 from dperm.kernel.block import Block
 from dperm.kernel.noise import Noise, Randomness
@@ -35,6 +21,8 @@ from dperm.mechanisms import (
 from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.unit import PrivacyUnit
+from dperm.problem import L2, L1Ball, Logistic
+from dperm.solvers import DPGD, DPSGD, DPSVRG, ChaudhuriOutput, DPAccMD, DPObjective, TalwarFrankWolfe
 from privacy.harness import Liar
 
 N, P = 60, 3

@@ -5,10 +5,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dperm import DPGD, DPSGD, DPSVRG, ChaudhuriOutput, DPNewton
 from dperm.kernel.block import Block
 from dperm.kernel.units import Membership, UnitRows
 from dperm.privacy.unit import PrivacyUnit
+from dperm.solvers import DPGD, DPSGD, DPSVRG, ChaudhuriOutput, DPNewton
 from privacy.broken.mechanisms import Broken
 
 THREE, MEAN = PrivacyUnit("person_id", 3), PrivacyUnit("person_id", contribution="average")
@@ -18,10 +18,10 @@ def unit_weights_left_out():
     """Every row weighs as much as if it were protected alone."""
     true = Block.from_table.__func__
 
-    def unweighted(cls, X, y, problem, weights=None, units=None):
+    def unweighted(cls, X, y, problem, weights=None, units=None, facts=None):
         if units is not None:
             units = dataclasses.replace(units, weights=np.ones(units.weights.size))
-        return true(cls, X, y, problem, weights, units)
+        return true(cls, X, y, problem, weights, units, facts)
 
     return patch.object(Block, "from_table", classmethod(unweighted))
 
@@ -35,13 +35,13 @@ def rows_sampled():
 
 def five_per_cent_too_heavy():
     """The weights of a unit add up to 1.05."""
-    true = Membership.drawn
+    true = Membership.chosen
 
     def heavier(self, key):
-        rows = true(self, key)
+        rows = true(self, key)[:]
         return UnitRows(rows.numbers, 1.05 * rows.weights, rows.n)
 
-    return patch.object(Membership, "drawn", heavier)
+    return patch.object(Membership, "chosen", heavier)
 
 
 def rows_chosen_by_their_place():
@@ -55,7 +55,7 @@ def rows_chosen_by_their_place():
             weights[own[np.argsort(places[own])][:limit]] = (1.0 - 2.0**-50) / limit
         return UnitRows(self.numbers, weights, self.n)
 
-    return patch.object(Membership, "drawn", by_place)
+    return patch.object(Membership, "chosen", by_place)
 
 
 BROKEN_UNITS = [

@@ -11,7 +11,7 @@ from dperm.validation import count as whole
 
 @dataclass(frozen=True)
 class Composed(Event):
-    """Events that ran one after the other, each perhaps chosen in view of what those before it released.
+    """Events that ran one after the other, each perhaps chosen after seeing what those before it released.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Repeated(Event):
         whole("count", self.count)
 
     def leaves(self, count: int = 1) -> Iterator[tuple[SingleEvent, int]]:
-        """The single events with counts that are so many times larger."""
+        """The single events with counts that are this many times larger."""
         return self.event.leaves(count * self.count)
 
     def without(self, unwanted: Callable[[SingleEvent], bool]) -> Event:

@@ -1,8 +1,8 @@
 """The answer to `HistogramQuery`: noisy counts of all cells of all columns."""
 
 from dperm.kernel.answers import Array, Asked, answers
+from dperm.kernel.counts import CellsPart
 from dperm.mechanisms.histogram import HistogramQuery
-from dperm.rows.counts import CellsPart
 
 
 @answers(HistogramQuery)

@@ -3,9 +3,9 @@
 import numpy as np
 
 from dperm.kernel.answers import Array, Asked, answers
+from dperm.kernel.counts import BeyondPart
 from dperm.kernel.noise import Noise
 from dperm.mechanisms.range import RangeQuery
-from dperm.rows.counts import BeyondPart
 
 
 @answers(RangeQuery)

@@ -34,7 +34,8 @@ class PublishedAdaSSP(Solver):
 
     Examples
     --------
-    >>> from dperm import Guarantee, L2Ball, Problem, Squared, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.problem import L2Ball, Squared
     >>> from dperm.paper.printed import PublishedAdaSSP
     >>> problem = Problem(Squared(), domain=L2Ball(3.0))
     >>> options = FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=PublishedAdaSSP())

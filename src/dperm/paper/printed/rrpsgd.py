@@ -4,8 +4,9 @@ from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
 from dperm.paper.printed.bassily_sgd import bassily_sigma
 from dperm.paper.printed.registry import published
+from dperm.paper.solvers.rrpsgd import RRPSGD
 from dperm.privacy.guarantee import Guarantee
-from dperm.solvers.descent.rrpsgd import RRPSGD
+from dperm.solvers.descent.stochastic import Schedule
 
 
 @published(RRPSGD)
@@ -14,5 +15,5 @@ def random_rounds(solver: RRPSGD, setting: Setting, guarantee: Guarantee) -> Cal
     n_steps = solver.n_steps or min(setting.n**2, solver.max_steps)
     rate = solver.sampling_rate or 1.0 / setting.n
     sigma = bassily_sigma(setting, guarantee, rate, n_steps)
-    plan = solver.plan_with(setting, n_steps, rate, sigma)
+    plan = solver.plan_with(setting, Schedule(n_steps, rate, sigma))
     return CalibratedPlan(plan, sigma / plan.planned[0].query.sensitivity)

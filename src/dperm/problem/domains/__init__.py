@@ -1,4 +1,4 @@
-"""Domains: one file each. To add one, write its file and import it here; the contract tests find it."""
+"""Domains: one file each. docs/extending.md says how to add one."""
 
 from dperm.problem.domains.base import Domain
 from dperm.problem.domains.blocks import BlockDomain

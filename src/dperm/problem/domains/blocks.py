@@ -41,7 +41,7 @@ class BlockDomain(Domain):
             part.check_dimension(stop - start)
 
     def project(self, w: Array) -> Array:
-        """Every block by itself."""
+        """Every block on its own."""
         projected = w.copy()
         for start, stop, part in self.blocks:
             projected[start:stop] = part.project(w[start:stop])

@@ -13,7 +13,13 @@ from dperm.validation import finite
 
 @dataclass(frozen=True)
 class Box(MirrorDomain):
-    """C = {w : low ≤ w_j ≤ high}; bounds are numbers, or tuples with one number per coefficient."""
+    """C = {w : low ≤ w_j ≤ high}; bounds are numbers, or tuples with one number per coefficient.
+
+    Parameters
+    ----------
+    low, high : float or tuple of float
+        Bounds of every coefficient, or one per coefficient.
+    """
 
     low: float | tuple[float, ...] = -1.0
     high: float | tuple[float, ...] = 1.0

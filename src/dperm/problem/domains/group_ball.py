@@ -25,6 +25,13 @@ class GroupBall(MirrorDomain):
 
     Groups of one index each make the l1 ball, one group of all indices the l2 ball.
 
+    Parameters
+    ----------
+    radius : float
+        Bound on the sum of the groups' l2 norms.
+    groups : tuple of tuple of int
+        Indices of each group; every coefficient is in exactly one.
+
     Examples
     --------
     >>> GroupBall(2.0, groups=((0, 1), (2,))).minkowski_norm(np.array([3.0, 4.0, -5.0]))

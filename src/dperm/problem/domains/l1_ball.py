@@ -15,7 +15,13 @@ from dperm.validation import size
 
 @dataclass(frozen=True)
 class L1Ball(EntropicDomain):
-    """C = {w : ‖w‖₁ ≤ radius}."""
+    """C = {w : ‖w‖₁ ≤ radius}.
+
+    Parameters
+    ----------
+    radius : float
+        Bound on the l1 norm.
+    """
 
     radius: float = 1.0
 

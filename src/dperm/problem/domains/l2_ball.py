@@ -12,7 +12,13 @@ from dperm.validation import size
 
 @dataclass(frozen=True)
 class L2Ball(MirrorDomain):
-    """C = {w : ‖w‖₂ ≤ radius}."""
+    """C = {w : ‖w‖₂ ≤ radius}.
+
+    Parameters
+    ----------
+    radius : float
+        Bound on the l2 norm.
+    """
 
     radius: float = 1.0
 

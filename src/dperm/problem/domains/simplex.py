@@ -23,7 +23,13 @@ def project_onto_simplex(w: Array, total: float) -> Array:
 
 @dataclass(frozen=True)
 class Simplex(EntropicDomain):
-    """C = {w ≥ 0 : Σ w_j = total}. It is not symmetric: its Minkowski norm is infinite off the positive ray."""
+    """C = {w ≥ 0 : Σ w_j = total}. It is not symmetric: its Minkowski norm is infinite off the positive ray.
+
+    Parameters
+    ----------
+    total : float
+        Sum of the coefficients.
+    """
 
     total: float = 1.0
 

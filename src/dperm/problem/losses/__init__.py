@@ -1,4 +1,4 @@
-"""Losses: one file each. To add one, write its file and import it here; the contract tests find it."""
+"""Losses: one file each. docs/extending.md says how to add one."""
 
 from dperm.problem.losses.base import Loss
 from dperm.problem.losses.function import FunctionLoss

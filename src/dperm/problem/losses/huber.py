@@ -11,7 +11,15 @@ from dperm.validation import positive
 
 @dataclass(frozen=True)
 class Huber(ResidualLoss):
-    """½ r² for |r| ≤ t and t(|r| − t/2) beyond, r = m − y: |ℓ'| ≤ t, ℓ'' ≤ 1."""
+    """½ r² for |r| ≤ t and t(|r| − t/2) beyond, r = m − y: |ℓ'| ≤ t, ℓ'' ≤ 1.
+
+    Parameters
+    ----------
+    threshold : float
+        t, the residual from which the loss is linear.
+    target_bound : float
+        Targets are clipped to [−target_bound, target_bound].
+    """
 
     threshold: float = 1.0
     target_bound: float = 1.0

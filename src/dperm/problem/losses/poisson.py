@@ -13,7 +13,15 @@ from dperm.validation import finite, positive
 
 @dataclass(frozen=True)
 class Poisson(Loss):
-    """exp(m) − y m + y log y − y for m ≤ cap, continued linearly beyond: |ℓ'| ≤ max(e^cap, y), ℓ'' ≤ e^cap."""
+    """exp(m) − y m + y log y − y for m ≤ cap, continued linearly beyond: |ℓ'| ≤ max(e^cap, y), ℓ'' ≤ e^cap.
+
+    Parameters
+    ----------
+    margin_cap : float
+        The margin from which the loss is linear.
+    target_bound : float
+        Targets are clipped to [0, target_bound].
+    """
 
     margin_cap: float = 3.0
     target_bound: float = 10.0

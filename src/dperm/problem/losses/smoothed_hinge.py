@@ -11,7 +11,13 @@ from dperm.validation import positive
 
 @dataclass(frozen=True)
 class SmoothedHinge(SignLoss):
-    """With g = max(0, 1 − y m): g²/2h for g ≤ h, g − h/2 beyond: |ℓ'| ≤ 1, ℓ'' ≤ 1/h."""
+    """With g = max(0, 1 − y m): g²/2h for g ≤ h, g − h/2 beyond: |ℓ'| ≤ 1, ℓ'' ≤ 1/h.
+
+    Parameters
+    ----------
+    smoothing : float
+        h, the width of the quadratic corner.
+    """
 
     smoothing: float = 0.5
 

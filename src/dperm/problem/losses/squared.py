@@ -14,6 +14,11 @@ class Squared(ResidualLoss):
 
     A prediction within [−t, t], as the targets are, has residuals of at most 2t, so the loss is squared wherever a
     prediction is sensible. Beyond, it goes on linearly: so its slope is bounded without a bounded domain.
+
+    Parameters
+    ----------
+    target_bound : float
+        t; targets are clipped to [−t, t].
     """
 
     target_bound: float = 1.0

@@ -12,7 +12,15 @@ from dperm.validation import positive
 
 @dataclass(frozen=True)
 class Welsch(ResidualLoss):
-    """½ c² (1 − exp(−r²/c²)), r = m − y: |ℓ'| ≤ c/√(2e) and |ℓ''| ≤ 1. Not convex."""
+    """½ c² (1 − exp(−r²/c²)), r = m − y: |ℓ'| ≤ c/√(2e) and |ℓ''| ≤ 1. Not convex.
+
+    Parameters
+    ----------
+    scale : float
+        c, the residual at which the loss levels off.
+    target_bound : float
+        Targets are clipped to [−target_bound, target_bound].
+    """
 
     scale: float = 1.0
     target_bound: float = 1.0

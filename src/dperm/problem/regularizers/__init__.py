@@ -1,4 +1,4 @@
-"""Regularizers: one file each. To add one, write its file and import it here; the contract tests find it."""
+"""Regularizers: one file each. docs/extending.md says how to add one."""
 
 from dperm.problem.regularizers.base import Regularizer
 from dperm.problem.regularizers.blocks import BlockRegularizer

@@ -44,7 +44,7 @@ class BlockRegularizer(Regularizer):
         return sum(part.value(w[start:stop]) for start, stop, part in self.blocks)
 
     def prox(self, v: Array, step: float) -> Array:
-        """Every block by itself."""
+        """Every block on its own."""
         w = v.copy()
         for start, stop, part in self.blocks:
             w[start:stop] = part.prox(v[start:stop], step)

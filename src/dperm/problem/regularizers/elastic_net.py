@@ -14,7 +14,15 @@ from dperm.validation import finite, positive
 
 @dataclass(frozen=True)
 class ElasticNet(Regularizer):
-    """r(w) = strength · (l1_ratio ‖w‖₁ + ½ (1 − l1_ratio) ‖w‖₂²)."""
+    """r(w) = strength · (l1_ratio ‖w‖₁ + ½ (1 − l1_ratio) ‖w‖₂²).
+
+    Parameters
+    ----------
+    strength : float
+        Overall strength.
+    l1_ratio : float
+        Share of the l1 penalty, between 0 and 1.
+    """
 
     strength: float = 1e-2
     l1_ratio: float = 0.5
@@ -49,7 +57,3 @@ class ElasticNet(Regularizer):
         """Soft thresholding, then shrinking."""
         thresholded = np.sign(v) * np.maximum(np.abs(v) - step * strength * l1_ratio, 0.0)
         return thresholded / (1.0 + step * strength * (1.0 - l1_ratio))
-
-    def prox(self, v: Array, step: float) -> Array:
-        """Soft thresholding, then shrinking."""
-        return np.asarray(self.shrink(v, step, self.strength, self.l1_ratio))

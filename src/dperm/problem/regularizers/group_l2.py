@@ -15,6 +15,15 @@ class GroupL2(Regularizer):
 
     Coefficients outside of the groups have the ridge alone. It makes r strongly convex.
 
+    Parameters
+    ----------
+    strength : float
+        Strength of the group penalty.
+    groups : tuple of tuple of int
+        Disjoint groups of coefficient indices.
+    ridge : float
+        Strength of the additional ridge.
+
     Examples
     --------
     >>> GroupL2(0.1, groups=((0, 1), (2, 3))).value(np.array([3.0, 4.0, 0.0, 0.0, 9.0]))
@@ -46,7 +55,7 @@ class GroupL2(Regularizer):
         return lasso + 0.5 * self.ridge * float(w @ w)
 
     def prox(self, v: Array, step: float) -> Array:
-        """Shorten every group by step · strength, to zero at the most, then shrink."""
+        """Shorten every group by step · strength, to zero at most, then shrink."""
         w = v.copy()
         for group in self.groups:
             part = v[list(group)]

@@ -12,7 +12,13 @@ from dperm.validation import positive
 
 @dataclass(frozen=True)
 class L1(Regularizer):
-    """r(w) = strength · ‖w‖₁."""
+    """r(w) = strength · ‖w‖₁.
+
+    Parameters
+    ----------
+    strength : float
+        Strength of the penalty.
+    """
 
     strength: float = 1e-2
 
@@ -37,7 +43,3 @@ class L1(Regularizer):
     def shrink(v: Any, step: float, strength: float) -> Any:
         """Soft thresholding."""
         return np.sign(v) * np.maximum(np.abs(v) - step * strength, 0.0)
-
-    def prox(self, v: Array, step: float) -> Array:
-        """Soft thresholding."""
-        return np.asarray(self.shrink(v, step, self.strength))

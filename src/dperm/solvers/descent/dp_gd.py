@@ -15,7 +15,7 @@ from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.expected import noise_floor, nominal_length, typical_length
-from dperm.validation import count, one_of, positive
+from dperm.validation import one_of
 
 # What a run without noise aims at.
 _NOISELESS_GAP = 1e-9
@@ -61,7 +61,8 @@ class DPGD(Solver):
 
     Examples
     --------
-    >>> from dperm import DPGD, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import DPGD
     >>> PrivateLogisticRegression(epsilon=1.0, solver=DPGD(n_steps=50)).solver.n_steps
     50
     """
@@ -90,19 +91,13 @@ class DPGD(Solver):
 
     def __post_init__(self) -> None:
         """Check the settings that were given."""
-        if self.n_steps is not None:
-            count("n_steps", self.n_steps)
-        if self.step_size is not None:
-            positive("step_size", self.step_size)
+        super().__post_init__()
         if self.accounting is not None:
             one_of("accounting", self.accounting, ("last-iterate", "composition"))
         if self.release is not None:
             one_of("release", self.release, ("last", "uniform"))
         if self.accounting == "last-iterate" and self.release == "uniform":
             raise InvalidParameterError("last-iterate accounting covers the last iterate only; use release='last'.")
-        positive("nominal_distance", self.nominal_distance)
-        count("max_steps", self.max_steps)
-        positive("paper_constant", self.paper_constant)
 
     def refusal(self, problem: Problem) -> str | None:
         """Every problem that dperm can state is smooth."""
@@ -129,7 +124,7 @@ class DPGD(Solver):
         return Plan(mechanism, (planned,), DPGDSettings(n_steps, step_size, accounting, release))
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPGDSettings], start: Array) -> Array:
-        """Algorithm 4. Under last-iterate accounting its loop runs within the trusted boundary."""
+        """Algorithm 4. Under last-iterate accounting its loop runs within the trusted kernel."""
         item = plan.planned[0]
         if isinstance(item.query, LastIterateQuery):
             return oracle.ask(item, start)
@@ -173,7 +168,7 @@ class DPGD(Solver):
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float, accounting: str) -> int:
         constants = setting.constants
         if guarantee is None:
-            return _noiseless_steps(setting, step_size)
+            return noiseless_steps(setting, step_size)
         # Variance of one coordinate of the mean gradient if it were the only release.
         variance = (setting.domain_sensitivity / (setting.n * gaussian_mu(guarantee))) ** 2
         if not constants.convex:
@@ -205,7 +200,7 @@ class DPGD(Solver):
         return int(steps[np.flatnonzero(bound <= 1.01 * bound.min())[0]])
 
 
-def _noiseless_steps(setting: Setting, step_size: float) -> int:
+def noiseless_steps(setting: Setting, step_size: float) -> int:
     """Steps after which a run without noise has reached the optimum for practical purposes."""
     rate = math.log1p(step_size * setting.constants.strong_convexity)
     if rate == 0.0:

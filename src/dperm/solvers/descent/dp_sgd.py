@@ -2,21 +2,24 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
-from dperm.errors import InvalidParameterError
-from dperm.mechanisms import StochasticStepsQuery, check_sampling_rate
+from dperm.mechanisms import StochasticStepsQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
-from dperm.solvers.descent.rrpsgd import RRPSGD
-from dperm.solvers.descent.stochastic import SAMPLING_TO_NOISE, check_decay, distance_bound, falling, rate_for
+from dperm.solvers.descent.stochastic import (
+    SAMPLING_TO_NOISE,
+    distance_bound,
+    falling,
+    rate_for,
+    schedule_without_convexity,
+    step_size_without_convexity,
+)
 from dperm.solvers.expected import noise_floor, rate_risk
-from dperm.validation import count, finite, positive
 
 # What a run without noise aims at.
 _NOISELESS_GAP = 1e-9
@@ -38,7 +41,7 @@ class DPSGD(Solver):
 
     w_t = prox_{η_t r, C}(w_{t−1} − η_t(g_t + N(0, σ² I))), g_t the mean gradient of a Poisson sample.
 
-    For a loss that is not convex the last iterate is returned, and T and η are those of `RRPSGD`; the bound of RRPSGD
+    For a loss that is not convex the last iterate is returned, and T and η are those of rrpsgd; the bound of that
     is for an iterate drawn at random, and none is known for the last one. `DPAdam` has momentum.
 
     Parameters
@@ -63,7 +66,8 @@ class DPSGD(Solver):
 
     Examples
     --------
-    >>> from dperm import DPSGD, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import DPSGD
     >>> PrivateLogisticRegression(epsilon=1.0, solver=DPSGD(n_steps=300)).solver.n_steps
     300
     """
@@ -91,25 +95,6 @@ class DPSGD(Solver):
         needs="smooth loss, convex or not",
     )
 
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        for name in ("n_steps", "max_steps"):
-            if getattr(self, name) is not None:
-                count(name, getattr(self, name))
-        if self.sampling_rate is not None:
-            check_sampling_rate(self.sampling_rate)
-        for name in ("step_size", "nominal_distance", "max_passes"):
-            if getattr(self, name) is not None:
-                positive(name, getattr(self, name))
-        check_decay(self.decay)
-        if not 0.0 < finite("averaging", self.averaging) <= 1.0:
-            raise InvalidParameterError(f"averaging must lie in (0, 1], got {self.averaging!r}.")
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps: accounting for millions of them takes a while."""
-        return cls(max_steps=2_000, max_passes=20.0)
-
     def refusal(self, problem: Problem) -> str | None:
         """It takes every problem that dperm can state."""
         return None
@@ -134,12 +119,14 @@ class DPSGD(Solver):
         return Plan(mechanism, planned, DPSGDSettings(n_steps, step_size, n_averaged))
 
     def _plan_without_convexity(self, setting: Setting, guarantee: Guarantee | None) -> Plan[DPSGDSettings]:
-        alike = RRPSGD(
-            self.n_steps, self.sampling_rate, self.step_size, self.decay, self.max_steps, self.max_passes
-        ).plan(setting, guarantee)  # fmt: skip
-        n_steps, rate = alike.settings.n_steps, alike.planned[0].query.sampling_rate
+        schedule = schedule_without_convexity(
+            setting, guarantee, self.n_steps, self.sampling_rate, self.max_steps, self.max_passes
+        )
+        n_steps, rate, _ = schedule
+        step_size = step_size_without_convexity(setting, schedule, self.decay, self.step_size)
+        planned = PlannedQuery(StochasticStepsQuery(setting, rate, n_steps))
         mechanism = f"dp-sgd, T = {n_steps} noisy stochastic gradient steps at sampling rate {rate:.3g}"
-        return Plan(mechanism, alike.planned, DPSGDSettings(n_steps, alike.settings.step_size, 0))
+        return Plan(mechanism, (planned,), DPSGDSettings(n_steps, step_size, 0))
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """As measured on Covertype."""
@@ -148,7 +135,7 @@ class DPSGD(Solver):
         return rate_risk(setting, guarantee, 2.2, 2.5)
 
     def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPSGDSettings], start: Array) -> Array:
-        """Steps up to where averaging begins, then those that are averaged; both within the trusted boundary."""
+        """Steps up to where averaging begins, then those that are averaged; both within the trusted kernel."""
         step_sizes = plan.settings.step_size * falling(plan.settings.n_steps, self.decay)
         last = mean = start
         for item in plan.planned:

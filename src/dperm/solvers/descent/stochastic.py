@@ -4,6 +4,7 @@ The defaults come from n, p, ε, δ and the problem's constants; docs/proofs/sto
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,10 +16,24 @@ from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.solvers.base import Array
 from dperm.solvers.expected import length_unit, noise_floor
-from dperm.validation import finite
 
-# A batch's variance, G²/(qn) at the most and in practice several times smaller, may be this multiple of the noise's.
+# A batch's variance, G²/(qn) at most and in practice several times smaller, may be this multiple of the noise's.
 SAMPLING_TO_NOISE = 3.0
+
+# Without convexity default steps are 1/(4L): the bound is then within 1/7 of what ever smaller ones and ever more of
+# them reach.
+_SHORTER = 4.0
+
+# Full gradients of a run without noise and without convexity.
+_NOISELESS_STEPS = 10_000
+
+
+class Schedule(NamedTuple):
+    """How many steps, at which sampling rate, and about the noise of each."""
+
+    n_steps: int
+    rate: float
+    sigma: float
 
 
 def rate_for(setting: Setting, guarantee: Guarantee, n_steps: int, max_passes: float) -> float:
@@ -54,12 +69,34 @@ def distance_bound(setting: Setting, nominal_distance: float) -> float:
     return nominal_distance * length_unit(setting)
 
 
+def schedule_without_convexity(
+    setting: Setting, guarantee: Guarantee | None, n_steps: int | None, rate: float | None, max_steps: int,
+    max_passes: float,
+) -> Schedule:  # fmt: skip
+    """T and q where they were not given: T so that the best η is 1/(4L), for a variance of (1 + sampling/noise) pTv."""
+    if guarantee is None:
+        return Schedule(n_steps or _NOISELESS_STEPS, rate or 1.0, 0.0)
+    if n_steps is None:
+        floor = (1.0 + SAMPLING_TO_NOISE) * noise_floor(setting, guarantee)
+        best = _SHORTER * math.sqrt(2.0 * setting.constants.initial_gap * setting.smoothness / floor)
+        n_steps = int(min(max(1.0, best), max_steps))
+    rate = rate or rate_for(setting, guarantee, n_steps, max_passes)
+    return Schedule(n_steps, rate, expected_sigma(setting, guarantee, rate, n_steps))
+
+
+def step_size_without_convexity(setting: Setting, schedule: Schedule, decay: float, given: float | None) -> float:
+    """The step size for this noise, at most 1/L, or the one that was given."""
+    smoothness, n_steps = setting.smoothness, schedule.n_steps
+    # [2 gap + LV Ση_t²]/Σ(2η_t − Lη_t²), but for Lη_t² below, is smallest where LV Ση_t² is 2 gap.
+    variance = step_variance(setting, schedule.rate, schedule.sigma)
+    spread = smoothness * variance * float((falling(n_steps, decay) ** 2).sum())
+    longest = math.sqrt(2.0 * setting.constants.initial_gap / spread) if spread > 0.0 else math.inf
+    step_size = given or min(1.0 / smoothness, longest)
+    if step_size * smoothness >= 2.0:
+        raise InvalidParameterError(f"step_size must be below 2/L = {2.0 / smoothness:g}, got {step_size:g}.")
+    return step_size
+
+
 def falling(n_steps: int, decay: float) -> Array:
     """η_t/η = t^−decay."""
     return np.arange(1.0, n_steps + 1.0) ** -decay
-
-
-def check_decay(decay: float) -> None:
-    """Raise unless it is a power by which step sizes may fall."""
-    if not 0.0 <= finite("decay", decay) <= 1.0:
-        raise InvalidParameterError(f"decay must lie between 0 and 1, got {decay!r}.")

@@ -19,7 +19,8 @@ class ChaudhuriObjective(OneMinimisation):
 
     Examples
     --------
-    >>> from dperm import ChaudhuriObjective, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import ChaudhuriObjective
     >>> model = PrivateLogisticRegression(epsilon=1.0, delta=0.0, solver=ChaudhuriObjective())
     >>> model.plan(200_000, 54).privacy.certified_delta
     0.0

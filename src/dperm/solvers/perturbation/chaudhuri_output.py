@@ -27,7 +27,9 @@ class ChaudhuriOutput(Solver):
 
     Examples
     --------
-    >>> from dperm import ChaudhuriOutput, Guarantee, L2, Logistic, Problem, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.problem import L2, Logistic
+    >>> from dperm.solvers import ChaudhuriOutput
     >>> problem = Problem(Logistic(), L2(0.01))
     >>> options = FitOptions(problem, guarantee=Guarantee(1.0, 0.0), solver=ChaudhuriOutput())
     >>> options.plan(10_000, 20).privacy.certified_delta
@@ -47,6 +49,10 @@ class ChaudhuriOutput(Solver):
         adjacency="published for replace_one; certified for both",
         needs="convex smooth loss, strongly convex F^r",
     )
+
+    def is_pure(self, guarantee: Guarantee) -> bool:
+        """Whatever δ is."""
+        return True
 
     def refusal(self, problem: Problem) -> str | None:
         """The minimiser must not move far when a row does."""

@@ -41,7 +41,7 @@ _TYPICAL_DISTANCE, _LEFT_BY_THE_FIRST = 0.25, 0.25
 # The share of their bound that residuals are clipped at, roughly: for what hides the end of a minimisation.
 _TYPICAL_CLIP = 0.1
 
-# A size is asked for with slopes clipped at so many times the one before it.
+# A size is asked for with slopes clipped at this many times the one before it.
 _REACH = 6.0
 
 # By how much clipping is expected to move the mean of residuals, over their mean size; and the noise of that mean, over
@@ -87,7 +87,8 @@ class DPRegression(ObjectiveSolver):
 
     Examples
     --------
-    >>> from dperm import DPRegression, PrivateLinearRegression
+    >>> from dperm import PrivateLinearRegression
+    >>> from dperm.solvers import DPRegression
     >>> model = PrivateLinearRegression(epsilon=1.0, penalty=None, solver=DPRegression(), row_norm=1.0)
     >>> model.plan(20_000, 8).statement.n_steps
     6
@@ -113,7 +114,7 @@ class DPRegression(ObjectiveSolver):
     def refusal(self, problem: Problem) -> str | None:
         """Losses of a residual, whose slope says how far off a prediction is."""
         if not isinstance(problem.loss, ResidualLoss):
-            return f"it is for losses of a residual, such as squared loss, not for {problem.loss.name}."
+            return f"it requires a loss of residuals, such as squared loss, not {problem.loss.name}."
         return super().refusal(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[DPRegressionSettings]:

@@ -21,7 +21,8 @@ class KiferObjective(OneMinimisation):
 
     Examples
     --------
-    >>> from dperm import KiferObjective, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import KiferObjective
     >>> PrivateLogisticRegression(epsilon=1.0, solver=KiferObjective()).plan(200_000, 54).privacy.noise_multiplier < 7
     True
     """

@@ -28,10 +28,14 @@ class TalwarObjective(KiferObjective):
     ridge : float, optional
         Strength of the ridge. By default the one that minimises σ(ridge) · 2G_C/n + (ridge/2) max ‖w‖²; with
         noise="paper" 2β/(nε).
+    nominal_distance : float
+        As in `KiferObjective`.
 
     Examples
     --------
-    >>> from dperm import Guarantee, L1Ball, Logistic, Problem, TalwarObjective, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.problem import L1Ball, Logistic
+    >>> from dperm.solvers import TalwarObjective
     >>> problem = Problem(Logistic(), domain=L1Ball(5.0))
     >>> FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=TalwarObjective()).plan(10_000, 1000).solver.name
     'talwar-objective'

@@ -13,7 +13,7 @@ from dperm.problem.prox import prox_is_exact
 from dperm.solvers.expected import moved_risk, noise_risk
 from dperm.solvers.refusals import needs_convexity
 
-# The share of ε that hides how far a minimisation was from done: the least, and the most where there are so many
+# The share of ε that hides how far a minimisation was from done: the least, and the most where there are this many
 # coefficients that its noise would count. Its risk is then kept to this share of that of the random linear term.
 REMAINDER_SHARE, _LARGEST_REMAINDER_SHARE, _REMAINDER_RISK = 0.005, 0.1, 0.05
 
@@ -65,7 +65,7 @@ def check_lengths(calibrated: CalibratedPlan) -> None:
 
 
 def _longest_term(query: ObjectivePerturbationQuery, scale: float) -> float:
-    """A length that ‖b‖ exceeds with probability e^−25 at the most."""
+    """A length that ‖b‖ exceeds with probability e^−25 at most."""
     p = query.setting.constants.dimension
     if query.distribution == "Gaussian":
         return scale * (math.sqrt(p) + math.sqrt(2.0 * _LOG_UNLIKELY))

@@ -35,7 +35,9 @@ class AdaSSP(SecondOrderSolver):
 
     Examples
     --------
-    >>> from dperm import AdaSSP, Guarantee, L2Ball, Problem, Squared, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.problem import L2Ball, Squared
+    >>> from dperm.solvers import AdaSSP
     >>> problem = Problem(Squared(), domain=L2Ball(3.0))
     >>> options = FitOptions(problem, guarantee=Guarantee(1.0, 1e-6), solver=AdaSSP())
     >>> options.plan(20_000, 8).passes

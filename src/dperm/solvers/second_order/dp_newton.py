@@ -30,7 +30,8 @@ class DPNewton(SecondOrderSolver):
 
     Examples
     --------
-    >>> from dperm import DPNewton, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import DPNewton
     >>> PrivateLogisticRegression(epsilon=1.0, solver=DPNewton()).plan(200_000, 54).passes
     9.0
     """

@@ -64,7 +64,8 @@ class DPKatyusha(AnchoredSolver):
 
     Examples
     --------
-    >>> from dperm import DPKatyusha, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import DPKatyusha
     >>> PrivateLogisticRegression(epsilon=1.0, penalty=0.01, solver=DPKatyusha()).plan(200_000, 54).passes < 10
     True
     """

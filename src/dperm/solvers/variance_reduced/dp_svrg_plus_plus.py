@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 from dperm.accounting.curve import gaussian_mu
 from dperm.mechanisms.plan import Plan, check_steps
@@ -14,7 +13,6 @@ from dperm.solvers.expected import nominal_length, rate_risk
 from dperm.solvers.refusals import needs_convexity
 from dperm.solvers.variance_reduced.anchored import AnchoredSolver, anchored_epoch, anchored_text, sampling_rate_for
 from dperm.solvers.variance_reduced.dp_svrg import SVRGSettings
-from dperm.validation import count, positive
 
 _INNER = 8
 _NOISELESS_STEPS = 8_000
@@ -51,7 +49,8 @@ class DPSVRGPlusPlus(AnchoredSolver):
 
     Examples
     --------
-    >>> from dperm import DPSVRGPlusPlus, PrivateLogisticRegression
+    >>> from dperm import PrivateLogisticRegression
+    >>> from dperm.solvers import DPSVRGPlusPlus
     >>> PrivateLogisticRegression(epsilon=1.0, penalty=None, solver=DPSVRGPlusPlus(n_epochs=3)).solver.n_epochs
     3
     """
@@ -73,17 +72,6 @@ class DPSVRGPlusPlus(AnchoredSolver):
         adjacency="published for replace_one; certified for both",
         needs="convex smooth loss",
     )
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        super().__post_init__()
-        positive("nominal_distance", self.nominal_distance)
-        count("max_steps", self.max_steps)
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps, for the sake of time."""
-        return cls(max_steps=2_000)
 
     def refusal(self, problem: Problem) -> str | None:
         """Algorithm 2 needs convexity."""
@@ -135,7 +123,7 @@ def default_steps(setting: Setting, guarantee: Guarantee | None, nominal_distanc
 def doubling_settings(
     setting: Setting, steps: float, n_epochs: int | None, n_inner: int | None, step_size: float | None
 ) -> SVRGSettings:
-    """T, m and η for about so many steps in all; what was given stays as it is."""
+    """T, m and η for about this many steps in all; what was given stays as it is."""
     # Where noise forbids even the two steps of a single epoch with m = 1, they become shorter.
     step_size = step_size or min(1.0, 0.5 * steps) / setting.smoothness
     n_inner = n_inner or max(1, min(_INNER, int(steps / 6.0)))

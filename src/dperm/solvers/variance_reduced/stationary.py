@@ -22,7 +22,7 @@ from dperm.solvers.base import Array, Oracle
 # Step sizes among which the default is found, times L. At 1 there is no room for the noise of a difference.
 _STEPS = (1.0, 0.75, 0.5, 0.25, 0.1)
 
-# A run without noise: the most steps, and an anchor every so many of them.
+# A run without noise: the most steps, and the number of steps between anchors.
 _NOISELESS_STEPS, _NOISELESS_PERIOD = 10_000, 10
 
 
@@ -119,7 +119,7 @@ class Stationary:
                     candidates += [pace] if pace is not None else []
         if not candidates:
             raise InvalidParameterError(
-                "the budget does not suffice for gradient differences of so many steps; use fewer steps, a shorter "
+                "the budget is too small for gradient differences over this many steps; use fewer steps, a shorter "
                 "period or a smaller step_size."
             )
         return min(candidates, key=lambda pace: pace.bound)

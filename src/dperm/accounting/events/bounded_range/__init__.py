@@ -3,7 +3,7 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from dperm.accounting.events.base import Parts, SingleEvent
 from dperm.accounting.privacy_loss import LossDistribution, discretised
 from dperm.accounting.renyi import renyi_divergences
 from dperm.privacy.guarantee import Adjacency
-from dperm.validation import positive
 
 # So many selections are one block of the recursion, which takes time as count^1.5; blocks are composed on a grid. That
 # loses a thousandth of ε.
@@ -41,23 +40,13 @@ class BoundedRange(SingleEvent):
     has_renyi_bound: ClassVar[bool] = True
     in_blocks: ClassVar[bool] = True
 
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(0.4)
-
-    @classmethod
-    def from_numbers(cls, epsilon: object) -> Self:  # type: ignore[override]
-        """Read plain data."""
-        return cls(positive("epsilon", epsilon))
-
     @property
     def pure_epsilon(self) -> float:
         """The interval holds 0, so no loss is beyond its length."""
         return self.epsilon
 
     def scale(self, adjacency: Adjacency) -> float:
-        """Half the range, at the most."""
+        """Half the range, at most."""
         return 0.5 * float(self.epsilon)
 
     def curve(self, adjacency: Adjacency) -> Curve:
@@ -73,7 +62,7 @@ class BoundedRange(SingleEvent):
         return renyi_divergences(self.to_dp_event(), count, orders)
 
     def losses(self, count: int, adjacency: Adjacency, width: float) -> list[tuple[LossDistribution, int]]:
-        """Block by block: a block's curve is the worst over all ways to choose each selection in view of the last."""
+        """Block by block: a block's curve is the worst over all ways to choose each selection after seeing the last."""
         blocks, rest = divmod(count, LARGEST_BLOCK)
         return [
             (discretised(_selections(float(self.epsilon), size), self.scale(adjacency) * math.sqrt(size), width), times)
@@ -110,7 +99,7 @@ class BoundedRange(SingleEvent):
 
 @dataclass(frozen=True)
 class SelectionCurve(Curve):
-    """δ(ε) of selections of bounded range, each chosen in view of the winners before it: at its worst.
+    """δ(ε) of selections of bounded range, each chosen after seeing the winners before it: at its worst.
 
     Parameters
     ----------
@@ -145,7 +134,7 @@ class SelectionCurve(Curve):
 
 
 def _selections(length: float, count: int) -> Curve:
-    """The curve of so many, in any case."""
+    """The curve of this many, in any case."""
     if count > 1 and _reach(length, count) > _LARGEST_REACH:
         return _loose([(length, count)])
     return SelectionCurve(length, count)

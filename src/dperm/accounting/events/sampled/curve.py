@@ -32,7 +32,7 @@ class SampledCurve(Curve):
     parts : tuple of (SingleEvent, int)
         Gaussians and sampled Gaussians.
     adjacency : Adjacency
-        Named, as everywhere.
+        The neighbouring relation.
     """
 
     parts: tuple[tuple[SingleEvent, int], ...]
@@ -139,7 +139,7 @@ def draw_probability(rates: list[tuple[float, int]]) -> float:
     return min(1.0, -math.expm1(log_never) * (1.0 + 1e-12))
 
 
-# Kept, because a calibrated plan is asked for its ε and its δ again by whoever states them.
+# Kept, because a calibrated plan is asked for its ε and its δ again by anyone who states them.
 @functools.lru_cache(maxsize=32)
 def composed_distribution(parts: tuple[tuple[Any, int], ...], adjacency: Adjacency, points: int) -> LossSum:
     """The privacy loss of these events together, on one grid that is fine enough for each."""

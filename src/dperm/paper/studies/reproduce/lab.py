@@ -29,7 +29,7 @@ from dperm.unsafe import empirical_risk
 
 # What shows results and has no say in them.
 _WITHOUT_INFLUENCE = (
-    "cli/", "report/", "models/", "pictures/", "paper/studies/demo.py",
+    "cli/", "report/", "models/", "pictures/", "demo/",
 )  # fmt: skip
 
 # Of this folder, what draws rows, fits and accounts. The rest chooses configurations, which are part of the key, or

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dperm.errors import InvalidParameterError, InvalidTableError
-from dperm.kernel.scores import predicted_row_by_row
+from dperm.evaluation.scores import predicted_row_by_row
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows import is_streamed
@@ -57,7 +57,7 @@ class HeldOut:
 
     def __reduce__(self) -> Any:
         """Rows are not to be written anywhere."""
-        raise TypeError("rows cannot be pickled or copied: they never leave the trusted boundary.")
+        raise TypeError("rows cannot be pickled or copied: they never leave the trusted kernel.")
 
     def predicted(self, model: Any, kind: str, classes: Sequence[Any] | None) -> Iterator[tuple[Array, Any]]:
         """Truth and prediction, block by block; `kind` and `classes` as of `predicted_by`.
@@ -113,12 +113,12 @@ def held_out(
     """
     if is_files(X):
         if y is not None or groups is not None:
-            raise InvalidParameterError("target and ids of files are columns of them: leave y and groups out.")
+            raise InvalidParameterError("y and groups cannot be combined with files: target and ids are columns.")
         return _files(model, X, schema, classes, target, takes_anything, unit)
     if is_streamed(X):
-        raise InvalidParameterError("rows on a cluster or in a source are not evaluated: hand over files, or a table.")
+        raise InvalidParameterError("rows on a cluster cannot be evaluated: pass files or a table.")
     if target is not None:
-        raise InvalidParameterError("target names a column of files; hand the targets of a table in memory over as y.")
+        raise InvalidParameterError("target names a column of files; for a table in memory pass y.")
     if schema is not None:
         check_table(X, y, schema)
         whose = membership_of(X, schema)
@@ -127,14 +127,14 @@ def held_out(
         X = number_table(X, majority=unit is None)
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) != 2 or min(shape) < 1:
-        raise InvalidParameterError("the rows must be a table with rows and columns: an array, a data frame or files.")
+        raise InvalidParameterError("the rows must be an array, a data frame or files.")
     expected = getattr(model, "n_features_in_", shape[1])
     if shape[1] != expected:
         raise InvalidParameterError(f"the model takes {expected} columns, and the table has {shape[1]}.")
     # By the types alone. A frame for a model of somebody else may hold text, which is that model's business.
     types = [X.dtype] if hasattr(X, "dtype") else list(X.dtypes) if hasattr(X, "iloc") and takes_anything else []
     if any(kind.kind not in "iufb" for kind in types):
-        raise InvalidParameterError("the rows must hold real numbers; encode text first.")
+        raise InvalidParameterError("the rows must be real numbers; encode text first.")
     labels = read_target(model, y, shape[0])
     whose = membership_of_array(groups, shape[0], unit)
     if classes is None:
@@ -163,21 +163,19 @@ def _files(
 ) -> HeldOut:
     if schema is not None:
         if target not in (None, schema.target.column):
-            raise InvalidParameterError(
-                f"the model's schema names the target {schema.target.column!r}: leave target out."
-            )
+            raise InvalidParameterError(f"the model's schema names the target {schema.target.column!r}: remove target.")
         pieces = open_pieces(data, schema.header, schema.separator)
         columns, target = list(schema.columns), schema.target.column
     else:
         if target is None:
-            raise InvalidParameterError("name the column that holds the target: the model has no schema that does.")
+            raise InvalidParameterError("pass target: the model has no schema that names it.")
         if not hasattr(model, "feature_names_in_"):
-            raise InvalidParameterError("the model does not name its columns, so they cannot be found in files.")
+            raise InvalidParameterError("the model has no column names, so it cannot be evaluated on files.")
         pieces, columns = open_pieces(data), [str(name) for name in model.feature_names_in_]
     read = [*dict.fromkeys([*columns, target])]
     if unit is not None and unit.name in read:
         raise InvalidParameterError(
-            f"the unit {unit.name!r} says whose a row is: it cannot be a feature or the target."
+            f"the unit {unit.name!r} is the privacy unit and cannot also be a feature or the target."
         )
     check_columns(pieces, read if unit is None else [*read, unit.name])
     if schema is not None:

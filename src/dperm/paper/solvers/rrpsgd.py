@@ -1,42 +1,23 @@
 """Random Round Private SGD of Zhang, Zheng, Mou and Wang 2017, for losses that need not be convex."""
 
-import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
-from dperm.errors import InvalidParameterError
-from dperm.mechanisms import StochasticStepsQuery, check_sampling_rate
+from dperm.mechanisms import StochasticStepsQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
-from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.base import Array, Oracle, Profile, Solver, StepSettings
 from dperm.solvers.descent.stochastic import (
-    SAMPLING_TO_NOISE,
-    check_decay,
+    Schedule,
     expected_sigma,
     falling,
-    rate_for,
+    schedule_without_convexity,
+    step_size_without_convexity,
     step_variance,
 )
-from dperm.solvers.expected import noise_floor
-from dperm.validation import count, positive
-
-# Default steps are 1/(4L): the bound is then within 1/7 of what ever smaller ones and ever more of them reach.
-_SHORTER = 4.0
-
-# Full gradients of a run without noise.
-_NOISELESS_STEPS = 10_000
-
-
-@dataclass(frozen=True)
-class RRPSGDSettings:
-    """What RRPSGD decided."""
-
-    n_steps: int
-    step_size: float
 
 
 @dataclass(frozen=True)
@@ -65,7 +46,9 @@ class RRPSGD(Solver):
 
     Examples
     --------
-    >>> from dperm import Guarantee, Problem, RRPSGD, Sigmoid, FitOptions
+    >>> from dperm import Guarantee, Problem, FitOptions
+    >>> from dperm.paper import RRPSGD
+    >>> from dperm.problem import Sigmoid
     >>> fit = FitOptions(Problem(Sigmoid()), guarantee=Guarantee(1.0, 1e-6), solver=RRPSGD(n_steps=100)).plan(10_000, 5)
     >>> fit.calibrated.plan.n_steps
     100
@@ -81,7 +64,6 @@ class RRPSGD(Solver):
     name = "rrpsgd"
     listed = 13
     takes_start = True
-    random_iterate = True
     profile = Profile(
         summary="noisy SGD that stops at a random round",
         source="Zhang, Zheng, Mou and Wang 2017, after Ghadimi and Lan 2013",
@@ -93,36 +75,20 @@ class RRPSGD(Solver):
         needs="smooth loss, convex or not",
     )
 
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        for name in ("n_steps", "max_steps"):
-            if getattr(self, name) is not None:
-                count(name, getattr(self, name))
-        if self.sampling_rate is not None:
-            check_sampling_rate(self.sampling_rate)
-        if self.step_size is not None:
-            positive("step_size", self.step_size)
-        check_decay(self.decay)
-        positive("max_passes", self.max_passes)
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps: accounting for millions of them takes a while."""
-        return cls(max_steps=2_000, max_passes=20.0)
-
     def refusal(self, problem: Problem) -> str | None:
         """Every problem that dperm can state is smooth."""
         return None
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[RRPSGDSettings]:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[StepSettings]:
         """Choose T, q and η."""
-        if guarantee is None:
-            return self.plan_with(setting, self.n_steps or _NOISELESS_STEPS, self.sampling_rate or 1.0, 0.0)
-        n_steps = self.n_steps or self._default_steps(setting, guarantee)
-        rate = self.sampling_rate or rate_for(setting, guarantee, n_steps, self.max_passes)
-        return self.plan_with(setting, n_steps, rate, expected_sigma(setting, guarantee, rate, n_steps))
+        return self.plan_with(
+            setting,
+            schedule_without_convexity(
+                setting, guarantee, self.n_steps, self.sampling_rate, self.max_steps, self.max_passes
+            ),
+        )
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan[RRPSGDSettings], start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[StepSettings], start: Array) -> Array:
         """Draw the round R, take the R − 1 steps before it, return w_{R−1}."""
         (item,) = plan.planned
         step_sizes = plan.settings.step_size * falling(item.query.n_steps, self.decay)
@@ -143,21 +109,10 @@ class RRPSGD(Solver):
         spread = smoothness * variance * float((sizes**2).sum())
         return (2.0 * setting.constants.initial_gap + spread) / float((sizes * (2.0 - smoothness * sizes)).sum())
 
-    def plan_with(self, setting: Setting, n_steps: int, rate: float, sigma: float) -> Plan[RRPSGDSettings]:
+    def plan_with(self, setting: Setting, schedule: Schedule) -> Plan[StepSettings]:
         """T steps at sampling rate q, with the step size for this noise."""
-        smoothness = setting.smoothness
-        # [2 gap + LV Ση_t²]/Σ(2η_t − Lη_t²), but for Lη_t² below, is smallest where LV Ση_t² is 2 gap.
-        spread = smoothness * step_variance(setting, rate, sigma) * float((falling(n_steps, self.decay) ** 2).sum())
-        longest = math.sqrt(2.0 * setting.constants.initial_gap / spread) if spread > 0.0 else math.inf
-        step_size = self.step_size or min(1.0 / smoothness, longest)
-        if step_size * smoothness >= 2.0:
-            raise InvalidParameterError(f"step_size must be below 2/L = {2.0 / smoothness:g}, got {step_size:g}.")
+        n_steps, rate, _ = schedule
+        step_size = step_size_without_convexity(setting, schedule, self.decay, self.step_size)
         mechanism = f"rrpsgd, up to T = {n_steps} noisy stochastic gradient steps at sampling rate {rate:.3g}"
         planned = PlannedQuery(StochasticStepsQuery(setting, rate, n_steps))
-        return Plan(mechanism, (planned,), RRPSGDSettings(n_steps, step_size))
-
-    def _default_steps(self, setting: Setting, guarantee: Guarantee) -> int:
-        """T at which the best η is 1/(4L), for a variance V of (1 + sampling/noise) pTv."""
-        floor = (1.0 + SAMPLING_TO_NOISE) * noise_floor(setting, guarantee)
-        best = _SHORTER * math.sqrt(2.0 * setting.constants.initial_gap * setting.smoothness / floor)
-        return int(min(max(1.0, best), self.max_steps))
+        return Plan(mechanism, (planned,), StepSettings(n_steps, step_size))

@@ -11,16 +11,16 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dperm.kernel.counts import BeyondPart, ColumnPart
 from dperm.kernel.noise import Noise, Randomness
 from dperm.kernel.oracle import Oracle
+from dperm.kernel.source import Source
 from dperm.kernel.units import total_shares
-from dperm.mechanisms.plan import CalibratedPlan, PlannedQuery
+from dperm.mechanisms.plan import CalibratedPlan, Planned, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
 from dperm.rows.arrays import ArraySource
-from dperm.rows.base import Source
-from dperm.rows.counts import BeyondPart, ColumnPart
 from dperm.schema import Schema
 from dperm.schema.binning import cell_edges
 
@@ -40,9 +40,9 @@ class Passed:
     scale : float
         Of the noise, as the plan says; 0 without noise.
     released : array
-        The answer with noise; of a choice, a 1 in the place that won.
+        The answer with noise; of a choice, a 1 in the position that won.
     is_choice : bool
-        Whether only the place of the largest number left.
+        Whether only the index of the largest number left.
     """
 
     exact: Array
@@ -86,7 +86,8 @@ class _MadeUpSource(ArraySource):
 
     def _n_beyond(self) -> tuple[float, float]:
         known, below = ~np.isnan(self._first), np.signbit(self._first)
-        shares = np.ones(below.size) if self._unit_rows is None else total_shares(self._unit_rows.shares)
+        units = self._chosen_rows()
+        shares = np.ones(below.size) if units is None else total_shares(units[:].shares)
         return float(shares[known & ~below].sum()), float(shares[known & below].sum())
 
     def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> Source:
@@ -180,7 +181,7 @@ class WatchedOracle(Oracle):
         if schema is not None:
             self._sums.source.with_schema(schema)
 
-    def _noise_of(self, item: PlannedQuery) -> Noise:
+    def _noise_of(self, item: Planned) -> Noise:
         return cast(Noise, _WatchedNoise(super()._noise_of(item), self._kept))
 
 
@@ -192,7 +193,7 @@ class ExactOracle(WatchedOracle):
         self.ask(item, *points, step_size=step_size)
         return self.transcript.pop()
 
-    def _spend(self, item: PlannedQuery) -> None:
+    def _spend(self, item: Planned) -> None:
         """No plan is followed."""
 
 

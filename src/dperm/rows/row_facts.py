@@ -1,4 +1,4 @@
-"""What became of the rows of a fit: counts for the person who holds the rows, never part of what leaves.
+"""How many rows were dropped or clipped in a fit: counts for the data holder, never part of what leaves.
 
 A fit whose rows are nearly all ignored or clipped is private and useless, and its result cannot say so. The notice
 below is shown where the fit was called, by a process that has the rows anyway. It is stored nowhere, changes nothing
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import DroppedRowsWarning
+from dperm.kernel.units import Membership
 
 Array = NDArray[np.float64]
 
@@ -57,7 +58,7 @@ class Usual:
 
 @dataclass(frozen=True)
 class RowFacts:
-    """Counts of what became of rows; exact, so they stay inside the trusted boundary.
+    """Counts of what became of rows; exact, so they stay inside the trusted kernel.
 
     A row counts 1, or what it weighs among those of its unit: so nobody counts more than 1.
 
@@ -106,23 +107,23 @@ class RowFacts:
     def remarks(self) -> list[str]:
         """What makes the fit senseless, in words and about tens of per cent; empty for ordinary rows and few rows."""
         said = [
-            (self.n_bad_values, MANY, "of the rows hold a value that is not finite, and are ignored"),
+            (self.n_bad_values, MANY, "of the rows contain NaN/inf and are dropped"),
             (
                 self.n_bad_targets,
                 MANY,
-                "of the rows have a label that is none of the declared classes, or no target, and are ignored",
+                "of the rows have an undeclared label or no target and are dropped",
             ),
             (
                 self.n_far,
                 _MOST,
-                f"of the rows are more than {_FAR:g} times as long as the row_norm that they are clipped to, so scale "
-                "the columns: bounds=(lower, upper), bounds='private' or a schema",
+                f"of the rows are more than {_FAR:g} times as long as the row_norm they are clipped to: scale the "
+                "columns with bounds=(lower, upper), bounds='private' or a schema",
             ),
             (
                 self.n_outside,
                 MANY,
-                "of the targets lie outside their range, and are clipped to it: the one that target_bound or a schema "
-                "declares, [-1, 1] if none does ([0, 1] for counts)",
+                "of the targets are outside their range and are clipped to it: the range declared by target_bound or "
+                "a schema, or [-1, 1] by default ([0, 1] for counts)",
             ),
         ]
         if self.n_rows < FEWEST:
@@ -133,9 +134,9 @@ class RowFacts:
             if count > share * self.n_rows
         ]
         if nearly_all(self.row.n, self.n_rows):
-            found.append("nearly all rows are the same once they are encoded")
+            found.append("nearly all encoded rows are the same")
         if nearly_all(self.target.n, self.n_usable):
-            found.append("nearly all targets that count are the same")
+            found.append("nearly all valid targets are the same")
         return found
 
 
@@ -155,9 +156,9 @@ def tens_of_per_cent(share: float) -> int:
 
 def facts_of(
     table: Any, given: Array, target: Array, norms: Array, scale: Array, clipped_range: tuple[float, float] | None,
-    weights: Array | None = None,
+    weights: Array | None = None, clipped: NDArray[np.bool_] | None = None,
 ) -> RowFacts:  # fmt: skip
-    """Count, while a block is made.
+    """Count, while a block is made: see `Block.from_table`.
 
     Parameters
     ----------
@@ -171,7 +172,11 @@ def facts_of(
         What numeric targets are clipped to.
     weights : array, optional
         What every row weighs among those of its unit.
+    clipped : array, optional
+        Which targets were clipped before they were encoded.
     """
+    if clipped is None and clipped_range is not None:
+        clipped = outside(given, *clipped_range)
     weights = np.ones(target.size) if weights is None else weights
     finite, known = np.isfinite(norms), np.isfinite(given) & np.isfinite(target)
     usable = finite & known
@@ -180,7 +185,7 @@ def facts_of(
         float(weights[~finite].sum()),
         float(weights[~known].sum()),
         float(weights[usable & (scale * _FAR < 1.0)].sum()),
-        0.0 if clipped_range is None else float(weights[outside(given, *clipped_range)].sum()),
+        0.0 if clipped is None else float(weights[clipped].sum()),
         float(weights[usable].sum()),
         _usual_target(target, np.where(usable, weights, 0.0)),
         _usual_row(table, norms, weights),
@@ -193,7 +198,7 @@ def outside(numbers: Array, low: float, high: float) -> NDArray[np.bool_]:
 
 
 def _sample(weights: Array) -> NDArray[np.intp]:
-    """Places of a few rows, evenly by what rows weigh: nobody's rows are more than a few of them."""
+    """Indices of a few rows, evenly by what rows weigh: nobody's rows are more than a few of them."""
     heaped = np.cumsum(weights)
     if not weights.size or heaped[-1] <= 0.0:
         return np.empty(0, np.intp)
@@ -232,7 +237,7 @@ def _usual_row(table: Any, norms: Array, weights: Array) -> Usual:
 
 
 def warn_about(facts: RowFacts, further: Sequence[str] = ()) -> None:
-    """Show what is wrong with the rows to whoever called the fit; nothing for ordinary rows, and never an error.
+    """Show what is wrong with the rows to the caller of the fit; nothing for ordinary rows, and never an error.
 
     Parameters
     ----------
@@ -245,13 +250,34 @@ def warn_about(facts: RowFacts, further: Sequence[str] = ()) -> None:
     if not remarks:
         return
     notice = DroppedRowsWarning(
-        f"{'; '.join(remarks)}. This is about the rows themselves and without noise: it is for you who hold them, is "
-        "not part of the result, and must not be passed on. `diagnose` says more."
+        f"{'; '.join(remarks)}. This is computed from the rows without noise: it is for the data holder, not part of "
+        "the result, and must not be passed on. `diagnose` tells more."
     )
     try:
-        # Without a place in anybody's code there is no registry that would keep the text.
+        # Without a location in anybody's code there is no registry that would keep the text.
         warnings.warn_explicit(notice, None, "<dperm>", 1)
     except Exception:
         # A filter makes errors of warnings, or what shows them fails: an outcome must not depend on the rows.
         with suppress(Exception):
             sys.stderr.write(f"{DroppedRowsWarning.__name__}: {notice}\n")
+
+
+def unit_remarks(membership: Membership | None) -> list[str]:
+    """What the data holder should know: that a unit is no more than a row, or that many rows are not used.
+
+    Every unit counts as one, however many rows it has.
+    """
+    if membership is None or membership.n < FEWEST:
+        return []
+    unit, counts, limit = membership.unit, membership.counts, membership.unit.max_rows
+    if nearly_all(int(np.count_nonzero(counts <= 1)), membership.n):
+        return [f"hardly any {unit.word} has more than one row, so the unit protects little more than single rows"]
+    if limit is None:
+        return []
+    unused = float(np.mean(1.0 - limit / np.maximum(counts, limit)))
+    if unused <= MANY:
+        return []
+    return [
+        f"of the rows of one {unit.word} about {tens_of_per_cent(unused)} %, in the mean over all {unit.plural}, "
+        f"are beyond {limit}, and are not used"
+    ]

@@ -80,15 +80,15 @@ def predicted_by(model: Any, rows: Any, kind: str, classes: Sequence[Any] | None
         failed = type(error).__name__
     # Raised here and not above, so that a message that shows values is not kept as the context of ours.
     if failed:
-        raise InvalidTableError(f"the model cannot predict these rows: {method} raised {failed}.")
+        raise InvalidTableError(f"the model failed on these rows: {method} raised {failed}.")
     if found.ndim == 0 or len(found) != n_rows:
-        raise InvalidTableError(f"{method} must give one line per row.")
+        raise InvalidTableError(f"{method} must return one line per row.")
     if kind == "number":
         if found.size != len(found):
-            raise InvalidTableError(f"{method} must give one number per row.")
+            raise InvalidTableError(f"{method} must return one number per row.")
         return found.reshape(-1)  # type: ignore[no-any-return]
     if found.ndim != 2 or found.shape[1] != len(classes or ()):
-        raise InvalidTableError(f"{method} must give one column per class.")
+        raise InvalidTableError(f"{method} must return one column per class.")
     return found  # type: ignore[no-any-return]
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.kernel.units import UnitRows, total_shares
-from dperm.rows.encoding import within_range
 from dperm.schema import Schema
 from dperm.schema.binning import cell_counts
 
@@ -60,5 +59,5 @@ class CellsPart(ColumnPart):
         """Counts over the ranges that the schema has now."""
         rules = {name: schema.numbers[name] for name in self.columns}
         shares = None if units is None else units.shares
-        counts = [cell_counts(within_range(numbers[name], rule), rule.bounds, shares) for name, rule in rules.items()]
+        counts = [cell_counts(rule.in_range(numbers[name]), rule.bounds, shares) for name, rule in rules.items()]
         return np.concatenate(counts) if units is None else total_shares(np.concatenate(counts))

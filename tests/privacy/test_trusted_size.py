@@ -1,0 +1,143 @@
+"""What must be read to believe the ε of a release: an explicit list, complete by its imports, that may only shrink."""
+
+import ast
+import functools
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import dperm
+
+PACKAGE = Path(dperm.__file__).parent
+DESIGN = PACKAGE.parents[1] / "docs" / "design.md"
+
+# From the rows that a table hands over to what leaves, and from there to ε.
+TRUSTED = (
+    "kernel",
+    "mechanisms",
+    "accounting",
+    "problem",
+    "privacy.guarantee",
+    "privacy.unit",
+    "plan.transaction",
+    "schema.binning",
+    "remembered",
+    "validation",
+    "errors",
+)
+# Imported by what is trusted, or in its folders, and not believed.
+NOT_BELIEVED = {
+    "kernel.quasi_newton": "finds a point whose gradient the minimiser measures",
+    "kernel.rough_hessian": "the same",
+    "accounting.attack": "what an attacker gains: drawn, never promised",
+    "accounting.central_limit": "where the search for the noise begins; what it finds is evaluated again",
+    "accounting.filter": "the total of a budget, not the ε of one release",
+    "schema": "public declarations; the kernel bounds rows and counts values by itself",
+    "code_cache": "where compiled code is kept; numba and Python are believed as well",
+    "extensions": "loads the paper's own methods where one is asked for by name",
+    "progress": "a bar on a terminal",
+    "disk": "reads schemas and writes files",
+    "consequences": "what a command says when it is interrupted",
+    "printable": "names of files in messages",
+}
+# Believed where rows are not in memory: bounded rows that are kept on disk, and sums that workers add up.
+BEYOND_MEMORY = ("rows.kept", "rows.cluster", "rows.cluster_tasks")
+
+# Code lines. The aim is 7000; these may only go down.
+CEILING, CEILING_BEYOND_MEMORY = 8517, 512
+
+
+def path_of(name):
+    path = PACKAGE.joinpath(*name.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+MODULES = {
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in PACKAGE.rglob("*.py")
+    if path != PACKAGE / "__init__.py"
+}
+
+
+def code_lines(path):
+    """Lines that hold code: without docstrings, comments and blank lines."""
+    source = path.read_text()
+    documented = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            documented |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    nothing = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    lines = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in nothing:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    return len(lines - documented)
+
+
+def imports(path):
+    """Modules of the package that a file imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            inside = name.removeprefix("dperm.")
+            if name != inside:
+                found.add(inside if inside in MODULES else inside.rpartition(".")[0])
+    return found & set(MODULES)
+
+
+def is_below(name, names):
+    return any(name == one or name.startswith(f"{one}.") for one in names)
+
+
+@functools.cache
+def believed(names=TRUSTED):
+    """Modules of the list, without the second derivation of ε, which checks the first."""
+    return {
+        name: path
+        for name, path in MODULES.items()
+        if is_below(name, names) and not is_below(name, set(NOT_BELIEVED) - {"schema"}) and path.name != "check.py"
+    }
+
+
+def test_nothing_outside_the_list_is_imported_by_what_is_believed():
+    outside = {
+        (name, imported)
+        for name, path in believed().items()
+        for imported in imports(path)
+        if imported not in believed() and not is_below(imported, NOT_BELIEVED)
+    }
+    assert not outside
+
+
+def test_every_name_of_the_lists_is_there_and_the_second_derivation_is_not_counted():
+    for name in {*TRUSTED, *NOT_BELIEVED, *BEYOND_MEMORY} - {"plan.transaction"}:
+        assert path_of(name).exists(), name
+    assert not any(name.endswith(".check") for name in believed())
+
+
+def test_what_must_be_read_to_believe_epsilon_only_shrinks():
+    count = sum(map(code_lines, believed().values()))
+    further = sum(map(code_lines, believed(BEYOND_MEMORY).values()))
+    assert count <= CEILING
+    assert further <= CEILING_BEYOND_MEMORY
+    assert count > 0.9 * CEILING, "lower the ceiling"
+
+
+def test_the_page_about_the_design_has_the_list_and_its_size():
+    page = DESIGN.read_text()
+    section = page[page.index("## What must be read to believe ε") :]
+    named = set(re.findall(r"`([\w./]+)`", section))
+    for name in (*TRUSTED, *NOT_BELIEVED, *BEYOND_MEMORY):
+        assert name.replace(".", "/") in named, name
+    assert f"{CEILING:,}".replace(",", " ") in section
+    assert str(CEILING_BEYOND_MEMORY) in section
+
+
+def test_lines_of_code_are_counted_without_words_about_them(tmp_path):
+    path = tmp_path / "some.py"
+    path.write_text('"""Words.\n\nMore."""\n\n# Why.\nx = [\n    1,\n]\n\n\ndef f():\n    """Words."""\n    return x\n')
+    assert code_lines(path) == 5
