@@ -9,10 +9,12 @@ import numpy as np
 
 from dperm import __version__
 from dperm.accounting.attack import true_positive_rates
+from dperm.accounting.events import event_to_list
 from dperm.audit.result import AuditResult, name_of_plan
 from dperm.disk import as_path, write_whole
 from dperm.errors import DpermError, InvalidParameterError
-from dperm.files.model_file import fingerprint_of, model_from, read_content
+from dperm.files.model_file import fingerprint_of, read_content
+from dperm.files.reading import release_from
 from dperm.ledger import Budget
 from dperm.pictures.bars import noise_reach
 from dperm.printable import one_line
@@ -29,7 +31,7 @@ from dperm.report.summary import summary_of_model
 from dperm.report.templates import template
 from dperm.report.titles import title_of
 from dperm.report.words import factor, schema_rules
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1)
 _CURVE = (0.0, *np.geomspace(1e-3, 0.1, 12).tolist(), *np.linspace(0.125, 1.0, 36).tolist())
@@ -55,7 +57,7 @@ def write_report(
     audit : AuditResult, optional
         What an audit of the same plan found.
     evaluation : dict, optional
-        What `read_evaluation` returned for an evaluation of the same model.
+        What `model_file.read_content` returned for an evaluation of the same model.
 
     Returns
     -------
@@ -101,7 +103,7 @@ def render_report(
     audit : AuditResult, optional
         What an audit of the same plan found.
     evaluation : dict, optional
-        What `read_evaluation` returned for an evaluation of the same model.
+        What `model_file.read_content` returned for an evaluation of the same model.
 
     Raises
     ------
@@ -110,10 +112,10 @@ def render_report(
         evaluation of another model.
     """
     page = template("page.html")
-    model = model_from(content)
+    model = release_from(content)
     if model is None:
         raise InvalidParameterError(f"{file_name}: the contents do not fit together, so there is nothing to report.")
-    if audit is not None and audit.plan != name_of_plan(content["privacy"], content["events"]):
+    if audit is not None and audit.plan != name_of_plan(content["privacy"], event_to_list(model.event_)):
         raise InvalidParameterError(
             f"the audit is of another plan than that of {file_name}; audit it with `dperm audit --of`."
         )

@@ -58,7 +58,7 @@ class ClusterSource(SchemaSource):
     schema : Schema, optional
         Says how rows are encoded; a fit hands over its own.
     memory : int or str
-        About how much memory each worker may take for encoded rows, in bytes or as "4 GB".
+        Approximate memory limit of each worker for encoded rows, in bytes or as "4 GB".
     cache : path or bool
         The workers' folder for encoded rows that do not fit into memory; with False such rows are read again.
     class_weights : sequence of float, optional
