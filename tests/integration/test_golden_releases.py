@@ -26,7 +26,7 @@ FILES = sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
 def test_every_kind_of_release_has_a_golden_file():
-    assert FILES == sorted(RELEASES)
+    assert sorted(RELEASES) == FILES
     kinds = {json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))["kind"] for name in FILES}
     transformers = {kind.__name__ for kind in PrivateTransformer.__subclasses__()}
     assert kinds >= {"logistic", "linear", "evaluation", "pipeline", "rows-per-unit", *transformers}
