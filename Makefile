@@ -7,11 +7,20 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade --no-annotate --quiet \
   --custom-compile-command 'make lock'
 MUTANTS ?= 100
+# Something of every package, without a notebook, a browser or a server: 800 tests of one case each.
+FAST := $(foreach name,\
+  every_domain every_event every_loss every_mechanism every_mirror_map every_model every_prox_on_every_domain \
+  every_regularizer every_solver every_source \
+  auto dp_accmd dp_agd events exponential files kernels numbers_encoding plan_verdict progress rules schema second_order \
+  solver_settings verdicts \
+  accounting audit calibration composition encoding histogram ledger metadata noise rigorous sensitivity trusted_boundary \
+  cli_budget cli_unexpected diagnose evaluation plan_once preprocessing private_pipeline releases report schema_check \
+  search units_cli verify_checks,$(wildcard tests/*/test_$(name).py))
 PEERS := .venv-peers
 PEERS_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib opacus jax-privacy)
 ACCURACY_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib interpret)
 
-.PHONY: help setup lock demo reproduce docs notebooks pictures check test test-slow test-versions test-mutants release-check bench bench-scale bench-auto peers bench-peers bench-accuracy clean
+.PHONY: help setup lock demo reproduce docs notebooks pictures check test test-fast test-for test-slow test-versions test-mutants release-check weight bench bench-scale bench-auto peers bench-peers bench-accuracy clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -58,6 +67,12 @@ check: $(READY) ## Format, lint, types and the trusted boundary
 test: check ## All checks and tests, on all cores
 	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 
+test-fast: $(READY) ## One case of 800 tests from every package, in a minute: no notebook, no browser, no server
+	$(BIN)/python -m pytest -n auto --dist worksteal --fast $(FAST)
+
+test-for: $(READY) ## The tests of one source file: make test-for FILE=src/dperm/plan/auto.py
+	$(BIN)/python tests/for_file.py $(FILE)
+
 test-slow: $(READY) ## Every solver on every problem: what `make test` takes a sample of
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
@@ -69,6 +84,9 @@ release-check: $(READY) ## Build sdist and wheel, check them, install outside th
 
 test-mutants: $(READY) ## Does a test notice a wrong operator or number in trusted code? A sample of MUTANTS=100 (about an hour); 0: all
 	$(BIN)/python tests/mutants/run.py $(MUTANTS)
+
+weight: $(READY) ## Lines, classes, plans, and what one fit and one verification touch; beside a revision: make weight REV=b0fd0bb
+	$(BIN)/python tests/weight.py $(if $(REV),--rev $(REV))
 
 bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/gradient.py

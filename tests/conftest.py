@@ -11,8 +11,12 @@ from pathlib import Path
 import pytest
 
 
+def pytest_addoption(parser):
+    parser.addoption("--fast", action="store_true", help="the first case of each test, and no test that is marked long")
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Mark most cases of a long test as slow: its own marks say which of them are part of `make test`."""
     seen, families = Counter(), {}
     for item in items:
@@ -33,6 +37,14 @@ def pytest_collection_modifyitems(items):
         for item in family:
             if item not in kept:
                 item.add_marker(pytest.mark.slow)
+    if config.getoption("--fast"):
+        first = {}
+        for item in items:
+            if item.get_closest_marker("slow") is None and item.get_closest_marker("long") is None:
+                first.setdefault(item.nodeid.partition("[")[0], item)
+        chosen = set(first.values())
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
 
 
 def _with_every_value(family):

@@ -17,7 +17,6 @@ from .errors import (
     NotSolvedError,
     NoWitnessWarning,
     PlanExceededError,
-    SearchCostWarning,
     UnsupportedProblemError,
 )
 from .evaluation.score import private_evaluate
@@ -93,7 +92,6 @@ __all__ = [
     "PrivateStandardScaler",
     "Problem",
     "Schema",
-    "SearchCostWarning",
     "UnsupportedProblemError",
     "__version__",
     "balanced_weights",

@@ -2,7 +2,7 @@
 
 
 class DpermError(Exception):
-    """Anything dperm refuses to do. Messages never hold a value of the data."""
+    """Base class of dperm's errors. Messages never contain a value of the data."""
 
 
 class InvalidParameterError(DpermError, ValueError):
@@ -18,7 +18,7 @@ class UnsupportedProblemError(DpermError, ValueError):
 
 
 class NoiseTooLargeError(DpermError, ValueError):
-    """No noise, or none that is of use, keeps the guarantee here; nothing was read or spent."""
+    """No useful amount of noise satisfies the guarantee; nothing was read or spent."""
 
 
 class DivergedError(DpermError, ArithmeticError):
@@ -26,7 +26,7 @@ class DivergedError(DpermError, ArithmeticError):
 
 
 class NotInstalledError(DpermError):
-    """A part of dperm needs a library that is not there; the message says how to get it."""
+    """An optional dependency is missing; the message says how to install it."""
 
 
 class NotSolvedError(DpermError, RuntimeError):
@@ -50,7 +50,7 @@ class LedgerDamagedError(DpermError, RuntimeError):
 
 
 class NotSettledError(DpermError, RuntimeError):
-    """A release was made and accounted for, and the ledger could not note what it was; the reservation counts as spent.
+    """A release was made, but could not be settled in the ledger; the reservation counts as spent.
 
     Attributes
     ----------
@@ -70,24 +70,20 @@ class LargeDeltaWarning(UserWarning):
 
 
 class DroppedRowsWarning(UserWarning):
-    """Many rows are ignored or clipped, or the like: for the person who holds the rows, and not to be passed on.
+    """Many rows are dropped or clipped, or look wrong. For the data holder; not private, not to be passed on.
 
-    It is not private, though it takes many rows to change it, but at its thresholds. It is shown where a fit is called
-    and kept nowhere. `row_warnings=False` turns it off.
+    It takes many rows to change it, except at its thresholds. It is shown where a fit is called and not stored.
+    `row_warnings=False` turns it off.
     """
 
 
 class CacheFullWarning(UserWarning):
-    """The folder for encoded rows is full, so every pass reads some of them from the table again: slower, not wrong."""
+    """The cache folder is full, so every pass re-reads some rows from the table: slower, but correct."""
 
 
 class NotKeptWarning(UserWarning):
-    """No folder for compiled code can be written, so every process compiles it again: slower, not wrong."""
+    """Compiled code cannot be cached, so every process compiles it again: slower, but correct."""
 
 
 class NoWitnessWarning(UserWarning):
-    """No note of a ledger's state can be kept on this machine, so an older copy of it would not be detected."""
-
-
-class SearchCostWarning(UserWarning):
-    """A search of scikit-learn's is about to fit many times: what that costs, and what no guarantee covers."""
+    """The ledger's state cannot be recorded on this machine, so a restored older copy would not be detected."""

@@ -89,6 +89,7 @@ def test_a_model_has_a_title_and_is_the_same_after_cloning(kind, model):
     assert set(model.own_parameters) <= set(first.get_params())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "model"), MODELS)
 def test_a_model_predicts_the_same_after_a_model_file_and_is_verified(kind, model, tmp_path):
     found = with_classes(model, epsilon=2.0, delta=1e-6).fit(FRAME, targets_for(model))
@@ -127,6 +128,7 @@ def test_the_command_line_fits_charges_predicts_verifies_and_reports(kind, model
     assert "in the ledger was charged for this release" in capsys.readouterr().out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "model"), MODELS)
 def test_with_hardly_any_noise_a_model_learns_the_signal(kind, model):
     """Far above chance, or above the mean, on rows that hold one strong signal."""

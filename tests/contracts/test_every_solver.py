@@ -196,6 +196,7 @@ def test_more_budget_brings_less_excess_risk(solver, n_fits):
     assert excess(0.05) > excess(1.0) > -1e-9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("solver", SOLVER_EXAMPLES, ids=repr)
 def test_sparse_rows_give_the_same_answer_as_dense_ones(solver):
     problem = first_taken_by(solver, intercept=True)

@@ -192,7 +192,7 @@ def test_a_table_without_the_target_is_predicted_and_odd_lines_keep_their_place(
         (["--classes", "no,yes"], "classes cannot be combined with a schema"),
         (["--row-norm", "2"], "row_norm and entry_bound cannot be combined with a schema"),
         (["--model", "linear"], "whose target has a range"),
-        (["--dataset", "people", "--seed", "1"], "noise from a seed protects nobody"),
+        (["--dataset", "people", "--seed", "1"], "a seeded fit is not private"),
         (["--dataset", "nobody"], "there is no budget 'nobody'"),
         (["--ledger", "x.db"], "--ledger requires --dataset."),
         (["--n", "7"], "under replace_one the public n is the number of rows"),
@@ -345,7 +345,7 @@ def test_a_draft_leaves_out_what_it_cannot_describe_and_says_why(tmp_path, capsy
     assert schema.columns["flag"].positions == {"false": 0, "true": 1}
     assert schema.target.labels == (1, 2, 3)
     text = draft.read_text()
-    for reason in ("no name", "an identifier", "holds timestamp", "too many different texts", "has no values"):
+    for reason in ("no name", "an identifier", "contains timestamp", "too many different texts", "has no values"):
         assert reason in text
     capsys.readouterr()
 

@@ -150,7 +150,7 @@ def test_more_classes_other_adjacencies_and_no_usable_row_are_diagnosed():
     nothing = two_classes().fit(X, Y + 5).diagnose(X, Y + 5)
     assert nothing.ignored_targets == 1.0
     assert np.isnan(nothing.score)
-    assert "100 % with a label" in str(nothing)
+    assert "100 % with an undeclared label" in str(nothing)
 
 
 def test_another_table_is_refused_in_one_sentence():

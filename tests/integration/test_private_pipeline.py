@@ -154,9 +154,9 @@ def test_a_crash_between_the_steps_counts_as_spent(tmp_path, monkeypatch):
         ((make_column_transformer(("drop", [0]), remainder=StandardScaler()), model()), "without noise"),
         ((PrivateStandardScaler(bounds=BOUNDS), LogisticRegression()), "dperm.PrivateLogisticRegression"),
         ((PrivateStandardScaler(bounds=BOUNDS),), "last step must be a dperm model"),
-        ((PrivateStandardScaler(2.0, bounds=BOUNDS), model()), "epsilon=2.0 of its own"),
-        ((PrivateStandardScaler(bounds=BOUNDS), model(n=7)), "n=7 of its own"),
-        ((PrivateStandardScaler(bounds=BOUNDS), model(random_state=7)), "random_state=7 of its own"),
+        ((PrivateStandardScaler(2.0, bounds=BOUNDS), model()), "epsilon=2.0 set: all steps share"),
+        ((PrivateStandardScaler(bounds=BOUNDS), model(n=7)), "n=7 set: all steps share"),
+        ((PrivateStandardScaler(bounds=BOUNDS), model(random_state=7)), "random_state=7 set: all steps share"),
         ((PrivateStandardScaler(bounds=BOUNDS), model(noise=None)), "certified noise"),
         ((PrivateStandardScaler(), model()), "bounds must be declared"),
         ((PrivateStandardScaler(bounds=BOUNDS), PrivateLogisticRegression()), "classes must be declared"),
@@ -213,6 +213,7 @@ def test_pure_epsilon_takes_laplace_noise_in_the_scaler():
     assert "Laplace" in pipe.privacy_.parts[0]
 
 
+@pytest.mark.long
 def test_public_steps_work_on_frames_and_texts():
     X, y = rows()
     frame = pd.DataFrame(X, columns=["age", "income"]).assign(job=np.where(y == 1, "smith", "clerk"))
@@ -267,6 +268,7 @@ def test_columns_of_categories_are_encoded_without_their_list(values):
     assert pipe.score(frame, y) > 0.9
 
 
+@pytest.mark.long
 def test_texts_that_a_vectorizer_cannot_take_do_not_make_a_wide_table_dense():
     """Of 2^20 columns, 5 GB for these rows if it were dense."""
     texts = ["good day", None, "bad night"] * 200

@@ -32,7 +32,6 @@ from dperm import (
     PrivateLogisticRegression,
     Problem,
     Schema,
-    SearchCostWarning,
     load_model,
     minimize,
     save_model,
@@ -194,8 +193,8 @@ def test_a_statement_that_is_not_true_is_found_out(path, to, complaint, fitted, 
         complaints = "; ".join(finding.text for finding in verify(resealed(content)) if not finding.holds)
         assert re.search(complaint, complaints)
     (tmp_path / "model.json").write_text(json.dumps(content))
-    # NaN and half of a pair are no JSON in the first place.
-    is_json = not any(odd in json.dumps(content) for odd in ("NaN", "\\ud800"))
+    # NaN and half of a pair are no JSON in the first place; words may speak of NaN.
+    is_json = not any(odd in json.dumps(content) for odd in ("[NaN", ": NaN", "\\ud800"))
     with pytest.raises(
         InvalidParameterError, match="was changed after it was written" if is_json else "is not a dperm model"
     ):
@@ -296,6 +295,7 @@ def test_every_solver_can_follow_a_private_target_range(model, guarantee):
     assert model.privacy_.for_release
 
 
+@pytest.mark.long
 def test_a_solver_whose_fixed_cost_is_too_large_beside_the_ranges_plans_again():
     schema = replace(RICH, columns={**COLUMNS, "age": Number("private")}, n=2 * 10**6, range_share=0.9)
     model = PrivateLogisticRegression(
@@ -448,8 +448,7 @@ def test_every_fit_of_a_search_is_in_the_ledger(tmp_path):
     budget = Budget.create("people", Guarantee(100.0, 1e-4), ledger=str(tmp_path / "ledger.db"))
     model = PrivateLogisticRegression(0.5, 1e-6, schema=replace(RICH, n=None), budget=budget)
     search = GridSearchCV(model, {"penalty": [L2(0.1), L2(0.01)]}, cv=3, n_jobs=2)
-    with pytest.warns(SearchCostWarning, match="7 times"):
-        search.fit(TABLE, TABLE["rich"])
+    search.fit(TABLE, TABLE["rich"])
     assert len(budget.account().releases) == 2 * 3 + 1
     cross_val_score(clone(model), TABLE, TABLE["rich"], cv=2)
     copied = pickle.loads(pickle.dumps(copy.deepcopy(search.best_estimator_)))

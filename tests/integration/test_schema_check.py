@@ -53,7 +53,7 @@ def shown(capsys, *arguments):
 DIALECTS = {
     "semicolons": (lambda path: people().to_csv(path, sep=";", index=False), "t.csv", ",",
                    "has no column 'age', read as UTF-8 text with fields between ','",
-                   "the first line holds no , and a ;: add --separator ';'"),
+                   "the first line contains no , and a ;: add --separator ';'"),
     "decimal commas": (lambda path: people().to_csv(path, sep=";", decimal=",", index=False), "t.csv", ";",
                        "weight: 100 % are numbers with a comma, which are read as text: write decimal points",
                        "weight: 100 % are numbers with a comma, which are read as text: write decimal points"),
@@ -98,7 +98,7 @@ def test_the_check_and_the_draft_name_what_is_wrong_and_what_to_do(dialect, tmp_
 def test_an_id_among_the_features_is_found_and_the_unit_proposed(tmp_path, capsys):
     people(patient_id=RNG.integers(1000, 1700, N)).to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "s.toml").write_text(schema_to_toml(schema(patient_id=Number((1000, 2000)))))
-    words = 'protect all rows of one together (unit = "patient_id")'
+    words = 'declare it as the privacy unit (unit = "patient_id")'
     for command in (["check", tmp_path / "t.csv", "--schema", tmp_path / "s.toml"], ["check", tmp_path / "t.csv"],
                     ["draft", tmp_path / "t.csv", "--target", "ill"]):  # fmt: skip
         code, said = shown(capsys, "schema", *command)

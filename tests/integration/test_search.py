@@ -38,6 +38,7 @@ from dperm.cli.main import run_with
 from dperm.files.model_file import read_content
 from dperm.models import trials as searching
 from dperm.plan.fit_plan import FitPlan
+from dperm.plan.options import FitOptions
 from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency
 from dperm.solvers import DPGD
@@ -99,6 +100,19 @@ def test_the_better_candidate_nearly_always_wins(method):
     X, y = table()
     won = [search(method=method, trials=8, epsilon=20.0, random_state=seed).fit(X, y).best_index_ for seed in range(8)]
     assert sum(place == 0 for place in won) >= 7
+
+
+@METHODS
+@pytest.mark.parametrize("solver", ["auto", "dp-gd", SOLVER])
+def test_a_search_over_two_candidates_plans_only_what_will_run(method, solver, monkeypatch):
+    made, plan = [], FitOptions.plan
+    monkeypatch.setattr(FitOptions, "plan", lambda self, *shape: made.append(self) or plan(self, *shape))
+    candidates = {"penalty": [1.0, 1e-3]}  # "auto" takes a solver of pure ε for one of them, which composes otherwise
+    given = PrivateLogisticRegression(classes=[0, 1], solver=solver)
+    planned = search(estimator=given, param_grid=candidates, epsilon=1.0, delta=1e-6, method=method).plan(8000, 3)
+    assert len(made) == 4
+    assert [one.options for one in (*planned.trials, *planned.refits)] == made
+    assert 0.99 < planned.statement.certified_epsilon <= 1.0
 
 
 def test_a_plan_says_what_it_takes_before_a_row_is_read():
@@ -312,7 +326,7 @@ def test_tables_that_cannot_be_searched_are_refused(monkeypatch):
     monkeypatch.setattr(searching, "rows_apart", lambda *_: pytest.fail("rows were read"))
     with pytest.raises(InvalidParameterError, match="declared classes"):
         search(estimator=PrivateLogisticRegression(solver=SOLVER)).fit(X, y)
-    with pytest.raises(InvalidParameterError, match="table in memory"):
+    with pytest.raises(InvalidParameterError, match="require a schema"):
         search().fit("people.csv")
     with pytest.raises(InvalidParameterError, match="rows"):
         search().fit(X, y[:-1])
@@ -434,7 +448,7 @@ def test_what_has_no_model_file_is_told_in_one_sentence(tmp_path):
     fitted = search().fit(*table())
     with pytest.raises(InvalidParameterError, match=r"save search\.best_estimator_"):
         save_model(fitted, tmp_path / "model.json")
-    with pytest.raises(InvalidParameterError, match="a file holds a release of dperm, got Pipeline"):
+    with pytest.raises(InvalidParameterError, match="a file stores a dperm release, got Pipeline"):
         save_model(make_pipeline(model()), tmp_path / "model.json")
     with pytest.raises(InvalidParameterError, match="got dict"):
         save_model({}, tmp_path / "model.json")

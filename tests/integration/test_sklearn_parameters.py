@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
+from contracts.solvers import example_of
 from dperm import (
     Amount,
     Classes,
@@ -20,7 +21,6 @@ from dperm import (
     InvalidParameterError,
     Number,
     PrivateHuberRegression,
-    PrivateJaxRegressor,
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
@@ -106,7 +106,7 @@ def test_frequencies_that_are_none_are_refused(priors):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_solver_begins_at_the_start_or_refuses_it(solver):
     X, y = rows(n=100)
-    kind = SOLVERS[solver].example()
+    kind = example_of(SOLVERS[solver])
     model = clone(MODEL).set_params(solver=kind, penalty=0.05, domain=L2Ball(4.0), fit_intercept=False)
     if kind.refusal(model._problem()) is not None:
         pytest.skip("it does not take logistic regression on a ball")
@@ -168,12 +168,10 @@ def test_the_statement_the_assumptions_and_the_file_know_of_the_start(tmp_path):
         (MODEL, {"start": ([[1.0, 2.0, 3.0]], [1.0]), "fit_intercept": False}, "fit has none"),
         (MODEL, {"start": ([[1e30, 0.0, 0.0]], [0.0]), "solver": "dp-gd"}, "too far from 0"),
         (MODEL, {"start": ([[1e200, 0.0, 0.0]], [0.0]), "solver": "dp-sgd"}, "finite numbers"),
-        (MODEL, {"warm_start": True}, "public or released coefficients"),
         (MODEL, {"n_jobs": 0}, "positive integer"),
         (MODEL, {"n_jobs": True}, "positive integer"),
         (MODEL, {"verbose": 3}, "0, 1 or 2"),
         (PrivateMLPRegressor(), {"start": {"layer0/kernel": [[1.0]]}}, "weights_"),
-        (PrivateJaxRegressor(model=len, params={}), {"start": {}}, "starts at params"),
     ],
 )  # fmt: skip
 def test_wrong_parameters_are_refused_in_a_sentence(model, parameters, words):

@@ -384,6 +384,7 @@ def test_a_wide_loss_beside_a_narrow_one_has_a_bound():
     assert epsilon_of(together(Pure(2000.0), objective(10.0)), 1e-6, ADD) <= 2003.0
 
 
+@pytest.mark.long
 def test_hundreds_of_different_releases_are_composed_in_a_few_seconds():
     rng = np.random.default_rng(3)
     makers = (

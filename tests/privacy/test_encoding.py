@@ -64,6 +64,7 @@ def tables(draw):
     return pd.DataFrame({name: pd.Series([draw(anything) for _ in range(n)], dtype=object) for name in names})
 
 
+@pytest.mark.long
 @given(tables())
 @settings(max_examples=150, deadline=None)
 def test_no_table_gives_a_row_that_is_longer_than_the_bound(table):
@@ -80,6 +81,7 @@ def test_no_table_gives_a_row_that_is_longer_than_the_bound(table):
     assert set(target[~np.isnan(target)]) <= {-1.0, 1.0}
 
 
+@pytest.mark.long
 @given(tables())
 @settings(max_examples=60, deadline=None)
 def test_a_row_is_encoded_without_a_look_at_the_others(table):

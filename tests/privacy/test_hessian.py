@@ -22,7 +22,7 @@ from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.paper.printed import published_plan
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2, Huber, L2Ball, Logistic, SmoothedHinge, Softmax, Squared
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from dperm.solvers import AdaSSP, DPNewton
 from privacy.harness import Liar, N, P, Table, base_table, ignored_table, neighbours, only_row, replay, setting_of
 from privacy.test_trusted_boundary import check_solver
@@ -221,7 +221,7 @@ def test_the_published_noise_of_adassp_is_that_of_its_algorithm():
 
 
 def test_a_hessian_of_several_margins_or_of_too_many_columns_is_refused():
-    with pytest.raises(InvalidParameterError, match="one margin"):
+    with pytest.raises(InvalidParameterError, match="single-output"):
         HessianQuery(setting_of(Problem(Softmax(3)), Adjacency.ADD_REMOVE))
     with pytest.raises(InvalidParameterError, match="5000²"):
         HessianQuery(setting_of(Problem(Logistic()), Adjacency.ADD_REMOVE, n_features=5000))

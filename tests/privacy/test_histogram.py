@@ -21,7 +21,7 @@ from dperm.mechanisms.histogram.answer import exact_histogram
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2
-from dperm.rows import TableSource
+from dperm.rows.tables import TableSource
 from dperm.schema.binning import cell_counts, cell_edges, quantile_cuts
 from privacy.harness import logistic_problem, setting_of
 
@@ -56,6 +56,7 @@ def moved(table, neighbour, distribution, adjacency, schema=SCHEMA):
     return np.linalg.norm(difference, 1 if distribution == "Laplace" else 2), query.sensitivity
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("distribution", ["Gaussian", "Laplace"])
 @given(st.lists(rows, min_size=2, max_size=6), rows, st.sampled_from(["clip", "missing"]))
 @settings(max_examples=60, deadline=None)

@@ -99,7 +99,7 @@ def test_the_noise_is_in_proportion_to_the_share():
 
 
 def test_what_it_cannot_be_asked_for_is_refused():
-    with pytest.raises(InvalidParameterError, match="one margin"):
+    with pytest.raises(InvalidParameterError, match="single-output"):
         SlopeSizeQuery(setting_of(Problem(Softmax(3)), REPLACE))
     with pytest.raises(InvalidParameterError, match="single-output"):
         AdaptedObjectiveQuery(setting_of(Problem(Softmax(3), L2(0.1)), REPLACE), 0.1, 1e-6, 0.01, "Gaussian")

@@ -196,7 +196,7 @@ def test_a_budget_is_charged_before_a_row_is_read(tmp_path):
 def test_a_part_beside_others_keeps_the_whole_guarantee_and_wastes_little():
     others = Gaussian(24.0)
     plan = plan_beside(
-        others, GUARANTEE, Adjacency.REPLACE_ONE, lambda left: plan_sums([a_sum()], left), share=0.9
+        others, GUARANTEE, Adjacency.REPLACE_ONE, lambda left: plan_sums([a_sum()], left), share_of(GUARANTEE, 0.9)
     )  # fmt: skip
     assert 0.9 < epsilon_of(Composed((others, plan.event)), 1e-6, Adjacency.REPLACE_ONE) <= 1.0
     with pytest.raises(NoiseTooLargeError):

@@ -178,7 +178,7 @@ def test_the_oracle_refuses_rows_whose_units_do_not_fit_the_plan():
             counting.add_up(item, [np.zeros((cells, 1), dtype=int)], whose)
     plan = plan_sums([by_unit.query], Guarantee(1.0, 1e-6))
     for membership in (None, Membership.of(UNITS[1], np.arange(3))):
-        with pytest.raises(InvalidParameterError, match="another unit"):
+        with pytest.raises(InvalidParameterError, match="different privacy units"):
             released(plan, [lambda: [np.zeros((3, 1), dtype=int)]], 3, membership=membership)
 
 
@@ -286,7 +286,7 @@ def test_the_command_line_evaluates_by_unit_and_refuses_in_one_line(tmp_path):
     asked = ["evaluate", tmp_path / "m.json", tmp_path / "t.csv", "--epsilon", "1"]
     code, out, _ = run(*asked, "--unit", "person", "--contribution", "average", "-o", tmp_path / "e.json")
     assert code == 0
-    assert f"n = {PEOPLE} people" in out
+    assert f"n = {PEOPLE} units" in out
     assert "one person, with all of its rows" in out
     assert run("verify", tmp_path / "e.json")[0] == 0
     for wrong in (

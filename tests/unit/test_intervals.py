@@ -13,9 +13,7 @@ from dperm import (
     Classes,
     InvalidParameterError,
     Number,
-    PrivateHuberRegression,
     PrivateLinearRegression,
-    PrivateLinearSVC,
     PrivateLogisticRegression,
     PrivateMLPClassifier,
     PrivatePoissonRegression,
@@ -301,8 +299,6 @@ def test_a_share_that_is_none_is_refused(share):
     ("model", "why"),
     [
         (PrivateLogisticRegression(1.0, 1e-6, classes=(0, 1, 2), intervals=True), "two classes"),
-        (PrivateLinearSVC(1.0, 1e-6, classes=(0, 1), intervals=True), "two classes"),
-        (PrivateHuberRegression(1.0, 1e-6, intervals=True, row_norm=1.0), "two classes"),
         (PrivateLogisticRegression(1.0, 1e-6, classes=(0, 1), class_weight={0: 2.0}, intervals=True), "class_weight"),
         (PrivateLogisticRegression(1.0, 1e-6, classes=(0, 1), class_weight={0: 0.5}, intervals=True), "class_weight"),
         (PrivateLogisticRegression(1.0, 0.0, classes=(0, 1), intervals=True), "delta > 0"),

@@ -106,6 +106,7 @@ def test_norms_mark_rows_that_are_ignored(bad):
         np.testing.assert_array_equal(entries[[0, 2]], 1.0)
 
 
+@pytest.mark.long
 def test_whole_numbers_and_truth_values_need_no_copy():
     X = np.array([[1, 0], [0, 1], [1, 1]])
     for kind in (np.int64, np.int8, bool):

@@ -170,6 +170,7 @@ def test_a_model_that_is_worse_than_the_mean_is_not_called_useful():
     assert "useful" not in str(model.plan(2000, 3).verdict)
 
 
+@pytest.mark.long
 def test_adult_loses_what_its_verdict_says():
     schema, train, _ = load_adult()
     model = PrivateLogisticRegression(1.0, 1e-5, schema=schema, random_state=0).fit(train)

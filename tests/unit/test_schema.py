@@ -81,6 +81,7 @@ def schemas(draw):
     )
 
 
+@pytest.mark.long
 @given(schemas())
 def test_a_schema_survives_plain_data_and_toml(schema):
     import tempfile

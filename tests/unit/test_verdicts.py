@@ -39,8 +39,8 @@ HOLDS, FAILS, OPEN = Outcome.HOLDS, Outcome.FAILS, Outcome.OPEN
 def unpainted(monkeypatch):
     """Drawing takes longer than judging."""
     monkeypatch.setattr(comparison, "draw_trends", lambda *_: b"")
-    monkeypatch.setattr(figures, "draw_panels", lambda *_: b"")
-    monkeypatch.setattr(nonconvex, "draw_bounded", lambda *_: b"")
+    monkeypatch.setattr(figures, "draw_trends", lambda *_, **__: b"")
+    monkeypatch.setattr(nonconvex, "draw_trends", lambda *_: b"")
     monkeypatch.setattr(privacy, "draw_scatter", lambda *_: b"")
 
 
@@ -246,6 +246,7 @@ def test_curves_that_lie_together_are_undecided(unpainted):
     assert reason(section, "with printed noise").startswith("ε = 1: the interval of the ratio")
 
 
+@pytest.mark.long
 def test_a_fit_that_came_to_nothing_leaves_its_figure_undecided():
     study = STUDIES["figure-2"](True)
     results = invented_figure(study)
@@ -539,6 +540,7 @@ def test_the_condition_of_theorem_4_1_is_checked_with_its_own_count_of_steps(unp
     assert "to 1.2e+05." in next(verdict.because for verdict in section.verdicts if "satisfy" in verdict.claim)
 
 
+@pytest.mark.long
 def test_the_lower_bound_on_delta_is_the_exact_one_of_gaussians_and_below_the_certified_one():
     for solver, exact in (
         (DPGD(n_steps=20, accounting="composition"), True),

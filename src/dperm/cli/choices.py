@@ -9,13 +9,13 @@ SCORES = ("accuracy", "log_loss", "squared_error")
 # Options that only some models have.
 OWN_OPTIONS: dict[str, tuple[type, str]] = {
     "target_bound": (float, "Clip targets to this size (regression, without a schema)."),
-    "threshold": (float, "Residual from which on the loss is linear (huber)."),
+    "threshold": (float, "Residual beyond which the loss is linear (huber)."),
     "classes": (
         str,
-        "The public classes, separated by commas. If absent they are read from the table, and the result is not for "
-        "release; `dperm tune` needs them, here or in a schema.",
+        "The public classes, separated by commas. By default they are read from the table, and the result is not for "
+        "release; `dperm tune` requires them, here or in a schema.",
     ),
-    "hidden_layer_sizes": (str, "Units of every hidden layer, separated by commas (networks) [default: 64]."),
+    "hidden_layer_sizes": (str, "Width of each hidden layer, separated by commas (networks) [default: 64]."),
     "activation": (str, "tanh or relu (networks) [default: tanh]."),
     "clip": (float, "Clip every row's gradient to this length (networks) [default: 1]."),
     "smoothing": (float, "Width of the hinge's smoothed corner (svc)."),

@@ -87,7 +87,7 @@ def run_with(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _say(interrupted_in_words())
     except MemoryError:
-        return _fail("this takes more memory than there is.")
+        return _fail("out of memory.")
     except Exception as error:  # its message or traceback could show a value of the table
         if os.environ.get("DPERM_TRACEBACK") == "1":  # a developer's switch, for tables that nobody has to protect
             click.echo("dperm: the traceback can show values of the table; do not share it.", err=True)

@@ -197,7 +197,10 @@ def build_estimator(
         )
     if issubclass(kind, PrivateGLM):
         given |= {"row_norm": row_norm, "entry_bound": entry_bound, "fit_intercept": intercept}
-        given["intervals"] = False if intervals is None else intervals
+        if hasattr(kind, "intervals"):
+            given["intervals"] = False if intervals is None else intervals
+        elif intervals is not None:
+            raise InvalidParameterError("--intervals goes with --model linear, logistic or poisson.")
         given["penalty"] = penalty if penalty in ("auto", "l2", "l1") else _penalty(penalty)
     else:
         if (row_norm, entry_bound, intercept) != (None, None, True):
@@ -227,7 +230,7 @@ def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(number) for number in text.split(",") if number.strip())
     except ValueError:
-        raise InvalidParameterError(f"{option} must be whole numbers separated by commas, got {text!r}.") from None
+        raise InvalidParameterError(f"{option} must be integers separated by commas, got {text!r}.") from None
 
 
 def _penalty(text: str) -> Any:

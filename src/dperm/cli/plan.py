@@ -90,7 +90,7 @@ def _explain(planned: FitPlan) -> None:
     from dperm.solvers import SOLVERS
 
     guarantee = Guarantee(planned.statement.epsilon, planned.statement.delta)
-    click.echo("\nexpected excess risk of every solver that takes this problem, and its passes over the rows:")
+    click.echo("\nexpected excess risk of every solver that supports this problem, and its passes over the rows:")
     for solver, risk in predictions(planned.problem, planned.setting, guarantee, tuple(SOLVERS.values())):
         passes = _passes_of(solver, planned.setting, guarantee)
         expected = f"{risk:.1e}" if math.isfinite(risk) else "unknown"
@@ -119,9 +119,9 @@ def _cross_check(planned: FitPlan) -> str:
 
     event, statement = planned.event, planned.statement
     if not has_renyi_bound(event):
-        return f"evaluated again, ε = {statement.certified_epsilon:.4g}; Rényi accounting does not know this noise"
+        return f"evaluated again, ε = {statement.certified_epsilon:.4g}; Rényi accounting does not cover this noise"
     check = rdp_epsilon(event, statement.delta, planned.setting.adjacency)
-    verdict = "looser as it must be" if check >= statement.certified_epsilon else "which is less than ours"
+    verdict = "looser, as expected" if check >= statement.certified_epsilon else "tighter than ours"
     return f"Rényi accounting gives ε ≤ {check:.4g}, {verdict}"
 
 

@@ -28,7 +28,7 @@ _FORMATS = (".png", ".svg", ".pdf")
 @click.argument("model_path", metavar="MODEL", type=FILE)
 @click.option("--what", type=click.Choice(WHAT), required=True, help="What to plot.")
 @click.option("--column", help="With effects: plot only this column of the schema.")
-@output_option("Picture: a .png, .svg or .pdf file.", required=True)
+@output_option("Output file: .png, .svg or .pdf.", required=True)
 def plot(model_path: Path, what: str, column: str | None, output: Path, force: bool) -> None:
     """Plot a MODEL file. Only released and public numbers are used, so the plot may be published with the model.
 

@@ -56,7 +56,7 @@ def _check_form(names: Sequence[str], separator: str) -> None:
     if others:
         other = "tab" if others[0] == "\t" else others[0]
         said = "tab" if separator == "\t" else separator
-        raise InvalidParameterError(f"the first line holds no {said} and a {other}: add --separator '{other}'.")
+        raise InvalidParameterError(f"the first line contains no {said} and a {other}: add --separator '{other}'.")
 
 
 @click.group(context_settings=CONTEXT)

@@ -17,7 +17,7 @@ from dperm.errors import InvalidParameterError
     type=FILE,
     default=Path("demo-output"),
     show_default=True,
-    help="Folder for the picture.",
+    help="Output folder.",
 )
 @click.option("--rows", type=int, default=200_000, show_default=True, help="Maximum number of training rows per table.")
 def demo(output: Path, rows: int) -> None:

@@ -1,6 +1,5 @@
 """The demo: two raw tables at the defaults, beside what is possible without privacy, and what an attacker can do."""
 
-import io
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from dperm.disk import make_folder, write_whole
 from dperm.errors import InvalidParameterError
 from dperm.models.logistic_regression import PrivateLogisticRegression
 from dperm.pictures.attack import RATES, percent_up
-from dperm.pictures.canvas import COLOURS, GREY, MARKERS, bare, offscreen
+from dperm.pictures.canvas import COLOURS, GREY, MARKERS, as_png, bare, offscreen
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Adjacency
 from dperm.progress import ProgressBar
@@ -198,8 +197,7 @@ def _attack(model: PrivateLogisticRegression, rates: list[float]) -> list[float]
 
 def _draw(found: list[Measured]) -> bytes:
     """One slide: both measures of both tables against ε, and the most that any attacker can do."""
-    plt = offscreen()
-    figure = plt.figure(figsize=(16, 9), layout="constrained")
+    figure = offscreen().figure(figsize=(16, 9), layout="constrained")
     grid = figure.add_gridspec(2, 3, width_ratios=(1, 1, 1.1))
     for column, one in enumerate(found):
         for row, (measure, label) in enumerate((("auc", "area under the ROC curve"), ("accuracy", "accuracy"))):
@@ -214,10 +212,7 @@ def _draw(found: list[Measured]) -> bytes:
     figure.suptitle(
         f"Private logistic regression at its defaults: nothing tuned, δ = {DELTA:g}, one row replaced", fontsize=17
     )
-    drawn = io.BytesIO()
-    figure.savefig(drawn, dpi=110, format="png")
-    plt.close(figure)
-    return drawn.getvalue()
+    return as_png(figure, 110)
 
 
 def _draw_scores(axes: Any, found: Measured, measure: str) -> None:

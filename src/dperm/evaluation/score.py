@@ -23,7 +23,7 @@ from dperm.plan.transaction import Transaction, check_releasable, undeclared_n
 from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.files import is_files
+from dperm.rows.table import Table, taken
 from dperm.schema import Amount
 from dperm.validation import count, finite
 
@@ -55,44 +55,43 @@ def private_evaluate(
     Parameters
     ----------
     model : object
-        An estimator of dperm, what `load_model` returned, or anything with `predict`; `predict_proba` or
-        `decision_function` are used where there are any. It must be released or public: the guarantee is about the
-        rows it is evaluated on. On rows that it was fitted on this is a further release from them, to be charged to
-        their budget.
-    X : array, table, or files
-        The rows. Files (a path, a pattern with `*`, a folder, a list of paths, a pyarrow dataset) are read a few rows
-        at a time; 10 to 24 bytes of every row are kept until the end.
+        A dperm estimator, a loaded model file, or anything with `predict`; `predict_proba` or `decision_function`
+        are used if available. It must be released or public: the guarantee covers the rows it is evaluated on. An
+        evaluation on the training table is a further release from it: charge it to the same budget.
+    X : array, table, files or Dask data frame
+        The rows: whatever `dperm.rows.Table` takes. Files (a path, a pattern with `*`, a folder, a list of paths, a
+        pyarrow dataset) and Dask frames are read a few rows at a time; 10 to 24 bytes of every row are kept until the
+        end.
     y : array, optional
-        Targets. A model with a schema finds them in the table. A row with a target that is missing or not declared, or
-        of which the model says nothing finite, is ignored; so is one with a NaN, where the model has no schema.
+        Targets. A model with a schema finds them in the table. Rows with a missing or undeclared target, or whose
+        prediction is not finite, are dropped; so are rows with NaN if the model has no schema.
     epsilon, delta : float
-        The guarantee. With δ = 0 the noise is Laplace noise, which is the least for one evaluation; with δ > 0 it is
-        Gaussian, which costs less together with other releases from the same rows (docs/evaluation.md).
+        The guarantee. δ = 0 uses Laplace noise, the least for one evaluation; δ > 0 uses Gaussian noise, which
+        composes better with other releases from the same rows (docs/evaluation.md).
     adjacency : {"replace_one", "add_remove"}
         Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
-        The public number of rows, or of units; it must be declared under add_remove, and where rows without an id are
-        ignored.
+        The public number of rows, or of privacy units; required under add_remove, and with missing_units="ignore".
     target : str, optional
         The target column of files, for a model without a schema.
     target_range : (float, float), optional
-        Of a regression model without a declared range: targets and predictions are clipped to it.
+        For a regression model without a declared range: targets and predictions are clipped to it.
     error_bound : float, optional
-        Of a regression model: a larger absolute error counts as this one. By default half the range, which guessing
-        its middle never exceeds. The noise grows with it.
-    level : float
-        Of the intervals.
+        For a regression model: absolute errors are clipped to it. By default half the range, which predicting its
+        middle never exceeds. The noise grows with it.
+        level : float
+        Confidence level of the intervals.
     unit, max_rows_per_unit, contribution, missing_units
-        Whose rows are protected together, as of the estimators; each by default what the model or its schema has. n and
-        all metrics then speak of units: with "limit" all rows that are used count alike, with "average" all units do.
+        The privacy unit, as in the estimators; by default that of the model or its schema. n and all metrics then refer
+        to units: with "limit" all used rows count the same, with "average" all units do.
     groups : array of shape (rows,), optional
         The id of every row's unit, for a table in memory without a schema; by default the frame's column of that name.
-    budget : Budget, optional
-        Charge it there: before a row is read.
+        budget : Budget, optional
+        The dataset's budget in a ledger. The evaluation is reserved there before a row is read.
     random_state : int, optional
-        Makes it repeatable, and not for release.
+        Seed. Makes the result reproducible, and not for release.
     save : callable, optional
-        Called with the evaluation before the ledger is told of it.
+        Called with the evaluation before the reservation is settled.
 
     Returns
     -------
@@ -122,7 +121,8 @@ def private_evaluate(
     protected = protected_unit(declared)
     if n is None and undeclared_n(side, protected):
         raise InvalidParameterError("with missing_units='ignore' the number of units is private: declare a public n.")
-    if not is_files(X):
+    X = taken(X)
+    if not isinstance(X, Table):
         X, groups = split_groups(declared, X, groups)
     rows = held_out(
         model, X, y, schema=declared.schema, classes=design.classes, target=target, takes_anything=own,

@@ -9,7 +9,7 @@ from dperm.schema import Schema, schema_from_dict, schema_to_dict
 # What a file holds elsewhere, or what changes no plan.
 _ELSEWHERE = frozenset(
     ("epsilon", "delta", "adjacency", "noise", "n", "classes", "schema", "bounds", "budget", "random_state",
-     "verbose", "row_warnings", "warm_start", "n_jobs", "unit", "max_rows_per_unit", "contribution", "missing_units",
+     "verbose", "row_warnings", "n_jobs", "unit", "max_rows_per_unit", "contribution", "missing_units",
      "solver")
 )  # fmt: skip
 

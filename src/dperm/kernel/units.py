@@ -51,7 +51,7 @@ class Members:
 
     @classmethod
     def of(cls, numbers: Numbers, n: int) -> "Members":
-        """Of the number of every row's unit, −1 for a row of none."""
+        """Group rows by unit index (−1: no unit)."""
         used = np.flatnonzero(numbers >= 0)
         small = np.int32 if max(n, numbers.size) < 2**31 else np.int64
         if n <= 4 * used.size:  # counted once and put into place, which is faster than sorting
@@ -131,7 +131,7 @@ class ChosenRows:
     Attributes
     ----------
     numbers : array of int
-        Number of the row's unit, −1 for a row of none.
+        Index of the row's unit, −1 for no unit.
     unused : array of bool or None
         Rows beyond what a unit may have; None where there are none.
     rows : int or array of int
@@ -164,7 +164,7 @@ class Membership:
     unit : PrivacyUnit
         What was declared.
     numbers : array of int
-        Number of the row's unit, −1 for a row of none.
+        Index of the row's unit, −1 for no unit.
     n : int
         How many units there are.
     """

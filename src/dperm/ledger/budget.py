@@ -54,7 +54,7 @@ def _make_default_folder() -> None:
 
 @dataclass(frozen=True)
 class Budget:
-    """A reference to what may be spent on a dataset: two strings, the same after copying, cloning or pickling.
+    """The privacy budget of a dataset in a ledger. The object is two strings: it can be copied, cloned and pickled.
 
     Parameters
     ----------

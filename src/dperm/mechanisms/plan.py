@@ -44,7 +44,7 @@ class Planned:
         count("count", self.count)
         positive("relative_noise", self.relative_noise)
         if self.fixed and self.count != 1:
-            raise InvalidParameterError("a query whose noise is fixed is asked once.")
+            raise InvalidParameterError("a query with fixed noise is asked once.")
 
     def multiplier(self, noise_multiplier: float) -> float:
         """The scale of the query's noise over its sensitivity in a plan of this noise multiplier."""
@@ -81,9 +81,9 @@ class Plan(Generic[SettingsT]):
     settings : frozen dataclass
         The solver's own choices (steps, step size, …), all public; of a class of its own for every solver.
     ranges : tuple of PlannedQuery
-        Private ranges, then private bins: released before the solver runs, with noise that is fixed beforehand.
+        Private ranges, then private bins: released before the solver runs, with noise that is fixed in advance.
     afterwards : tuple of PlannedQuery
-        What intervals need: released after the solver has run, with noise that is fixed beforehand.
+        What intervals need: released after the solver has run, with noise that is fixed in advance.
     """
 
     mechanism: str
@@ -97,7 +97,7 @@ class Plan(Generic[SettingsT]):
         if not self.planned:
             raise InvalidParameterError("a plan needs at least one query.")
         if len({item.query.setting for item in self.everything}) != 1:
-            raise InvalidParameterError("all queries of a plan must rest on the same setting.")
+            raise InvalidParameterError("all queries of a plan must share one setting.")
         check_steps(self.n_steps)
 
     @property

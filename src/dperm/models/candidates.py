@@ -26,6 +26,7 @@ from dperm.models.units import protected_unit, schema_with_unit, split_groups
 from dperm.plan.fit_plan import FitPlan
 from dperm.privacy.guarantee import Guarantee
 from dperm.rows.ids import membership_of_array
+from dperm.rows.table import in_memory
 from dperm.rows.tables import membership_of
 from dperm.solvers import Solver
 from dperm.validation import one_of
@@ -122,6 +123,11 @@ class Candidates:
                     )
                 model.classes = [False, True]
 
+    def in_memory(self, X: Any) -> Any:
+        """The table, with all columns that candidates name."""
+        schemas = [schema for model in self.models if (schema := schema_with_unit(model)) is not None]
+        return in_memory(X, schemas)
+
     def split_groups(self, X: Any, groups: Any) -> tuple[Any, Any]:
         """The table and the ids of units, which are a column of it or stand beside it."""
         return split_groups(self.models[0], X, groups)
@@ -176,6 +182,13 @@ class Candidates:
 
         plan: FitPlan = self._named(place, planned)
         return plan
+
+    def chosen_solver(self, place: int, guarantee: Guarantee, n: int, n_features: int | None) -> Solver:
+        """The solver of one candidate's fit."""
+        solver: Solver = self._named(
+            place, lambda _: self.built(place, guarantee, n).options().chosen_solver(n, n_features)
+        )
+        return solver
 
     def losses(self, model: PrivateEstimator, rows: tuple[Any, Any]) -> Array:
         """What a fitted model loses on each held-out row, between 0 and 1: for the oracle alone."""

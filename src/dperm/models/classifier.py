@@ -22,10 +22,11 @@ from dperm.plan.options import FitOptions
 from dperm.privacy.caveats import Caveat
 from dperm.problem import Problem
 from dperm.problem.losses import Loss
-from dperm.rows import ArraySource, source_of
+from dperm.rows.arrays import ArraySource
 from dperm.rows.dask_client import is_frame
 from dperm.rows.encoding import check_table, label_numbers
 from dperm.rows.labels import class_numbers, distinct_labels, read_table, read_target, weights_by_class
+from dperm.rows.table import Table
 from dperm.schema import Classes, Schema
 from dperm.validation import positive
 
@@ -84,10 +85,8 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         said = facts_of_weights(self, sample_weight is not None)
         if options.schema is not None:
             classes = check_classes(self._declared)
-            source = source_of(
-                X, y, options.schema, weights_of_table(self, X, sample_weight),
-                check_class_weight(self.class_weight, classes),
-            )  # fmt: skip
+            given = weights_of_table(self, X, sample_weight)
+            source = Table.of(X).source(y, options.schema, given, check_class_weight(self.class_weight, classes))
             return Reading(source, options, {"classes": classes, **said})
         table = read_table(self, X, fitting=True)
         labels, given = read_target(self, y, table.shape[0]), weights_of_rows(self, sample_weight, table.shape[0])
@@ -177,7 +176,8 @@ class LinearClassifier(Classifier, PrivateGLM):
         """The loss for this many classes."""
 
     def _problem_for(self, n_classes: int, weights: tuple[float, ...] | None) -> Problem:
-        if self.intervals and weights is not None:  # scores then vary by another law than curvatures say
+        # Scores then vary by another law than curvatures say.
+        if weights is not None and getattr(self, "intervals", False):
             raise InvalidParameterError("intervals cannot be combined with class_weight.")
         return self._problem_with(self._loss(n_classes), class_bound=max(weights) if weights else 1.0)
 
@@ -202,10 +202,10 @@ def check_classes(classes: Any) -> tuple[Any, ...]:
 
 
 def balanced_weights(priors: Mapping[Any, float]) -> dict[Any, float]:
-    """Class weights that make classes of these public frequencies count alike: 1/(K · frequency).
+    """Class weights that balance classes of these public frequencies: 1/(K · frequency).
 
-    They are what scikit-learn's "balanced" computes from the rows, from frequencies that are public: those of a census,
-    of a published table, or a guess. Frequencies that were counted in the rows are not public.
+    As scikit-learn's "balanced", but from public frequencies (a census, a published table, a guess) instead of the
+    rows. Frequencies counted in the rows are not public.
 
     Parameters
     ----------

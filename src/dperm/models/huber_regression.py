@@ -37,7 +37,7 @@ class PrivateHuberRegression(LinearRegressor):
         number of units. By default each row is its own unit.
     max_rows_per_unit, contribution, missing_units
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start
+    n, schema, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.

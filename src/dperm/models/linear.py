@@ -66,7 +66,7 @@ class PrivateGLM(PrivateEstimator):
     row_norm: float | None = None
     entry_bound: float | None = None
     fit_intercept: bool = True
-    intervals: bool | float = False
+    start: Any = None
 
     coef_: Array = field(init=False)
     intercept_: Any = field(init=False)
@@ -112,9 +112,8 @@ class PrivateGLM(PrivateEstimator):
 
     def _rules(self) -> dict[str, Any]:
         """The strength of a penalty that is a word, the size of the constant column, and intervals."""
-        return {
-            "strength_by_rule": isinstance(self.penalty, str), "scaled_constant": True, "intervals": self.intervals,
-        }  # fmt: skip
+        intervals = getattr(self, "intervals", False)
+        return {"strength_by_rule": isinstance(self.penalty, str), "scaled_constant": True, "intervals": intervals}
 
     def _check_schema(self, schema: Schema) -> None:
         super()._check_schema(schema)

@@ -34,7 +34,7 @@ class PrivateLinearRegression(LinearRegressor):
         number of units. By default each row is its own unit.
     max_rows_per_unit, contribution, missing_units
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start
+    n, schema, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.
@@ -58,6 +58,8 @@ class PrivateLinearRegression(LinearRegressor):
     >>> bool(model.fit(X, y).score(X, y) > 0.8)
     True
     """
+
+    intervals: bool | float = False
 
     kind = "linear"
     title = "linear regression"

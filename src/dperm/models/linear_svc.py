@@ -22,14 +22,12 @@ class PrivateLinearSVC(LinearClassifier):
         Width of the quadratic corner that replaces the hinge's kink; the curvature is its inverse.
     penalty, domain, solver, row_norm, entry_bound, classes, class_weight, fit_intercept, adjacency, noise, accountant
         As in `PrivateLogisticRegression`.
-    intervals : False
-        Not available for this loss.
     unit : str, optional
         Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
         number of units. By default each row is its own unit.
     max_rows_per_unit, contribution, missing_units
         As in `PrivateLogisticRegression`.
-    n, schema, bounds, budget, weight_bound, private_weights, start, warm_start
+    n, schema, bounds, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`.

@@ -75,8 +75,6 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
         Rows without an id: count each as its own unit, or drop them.
     start : (coef, intercept), optional
         Public or released starting coefficients. Only iterative solvers take them; "auto" then chooses among these.
-    warm_start : False
-        Not supported: pass public or released coefficients as `start`.
     n_jobs : int, optional
         Threads for sums over rows. The result does not depend on it.
     random_state : int, optional
@@ -106,6 +104,8 @@ class PrivateLogisticRegression(Probabilities, LinearClassifier):
     >>> bool(model.score(X, y) > 0.9)
     True
     """
+
+    intervals: bool | float = False
 
     kind = "logistic"
     title = "logistic regression"

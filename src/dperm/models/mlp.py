@@ -89,6 +89,7 @@ class MLP(Network):
 
     hidden_layer_sizes: tuple[int, ...] = (64,)
     activation: str = "tanh"
+    start: Any = None
 
     @property
     def _sizes(self) -> tuple[int, ...]:
@@ -182,7 +183,7 @@ class PrivateMLPClassifier(MLP, NetworkClassifier):
         As for `PrivateLogisticRegression`.
     classes, class_weight, adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLogisticRegression`.
-    warm_start, n_jobs, random_state, verbose, row_warnings
+    n_jobs, random_state, verbose, row_warnings
         As for `PrivateLogisticRegression`. Entries should be of order 1: use a schema, or scale the columns by public
         numbers. Rows are not clipped.
 
@@ -237,7 +238,7 @@ class PrivateMLPRegressor(MLP, NetworkRegressor):
         number of units. By default each row is its own unit.
     max_rows_per_unit, contribution, missing_units
         As for `PrivateLogisticRegression`.
-    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights, warm_start
+    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLinearRegression`.
     n_jobs, random_state, verbose, row_warnings
         As for `PrivateLinearRegression`.

@@ -46,8 +46,6 @@ class OwnFunction(Network):
         return self.model
 
     def _start(self, n_outputs: int) -> Any:
-        if self.start is not None:
-            raise InvalidParameterError("start is not supported here: the fit starts at params.")
         if self.params is None:
             raise InvalidParameterError("params must be the function's starting parameters: a pytree of float arrays.")
         return self.params
@@ -107,9 +105,7 @@ class PrivateJaxClassifier(OwnFunction, NetworkClassifier):
         As for `PrivateLogisticRegression`.
     classes, class_weight, adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLogisticRegression`.
-    start : None
-        Not used: a fit starts at `params`.
-    warm_start, n_jobs, random_state, verbose, row_warnings
+    n_jobs, random_state, verbose, row_warnings
         As for `PrivateLogisticRegression`. Rows are not clipped.
 
     Attributes
@@ -147,14 +143,14 @@ class PrivateJaxRegressor(OwnFunction, NetworkRegressor):
         model(params, x): the prediction for one row x, in units of the target's bound.
     target_bound : float
         Targets are clipped to this size; with a schema the target's range is declared there.
-    epsilon, delta, params, start, clip, clipping, penalty, domain, solver
+    epsilon, delta, params, clip, clipping, penalty, domain, solver
         As for `PrivateJaxClassifier`.
     unit : str, optional
         Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the
         number of units. By default each row is its own unit.
     max_rows_per_unit, contribution, missing_units
         As for `PrivateLogisticRegression`.
-    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights, warm_start
+    adjacency, noise, accountant, n, schema, bounds, budget, weight_bound, private_weights
         As for `PrivateLinearRegression`.
     n_jobs, random_state, verbose, row_warnings
         As for `PrivateLinearRegression`.

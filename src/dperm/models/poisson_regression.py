@@ -38,7 +38,7 @@ class PrivatePoissonRegression(LinearRegressor):
         number of units. By default each row is its own unit.
     max_rows_per_unit, contribution, missing_units
         As in `PrivateLogisticRegression`.
-    n, schema, budget, weight_bound, private_weights, start, warm_start
+    n, schema, budget, weight_bound, private_weights, start
         As in `PrivateLogisticRegression`.
     n_jobs, random_state, verbose, row_warnings
         As in `PrivateLogisticRegression`; the range that a schema declares for the target must begin at 0.
@@ -64,6 +64,7 @@ class PrivatePoissonRegression(LinearRegressor):
     """
 
     target_bound: float = 10.0
+    intervals: bool | float = False
 
     kind = "poisson"
     title = "Poisson regression"

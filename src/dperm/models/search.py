@@ -22,12 +22,13 @@ from dperm.models.base import Array, PrivateEstimator
 from dperm.models.candidates import SCORES, Candidates, read_candidates
 from dperm.models.charged import Charged
 from dperm.models.trials import Trials
+from dperm.plan.fit_plan import FitPlan
 from dperm.plan.search import SearchOptions, SearchPlan, plan_search
 from dperm.plan.transaction import Transaction, check_budget, check_releasable, undeclared_n
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.statement import PrivacyStatement
-from dperm.rows import is_streamed
 from dperm.rows.cells import as_rows, number_table
+from dperm.solvers import Solver
 from dperm.validation import count
 
 
@@ -169,19 +170,13 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
 
         n = count("n", n)
 
-        def plan_fit(place: int, guarantee: Guarantee, rows: int) -> Any:
-            return candidates.plan(place, guarantee, rows, n_features)
+        def choose(place: int, guarantee: Guarantee, rows: int) -> Solver:
+            return candidates.chosen_solver(place, guarantee, rows, n_features)
 
-        found = plan_search(options, n, len(candidates), plan_fit)
-        if all(model.solver != "auto" for model in candidates.models):
-            return found
+        def plan_fit(place: int, guarantee: Guarantee, rows: int, solver: Solver) -> FitPlan:
+            return candidates.plan(place, guarantee, rows, n_features, solver)
 
-        # Once more with the solvers that were chosen, which a file names: another share might choose others.
-        def plan_again(place: int, guarantee: Guarantee, rows: int) -> Any:
-            before = (found.refits if rows == n else found.trials)[place]
-            return candidates.plan(place, guarantee, rows, n_features, before.solver)
-
-        return plan_search(options, n, len(candidates), plan_again)
+        return plan_search(options, n, len(candidates), choose, plan_fit)
 
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, *, save: Callable[[PrivateEstimator], object] | None = None
@@ -191,7 +186,8 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array, data frame or CSR matrix of shape (rows, columns)
-            In memory. With a schema a pandas, polars or Arrow table.
+            With a schema a pandas, polars or Arrow table, or whatever `dperm.rows.Table` takes: files and Dask frames
+            are read into memory.
         y : array of shape (rows,)
             As of the estimators.
         groups : array of shape (rows,)
@@ -204,8 +200,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         self
         """
         candidates = self._read()
-        if is_streamed(X):
-            raise InvalidParameterError("a search requires a table in memory: read the files into a data frame first.")
+        X = candidates.in_memory(X)
         X, groups = candidates.split_groups(as_rows(X, majority=candidates.unit is None), groups)
         if candidates.models[0].schema is None:  # what most cells of a column are is decided once, by all rows
             X = number_table(X, majority=candidates.unit is None)

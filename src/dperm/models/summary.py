@@ -192,6 +192,8 @@ def _without_intervals(model: Any, title: str) -> Summary:
     noise = model.privacy_.coefficient_noise
     unit = model.privacy_.unit
     why = _HOW if unit is None else f"rows of one {unit.word} are not independent"
+    if not hasattr(model, "intervals"):
+        why = f"none are known for a {model.title}"
     notes = [f"There are no intervals: {why}."]
     if noise is None:
         rows, columns = values[:, None], ["coef"]

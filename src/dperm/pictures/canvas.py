@@ -1,5 +1,6 @@
 """Matplotlib where it is installed, and what all pictures share: colours, names as text, the promise."""
 
+import io
 import math
 from typing import Any
 
@@ -30,6 +31,14 @@ def offscreen() -> Any:
 
     matplotlib.use("Agg")
     return plt
+
+
+def as_png(figure: Any, dpi: int) -> bytes:
+    """The figure as a PNG file; it is closed."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=dpi)
+    pyplot().close(figure)
+    return stream.getvalue()
 
 
 def given_or_new(ax: Any, width: float, height: float) -> Any:

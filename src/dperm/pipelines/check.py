@@ -127,13 +127,13 @@ def _line(step: Step) -> tuple[str, ...]:
 
 
 def check_pipeline(pipe: Any) -> PipelineCheck:
-    """Name every step that looks at rows without noise, and say what the private ones cost. No row is needed.
+    """Report every step that reads rows without noise, and the cost of the private ones. No row is needed.
 
     Parameters
     ----------
     pipe : estimator
-        A Pipeline, ColumnTransformer, FeatureUnion, search, ensemble or calibration of scikit-learn's, or a single
-        estimator. One that is neither dperm's nor known to learn nothing counts as looking.
+        A scikit-learn Pipeline, ColumnTransformer, FeatureUnion, search, ensemble or calibration, or a single
+        estimator. Unknown estimators count as reading rows.
 
     Returns
     -------

@@ -38,8 +38,9 @@ def share_of(guarantee: Guarantee, share: float) -> Guarantee:
 
 
 def plan_beside(
-    others: Event, guarantee: Guarantee, adjacency: Adjacency, plan: Callable[[Guarantee], PlanT], share: float = 1.0
-) -> PlanT:
+    others: Event, guarantee: Guarantee, adjacency: Adjacency, plan: Callable[[Guarantee], PlanT],
+    first: Guarantee | None = None,
+) -> PlanT:  # fmt: skip
     """The plan of a part that, together with the others, keeps the whole guarantee; found again and again for less.
 
     Parameters
@@ -52,8 +53,8 @@ def plan_beside(
         The neighbouring relation.
     plan : callable
         Plans the part for a guarantee of its own; calibrated, not run.
-    share : float
-        About the share of the precision that the others leave: where the search begins.
+    first : Guarantee, optional
+        What to plan the part for at first: about what the others leave. By default everything.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def plan_beside(
         If the others leave nothing.
     """
     spent = epsilon_of(others, guarantee.delta, adjacency)
-    left = share_of(guarantee, share)
+    left = guarantee if first is None else first
     for _ in range(_MOST_PLANS):
         if not (spent < guarantee.epsilon and left.epsilon > SMALLEST_EPSILON):
             break

@@ -141,7 +141,7 @@ class FitPlan(ReleasePlan):
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether it is worth fitting: what the noise is expected to cost beside predicting nothing."""
+        """Whether it is worth fitting: the expected cost of noise, relative to the loss of a constant predictor."""
         return verdict_of(self)
 
     def __str__(self) -> str:
@@ -206,9 +206,9 @@ class FitPlan(ReleasePlan):
         source : Source
             Where the rows come from.
         budget : Budget, optional
-            Reserve the cost there before a row is read; the fit is refused where it does not fit.
+            The dataset's budget in a ledger. Reserved before a row is read; a fit that exceeds it is refused.
         random_state : int, optional
-            Makes the run repeatable, and the result not for release.
+            Seed. Makes the run reproducible, and the result not for release.
         progress, row_warnings, n_jobs
             As of `answer`.
         """
@@ -252,7 +252,7 @@ class FitPlan(ReleasePlan):
             Called with (steps done, steps planned). If it has a method `reading`, that is called with the number of a
             pass over rows in files or on a cluster, and how many it has read: for whoever holds the rows, not public.
         row_warnings : bool
-            Whether to show an `DroppedRowsWarning` where most rows are ignored or clipped.
+            Emit a `DroppedRowsWarning` when many rows are dropped or clipped.
         n_jobs : int, optional
             Threads for sums over rows; by default as many as are worth starting. The result does not depend on it.
         """

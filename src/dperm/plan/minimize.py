@@ -9,7 +9,7 @@ from dperm.plan.transaction import check_releasable
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
-from dperm.rows import source_of
+from dperm.rows import Table
 from dperm.schema import Schema
 from dperm.solvers import Solver
 
@@ -42,7 +42,7 @@ def minimize(
         Loss, regularizer, domain and the declared row bound.
     X : array or CSR matrix of shape (rows, columns)
         Rows are clipped to the declared norm; dense rows are not copied and sparse ones not densified. With a schema
-        also a table, files (a path, a list of them, a pyarrow dataset), a Dask data frame or a `FileSource`.
+        also a table, files (a path, a list of them, a pyarrow dataset), a Dask data frame or a `dperm.rows.Table`.
     y : array of shape (rows,)
         Numeric targets: above 0 or not for two classes, 0 … K−1 for K classes, numbers for regression.
     guarantee, solver, adjacency, noise, accountant
@@ -50,7 +50,7 @@ def minimize(
     n : int, optional
         The public divisor, by default the number of rows. Under add_remove it must be declared for a release.
     weights : array, optional
-        Weight per row, clipped to [0, `problem.weight_bound`]; one that is not a number ignores its row.
+        Weight per row, clipped to [0, `problem.weight_bound`]; a row whose weight is not a number is dropped.
     schema : Schema, optional
         X is then a pandas, polars or Arrow table that it turns into rows, and y may be None: the table's target.
     groups : array of shape (rows,), optional
@@ -58,13 +58,13 @@ def minimize(
     unit : PrivacyUnit, optional
         What the ids stand for: all rows of one are protected together. A schema declares its own.
     budget : Budget, optional
-        Reserve the cost there before a row is read; the fit is refused where it does not fit.
+        The dataset's budget in a ledger. The cost is reserved before a row is read; a fit that exceeds it is refused.
     random_state : int, optional
-        Makes the run repeatable, and the result not for release.
+        Seed. Makes the run reproducible, and the result not for release.
     progress : callable, optional
         Called with (steps done, steps planned).
     row_warnings : bool
-        Whether to show an `DroppedRowsWarning` where most rows are ignored or clipped.
+        Emit a `DroppedRowsWarning` when many rows are dropped or clipped.
 
     Returns
     -------
@@ -92,6 +92,6 @@ def minimize(
         schema=schema, unit=unit,
     )  # fmt: skip
     check_releasable(budget, random_state)
-    source = source_of(X, y, schema, weights, groups=groups, unit=unit)
+    source = Table.of(X).source(y, schema, weights, groups=groups, unit=unit)
     plan = options.plan(source._n_units, source.n_features, source.is_slow)
     return plan.run(source, budget=budget, random_state=random_state, progress=progress, row_warnings=row_warnings)

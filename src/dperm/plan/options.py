@@ -38,7 +38,7 @@ IsSlow = Callable[[int, Schema | None], bool]
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Everything that a fit is asked to do, in public numbers.
+    """The options of a fit; all are public.
 
     Parameters
     ----------
@@ -47,18 +47,18 @@ class FitOptions:
     guarantee : Guarantee or None
         (ε, δ); may be None only with noise=None.
     solver : str or Solver
-        "auto", a name that `dperm solvers` lists, or a solver object with settings of its own.
+        "auto", a name listed by `dperm solvers`, or a solver object.
     adjacency : {"replace_one", "add_remove"}
         Neighbouring relation: one record replaced, or one added/removed.
     noise : {"certified", "paper", None}
         Certified noise; the paper's formula, for reproduction only; or none at all (ε = ∞).
     accountant : {"pld", "advanced-composition"}
-        How certified noise is found: the least that numerical accounting allows, or as in Appendix B.1 of the paper,
-        which needs more and is refused where its conditions fail.
+        Accounting method used to calibrate noise: numerical, or advanced composition as in the paper's Appendix B.1,
+        which needs more noise and raises an error where its conditions fail.
     n : int, optional
         The declared, public number of rows or units; by default the schema's, or else that of the table.
     unit : PrivacyUnit, optional
-        Whose rows are protected together, for rows without a schema; a schema declares its own.
+        The privacy unit, for rows without a schema; a schema declares its own.
     schema : Schema, optional
         The public facts about a table that is fitted as it is.
     strength_by_rule : bool
@@ -66,10 +66,9 @@ class FitOptions:
     scaled_constant : bool
         Whether the constant column gets a size that suits the number of columns, not the largest that it may have.
     start : LinearStart, optional
-        Where a solver that walks begins: public coefficients. Solvers that do not walk are refused, and "auto" does not
-        take one of them.
+        Public starting coefficients. Only iterative solvers take them; "auto" then chooses among these.
     intervals : bool or float
-        Whether to release what intervals need as well, with half of the precision or with this share of it.
+        Also release what confidence intervals need, with half of the precision or this share of it.
 
     Examples
     --------
@@ -186,12 +185,8 @@ class FitOptions:
             raise _no_plan() from error  # public numbers alone: nothing of a row is in it
 
     def _plan(self, facts: "PublicFacts", is_slow: IsSlow | None) -> FitPlan:
-        schema, width, problem, setting, beside, left = facts
-        solver = self.solver
-        if solver == "auto" and (self._prescribed or self.accountant != "pld"):
-            solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
-        slow = is_slow is not None and is_slow(setting.n, schema)
-        chosen = choose_solver(solver, problem, setting, left, slow_passes=slow)
+        _, width, problem, setting, beside, left = facts
+        chosen = self._choose(facts, is_slow)
         if self._prescribed and self.guarantee is not None:
             chosen, published = NOISE_MODES[str(self.noise)](chosen, setting, self.guarantee)
             calibrated = replace(published, constant=True)
@@ -199,6 +194,23 @@ class FitOptions:
             calibrated = self._calibrated(chosen, setting, beside, left)
         _check_start(problem, width, calibrated)
         return self._fit_plan(facts, chosen, calibrated)
+
+    def chosen_solver(self, n_rows: int | None, n_features: int | None) -> Solver:
+        """The solver that `plan` takes for a table in memory, by expected risk alone: nothing is calibrated.
+
+        Parameters
+        ----------
+        n_rows, n_features : int or None
+            As of `plan`.
+        """
+        return self._choose(self.facts(n_rows, n_features), None)
+
+    def _choose(self, facts: "PublicFacts", is_slow: IsSlow | None) -> Solver:
+        solver, setting = self.solver, facts.setting
+        if solver == "auto" and (self._prescribed or self.accountant != "pld"):
+            solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
+        slow = is_slow is not None and is_slow(setting.n, facts.schema)
+        return choose_solver(solver, facts.problem, setting, facts.left, slow_passes=slow)
 
     def _fit_plan(self, facts: "PublicFacts", solver: Solver, calibrated: CalibratedPlan) -> FitPlan:
         setting = facts.setting

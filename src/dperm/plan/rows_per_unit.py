@@ -1,4 +1,4 @@
-"""How many rows the units of a table have: a private histogram, to choose max_rows by."""
+"""A private histogram of rows per privacy unit, for choosing max_rows."""
 
 import math
 from dataclasses import dataclass, field
@@ -98,7 +98,7 @@ class RowsPerUnit:
         if max(self.counts) <= self.threshold:
             return f"{self._nothing}\n{self.privacy_}"
         lines = [
-            f"{unit.plural} by their number of rows (each ± {_short(self.deviation)} for the noise; counts below "
+            f"units by their number of rows (each ± {_short(self.deviation)} for the noise; counts below "
             f"{_short(self.threshold)} are taken for noise):"
         ]
         for cell, number, share in zip(_names(), self.counts, self.shares, strict=True):
@@ -151,28 +151,28 @@ def rows_per_unit(
     budget: Budget | None = None,
     random_state: Any = None,
 ) -> RowsPerUnit:
-    """Release how many units have how many rows, with (ε, δ)-differential privacy for one unit.
+    """Private histogram of rows per privacy unit, with (ε, δ)-differential privacy for one unit.
 
-    It is a release like any other: its ε adds to that of the fits. A small one will do, 0.05 for thousands of units.
+    It is a release like any other: its ε adds to that of the fits. A small ε is enough: 0.05 for thousands of units.
 
     Parameters
     ----------
     ids : array of shape (rows,), or data frame
         The id of every row's unit, or a table with a column of this name.
     unit : str
-        What the ids stand for, "patient_id" for instance: the name that fits and budgets have for it.
+        Name of the privacy unit, e.g. "patient_id", as in fits and budgets.
     epsilon, delta : float
-        The guarantee. δ = 0 has the least noise for this alone; above 0 costs less together with other releases.
+        The guarantee. δ = 0 gives the least noise for this alone; δ > 0 composes better with other releases.
     adjacency : {"replace_one", "add_remove"}
         Neighbouring relation: one record replaced, or one added/removed.
     n : int, optional
-        The public number of units; to be declared under add_remove, and where rows without an id are ignored.
+        The public number of units; required under add_remove, and with missing_units="ignore".
     missing_units : {"separate", "ignore"}
-        Whether a row without an id is a unit of its own, or ignored.
+        Rows without an id: count each as its own unit, or drop them.
     budget : Budget, optional
-        Charge it there, before anything is counted.
+        The dataset's budget in a ledger, charged before anything is counted.
     random_state : int, optional
-        Makes it repeatable, and the result not for release.
+        Seed. Makes the result reproducible, and not for release.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def rows_per_unit(
 def _plan(n: int, adjacency: Adjacency, guarantee: Guarantee, unit: PrivacyUnit) -> SumsPlan:
     """Every unit is one line of the table that is counted, so that replacing one moves two counts by 1."""
     noise = "Laplace" if guarantee.delta == 0.0 else "Gaussian"
-    counts = CellCounts(PublicTable(n, adjacency), f"{unit.plural} by their number of rows", (len(FEWEST_ROWS),), noise)
+    counts = CellCounts(PublicTable(n, adjacency), "units by their number of rows", (len(FEWEST_ROWS),), noise)
     return plan_sums([counts], guarantee, unit=unit)
 
 

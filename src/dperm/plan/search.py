@@ -1,8 +1,8 @@
 """A search among candidates under one guarantee: trial fits, a choice, and a last fit, planned from public numbers."""
 
 import math
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -20,6 +20,7 @@ from dperm.plan.release_plan import Promise, ReleasePlan, Together
 from dperm.plan.verdict import is_mostly_noise
 from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, SMALLEST_EPSILON, Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit, counted
+from dperm.solvers import Solver
 from dperm.validation import count, finite, one_of
 
 METHODS = ("composition", "random-trials")
@@ -33,11 +34,12 @@ LARGEST_TRIALS = 2048
 # How closely the precision of a trial is found.
 _TOLERANCE = 1e-3
 
-# Trials may take a little more than their share, of which the last fit then has less; how often they are planned anew.
-_SPARE, _MOST_PLANS = 1.05, 8
+# Trials may take a little more than their share, of which the last fit then has less; how often the share is corrected.
+_SPARE, _MOST_STEPS = 1.05, 8
 
-# Plans the fit of one candidate: its place, the guarantee, the number of rows.
-PlanFit = Callable[[int, Guarantee, int], FitPlan]
+# Of one candidate: its index, the guarantee, the number of rows, and for the plan of its fit the solver.
+Choose = Callable[[int, Guarantee, int], Solver]
+PlanFit = Callable[[int, Guarantee, int, Solver], FitPlan]
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class SearchOptions:
     guarantee : Guarantee
         What search and last fit keep together.
     adjacency : Adjacency
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     what : str
         The score, in words.
     method : {"auto", "composition", "random-trials"}
@@ -129,7 +131,7 @@ class SearchPlan(ReleasePlan):
 
     @property
     def slots(self) -> tuple[int, int]:
-        """Places that rows are put at, and how many of them are to fit on (kernel/apart.py)."""
+        """Positions that rows are put at, and how many of them are to fit on (kernel/apart.py)."""
         if self.options.adjacency is Adjacency.REPLACE_ONE:
             return self.n, self.n_train
         return tuple(math.floor(ROWS_ALLOWED_PER_DECLARED * rows) + 1 for rows in (self.n, self.n_train))  # type: ignore[return-value]
@@ -150,7 +152,7 @@ class SearchPlan(ReleasePlan):
             )
         return (
             f"which of {size} candidates has the least {rows} ({how})",
-            f"a fit of the winner to all {self.n} {self.options.rows} (ε = {refit.epsilon:.4g} by itself)",
+            f"a fit of the winner to all {self.n} {self.options.rows} (ε = {refit.epsilon:.4g} alone)",
         )
 
     @cached_property
@@ -176,10 +178,26 @@ class SearchPlan(ReleasePlan):
             return f"doubtful: in the trials of {len(self.drowned)} of {all_of_them} candidates {cost}"
         if lost:
             return f"doubtful: even in the last fit of {lost} of {all_of_them} candidates {cost}"
-        return "of no candidate's trial is it known that noise costs half of the loss of a constant predictor"
+        return "no trial is expected to lose half of the loss of a constant predictor to noise"
 
 
-def plan_search(options: SearchOptions, n: int, n_candidates: int, plan_fit: PlanFit) -> SearchPlan:
+@dataclass(frozen=True)
+class _Expected(ReleasePlan):
+    """A fit that is not planned yet: about what it costs with what it will be promised.
+
+    Shares are found with these, so that only what will run is planned.
+    """
+
+    pure: bool = False
+
+    @cached_property
+    def event(self) -> Event:
+        if self.pure:
+            return Pure(self.guarantee.epsilon)
+        return Gaussian(self.adjacency.records_moved / gaussian_mu(self.guarantee))
+
+
+def plan_search(options: SearchOptions, n: int, n_candidates: int, choose: Choose, plan_fit: PlanFit) -> SearchPlan:
     """Find the noise with which trials, choice and last fit together keep the guarantee; no data is touched.
 
     Parameters
@@ -190,44 +208,59 @@ def plan_search(options: SearchOptions, n: int, n_candidates: int, plan_fit: Pla
         The public number of rows, or of units.
     n_candidates : int
         How many there are to choose from.
+    choose : callable
+        The solver of one of them.
     plan_fit : callable
         Plans the fit of one of them.
     """
-    guarantee, adjacency = options.guarantee, options.adjacency
+    guarantee, adjacency, places = options.guarantee, options.adjacency, range(n_candidates)
     n_train = n - max(1, round(options.held_out * n))
     if n_train < 1:
         raise InvalidParameterError(
-            f"{n} {options.rows} cannot be divided into {options.rows} to fit on and {options.rows} to score on."
+            f"{n} {options.rows} cannot be split into {options.rows} to fit on and {options.rows} to score on."
         )
     trials = options.trials or min(_TRIALS_PER_CANDIDATE * n_candidates, _MOST_TRIALS)
     method, precision = cheapest(options, n_candidates, trials)
     part = Promise(None, adjacency, n, options.unit)
 
-    def search_of(fits: tuple[FitPlan, ...], scores: CalibratedPlan) -> ReleasePlan:
+    def search_of(fits: Sequence[ReleasePlan], scores: CalibratedPlan) -> ReleasePlan:
         """A row is either fitted on or scored on, so that one of the two shows it."""
         if method == "composition":
-            return ReleasePlan(part, (ReleasePlan(part, fits), scores), Together.ONE_OF)
+            return ReleasePlan(part, (ReleasePlan(part, tuple(fits)), scores), Together.ONE_OF)
         one = ReleasePlan(part, (*fits, scores), Together.ONE_OF)
         return ReleasePlan(part, (one,), Together.RANDOM_TRIALS, expected_trials=trials)
 
+    def expected(solvers: list[Solver], promised: Guarantee) -> list[ReleasePlan]:
+        return [_Expected(replace(part, guarantee=promised), (), pure=solver.is_pure(promised)) for solver in solvers]
+
+    tried = guarantee_of(precision, guarantee.delta)
+    solvers = [choose(place, tried, n_train) for place in places]
     last = _last(options)
     alone = epsilon_of(last, guarantee.delta, adjacency)
-    for _ in range(_MOST_PLANS):
-        tried = guarantee_of(precision, guarantee.delta)
-        plans = tuple(plan_fit(place, tried, n_train) for place in range(n_candidates))
-        scores = _scores(options, method, n, n_candidates, precision)
-        search = search_of(plans, scores)
+    for _ in range(_MOST_STEPS):
+        tried, scores = guarantee_of(precision, guarantee.delta), _scores(options, method, n, n_candidates, precision)
         # Not every fit composes as Gaussians do.
-        cost = epsilon_of(Composed((search.event, last)), guarantee.delta, adjacency, COARSE_GRID)
+        together = Composed((search_of(expected(solvers, tried), scores).event, last))
+        cost = epsilon_of(together, guarantee.delta, adjacency, COARSE_GRID)
         if cost - alone <= _SPARE * (guarantee.epsilon - alone):
             break
         precision *= max(0.3, ((guarantee.epsilon - alone) / (cost - alone)) ** 0.7)
+    plans = tuple(plan_fit(place, tried, n_train, solver) for place, solver in zip(places, solvers, strict=True))
+    search = search_of(plans, scores)
+    left = share_of(guarantee, 1.0 - options.share)
+    solvers = [choose(place, left, n) for place in places]
+    about = plan_beside(
+        search.event, guarantee, adjacency,
+        lambda left: ReleasePlan(replace(part, guarantee=left), tuple(expected(solvers, left)), Together.ONE_OF), left,
+    )  # fmt: skip
     refits = plan_beside(
         search.event, guarantee, adjacency,
         lambda left: ReleasePlan(
-            part, tuple(plan_fit(place, left, n) for place in range(n_candidates)), Together.ONE_OF
+            part,
+            tuple(plan_fit(place, left, n, solver) for place, solver in zip(places, solvers, strict=True)),
+            Together.ONE_OF,
         ),
-        share=1.0 - options.share,
+        about.guarantee,
     )  # fmt: skip
     return SearchPlan(
         Promise(guarantee, adjacency, n, options.unit), (search, refits), options=options, n_train=n_train,
@@ -238,9 +271,7 @@ def plan_search(options: SearchOptions, n: int, n_candidates: int, plan_fit: Pla
 def _last(options: SearchOptions) -> Event:
     """About what the last fit costs, whoever wins: all but the search's share."""
     left = share_of(options.guarantee, 1.0 - options.share)
-    if left.delta == 0.0:
-        return Pure(left.epsilon)
-    return Gaussian(options.adjacency.records_moved / gaussian_mu(left))
+    return _Expected(Promise(left, options.adjacency, 1), (), pure=left.delta == 0.0).event
 
 
 def _scores(options: SearchOptions, method: str, n: int, n_candidates: int, precision: float) -> CalibratedPlan:
@@ -262,7 +293,7 @@ def guarantee_of(precision: float, delta: float) -> Guarantee:
     """Of one trial: its μ, or its pure ε."""
     epsilon = precision if delta == 0.0 else gaussian_epsilon(precision, delta)
     if epsilon < SMALLEST_EPSILON:
-        raise NoiseTooLargeError("the guarantee is too small for so many candidates; take fewer, or a larger epsilon.")
+        raise NoiseTooLargeError("the guarantee is too small for this many candidates; use fewer, or a larger epsilon.")
     return Guarantee(epsilon, delta)
 
 

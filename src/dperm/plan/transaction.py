@@ -35,7 +35,7 @@ class Transaction:
     budget : Budget or None
         What to charge; None charges nothing.
     random_state : int or None
-        Makes the run repeatable, and the result not for release.
+        Seed. Makes the run reproducible, and the result not for release.
     found : int
         How many rows, or units, there are.
     unit : PrivacyUnit or None
@@ -62,7 +62,7 @@ class Transaction:
         check_releasable(self.budget, self.random_state)
         plan = self.plan
         if self.unit != plan.unit:
-            raise InvalidParameterError("the plan protects another unit than the table's rows are grouped by.")
+            raise InvalidParameterError("the plan and the table have different privacy units.")
         check_count(self.found, plan.n, plan.adjacency, plan.unit)
         warn_of_large_delta(plan.delta, plan.n, plan.unit)
         if self.budget is not None:
@@ -134,9 +134,7 @@ def check_releasable(budget: object, random_state: Any) -> None:
     if budget is not None and not isinstance(budget, Budget):
         raise InvalidParameterError(f"budget must be a dperm Budget, got {type(budget).__name__}.")
     if budget is not None and random_state is not None:
-        raise InvalidParameterError(
-            "noise from a seed protects nobody, so it cannot be charged as a release: leave the seed or the budget out."
-        )
+        raise InvalidParameterError("random_state and budget cannot be combined: a seeded fit is not private.")
 
 
 def undeclared_n(adjacency: Adjacency, unit: PrivacyUnit | None = None) -> tuple[Caveat, ...]:
@@ -153,8 +151,8 @@ def warn_of_large_delta(delta: float, n: int, unit: PrivacyUnit | None = None) -
     if delta >= 1.0 / n:
         whose = "one row" if unit is None else f"all rows of one {unit.word}"
         warnings.warn(
-            f"delta = {delta:g} is not below 1/n = {1.0 / n:g}: a promise this weak would allow publishing {whose} in "
-            "the clear.",
+            f"delta = {delta:g} is not below 1/n = {1.0 / n:g}: a guarantee this weak would allow publishing {whose} "
+            "in the clear.",
             LargeDeltaWarning,
             stacklevel=_level_of_caller(),
         )

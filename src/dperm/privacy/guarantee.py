@@ -35,15 +35,15 @@ class Adjacency(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Guarantee:
-    """(ε, δ)-differential privacy: P[A(D) ∈ S] ≤ e^ε P[A(D') ∈ S] + δ for adjacent D, D' and every S.
+    """(ε, δ)-differential privacy: P[A(D) ∈ S] ≤ e^ε P[A(D') ∈ S] + δ for neighbouring D, D' and every S.
 
     Parameters
     ----------
     epsilon : float
         At least 1e-5 and at most 1e6.
     delta : float
-        Below 0.1. From 1/n on it would allow publishing a whole row, and a fit warns. 0 is a pure-ε guarantee, which
-        only some solvers can give.
+        Below 0.1. A δ of 1/n or more would allow publishing a whole row, and a fit warns. 0 is pure ε, which only some
+        solvers support.
 
     Examples
     --------

@@ -118,7 +118,7 @@ class Problem:
         B: every row is also scaled so that no entry exceeds B in size. Declare it where B is much smaller than R: in
         the geometry of the l1 ball it is the largest entry that counts. None: the row norm bounds the entries.
     start_point : tuple of float, optional
-        Where solvers that walk begin: public numbers. None: the point of C nearest to where the loss starts.
+        Public starting point of iterative solvers. None: the point of C nearest to where the loss starts.
 
     Examples
     --------

@@ -76,7 +76,7 @@ class Partition:
         self._kept, self._n_blocks, self._origin = kept, n_blocks, origin
 
     def blocks(self) -> Iterator[Block]:
-        """Those that are kept, or all of them read again."""
+        """Blocks in order; cached where possible, re-read otherwise."""
         if self.is_kept:
             for k in range(self._n_blocks):
                 self._kept.expect(k + 1)

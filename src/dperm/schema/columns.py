@@ -18,7 +18,7 @@ class Bins:
     Parameters
     ----------
     edges : sequence of float
-        Rising; a bin holds its lower edge. The first and the last bin are open.
+        Increasing; a bin contains its lower edge. The first and the last bin are open.
     missing : "none", "column", "row", or a number
         What a missing value becomes: a row of zeros in this block, a bin of its own, nothing, or this number.
 
@@ -58,8 +58,8 @@ class Category:
     values : sequence
         The public categories. A list among them is one category with several spellings, named after the first.
     missing : "none", "column", "row", or {"value": category}
-        What a missing value becomes: zeros in this block, a column of its own, nothing (the whole row counts as
-        nothing in a fit), or a category.
+        What a missing value becomes: zeros in this block, a separate column, nothing (the whole row is dropped in a
+        fit), or a category.
     unseen : "missing", "none", "column", "row", or {"value": category}
         What a value that is not declared becomes: the same as a missing one, or as above.
 
@@ -88,7 +88,7 @@ class Category:
 
     @property
     def positions(self) -> dict[str, int]:
-        """Place of every spelling."""
+        """Index of every spelling."""
         return {text: place for place, texts in enumerate(self.values) for text in map(as_text, texts)}
 
     def column_names(self, name: str) -> tuple[str, ...]:

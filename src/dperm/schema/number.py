@@ -35,7 +35,7 @@ class Number:
         What a number out of range becomes: the nearer end, or a missing value.
     missing : "middle", "column", "row", or a number
         What a missing value, or a text that is not a number, becomes: the middle of the range, the middle and a 1 in a
-        column of its own, nothing (the whole row is ignored in a fit), or this number.
+        separate column, nothing (the whole row is dropped in a fit), or this number.
     released : bool
         Whether the range came out of a fit, which accounted for it.
     encode : {"auto", "linear", "bins"}, optional

@@ -26,8 +26,8 @@ class Classes:
     column : str
         Its name.
     classes : sequence
-        The classes. A list among them is one class with several spellings, named after the first. A row with any other
-        label is ignored.
+        The classes. A list among them is one class with several spellings, named after the first. Rows with any other
+        label are dropped.
     """
 
     column: str
@@ -44,7 +44,7 @@ class Classes:
 
     @property
     def positions(self) -> dict[str, int]:
-        """Place of every spelling."""
+        """Index of every spelling."""
         return {text: place for place, texts in enumerate(self.classes) for text in map(as_text, texts)}
 
 
@@ -64,7 +64,7 @@ class Amount:
         As for a `Number`.
     transform : {"log", "log1p"}, optional
         As for a `Number`: the model is fitted to the logarithm, and its predictions are taken back by the exponential
-        function. They are then about the median of a target, and no more the mean.
+        function. They then estimate the median of the target, not the mean.
     """
 
     column: str
@@ -93,7 +93,7 @@ class Schema:
     Parameters
     ----------
     columns : mapping of str to Number, Bins or Category
-        The features, in the order of an encoded row; other columns of the table are left alone.
+        The features, in the order of an encoded row; other columns of the table are not used.
     target : Classes or Amount
         What is to be predicted.
     n : int, optional
@@ -101,21 +101,21 @@ class Schema:
     unit : PrivacyUnit, optional
         The column that identifies the privacy unit, if all rows of a person, a day or a device are protected together.
     missing : sequence
-        Texts and numbers that stand for no value; an empty field always does.
+        Texts and numbers that mean "missing"; an empty field always does.
     header : sequence of str, optional
-        Names of the columns of a CSV file that does not name them in its first line.
+        Column names of a CSV file without a header line.
     separator : str
-        What stands between the fields of a CSV file: one character.
+        Field separator of a CSV file: one character.
     row_norm : float, optional
         Clip encoded rows to this l2 norm, if it is less than the exact bound √(number of columns).
     range_share : float
         The share of ε that all private ranges alone would spend; together with the fit they spend less than the sum.
     encode : {"auto", "linear", "bins"}
-        How numbers become entries of a row, where a column does not say; "auto" decides when a fit is planned.
+        How numbers are encoded, unless a column says otherwise; "auto" decides when a fit is planned.
     interactions : int
-        How many crosses of three columns, drawn by a public hash of their names, a row has beside its columns.
+        How many crosses of three columns, drawn by a public hash of their names, to add to every row.
     derived_from_data : bool
-        Whether the numbers were read from a table, and are not known to be public: `fit` refuses such a schema.
+        Whether the numbers were read from a table and are not yet confirmed to be public; `fit` refuses such a schema.
 
     Examples
     --------

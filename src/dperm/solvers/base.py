@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
+from dperm.solvers.settings import check_settings
 
 Array = NDArray[np.float64]
 
@@ -64,6 +65,14 @@ class Profile:
     needs: str
 
 
+@dataclass(frozen=True)
+class StepSettings:
+    """What a method that takes steps of one size decided."""
+
+    n_steps: int
+    step_size: float
+
+
 class Solver(ABC):
     """A method. Settings are fields; every one has a default derived from public numbers.
 
@@ -76,10 +85,12 @@ class Solver(ABC):
     listed: ClassVar[int] = 1000
     # Whether its certified guarantee has δ = 0.
     pure: ClassVar[bool] = False
-    # Whether what it returns is an iterate drawn at random, so that a run may end before all that is planned is asked.
-    random_iterate: ClassVar[bool] = False
     # Whether where it begins makes a difference, so that it takes a start from its user.
     takes_start: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check the settings that were given."""
+        check_settings(self)
 
     @abstractmethod
     def refusal(self, problem: Problem) -> str | None:
@@ -88,6 +99,10 @@ class Solver(ABC):
     def refusal_at(self, setting: Setting, guarantee: Guarantee) -> str | None:
         """Say why this solver cannot keep the guarantee at these public numbers, or None if it can."""
         return None
+
+    def is_pure(self, guarantee: Guarantee) -> bool:
+        """Whether what it releases for this guarantee has a pure ε, as some methods have whatever δ is."""
+        return guarantee.delta == 0.0
 
     def check_at(self, setting: Setting, guarantee: Guarantee) -> None:
         """Raise in the words of `refusal_at`."""
@@ -116,8 +131,3 @@ class Solver(ABC):
         For a `FunctionLoss` it holds if its guesses at L and at the gap do, and no gradient is clipped.
         """
         return math.inf
-
-    @classmethod
-    def example(cls) -> Self:
-        """Build an instance with ordinary settings, for the contract tests."""
-        return cls()

@@ -30,6 +30,7 @@ from dperm.privacy.statement import PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import read_table
+from dperm.rows.table import Table, made_up_row, taken
 from dperm.validation import count, finite
 
 Array = NDArray[np.float64]
@@ -140,8 +141,9 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
 
         Parameters
         ----------
-        X : array or data frame of shape (rows, columns)
-            Every row is clipped to what is declared; nothing is raised for a value.
+        X : array or data frame of shape (rows, columns), files or Dask data frame
+            Whatever `dperm.rows.Table` takes. Every row is clipped to what is declared; nothing is raised for a value.
+            Of files and Dask frames all columns are read, a few rows at a time.
         y : ignored
         groups : array of shape (rows,)
             The id of every row's `unit`; by default the column of that name of a data frame.
@@ -152,10 +154,8 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         """
         self.forget()
         unit = declared_unit(self)
-        X, groups = split_groups(self, X, groups)
-        table = self.read(X, fitting=True)
+        table, membership = self._read(taken(X), groups, unit)
         n_rows, n_features = table.shape
-        membership = membership_of_array(groups, n_rows, unit)
         found = n_rows if membership is None else membership.n
         plan = self.plan(None if self.n is not None else found, n_features)
         with Transaction(
@@ -163,6 +163,19 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         ) as transaction:
             self._answer(transaction, table, plan, membership)
         return self
+
+    def _read(self, X: Any, groups: Any, unit: PrivacyUnit | None) -> tuple[Any, Membership | None]:
+        """The rows as numbers, in an array or read piece by piece, and whose every row is."""
+        if not isinstance(X, Table):
+            X, groups = split_groups(self, X, groups)
+            table = self.read(X, fitting=True)
+            return table, membership_of_array(groups, table.shape[0], unit)
+        if groups is not None:
+            raise InvalidParameterError("groups cannot be combined with files: ids are the column that unit names.")
+        stored = X.opened()
+        names = [name for name in stored.names if unit is None or name != unit.name]
+        self.read(made_up_row(names), fitting=True)
+        return stored.numbers(names), stored.membership(unit)
 
     def run(
         self, X: Any, plan: SumsPlan, *, random_state: Any, caveats: tuple[Caveat, ...], membership: Membership | None
@@ -176,7 +189,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         plan : SumsPlan
             What `plan_for` returned.
         random_state : int or None
-            Makes the run repeatable, and the result not for release.
+            Seed. Makes the run reproducible, and the result not for release.
         caveats : tuple of Caveat
             What keeps this step alone from being released.
         membership : Membership or None
@@ -189,7 +202,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             self._answer(transaction, table, plan, membership, caveats)
 
     def _answer(
-        self, transaction: Transaction, table: NDArray[Any], plan: SumsPlan, membership: Membership | None,
+        self, transaction: Transaction, table: Any, plan: SumsPlan, membership: Membership | None,
         caveats: tuple[Caveat, ...] = (),
     ) -> None:  # fmt: skip
         sums = plan.answer(transaction, self._parts(table), membership, caveats)

@@ -4,11 +4,13 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dperm.accounting.curve import ROUNDING, ConcentratedCurve, Curve
 from dperm.accounting.privacy_loss import LossDistribution, discretised
+from dperm.validation import count as whole
+from dperm.validation import finite, nonnegative, positive, size, truth
 
 if TYPE_CHECKING:
     from dperm.accounting.curve import Array
@@ -16,6 +18,23 @@ if TYPE_CHECKING:
 
 # Single events with how often each of them occurred.
 Parts = Sequence[tuple["SingleEvent", int]]
+
+
+def _share(name: str, value: object) -> float:
+    if not 0.0 < finite(name, value) <= 1.0:
+        raise ValueError(name)
+    return finite(name, value)
+
+
+# What a field of this name may be, whichever event has it.
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "noise_multiplier": size,
+    **dict.fromkeys(("epsilon", "rho"), positive),
+    **dict.fromkeys(("log_jacobian", "remainder"), nonnegative),
+    **dict.fromkeys(("rank", "n_outputs", "n_classes"), whole),
+    **dict.fromkeys(("monotone", "sigmoidal"), truth),
+    **dict.fromkeys(("sampling_probability", "slope_share"), _share),
+}
 
 
 class Event(ABC):
@@ -33,20 +52,24 @@ class Event(ABC):
     def without(self, unwanted: "Callable[[SingleEvent], bool]") -> "Event":
         """The same composition without some of its single events."""
 
-    @abstractmethod
     def to_dp_event(self) -> Any:
         """The same as an event of the package dp-accounting, for its accountants and others that read its events.
 
         Noise multipliers are relative to one record's contribution, as that package wants them. Its PLD accountant
         applies the neighbouring relation itself; its Rényi accountant (0.6) leaves out the factor 2 of replace_one.
+        Where that package has no such mechanism it is an `UnsupportedDpEvent`, and its accountants say so.
         """
+        from dp_accounting import UnsupportedDpEvent
+
+        return UnsupportedDpEvent()
 
 
 class SingleEvent(Event):
     """One mechanism: a frozen dataclass in a file of its own, which says all that its privacy cost depends on.
 
-    A subclass needs a `name`, an `example`, `from_numbers`, `curve`, `scale` and `to_dp_event`. The rest is for what is
-    known beyond: a ρ, a pure ε, Rényi divergences, a closed form for several together, a finer grid.
+    A subclass needs a `name`, `curve`, `scale`, and `from_numbers` where its fields are not those that
+    others have. The rest is for what is known beyond: a ρ, a pure ε, Rényi divergences, a closed form for several
+    together, a finer grid, an event of dp-accounting.
     """
 
     # How plain data name it.
@@ -74,11 +97,6 @@ class SingleEvent(Event):
 
         return Composed(()) if unwanted(self) else self
 
-    @classmethod
-    @abstractmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-
     # Plain data
 
     def numbers(self) -> dict[str, Any]:
@@ -86,9 +104,11 @@ class SingleEvent(Event):
         return asdict(self)  # type: ignore[call-overload,no-any-return]
 
     @classmethod
-    @abstractmethod
     def from_numbers(cls, **numbers: Any) -> Self:
         """Read what `numbers` gave; anything degenerate, missing or superfluous raises ValueError or TypeError."""
+        if set(numbers) != {field.name for field in fields(cls)}:  # type: ignore[arg-type]
+            raise ValueError(cls.name)
+        return cls(**{name: _CHECKS[name](name, value) for name, value in numbers.items()})
 
     # One alone
 

@@ -11,7 +11,7 @@ from dperm.mechanisms.descent_output import DescentOutputQuery
 def noisy_end(query: DescentOutputQuery, asked: Asked, w: Array) -> Array:
     """Proximal gradient descent without noise, and noise on its last iterate."""
     if float(np.linalg.norm(w)) > query.path.longest_start:
-        raise InvalidParameterError("a path of which only the end leaves must start in the domain, and near 0.")
+        raise InvalidParameterError("a path with last-iterate release must start in the domain, and near 0.")
     for _ in range(query.n_steps):
         gradient = asked.sums.gradient(w) / asked.setting.n
         w = asked.problem.prox(w - query.step_size * gradient, query.step_size)

@@ -9,7 +9,7 @@ from dperm.mechanisms.base import Query, sampled_gaussian
 from dperm.mechanisms.setting import summation_slack
 from dperm.privacy.guarantee import Adjacency
 
-# A matrix of so many rows fits into memory a few times over; beyond, its noise would drown it.
+# A matrix of this many rows fits into memory a few times over; beyond, its noise would drown it.
 LARGEST_HESSIAN = 4000
 
 
@@ -20,7 +20,7 @@ class _OfTheHessian(Query):
     def __post_init__(self) -> None:
         """There must be a Hessian of rank one for every row, small enough to hold."""
         if self.setting.constants.n_outputs != 1:
-            raise InvalidParameterError("a Hessian can be asked for with a loss of one margin only.")
+            raise InvalidParameterError("HessianQuery supports single-output losses only.")
         size = self.setting.constants.dimension
         if size > LARGEST_HESSIAN:
             raise InvalidParameterError(

@@ -16,7 +16,7 @@ def noisy_path(query: LastIterateQuery, asked: Asked, w: Array) -> Array:
     step with the sign of the gradient's noise.
     """
     if float(np.linalg.norm(w)) > query.path(asked.noise.multiplier or 0.0).longest_start:
-        raise InvalidParameterError("a path of which only the end leaves must start in the domain, and near 0.")
+        raise InvalidParameterError("a path with last-iterate release must start in the domain, and near 0.")
     for _ in range(query.n_steps):
         exact = query.step_size * (asked.sums.gradient(w) / asked.setting.n) - w
         asked.advance(1)

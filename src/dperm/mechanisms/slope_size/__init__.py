@@ -30,7 +30,7 @@ class SlopeSizeQuery(Query):
     def __post_init__(self) -> None:
         """A row must have one slope."""
         if self.setting.constants.n_outputs != 1:
-            raise InvalidParameterError("the size of slopes can be asked for with a loss of one margin only.")
+            raise InvalidParameterError("SlopeSizeQuery supports single-output losses only.")
 
     @property
     def point_sizes(self) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ class VertexQuery(Query):
         """There must be vertices to choose from."""
         one_of("noise", self.noise, ("gumbel", "laplace"))
         if self.setting.constants.n_vertices == 0:
-            raise InvalidParameterError("a vertex can be asked for on a domain that lists its vertices only.")
+            raise InvalidParameterError("VertexQuery requires a domain that lists its vertices.")
 
     @property
     def distribution(self) -> str:  # type: ignore[override]

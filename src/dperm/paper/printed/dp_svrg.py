@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass, replace
 
-from dperm.errors import InvalidParameterError
 from dperm.mechanisms.plan import CalibratedPlan, Plan, check_steps
 from dperm.mechanisms.setting import Setting
 from dperm.paper.printed.paper import paper_sigma
@@ -59,12 +58,6 @@ class PrintedSVRG(PrintedSolver):
         summary="variance-reduced steps with noise on every one of them",
         source="Wang, Ye and Xu 2017, Algorithm 1, as printed",
     )
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        super().__post_init__()
-        if not isinstance(self.barzilai_borwein, bool):
-            raise InvalidParameterError(f"barzilai_borwein must be True or False, got {self.barzilai_borwein!r}.")
 
     def refusal(self, problem: Problem) -> str | None:
         """Algorithm 1 needs strong convexity."""

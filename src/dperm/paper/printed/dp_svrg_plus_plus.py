@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
 
 from dperm.mechanisms.plan import CalibratedPlan, Plan
 from dperm.mechanisms.setting import Setting
@@ -20,7 +19,6 @@ from dperm.solvers.variance_reduced.dp_svrg_plus_plus import (
     doubling_epochs,
     doubling_settings,
 )
-from dperm.validation import count, positive
 
 # Theorem 4.4's step size, 1/(13 L).
 _PAPER_STEP = 1.0 / 13.0
@@ -65,17 +63,6 @@ class PrintedSVRGPlusPlus(PrintedSolver):
         summary="variance-reduced steps with noise on every one of them, in epochs that double",
         source="Wang, Ye and Xu 2017, Algorithm 2, as printed",
     )
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        super().__post_init__()
-        positive("nominal_distance", self.nominal_distance)
-        count("max_steps", self.max_steps)
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps, for the sake of time."""
-        return cls(max_steps=2_000)
 
     def refusal(self, problem: Problem) -> str | None:
         """Algorithm 2 needs convexity."""

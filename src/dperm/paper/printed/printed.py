@@ -19,7 +19,6 @@ from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.solvers.variance_reduced.anchored import EpochSolver
-from dperm.validation import positive
 
 _AMPLE_NOISE_SHARE = 1.0 / 3.0
 _SHARES = tuple(k / 100.0 for k in range(1, 100))
@@ -36,11 +35,6 @@ class PrintedSolver(EpochSolver):
     """
 
     paper_constant: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        super().__post_init__()
-        positive("paper_constant", self.paper_constant)
 
     def _queries(
         self, setting: Setting, guarantee: Guarantee | None, inner: Sequence[int], smallest_rate: float

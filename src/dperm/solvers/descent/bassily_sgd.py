@@ -2,11 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
-from dperm.mechanisms import StochasticStepsQuery, check_sampling_rate
+from dperm.mechanisms import StochasticStepsQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
@@ -21,7 +20,6 @@ from dperm.solvers.descent.stochastic import (
 )
 from dperm.solvers.expected import rate_risk
 from dperm.solvers.refusals import needs_convexity
-from dperm.validation import count, positive
 
 # Full gradients of a run without noise, and the most that weak strong convexity makes of them.
 _NOISELESS_STEPS, _NOISELESS_MAX_STEPS = 10_000, 200_000
@@ -86,21 +84,6 @@ class BassilySGD(Solver):
         adjacency="published for replace_one; certified for both",
         needs="convex loss",
     )
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        if self.n_steps is not None:
-            count("n_steps", self.n_steps)
-        if self.sampling_rate is not None:
-            check_sampling_rate(self.sampling_rate)
-        positive("nominal_distance", self.nominal_distance)
-        count("max_steps", self.max_steps)
-        positive("max_passes", self.max_passes)
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps: accounting for millions of them takes a while."""
-        return cls(max_steps=2_000, max_passes=20.0)
 
     def refusal(self, problem: Problem) -> str | None:
         """The last iterate of falling steps needs convexity."""

@@ -2,14 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
 from dperm.accounting.central_limit import central_limit_rate
 from dperm.accounting.curve import gaussian_mu
 from dperm.errors import InvalidParameterError
-from dperm.mechanisms import GradientQuery, check_sampling_rate
+from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
@@ -17,7 +16,7 @@ from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.descent.stochastic import expected_sigma
 from dperm.solvers.expected import noise_floor
-from dperm.validation import count, finite, positive
+from dperm.validation import positive
 
 # Default T: from the start to the end, noise alone moves the sums on a row's way by about this much, all layers
 # together, if every number in them is ±1.
@@ -103,27 +102,13 @@ class DPAdam(Solver):
 
     def __post_init__(self) -> None:
         """Check the settings that were given."""
-        if self.n_steps is not None:
-            count("n_steps", self.n_steps)
-        if self.sampling_rate is not None:
-            check_sampling_rate(self.sampling_rate)
-        for name in ("step_size", "max_passes"):
-            positive(name, getattr(self, name))
+        super().__post_init__()
         if self.reach != math.inf:
             positive("reach", self.reach)
-        for name in ("momentum", "second_momentum"):
-            value = getattr(self, name)
-            if value is not None and not 0.0 <= finite(name, value) < 1.0:
-                raise InvalidParameterError(f"{name} must lie in [0, 1), got {value!r}.")
         if self.second_momentum is None and self.reach == math.inf:
             raise InvalidParameterError(
                 "without second_momentum the step size is reach over the clip: reach must be finite."
             )
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps, for the sake of time."""
-        return cls(n_steps=200)
 
     def refusal(self, problem: Problem) -> str | None:
         """It takes every problem that dperm can state."""

@@ -15,7 +15,7 @@ from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.expected import noise_floor, nominal_length, typical_length
-from dperm.validation import count, one_of, positive
+from dperm.validation import one_of
 
 # What a run without noise aims at.
 _NOISELESS_GAP = 1e-9
@@ -91,19 +91,13 @@ class DPGD(Solver):
 
     def __post_init__(self) -> None:
         """Check the settings that were given."""
-        if self.n_steps is not None:
-            count("n_steps", self.n_steps)
-        if self.step_size is not None:
-            positive("step_size", self.step_size)
+        super().__post_init__()
         if self.accounting is not None:
             one_of("accounting", self.accounting, ("last-iterate", "composition"))
         if self.release is not None:
             one_of("release", self.release, ("last", "uniform"))
         if self.accounting == "last-iterate" and self.release == "uniform":
             raise InvalidParameterError("last-iterate accounting covers the last iterate only; use release='last'.")
-        positive("nominal_distance", self.nominal_distance)
-        count("max_steps", self.max_steps)
-        positive("paper_constant", self.paper_constant)
 
     def refusal(self, problem: Problem) -> str | None:
         """Every problem that dperm can state is smooth."""
@@ -174,7 +168,7 @@ class DPGD(Solver):
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float, accounting: str) -> int:
         constants = setting.constants
         if guarantee is None:
-            return _noiseless_steps(setting, step_size)
+            return noiseless_steps(setting, step_size)
         # Variance of one coordinate of the mean gradient if it were the only release.
         variance = (setting.domain_sensitivity / (setting.n * gaussian_mu(guarantee))) ** 2
         if not constants.convex:
@@ -206,7 +200,7 @@ class DPGD(Solver):
         return int(steps[np.flatnonzero(bound <= 1.01 * bound.min())[0]])
 
 
-def _noiseless_steps(setting: Setting, step_size: float) -> int:
+def noiseless_steps(setting: Setting, step_size: float) -> int:
     """Steps after which a run without noise has reached the optimum for practical purposes."""
     rate = math.log1p(step_size * setting.constants.strong_convexity)
     if rate == 0.0:

@@ -2,12 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
-from dperm.errors import InvalidParameterError
-from dperm.mechanisms import StochasticStepsQuery, check_sampling_rate
+from dperm.mechanisms import StochasticStepsQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
@@ -15,7 +13,6 @@ from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.descent.stochastic import (
     SAMPLING_TO_NOISE,
-    check_decay,
     distance_bound,
     falling,
     rate_for,
@@ -23,7 +20,6 @@ from dperm.solvers.descent.stochastic import (
     step_size_without_convexity,
 )
 from dperm.solvers.expected import noise_floor, rate_risk
-from dperm.validation import count, finite, positive
 
 # What a run without noise aims at.
 _NOISELESS_GAP = 1e-9
@@ -98,25 +94,6 @@ class DPSGD(Solver):
         adjacency="certified for both",
         needs="smooth loss, convex or not",
     )
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        for name in ("n_steps", "max_steps"):
-            if getattr(self, name) is not None:
-                count(name, getattr(self, name))
-        if self.sampling_rate is not None:
-            check_sampling_rate(self.sampling_rate)
-        for name in ("step_size", "nominal_distance", "max_passes"):
-            if getattr(self, name) is not None:
-                positive(name, getattr(self, name))
-        check_decay(self.decay)
-        if not 0.0 < finite("averaging", self.averaging) <= 1.0:
-            raise InvalidParameterError(f"averaging must lie in (0, 1], got {self.averaging!r}.")
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps: accounting for millions of them takes a while."""
-        return cls(max_steps=2_000, max_passes=20.0)
 
     def refusal(self, problem: Problem) -> str | None:
         """It takes every problem that dperm can state."""

@@ -16,7 +16,6 @@ from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.solvers.base import Array
 from dperm.solvers.expected import length_unit, noise_floor
-from dperm.validation import finite
 
 # A batch's variance, G²/(qn) at most and in practice several times smaller, may be this multiple of the noise's.
 SAMPLING_TO_NOISE = 3.0
@@ -101,9 +100,3 @@ def step_size_without_convexity(setting: Setting, schedule: Schedule, decay: flo
 def falling(n_steps: int, decay: float) -> Array:
     """η_t/η = t^−decay."""
     return np.arange(1.0, n_steps + 1.0) ** -decay
-
-
-def check_decay(decay: float) -> None:
-    """Raise unless it is a power by which step sizes may fall."""
-    if not 0.0 <= finite("decay", decay) <= 1.0:
-        raise InvalidParameterError(f"decay must lie between 0 and 1, got {decay!r}.")

@@ -14,8 +14,8 @@ from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.problem.domains.mirror import MirrorDomain
 from dperm.solvers.base import Array, Oracle, Profile, Solver
-from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
-from dperm.validation import count, one_of, positive
+from dperm.solvers.refusals import needs_a_mirror_map
+from dperm.validation import one_of
 
 # What a run without noise aims at, and how long it may take.
 _NOISELESS_GAP = 1e-8
@@ -77,19 +77,13 @@ class DPAccMD(Solver):
 
     def __post_init__(self) -> None:
         """Check the settings that were given."""
-        if self.n_steps is not None:
-            count("n_steps", self.n_steps)
+        super().__post_init__()
         if self.y_step is not None:
             one_of("y_step", self.y_step, ("average", "argmin"))
-        count("max_steps", self.max_steps)
-        positive("paper_constant", self.paper_constant)
 
     def refusal(self, problem: Problem) -> str | None:
         """Convex losses, no regularizer, domains with a mirror map."""
-        reason = needs_convexity(problem) or needs_no_regularizer(problem)
-        if reason is None and not isinstance(problem.domain, MirrorDomain):
-            reason = f"it needs a bounded domain with a mirror map, which {problem.domain.name} is not."
-        return reason
+        return needs_a_mirror_map(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[AccMDSettings]:
         """Choose T; the step sizes follow from the smoothness in the norm of C."""

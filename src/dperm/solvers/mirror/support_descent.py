@@ -23,7 +23,7 @@ from dperm.solvers.mirror.talwar_frank_wolfe import (
     needs_a_larger_delta,
 )
 from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
-from dperm.validation import count, finite, one_of, positive
+from dperm.validation import one_of
 
 # F falls by a quarter of what is possible, as it does where labels are noisy.
 _NOMINAL_FALL = 0.25
@@ -125,18 +125,11 @@ class SupportDescent(Solver):
 
     def __post_init__(self) -> None:
         """Check the settings that were given."""
+        super().__post_init__()
         if self.selection is not None:
             one_of("selection", self.selection, ("gradient", "vertices"))
-        for name in ("n_vertices", "n_steps"):
-            if getattr(self, name) is not None:
-                count(name, getattr(self, name))
         if self.n_vertices is not None and self.selection == "gradient":
             raise InvalidParameterError("n_vertices counts choices of a vertex; use selection='vertices'.")
-        if self.selection_share is not None and not 1e-6 <= finite("selection_share", self.selection_share) <= 1 - 1e-6:
-            raise InvalidParameterError(f"selection_share must lie in [1e-6, 1 − 1e-6], got {self.selection_share!r}.")
-        count("nominal_support", self.nominal_support)
-        positive("false_alarms", self.false_alarms)
-        count("max_steps", self.max_steps)
 
     def refusal(self, problem: Problem) -> str | None:
         """Convex losses, no regularizer, the l1 ball."""

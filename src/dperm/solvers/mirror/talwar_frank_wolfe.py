@@ -16,7 +16,6 @@ from dperm.problem import Problem
 from dperm.problem.domains.mirror import EntropicDomain
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
-from dperm.validation import count, positive
 
 Mask = NDArray[np.bool_]
 
@@ -79,13 +78,6 @@ class TalwarFrankWolfe(Solver):
         adjacency="published for replace_one; certified for both",
         needs="convex smooth loss",
     )
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        if self.n_steps is not None:
-            count("n_steps", self.n_steps)
-        count("max_steps", self.max_steps)
-        positive("paper_constant", self.paper_constant)
 
     def refusal(self, problem: Problem) -> str | None:
         """Convex losses, no regularizer, domains that list their vertices."""

@@ -50,6 +50,10 @@ class ChaudhuriOutput(Solver):
         needs="convex smooth loss, strongly convex F^r",
     )
 
+    def is_pure(self, guarantee: Guarantee) -> bool:
+        """Whatever δ is."""
+        return True
+
     def refusal(self, problem: Problem) -> str | None:
         """The minimiser must not move far when a row does."""
         return needs_strong_convexity(problem) or needs_a_stable_minimiser(problem)

@@ -17,7 +17,6 @@ from dperm.solvers.base import Array, Oracle, Profile
 from dperm.solvers.expected import mean_curvature, noise_risk, ridge_bias, risk_at_zero, typical_length
 from dperm.solvers.perturbation.objective import JACOBIAN_SHARE, ObjectiveSettings, ObjectiveSolver
 from dperm.solvers.perturbation.tolerance import check_lengths
-from dperm.validation import finite
 
 # Measured on four data sets (docs/choosing_a_solver.md): clipping logistic slopes at the sigmoid of t moved the risk of
 # the minimiser by about e^−(5 + 4t) or less. Slopes are clipped where that is a tenth of the noise's own part.
@@ -118,8 +117,6 @@ class DPObjective(ObjectiveSolver):
     def __post_init__(self) -> None:
         """Check the settings that were given."""
         super().__post_init__()
-        if self.slope_share is not None and not 0.0 < finite("slope_share", self.slope_share) <= 1.0:
-            raise InvalidParameterError(f"slope_share must lie in (0, 1], got {self.slope_share!r}.")
         if self.n_stages not in (None, 1, 2):
             raise InvalidParameterError(f"n_stages must be 1 or 2, got {self.n_stages!r}.")
 
@@ -167,10 +164,7 @@ class DPObjective(ObjectiveSolver):
             else:
                 released = oracle.ask(item, w)
             w = self._with_zeros(problem, settings.zero_threshold, problem.domain.project(released))
-        length = float(np.linalg.norm(w))
-        if start.any() or noise == 0.0:
-            return w  # 0 is not in C, or there is no noise
-        return w * max(0.0, 1.0 - (noise / length) ** 2) if length > 0.0 else w
+        return self._shrunk(w, start, noise)
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """Predicted excess risk: noise of the last stage, clipping bias, ridge bias.

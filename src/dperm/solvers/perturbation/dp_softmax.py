@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.accounting.calibration import calibrate
-from dperm.errors import InvalidParameterError
 from dperm.mechanisms.objective_perturbation import hessian_rank, softmax_trace
 from dperm.mechanisms.plan import Plan
 from dperm.mechanisms.setting import Setting
@@ -18,7 +17,6 @@ from dperm.solvers.base import Array, Oracle, Profile
 from dperm.solvers.expected import mean_curvature, noise_risk, ridge_bias, risk_at_zero, typical_length
 from dperm.solvers.perturbation.objective import JACOBIAN_SHARE, ObjectiveSettings, ObjectiveSolver
 from dperm.solvers.perturbation.tolerance import check_lengths, needs_a_stable_minimiser
-from dperm.validation import finite
 
 # Measured on four data sets of 7 to 26 classes (docs/choosing_a_solver.md): cutting at c moved the risk of a long
 # minimiser by about 0.015 (1/c − 1)². A third of it counts: probabilities suffer from a cut, the class with the largest
@@ -81,12 +79,6 @@ class DPSoftmax(ObjectiveSolver):
         needs="softmax loss",
     )
 
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        super().__post_init__()
-        if self.cut is not None and not 0.0 < finite("cut", self.cut) <= 1.0:
-            raise InvalidParameterError(f"cut must lie in (0, 1], got {self.cut!r}.")
-
     def refusal(self, problem: Problem) -> str | None:
         """The proof knows the corners that a softmax gradient lies between."""
         if not problem.loss.slope_is_the_softmax:
@@ -117,10 +109,7 @@ class DPSoftmax(ObjectiveSolver):
         if isinstance(problem.regularizer, NoRegularizer | L2) and isinstance(problem.domain, WholeSpace):
             matrix = w.reshape(problem.loss.n_outputs, -1)
             w = (matrix - matrix.mean(axis=0)).reshape(-1)  # nothing but b and the ridge has moved their mean from 0
-        noise, length = plan.settings.noise_length or 0.0, float(np.linalg.norm(w))
-        if start.any() or noise == 0.0:
-            return w  # 0 is not in C, or there is no noise
-        return w * max(0.0, 1.0 - (noise / length) ** 2) if length > 0.0 else w
+        return self._shrunk(w, start, plan.settings.noise_length or 0.0)
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """Noise, of which shrinkage makes N·P/(N + P) where w = 0 costs P, and the biases of the ridge and the cut."""

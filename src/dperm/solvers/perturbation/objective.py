@@ -20,7 +20,6 @@ from dperm.solvers.base import Array, Oracle, Solver
 from dperm.solvers.expected import noise_risk, nominal_length, ridge_bias, typical_length
 from dperm.solvers.perturbation.tolerance import check_lengths, needs_a_stable_minimiser, remainder_for, tolerance_for
 from dperm.solvers.refusals import needs_one_margin
-from dperm.validation import nonnegative, positive
 
 # The share of ε that the change of variables may cost at the default ridge.
 JACOBIAN_SHARE = 1.0 / 3.0
@@ -56,11 +55,9 @@ class ObjectiveSolver(Solver):
     # Whether b is Gaussian for δ > 0; for δ = 0 it never is.
     gaussian: ClassVar[bool]
 
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        if self.ridge is not None:
-            nonnegative("ridge", self.ridge)
-        positive("nominal_distance", self.nominal_distance)
+    def is_pure(self, guarantee: Guarantee) -> bool:
+        """Unless b is Gaussian."""
+        return not self._is_gaussian(guarantee)
 
     def refusal(self, problem: Problem) -> str | None:
         """The proof moves the linear term along one row's direction."""
@@ -72,6 +69,14 @@ class ObjectiveSolver(Solver):
         if isinstance(problem.regularizer, NoRegularizer | L2):
             return w
         return problem.domain.project(np.where(np.abs(w) > zero_threshold, w, 0.0))
+
+    @staticmethod
+    def _shrunk(w: Array, start: Array, noise: float) -> Array:
+        """Shorter by what noise of this length explains, as James and Stein do; not where 0 is outside of C."""
+        length = float(np.linalg.norm(w))
+        if start.any() or noise == 0.0 or length == 0.0:
+            return w
+        return w * max(0.0, 1.0 - (noise / length) ** 2)
 
     def plan_with(
         self, setting: Setting, guarantee: Guarantee | None, ridge: float, slope_share: float = 1.0

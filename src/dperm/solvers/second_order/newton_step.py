@@ -25,7 +25,6 @@ from dperm.problem.regularizers import L2, NoRegularizer
 from dperm.solvers.base import Array, Oracle, Solver
 from dperm.solvers.expected import noise_risk, ridge_bias, typical_length
 from dperm.solvers.refusals import needs_convexity, needs_one_margin
-from dperm.validation import count, finite, positive
 
 # Eigenvalues are kept above this share of the largest one, also without noise.
 _FLATTEST = 1e-10
@@ -73,19 +72,14 @@ class SecondOrderSolver(Solver):
 
     def __post_init__(self) -> None:
         """Check the settings that were given."""
-        count("n_steps", self.n_steps)
-        if count("n_hessians", self.n_hessians) > self.n_steps:
+        super().__post_init__()
+        if self.n_hessians > self.n_steps:
             raise InvalidParameterError(f"n_hessians must be at most n_steps = {self.n_steps}, got {self.n_hessians}.")
-        if not 1e-6 <= finite("hessian_share", self.hessian_share) <= 1.0 - 1e-6:
-            raise InvalidParameterError(f"hessian_share must lie in [1e-6, 1 − 1e-6], got {self.hessian_share!r}.")
-        if not 1e-3 <= finite("gradient_growth", self.gradient_growth) <= 1e3:
-            raise InvalidParameterError(f"gradient_growth must lie in [1e-3, 1e3], got {self.gradient_growth!r}.")
         if abs((self.n_steps - 1) * math.log(self.gradient_growth)) > math.log(1e12) + 1e-9:
             raise InvalidParameterError(
                 f"with gradient_growth = {self.gradient_growth:g} the budgets of {self.n_steps} gradients would differ "
                 "more than 1e12-fold; use fewer steps or a gradient_growth nearer to 1."
             )
-        positive("nominal_distance", self.nominal_distance)
 
     def refusal(self, problem: Problem) -> str | None:
         """A convex loss of one margin, and what the quadratic model can be minimised with in closed form."""

@@ -13,13 +13,12 @@ import numpy as np
 from dperm.accounting.central_limit import central_limit_multiplier, central_limit_rate
 from dperm.accounting.curve import gaussian_mu
 from dperm.errors import InvalidParameterError
-from dperm.mechanisms import DifferenceQuery, GradientQuery, check_sampling_rate
+from dperm.mechanisms import DifferenceQuery, GradientQuery
 from dperm.mechanisms.plan import PlannedQuery, check_steps
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Solver
-from dperm.validation import count, finite, positive
 
 # Rows in a batch: enough that sampling is not what limits an epoch.
 _SMALLEST_BATCH, _LARGEST_BATCH = 500.0, 2000.0
@@ -36,8 +35,6 @@ _NOISELESS_MAX_STEPS = 100_000
 
 # Beyond these ends rates and shares of the budget would be lost in rounding.
 _SMALLEST_RATE = 1e-12
-_SMALLEST_SHARE = 1e-6
-_LARGEST_GROWTH = 1e3
 _LARGEST_BUDGET_RATIO = 1e12
 
 
@@ -65,15 +62,9 @@ class EpochSolver(Solver):
 
     def __post_init__(self) -> None:
         """Check the settings that were given."""
-        for name in ("n_epochs", "n_inner"):
-            if getattr(self, name) is not None:
-                count(name, getattr(self, name))
-        if self.sampling_rate is not None:
-            check_sampling_rate(self.sampling_rate)
-            if self.sampling_rate < _SMALLEST_RATE:
-                raise InvalidParameterError(f"sampling_rate must be at least 1e-12, got {self.sampling_rate!r}.")
-        if self.step_size is not None:
-            positive("step_size", self.step_size)
+        super().__post_init__()
+        if self.sampling_rate is not None and self.sampling_rate < _SMALLEST_RATE:
+            raise InvalidParameterError(f"sampling_rate must be at least 1e-12, got {self.sampling_rate!r}.")
 
 
 @dataclass(frozen=True)
@@ -94,18 +85,6 @@ class AnchoredSolver(EpochSolver):
     anchor_share: float | None = None
     anchor_growth: float = ANCHOR_GROWTH
     averaging: float = 0.5
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        super().__post_init__()
-        if self.anchor_share is not None:
-            smallest, largest = _SMALLEST_SHARE, 1.0 - _SMALLEST_SHARE
-            if not smallest <= finite("anchor_share", self.anchor_share) <= largest:
-                raise InvalidParameterError(f"anchor_share must lie in [1e-6, 1 − 1e-6], got {self.anchor_share!r}.")
-        if not 1.0 / _LARGEST_GROWTH <= finite("anchor_growth", self.anchor_growth) <= _LARGEST_GROWTH:
-            raise InvalidParameterError(f"anchor_growth must lie in [1e-3, 1e3], got {self.anchor_growth!r}.")
-        if not 0.0 < finite("averaging", self.averaging) <= 1.0:
-            raise InvalidParameterError(f"averaging must lie in (0, 1], got {self.averaging!r}.")
 
     def _pace(
         self, setting: Setting, guarantee: Guarantee | None, condition_fitted_in: Callable[[float], float]

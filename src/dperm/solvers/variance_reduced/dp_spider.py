@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 from dperm.mechanisms.plan import Plan
 from dperm.mechanisms.setting import Setting
@@ -11,7 +10,7 @@ from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.descent.stochastic import distance_bound
 from dperm.solvers.variance_reduced.stationary import Stationary, StationarySettings
-from dperm.validation import count, one_of, positive
+from dperm.validation import one_of
 
 
 @dataclass(frozen=True)
@@ -70,19 +69,8 @@ class DPSpider(Solver):
 
     def __post_init__(self) -> None:
         """Check the settings that were given."""
-        for name in ("n_steps", "period"):
-            if getattr(self, name) is not None:
-                count(name, getattr(self, name))
-        if self.step_size is not None:
-            positive("step_size", self.step_size)
+        super().__post_init__()
         one_of("release", self.release, ("shortest", "uniform"))
-        positive("nominal_distance", self.nominal_distance)
-        count("max_steps", self.max_steps)
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps, for the sake of time."""
-        return cls(max_steps=100)
 
     def refusal(self, problem: Problem) -> str | None:
         """Every problem that dperm can state is smooth."""

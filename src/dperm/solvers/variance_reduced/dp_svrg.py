@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dperm.errors import InvalidParameterError
 from dperm.mechanisms.plan import Plan
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
@@ -94,12 +93,6 @@ class DPSVRG(AnchoredSolver):
         adjacency="published for replace_one; certified for both",
         needs="smooth loss: with strongly convex F^r, or not convex (stationary points)",
     )
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        super().__post_init__()
-        if not isinstance(self.barzilai_borwein, bool):
-            raise InvalidParameterError(f"barzilai_borwein must be True or False, got {self.barzilai_borwein!r}.")
 
     def refusal(self, problem: Problem) -> str | None:
         """Algorithm 1 needs strong convexity; without convexity it looks for stationary points."""

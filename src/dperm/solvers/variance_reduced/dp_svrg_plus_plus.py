@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 from dperm.accounting.curve import gaussian_mu
 from dperm.mechanisms.plan import Plan, check_steps
@@ -14,7 +13,6 @@ from dperm.solvers.expected import nominal_length, rate_risk
 from dperm.solvers.refusals import needs_convexity
 from dperm.solvers.variance_reduced.anchored import AnchoredSolver, anchored_epoch, anchored_text, sampling_rate_for
 from dperm.solvers.variance_reduced.dp_svrg import SVRGSettings
-from dperm.validation import count, positive
 
 _INNER = 8
 _NOISELESS_STEPS = 8_000
@@ -74,17 +72,6 @@ class DPSVRGPlusPlus(AnchoredSolver):
         adjacency="published for replace_one; certified for both",
         needs="convex smooth loss",
     )
-
-    def __post_init__(self) -> None:
-        """Check the settings that were given."""
-        super().__post_init__()
-        positive("nominal_distance", self.nominal_distance)
-        count("max_steps", self.max_steps)
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps, for the sake of time."""
-        return cls(max_steps=2_000)
 
     def refusal(self, problem: Problem) -> str | None:
         """Algorithm 2 needs convexity."""

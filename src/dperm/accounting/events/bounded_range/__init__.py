@@ -3,7 +3,7 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from dperm.accounting.events.base import Parts, SingleEvent
 from dperm.accounting.privacy_loss import LossDistribution, discretised
 from dperm.accounting.renyi import renyi_divergences
 from dperm.privacy.guarantee import Adjacency
-from dperm.validation import positive
 
 # So many selections are one block of the recursion, which takes time as count^1.5; blocks are composed on a grid. That
 # loses a thousandth of ε.
@@ -40,16 +39,6 @@ class BoundedRange(SingleEvent):
     name: ClassVar[str] = "bounded range"
     has_renyi_bound: ClassVar[bool] = True
     in_blocks: ClassVar[bool] = True
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(0.4)
-
-    @classmethod
-    def from_numbers(cls, epsilon: object) -> Self:  # type: ignore[override]
-        """Read plain data."""
-        return cls(positive("epsilon", epsilon))
 
     @property
     def pure_epsilon(self) -> float:

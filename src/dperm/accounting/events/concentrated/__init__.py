@@ -2,13 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from dperm.accounting.curve import Array, ConcentratedCurve, Curve
 from dperm.accounting.events.base import Parts, SingleEvent, concentrated_curve
 from dperm.accounting.renyi import renyi_divergences
 from dperm.privacy.guarantee import Adjacency
-from dperm.validation import positive
 
 
 @dataclass(frozen=True)
@@ -26,16 +25,6 @@ class ZCDP(SingleEvent):
     name: ClassVar[str] = "zcdp"
     only_concentrated: ClassVar[bool] = True
     has_renyi_bound: ClassVar[bool] = True
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(0.02)
-
-    @classmethod
-    def from_numbers(cls, rho: object) -> Self:  # type: ignore[override]
-        """Read plain data."""
-        return cls(positive("rho", rho))
 
     def scale(self, adjacency: Adjacency) -> float:
         """That of the Gaussian with this ρ."""

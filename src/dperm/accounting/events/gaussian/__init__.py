@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from dperm.accounting.central_limit import central_limit_precision
 from dperm.accounting.curve import ROUNDING, Array, Curve, GaussianCurve
@@ -11,7 +11,6 @@ from dperm.accounting.events.base import Parts, SingleEvent
 from dperm.accounting.privacy_loss import LossDistribution, relation
 from dperm.accounting.renyi import renyi_divergences
 from dperm.privacy.guarantee import Adjacency
-from dperm.validation import size
 
 
 @dataclass(frozen=True)
@@ -29,16 +28,6 @@ class Gaussian(SingleEvent):
     name: ClassVar[str] = "gaussian"
     has_renyi_bound: ClassVar[bool] = True
     sampling_probability: ClassVar[float] = 1.0
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(3.0)
-
-    @classmethod
-    def from_numbers(cls, noise_multiplier: object) -> Self:  # type: ignore[override]
-        """Read plain data."""
-        return cls(size("noise_multiplier", noise_multiplier))
 
     def scale(self, adjacency: Adjacency) -> float:
         """μ."""

@@ -3,8 +3,8 @@
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -14,7 +14,6 @@ from dperm.accounting.curve import ROUNDING, Array, Curve, gaussian_delta, two_s
 from dperm.accounting.events.base import Parts, SingleEvent, counted
 from dperm.accounting.renyi import divergence_of_minimiser
 from dperm.privacy.guarantee import Adjacency
-from dperm.validation import nonnegative, size
 
 # From so many on they are composed on a grid, which is tighter and faster. Up to so many the other way is at hand where
 # δ is too small for the grid; it takes time in proportion to the square.
@@ -57,25 +56,6 @@ class ObjectivePerturbation(SingleEvent):
 
     name: ClassVar[str] = "objective perturbation"
 
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(6.0, 0.1, True, 0.005)
-
-    @classmethod
-    def from_numbers(cls, **numbers: Any) -> Self:
-        """Read plain data."""
-        names = {field.name for field in fields(cls)}
-        flags = names & {"monotone", "sigmoidal"}
-        if set(numbers) != names or not all(isinstance(numbers[name], bool) for name in flags):
-            raise ValueError("objective perturbation")
-        size("noise_multiplier", numbers["noise_multiplier"])
-        for name in names - flags:
-            nonnegative(name, numbers[name])
-        if not 0.0 < numbers["slope_share"] <= 1.0:
-            raise ValueError("slope_share")
-        return cls(**numbers)
-
     def scale(self, adjacency: Adjacency) -> float:
         """That of the Gaussian alone."""
         return float(adjacency.records_moved / self.noise_multiplier)
@@ -108,12 +88,6 @@ class ObjectivePerturbation(SingleEvent):
     def grid_is_tighter(cls, parts: Parts, n_releases: int) -> bool:
         """Whether there are many."""
         return sum(count for _, count in parts) >= _MANY
-
-    def to_dp_event(self) -> Any:
-        """An `UnsupportedDpEvent`: dp-accounting has no such mechanism, and its accountants say so."""
-        from dp_accounting import UnsupportedDpEvent
-
-        return UnsupportedDpEvent()
 
     def determinant_costs(self) -> list[tuple[float, float]]:
         """What the change of variables costs where the row's slope is 0, and at its bound; every pair will do.

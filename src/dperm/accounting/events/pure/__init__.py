@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from dperm.accounting.curve import ROUNDING, ConcentratedCurve, Curve, PureCurve
 from dperm.accounting.events.base import Parts, SingleEvent, counted
 from dperm.accounting.privacy_loss import LossDistribution, loss_of_curve
 from dperm.privacy.guarantee import Adjacency
-from dperm.validation import positive
 
 
 @dataclass(frozen=True)
@@ -26,16 +25,6 @@ class Pure(SingleEvent):
     epsilon: float
 
     name: ClassVar[str] = "pure"
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(0.4)
-
-    @classmethod
-    def from_numbers(cls, epsilon: object) -> Self:  # type: ignore[override]
-        """Read plain data."""
-        return cls(positive("epsilon", epsilon))
 
     @property
     def pure_epsilon(self) -> float:

@@ -3,7 +3,7 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -16,7 +16,6 @@ from dperm.accounting.events.sampled.curve import SampledCurve
 from dperm.accounting.privacy_loss import LossDistribution, gaussian_grid_width, gaussian_loss_range, relation
 from dperm.accounting.renyi import divergence_of_curve, renyi_divergences
 from dperm.privacy.guarantee import Adjacency
-from dperm.validation import finite, size
 
 # With less noise than this, relative to one record, a record that is drawn shows at any ε below 1000. Such a privacy
 # loss is too wide for a grid, and the bound by the probability of a draw gives δ as well.
@@ -47,23 +46,6 @@ class PoissonSampledGaussian(SingleEvent):
     name: ClassVar[str] = "sampled gaussian"
     is_sampled: ClassVar[bool] = True
     has_renyi_bound: ClassVar[bool] = True
-
-    def numbers(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {"noise_multiplier": self.noise_multiplier, "sampling_probability": self.sampling_probability}
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(0.05, 2.0)
-
-    @classmethod
-    def from_numbers(cls, noise_multiplier: object, sampling_probability: object) -> Self:  # type: ignore[override]
-        """Read plain data."""
-        rate = finite("sampling_probability", sampling_probability)
-        if not 0.0 < rate <= 1.0:
-            raise ValueError("sampling_probability")
-        return cls(rate, size("noise_multiplier", noise_multiplier))
 
     def scale(self, adjacency: Adjacency) -> float:
         """That of the mean over whether the record is drawn."""

@@ -11,7 +11,6 @@ from dperm.accounting.curve import ROUNDING, Curve, gaussian_delta
 from dperm.accounting.events.base import SingleEvent
 from dperm.accounting.renyi import divergence_of_minimiser
 from dperm.privacy.guarantee import Adjacency
-from dperm.validation import count, nonnegative, size
 
 # Halvings by which the end of a chord is found; a bound holds wherever it ends.
 _HALVINGS = 40
@@ -41,21 +40,12 @@ class SoftmaxPerturbation(SingleEvent):
     name: ClassVar[str] = "softmax perturbation"
 
     @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(6.0, 0.1, 5, 0.005)
-
-    @classmethod
-    def from_numbers(  # type: ignore[override]
-        cls, noise_multiplier: object, log_jacobian: object, n_classes: object, remainder: object
-    ) -> Self:
+    def from_numbers(cls, **numbers: Any) -> Self:
         """Read plain data."""
-        if count("n_classes", n_classes) < 2:
+        event = super().from_numbers(**numbers)
+        if event.n_classes < 2:
             raise ValueError("n_classes")
-        return cls(
-            size("noise_multiplier", noise_multiplier), nonnegative("log_jacobian", log_jacobian),
-            count("n_classes", n_classes), nonnegative("remainder", remainder),
-        )  # fmt: skip
+        return event
 
     def scale(self, adjacency: Adjacency) -> float:
         """That of one Gaussian shift alone."""
@@ -73,12 +63,6 @@ class SoftmaxPerturbation(SingleEvent):
     def renyi_divergence(self, order: int, adjacency: Adjacency) -> float:
         """From the curve: E e^{(α − 1)·loss} of the worst mechanism below it."""
         return _divergence(self, order, adjacency)
-
-    def to_dp_event(self) -> Any:
-        """An `UnsupportedDpEvent`: dp-accounting has no such mechanism, and its accountants say so."""
-        from dp_accounting import UnsupportedDpEvent
-
-        return UnsupportedDpEvent()
 
     def corners(self, adjacency: Adjacency) -> list[tuple[int, float]]:
         """How many corners there are of which length over σ: of one row's simplex, or of the product of two."""

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -13,7 +13,6 @@ from dperm.accounting.events.base import SingleEvent
 from dperm.accounting.events.objective_perturbation import determinant_costs
 from dperm.accounting.renyi import divergence_of_minimiser
 from dperm.privacy.guarantee import Adjacency
-from dperm.validation import count, nonnegative, size
 
 # Tangents that are tried for the determinant of a sigmoidal loss: one must do for all losses beyond m.
 _TANGENTS = 96
@@ -66,26 +65,12 @@ class UnitPerturbation(SingleEvent):
     name: ClassVar[str] = "unit perturbation"
 
     @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(6.0, 0.1, 5, 1, True, 0.005)
-
-    @classmethod
     def from_numbers(cls, **numbers: Any) -> Self:
         """Read plain data."""
-        names, flags = {field.name for field in fields(cls)}, ("monotone", "sigmoidal")
-        if set(numbers) != names or not all(isinstance(numbers[name], bool) for name in flags):
-            raise ValueError("unit perturbation")
-        size("noise_multiplier", numbers["noise_multiplier"])
-        for name in ("log_jacobian", "remainder", "slope_share"):
-            nonnegative(name, numbers[name])
-        for name in ("rank", "n_outputs"):
-            count(name, numbers[name])
-        if not 0.0 < numbers["slope_share"] <= 1.0:
-            raise ValueError("slope_share")
-        if numbers["sigmoidal"] and not (numbers["monotone"] and numbers["n_outputs"] == 1):
+        event = super().from_numbers(**numbers)
+        if event.sigmoidal and not (event.monotone and event.n_outputs == 1):
             raise ValueError("sigmoidal")
-        return cls(**numbers)
+        return event
 
     def scale(self, adjacency: Adjacency) -> float:
         """That of one Gaussian shift alone."""
@@ -103,12 +88,6 @@ class UnitPerturbation(SingleEvent):
     def renyi_divergence(self, order: int, adjacency: Adjacency) -> float:
         """From the curve: E e^{(α − 1)·loss} of the worst mechanism below it."""
         return _divergence(self, order, adjacency)
-
-    def to_dp_event(self) -> Any:
-        """An `UnsupportedDpEvent`: dp-accounting has no such mechanism, and its accountants say so."""
-        from dp_accounting import UnsupportedDpEvent
-
-        return UnsupportedDpEvent()
 
     def determinant_costs(self) -> list[tuple[float, float]]:
         """What the change of variables costs where all slopes are 0, and at their bound; every pair will do."""

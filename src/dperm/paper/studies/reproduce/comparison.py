@@ -334,7 +334,8 @@ class Comparison:
                 unit = "μ(ε, δ), or pure ε" if axis.name == "ε" and noise == "certified" else axis.name
                 of_axis.append((f"{noise} noise: power of {unit}", unit, trends))
             panels.append(of_axis)
-        return draw_trends(f"{self.title}\nbeside every line: its power, and that of its bound", panels)
+        title = f"{self.title}\nbeside every line: its power, and that of its bound"
+        return draw_trends(title, "excess risk F(w) − F*", panels)
 
 
 def _share(runs: Sequence[dict[str, Any]]) -> float | None:

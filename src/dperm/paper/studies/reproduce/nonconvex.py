@@ -10,7 +10,7 @@ import numpy as np
 from dperm.paper.solvers.rrpsgd import RRPSGD
 from dperm.paper.studies.reproduce.gradients import CLIP, HIDDEN, NETWORK, SIGMOID
 from dperm.paper.studies.reproduce.lab import Measurement
-from dperm.paper.studies.reproduce.pictures import Bounded, draw_bounded
+from dperm.paper.studies.reproduce.pictures import Panel, Trend, draw_trends
 from dperm.paper.studies.reproduce.section import ADJACENCY, Cell, Section, Sheet
 from dperm.paper.studies.reproduce.trials import DELTA, FEWEST_POINTS, MOVED, Measured, Method, Place, Trial
 from dperm.paper.studies.reproduce.verdicts import (
@@ -79,9 +79,7 @@ class NonConvex:
             verdicts=[verdict for one in found for verdict in _verdicts(one)],
             summary=(_summary(found),),
             measurements=_sheet(found),
-            pictures={
-                self.name: draw_bounded(title, [[_panel(one, axis) for axis in one.trial.axes] for one in found])
-            },
+            pictures={self.name: _picture(title, found)},
         )
 
 
@@ -182,13 +180,19 @@ def _ratio(first: Sequence[float], second: Sequence[float]) -> float:
     return math.exp(float(np.mean(np.log(second))) - float(np.mean(np.log(first))))
 
 
-def _panel(found: Measured, axis: str) -> tuple[str, str, list[Bounded]]:
+def _picture(title: str, found: Sequence[Measured]) -> bytes:
+    drawn = "solid: means over seeds, bars from the least to the largest; dashed: the bounds on them"
+    panels = [[_panel(one, axis) for axis in one.trial.axes] for one in found]
+    return draw_trends(f"{title}\n{drawn}", "‖∇F(w)‖²", panels)
+
+
+def _panel(found: Measured, axis: str) -> Panel:
     trial, curves = found.trial, []
     places = trial.axes[axis]
     for method in trial.methods:
         x = [float(at.n) if axis == "n" else at.epsilon for at in places]
         squares = [found.squares(method, at) for at in places]
-        curves.append(Bounded(method.label, x, squares, [found.bound(method, at) for at in places]))
+        curves.append(Trend(method.label, x, squares, [found.bound(method, at) for at in places]))
     fixed = f"ε = {trial.base.epsilon:g}" if axis == "n" else f"n = {trial.base.n}"
     return f"{trial.title}, {fixed}", axis, curves
 
