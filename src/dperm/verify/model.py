@@ -15,7 +15,7 @@ from dperm.errors import DpermError, InvalidParameterError
 from dperm.files.content import KEYS, content_of
 from dperm.files.model_file import fingerprint_of, is_unchanged, model_from
 from dperm.ledger import Budget, budgets, default_ledger
-from dperm.ledger.names import spelling
+from dperm.ledger.names import composed
 from dperm.ledger.tables import NoBudgetError
 from dperm.privacy.caveats import in_words
 from dperm.privacy.guarantee import Adjacency
@@ -247,6 +247,5 @@ def _own_ledger() -> str | None:
 
 def _knows(place: str, dataset: str) -> bool:
     with suppress(DpermError):
-        names = [budget.dataset for budget in budgets(place)]
-        return spelling(dataset, names) in names
+        return composed(dataset) in [budget.dataset for budget in budgets(place)]
     return False
