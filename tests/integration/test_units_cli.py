@@ -117,7 +117,7 @@ def test_rows_without_an_id_are_units_of_their_own_in_a_file(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--unit", "patient_id"], "say how many rows of one may be used"),
+        (["--unit", "patient_id"], "pass max_rows_per_unit"),
         (["--max-rows-per-unit", "2"], "require unit"),
         (["--unit", "nobody", "--max-rows-per-unit", "2"], "has no column 'nobody'"),
         (["--unit", "patient_id", "--max-rows-per-unit", "0"], "positive integer"),

@@ -18,7 +18,7 @@ from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import Constants, L1Ball, Logistic, Sigmoid
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from dperm.solvers import DPGD
 from privacy.harness import (
     BlindOracle,
@@ -201,8 +201,8 @@ def test_a_question_that_fails_is_charged_all_the_same():
 @pytest.mark.parametrize(
     ("points", "more", "words"),
     [
-        ([], {}, "asked at 1 point"),
-        ([np.zeros(P)] * 2, {}, "asked at 1 point"),
+        ([], {}, "takes 1 point"),
+        ([np.zeros(P)] * 2, {}, "takes 1 point"),
         ([np.zeros(P)], {"step_size": 1.0}, "only printed epochs"),
         ([np.zeros(P + 1)], {}, "problem's dimension"),
         ([np.zeros((1, P))], {}, "problem's dimension"),

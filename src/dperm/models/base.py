@@ -13,8 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError
 from dperm.files.content import content_of
+from dperm.files.described import NotDescribableError
 from dperm.files.parameters import parameters_from_dict, parameters_to_dict
+from dperm.files.plan_data import own_part, plan_to_dict, solver_from
 from dperm.kernel.block import bounded_rows
+from dperm.kernel.source import Source
 from dperm.kernel.threads import threads_for
 from dperm.ledger import Budget
 from dperm.models.bounds import by_schema, encoded, names_of, saying_bounds, with_ids
@@ -31,9 +34,9 @@ from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.statement import FitStatement, Promised
 from dperm.problem import Problem
 from dperm.problem.start import LinearStart
-from dperm.rows import Source, is_streamed, source_of
 from dperm.rows.columns import array_names
 from dperm.rows.labels import read_table
+from dperm.rows.table import Table, taken
 from dperm.schema import Amount, Classes, Schema
 from dperm.solvers import Solver
 from dperm.validation import count
@@ -96,6 +99,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
 
     privacy_: FitStatement = field(init=False)
     event_: Any = field(init=False)
+    plan_: dict[str, Any] | None = field(init=False)
     parameters_: dict[str, Any] | None = field(init=False)
     schema_: Schema | None = field(init=False)
     ledger_entry_: dict[str, Any] | None = field(init=False)
@@ -192,7 +196,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             Shape of the table that would be fitted; a schema may declare n, and knows the number of columns. With a
             unit, n is the number of units.
         is_slow : callable, optional
-            Of the source that would be fitted, `FileSource.is_slow` for instance: "auto" then counts passes.
+            Of the source that would be fitted, its `is_slow`: "auto" then counts passes.
 
         Examples
         --------
@@ -225,9 +229,9 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, data frame or CSR matrix of shape (rows, columns)
             Rows are clipped to `row_norm`, or their columns scaled by `bounds`; one with a value that is not finite
-            is ignored. With a schema, a pandas,
-            polars or Arrow table, files (a path, a pattern with `*`, a folder, a pyarrow dataset), a Dask data frame,
-            or a `FileSource` or `ClusterSource` with settings of its own.
+            is ignored. With a schema whatever `dperm.rows.Table` takes, or such a table with settings of its own: a
+            pandas, polars or Arrow table, files (a path, a pattern with `*`, a folder, a pyarrow dataset), a Dask data
+            frame.
         y : array of shape (rows,)
             Targets: labels, of which one that is not among `classes` drops its row, or numbers, which are
             clipped. With a schema by default the table's own target column.
@@ -250,10 +254,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         options = self.options()
         if plan is not None and plan.options != options:
             raise InvalidParameterError("the plan was made for other parameters; call plan(n, n_features) again.")
-        if is_streamed(X):
-            if self.schema is None:
-                raise InvalidParameterError("files and clusters require a schema: pass schema=.")
-            X = source_of(X, y)  # nothing is opened yet
+        X = self._taken(X, y)
         check_given(self, X, sample_weight)
         X, groups = split_groups(self, X, groups)
         if sample_weight is not None and options.intervals:  # scores then vary by another law than curvatures say
@@ -267,7 +268,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             if source.unit is not None and source._n_units == 0:
                 raise InvalidParameterError(f"no row has a usable {source.unit.name!r}.")
             plan = options.plan(source._n_units, source.n_features, source.is_slow)
-        self.parameters_ = parameters_to_dict(self, plan.solver, plan.schema)
+        self._describe(plan, must=save is not None)
         tell_plan(self, plan, facts.get("caveats", ()))
         with plan.transaction(source, self.budget, self.random_state) as transaction:
             with progress_bar(self) as progress:
@@ -304,6 +305,15 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             f"{type(self).__name__} has no partial_fit: every call would be a further release; call fit once, or "
             "several times with budget=Budget(...), which accounts for all of them."
         )
+
+    def _taken(self, X: Any, y: Any) -> Any:
+        """A table in memory as it is, any other as a source of rows of which nothing is opened yet."""
+        X = taken(X)
+        if not isinstance(X, Table):
+            return X
+        if self.schema is None:
+            raise InvalidParameterError("files and clusters require a schema: pass schema=.")
+        return X.source(y)
 
     def _plan_by_shape(self, options: FitOptions, X: Any) -> FitPlan | None:
         """The plan from public numbers and the shape of X, None where they do not suffice; no value is looked at."""
@@ -351,6 +361,15 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         meta = pd.Series(like, index=X._meta.index, name="prediction")
         return X.map_partitions(_predict_partition, self, meta=meta, enforce_metadata=False)
 
+    def _describe(self, plan: FitPlan, *, must: bool) -> None:
+        """Write down what will run, for a file; where that is not possible and a file is wanted, raise."""
+        self.plan_ = self.parameters_ = None
+        try:
+            self.plan_, self.parameters_ = plan_to_dict(plan), parameters_to_dict(self, plan.schema)
+        except NotDescribableError:
+            if must:
+                raise
+
     def description(self) -> dict[str, Any]:
         """What a file says of parameters that it cannot hold."""
         return {}
@@ -368,7 +387,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "privacy_")
         if self.privacy_.noise != "certified":
             raise InvalidParameterError("the fit cannot be replanned: its noise is not certified.")
-        if self.parameters_ is None:
+        if self.plan_ is None:
             raise InvalidParameterError("the fit cannot be replanned: the model does not describe it as plain data.")
         n_outputs = n_scores(len(getattr(self, "classes_", ())))
         try:
@@ -380,7 +399,9 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     def parameters_of_fit(self) -> dict[str, Any]:
         """What the fit was asked to do as far as its file says: parameters of the estimator, from what was released."""
         statement, unit = self.privacy_, self.privacy_.unit
-        found: dict[str, Any] = {} if self.parameters_ is None else parameters_from_dict(self.parameters_)
+        found: dict[str, Any] = {}
+        if self.plan_ is not None:
+            found = parameters_from_dict(self.parameters_) | {"solver": solver_from(own_part(self))}
         found |= {"adjacency": statement.adjacency, "noise": None}
         if math.isfinite(statement.epsilon):  # there was noise
             found |= {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise}

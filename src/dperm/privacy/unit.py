@@ -67,8 +67,8 @@ class PrivacyUnit:
         one_of("missing_units", self.missing, MISSING)
         if self.max_rows is None and self.contribution == "limit":
             raise InvalidParameterError(
-                f"with unit = {self.name!r} say how many rows of one may be used (max_rows_per_unit), or take the mean "
-                'of its rows (contribution = "average").'
+                f"with unit = {self.name!r} pass max_rows_per_unit, or average the rows of each unit (contribution = "
+                '"average").'
             )
 
     @property
