@@ -19,12 +19,11 @@ from dperm.errors import DpermError, InvalidParameterError, LedgerDamagedError, 
 from dperm.ledger.accounts import (
     Account,
     History,
-    adjacency_to_content,
     promised_delta,
     read_history,
     refusal,
 )
-from dperm.ledger.names import check_text, new_name, spelling
+from dperm.ledger.names import check_text, composed, new_name
 from dperm.ledger.places import user_folder, without_password
 from dperm.ledger.rule import Rule, event_text
 from dperm.privacy.guarantee import Adjacency, Guarantee
@@ -128,7 +127,7 @@ class Budget:
         if unit is not None:
             check_text("unit", unit)
         rule = Rule(Filter.of(guarantee), fixed_in_advance)
-        content = {"id": uuid.uuid4().hex, "adjacency": adjacency_to_content(Adjacency.parse(adjacency), unit)}
+        content = {"id": uuid.uuid4().hex, "adjacency": Adjacency.parse(adjacency).value, "unit": unit}
         content |= rule.to_content()
         if ledger is None:
             _make_default_folder()
@@ -149,7 +148,7 @@ class Budget:
     ) -> None:
         """Raise `BudgetExceededError` if a release would not fit now; the ledger is only read."""
         text = event_text(event)
-        history = self._for_release(self._ledger().read(self._name()), adjacency, unit)
+        history = self._for_release(self._ledger().read(composed(self.dataset)), adjacency, unit)
         promised = self._promised(event, delta, history)
         if not history.epsilon(text, promised) <= history.guarantee.epsilon:
             raise refusal(history, text, promised)
@@ -183,7 +182,7 @@ class Budget:
         LedgerDamagedError
             If the ledger is not what it was; nothing was written.
         """
-        text, name, entry = event_text(event), self._name(), None
+        text, name, entry = event_text(event), composed(self.dataset), None
         try:
             with self._ledger().open(name) as chain:
                 history = self._for_release(chain.entries, adjacency, unit)
@@ -206,7 +205,7 @@ class Budget:
 
     def account(self) -> Account:
         """What the budget is and what was spent of it, after the whole ledger was verified."""
-        return read_history(self._ledger(), self._ledger().read(self._name())).account()
+        return read_history(self._ledger(), self._ledger().read(composed(self.dataset))).account()
 
     def confirm(self, number: int, digest: str, fingerprint: str) -> None:
         """Raise `LedgerDamagedError` unless this reservation is in the ledger and was settled with this fingerprint.
@@ -219,7 +218,7 @@ class Budget:
             Of what was released.
         """
         ledger = self._ledger()
-        history = read_history(ledger, ledger.read(self._name()))
+        history = read_history(ledger, ledger.read(composed(self.dataset)))
         settled = history.settled.get(number) if history.has(number, digest) else None
         if settled is None or settled.fingerprint != fingerprint:
             absent = "was never settled" if history.has(number, digest) else "is not there"
@@ -231,10 +230,6 @@ class Budget:
 
     def _ledger(self) -> "Ledger":
         return _open(self.ledger)
-
-    def _name(self) -> str:
-        """The name as the ledger spells it; plain ASCII has one form only."""
-        return self.dataset if self.dataset.isascii() else spelling(self.dataset, self._ledger().datasets())
 
     @staticmethod
     def _promised(event: Event, delta: float | None, history: History) -> float:
@@ -326,7 +321,7 @@ class Reservation:
         return None
 
     def _settle(self, fingerprint: str) -> None:
-        ledger, dataset = self.budget._ledger(), self.budget._name()
+        ledger, dataset = self.budget._ledger(), composed(self.budget.dataset)
         with ledger.open(dataset) as chain:
             history = read_history(ledger, chain.entries)
             if not history.has(self.number, self.digest):

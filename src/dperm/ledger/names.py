@@ -34,7 +34,7 @@ def new_name(value: str, taken: Iterable[str]) -> str:
     taken : iterable of str
         The names that the ledger has.
     """
-    name = check_text("dataset", unicodedata.normalize("NFC", check_text("dataset", value)))
+    name = check_text("dataset", composed(check_text("dataset", value)))
     if name != name.strip() or "  " in name:
         raise InvalidParameterError("dataset must not have leading, trailing or double spaces.")
     if not name.isprintable() or _INVISIBLE & set(name) or unicodedata.normalize("NFKC", name) != name:
@@ -51,15 +51,9 @@ def new_name(value: str, taken: Iterable[str]) -> str:
     return name
 
 
-def spelling(name: str, taken: Iterable[str]) -> str:
-    """The name as the ledger has it: as given, or else in another Unicode form.
-
-    Budgets from before names were checked are found by the very characters that they were created with.
-    """
-    names = list(taken)
-    composed = unicodedata.normalize("NFC", name)
-    same = (other for other in names if unicodedata.normalize("NFC", other) == composed)
-    return name if name in names else next(same, name)
+def composed(name: str) -> str:
+    """The name as ledgers have it: in Unicode's composed form (NFC)."""
+    return unicodedata.normalize("NFC", name)
 
 
 def _words(name: str) -> list[str]:
