@@ -479,7 +479,7 @@ def test_a_folder_is_fitted_and_predicted_on_the_command_line(released, tmp_path
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--cache", ".", "--no-cache"], "exclude each other"),
+        (["--cache", ".", "--no-cache"], "cannot be combined"),
         (["--memory", "none"], "memory must be a number of bytes"),
         (["--cluster", "here"], "a cluster is an address"),
         (["--cluster", "local[none]"], "written local[4]"),
