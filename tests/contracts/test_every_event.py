@@ -11,6 +11,7 @@ import pytest
 from dp_accounting import LaplaceDpEvent, UnsupportedEventError, pld, rdp
 
 from contracts.discovered import concrete
+from contracts.events import EVENT_EXAMPLES
 from dperm.accounting.composition import composed_loss, curve_of, delta_of, epsilon_of
 from dperm.accounting.curve import FINE_GRID, Curve, gaussian_delta
 from dperm.accounting.events import (
@@ -41,7 +42,7 @@ REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 
 # One ordinary instance of each class, and others at which a forgotten factor shows.
 EVENTS = [
-    *(kind.example() for kind in concrete(SingleEvent)),
+    *(EVENT_EXAMPLES[kind] for kind in concrete(SingleEvent)),
     Gaussian(0.5),
     Gaussian(200.0),
     Pure(3.0),
@@ -322,10 +323,6 @@ class LaplaceNoise(SingleEvent):
 
     epsilon: float
     name: ClassVar[str] = "laplace noise of a test"
-
-    @classmethod
-    def example(cls):
-        return cls(0.5)
 
     @classmethod
     def from_numbers(cls, epsilon):

@@ -15,7 +15,7 @@ from dperm.models.registry import models
 from dperm.models.regressor import LinearRegressor
 from dperm.report import write_report
 from dperm.schema import Classes
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 
 N = 3000
 ROWS = np.random.default_rng(7).normal(size=(N, 3)) / 3.0

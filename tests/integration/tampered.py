@@ -1,15 +1,13 @@
-"""Contents of model files that were tampered with: changed, told again in words that fit, and sealed again."""
+"""Contents of files that were tampered with: changed, with certified numbers that fit, and sealed again."""
 
 import copy
 
 from dperm.accounting.composition import delta_of, epsilon_of
-from dperm.accounting.events import event_from_list
 from dperm.disk import fingerprint
-from dperm.privacy.assumptions import assumptions
+from dperm.files.plan_data import plan_from
+from dperm.files.reading import promise_of
 from dperm.privacy.guarantee import Adjacency
-from dperm.privacy.statement import FitStatement
-from dperm.schema import schema_from_dict
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 
 
 def changed(content, *path, to):
@@ -26,21 +24,27 @@ def resealed(content):
     return rest | {"fingerprint": fingerprint(rest)}
 
 
+def parts(plan):
+    """The fits and sums of a plan."""
+    if "queries" in plan:
+        return [plan]
+    return [part for value in plan.values() if isinstance(value, list) for one in value for part in parts(one)]
+
+
 def retold(content, **privacy):
-    """The contents with other facts in the statement, and every word and certified number made to fit them."""
+    """The contents with other facts in the statement, and certified numbers that fit what the plan gives."""
     content = copy.deepcopy(content)
     content["privacy"] |= privacy
     content["privacy"]["for_release"] = not content["privacy"]["caveats"]
-    event, adjacency = event_from_list(content["events"]), Adjacency.parse(content["privacy"]["adjacency"])
+    for part in parts(content["plan"]):
+        part |= {name: content["privacy"][name] for name in ("adjacency", "unit")}
+    event = plan_from(content["plan"], *promise_of(content)).event
+    adjacency = Adjacency.parse(content["privacy"]["adjacency"])
     for name, value in (
         ("certified_epsilon", epsilon_of(event, content["privacy"]["delta"], adjacency)),
         ("certified_delta", delta_of(event, content["privacy"]["epsilon"], adjacency)),
     ):
         content["privacy"][name] = privacy.get(name, value)
-    statement = FitStatement.from_dict(content["privacy"])
-    schema = None if content["schema"] is None else schema_from_dict(content["schema"])
-    content["statement"] = str(statement).splitlines()
-    content["assumptions"] = assumptions(statement, schema, content["ledger"], searched="search" in content)
     return resealed(content)
 
 

@@ -34,7 +34,7 @@ from dperm import (
 from dperm.cli.main import run_with
 from dperm.files.model_file import read_content
 from dperm.ledger import Budget
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 
 RNG = np.random.default_rng(3)
 N = 3000

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from contracts.discovered import concrete
+from contracts.events import EVENT_EXAMPLES
 from dperm import Budget, Guarantee, PrivateLogisticRegression, PrivateSearch
 from dperm.accounting.events import Gaussian, PoissonSampledGaussian, Pure, Repeated, SingleEvent
 from dperm.accounting.filter import Filter
@@ -244,7 +245,7 @@ def test_the_page_needs_nothing_from_outside_and_is_the_same_again():
 
 @pytest.mark.parametrize("kind", concrete(SingleEvent))
 def test_every_event_has_words_of_its_own(kind):
-    one, several = in_words(kind.example()), in_words(Repeated(kind.example(), 7))
+    one, several = in_words(EVENT_EXAMPLES[kind]), in_words(Repeated(EVENT_EXAMPLES[kind], 7))
     assert one.startswith("1 ")
     assert several.startswith("7 ")
     assert f"({kind.name})" not in one

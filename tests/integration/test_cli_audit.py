@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dperm import Classes, Number, PrivateLogisticRegression, PrivateSearch, Schema
+from dperm.accounting.events import event_to_list
 from dperm.audit import Attack, AuditResult, audit_plan, draw_audit, read_audit
 from dperm.audit.result import name_of_plan
 from dperm.cli.main import run_with
@@ -148,7 +149,7 @@ def test_the_fit_of_a_model_file_is_audited_without_its_options_and_belongs_on_i
     assert run_with(["audit", "--of", str(path), "--attack", "replay", "--seed", "0", "--json", str(written)]) == 0
     assert f"promised:   ε = {chosen.privacy_.epsilon:g} at δ = 1e-05" in capsys.readouterr().out
     content = read_content(path)
-    assert read_audit(written).plan == name_of_plan(content["privacy"], content["events"])
+    assert read_audit(written).plan == name_of_plan(content["privacy"], event_to_list(chosen.event_))
 
 
 def test_an_audit_of_another_plan_is_refused(content, tmp_path, capsys):

@@ -30,13 +30,12 @@ from dperm.disk import WholeFile
 from dperm.evaluation import intervals
 from dperm.evaluation.design import Design
 from dperm.evaluation.metrics import Metrics
-from dperm.evaluation.result import PrivateEvaluation, read_evaluation
-from dperm.evaluation.verify import verify_evaluation
 from dperm.files.content import content_of
 from dperm.ledger import Budget, Reservation
 from dperm.privacy.guarantee import Adjacency
 from dperm.report import render_report
 from dperm.schema import Amount, Category, Classes, Number, Schema
+from dperm.verify.release import verify
 
 pandas = pytest.importorskip("pandas")
 
@@ -219,7 +218,7 @@ def test_the_command_writes_what_verifies_and_what_the_report_shows(model_file, 
     page = tmp_path / "page.html"
     assert run_with(["report", str(model_file), "--evaluation", str(output), "-o", str(page)]) == 0
     text = page.read_text()
-    found = PrivateEvaluation.from_dict(read_evaluation(output))
+    found = load_model(output)
     assert f"{found.accuracy.low:.4g} to {found.accuracy.high:.4g}" in text
     assert text.count("<polyline") >= 2
     assert "How good the model is" in text
@@ -242,7 +241,7 @@ def test_an_evaluation_that_the_ledger_does_not_know_is_not_lost_and_settled_lat
     settle = ["budget", "settle", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]
     assert run_with(settle) == 0
     assert run_with(["verify", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]) == 0
-    assert "is this release" in capsys.readouterr().out
+    assert "is settled with this release" in capsys.readouterr().out
 
 
 def test_an_evaluation_that_cannot_be_written_is_printed(model_file, table, tmp_path, monkeypatch, capsys):
@@ -257,35 +256,29 @@ def test_an_evaluation_that_cannot_be_written_is_printed(model_file, table, tmp_
     assert run_with(call) == 2
     shown = capsys.readouterr()
     assert "the evaluation was printed to standard output" in shown.err
-    assert all(finding.holds for finding in verify_evaluation(json.loads(shown.out)))
+    assert all(finding.holds for finding in verify(json.loads(shown.out)))
     assert not output.exists()
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (
-            lambda content: content["metrics"]["accuracy"].update(low=0.99),
-            "statement text and recorded values differ",
-        ),
-        (lambda content: content["statement"].append("trust me"), "statement text and recorded values differ"),
-        (
-            lambda content: content["released"][0].__setitem__(0, 9e9),
-            "statement text and recorded values differ",
-        ),
-        (lambda content: content["privacy"].update(epsilon=0.1), "do not fit together"),
-        (lambda content: content["deviations"].__setitem__(0, 0.1), "other events and noise"),
+        (lambda content: content.update(metrics={"accuracy": 0.99}), "do not fit together"),
+        (lambda content: content["privacy"].update(epsilon=0.1), "NOT within the promised"),
+        (lambda content: content["plan"]["queries"][0].update(sigma=0.1), "scales of the noise do NOT follow"),
+        (lambda content: content["plan"].update(noise_multiplier=99.0), "scales of the noise do NOT follow"),
+        (lambda content: content["design"].update(largest_loss=1.0), "the plan is NOT that of the evaluation"),
         (lambda content: content["released"][0].pop(), "do not fit together"),
-        (lambda content: content.update(more=1), "statement text and recorded values differ"),
+        (lambda content: content.update(more=1), "do not fit together"),
         (lambda content: content["design"].update(kind="number"), "do not fit together"),
     ],
 )
 def test_a_file_that_was_changed_does_not_verify(classifier, table, change, words):
     content = private_evaluate(classifier, table[:500], epsilon=1.0).to_dict()
-    assert all(finding.holds for finding in verify_evaluation(content))
+    assert all(finding.holds for finding in verify(content))
     content = json.loads(json.dumps(content))
     change(content)
-    texts = [finding.text for finding in verify_evaluation(content) if not finding.holds]
+    texts = [finding.text for finding in verify(content) if not finding.holds]
     assert "the file was modified (fingerprint mismatch)" in texts
     assert any(words in text for text in texts)
 

@@ -13,6 +13,7 @@ from dperm import PrivateLinearRegression, PrivateLogisticRegression, load_model
 from dperm.accounting.attack import true_positive_rates
 from dperm.errors import DpermError, InvalidParameterError, NotInstalledError, UnsupportedProblemError
 from dperm.files.content import content_of
+from dperm.files.plan_data import solver_from
 from dperm.pictures.attack import RATES
 from dperm.pictures.bars import DEVIATIONS
 from dperm.pictures.contributions import contribution, contributions
@@ -259,7 +260,7 @@ def test_noise_that_costs_everything_is_not_called_up_to_100_per_cent_nor_useful
 
 def test_a_fitted_model_is_drawn_for_its_own_numbers(two):
     curve = two.risk_of_epsilon()
-    solver = content_of(two)["fit"]["solver"]["kind"]
+    solver = solver_from(content_of(two)["plan"]).name
     assert (curve.epsilon, curve.delta, curve.n) == (1.0, 1e-5, N)
     assert curve.n_features == two.coef_.size
     assert curve == PrivateLogisticRegression(1.0, 1e-5, schema=TWO, solver=solver).risk_of_epsilon()

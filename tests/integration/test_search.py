@@ -38,10 +38,11 @@ from dperm.cli.main import run_with
 from dperm.files.model_file import read_content
 from dperm.models import trials as searching
 from dperm.plan.fit_plan import FitPlan
+from dperm.plan.options import FitOptions
 from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency
 from dperm.solvers import DPGD
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 from integration.html_page import Page
 
 N = 600
@@ -101,6 +102,19 @@ def test_the_better_candidate_nearly_always_wins(method):
     assert sum(place == 0 for place in won) >= 7
 
 
+@METHODS
+@pytest.mark.parametrize("solver", ["auto", "dp-gd", SOLVER])
+def test_a_search_over_two_candidates_plans_only_what_will_run(method, solver, monkeypatch):
+    made, plan = [], FitOptions.plan
+    monkeypatch.setattr(FitOptions, "plan", lambda self, *shape: made.append(self) or plan(self, *shape))
+    candidates = {"penalty": [1.0, 1e-3]}  # "auto" takes a solver of pure ε for one of them, which composes otherwise
+    given = PrivateLogisticRegression(classes=[0, 1], solver=solver)
+    planned = search(estimator=given, param_grid=candidates, epsilon=1.0, delta=1e-6, method=method).plan(8000, 3)
+    assert len(made) == 4
+    assert [one.options for one in (*planned.trials, *planned.refits)] == made
+    assert 0.99 < planned.statement.certified_epsilon <= 1.0
+
+
 def test_a_plan_says_what_it_takes_before_a_row_is_read():
     planned = search().plan(N, 2)
     text = str(planned)
@@ -138,7 +152,7 @@ def test_a_search_is_charged_once_and_confirmed_by_the_ledger(method, tmp_path):
     save_model(found.best_estimator_, path)
     findings = verify(read_content(path), str(tmp_path / "ledger.db"))
     assert [finding.text for finding in findings if not finding.holds] == []
-    assert any("replanning the recorded search gives the same events" in finding.text for finding in findings)
+    assert any("the last fit is the winner's" in finding.text for finding in findings)
     again = load_model(path)
     assert again.search_.statement == found.privacy_
     assert again.coef_.tolist() == found.best_estimator_.coef_.tolist()
@@ -172,7 +186,6 @@ def test_nothing_but_the_winner_is_kept_or_shown(capfd):
     assert np.float64(0.123456789).tobytes() not in pickle.dumps(found)
     assert capfd.readouterr() == ("", "")
     told = json.dumps(found.best_estimator_.search_.to_dict())
-    assert "score" in found.best_estimator_.search_.description  # its name
     assert "0.123456789" not in told
     with pytest.raises(TypeError, match="trusted kernel"):
         pickle.dumps(searching.rows_apart(X, y, N, 450, searching.Randomness.from_random_state(0).noise))
@@ -355,30 +368,36 @@ def test_a_file_of_a_search_is_true(written):
     assert broken(written, lambda content: None) == []
 
 
-def described(**more):
-    return lambda content: content["search"]["description"].update(more)
-
-
 def with_another_winner(content):
-    told = content["search"]["description"]
-    told["winner"] = 1 - told["winner"]
+    content["search"]["winner"] = 1 - content["search"]["winner"]
 
 
 def with_a_candidate_more(content):
-    candidates = content["search"]["description"]["candidates"]
-    candidates.append(candidates[0])
+    trials, _ = content["plan"]["sequence"][0]["one_of"]
+    last = content["plan"]["sequence"][1]["one_of"]
+    trials["sequence"].append(trials["sequence"][0])
+    last.append(last[0])
+
+
+def with_cheap_scores(content):
+    scores = content["plan"]["sequence"][0]["one_of"][1]
+    scores["noise_multiplier"] *= 2.0
+    scores["queries"][0]["sigma"] *= 2.0
 
 
 CHANGES = {
     "a smaller ε": lambda content: content["search"]["privacy"].update(epsilon=3.0),
     "another winner": with_another_winner,
-    "a winner that there is not": described(winner=7),
-    "a larger share": described(share=0.5),
-    "another method": described(method="random-trials"),
-    "less noise in the search": lambda content: content["search"]["events"][0]["alternatives"][1][0].update(epsilon=9),
-    "fewer events": lambda content: content["search"]["events"].pop(0),
-    "a last fit of other events": lambda content: content["events"][0].update(noise_multiplier=999.0),
-    "other words": lambda content: content["search"]["statement"].__setitem__(0, "promised:   (ε = 0.1)"),
+    "a winner that there is not": lambda content: content["search"].update(winner=7),
+    "another number of held-out rows": lambda content: content["search"].update(n_held_out=7),
+    "more noise in the scores": with_cheap_scores,
+    "no trials": lambda content: content["plan"]["sequence"].pop(0),
+    "trials that are one of several": lambda content: content["plan"]["sequence"].__setitem__(
+        0, {"one_of": [*content["plan"]["sequence"][0]["one_of"][0]["sequence"]]}
+    ),
+    "a last fit with other noise": lambda content: content["plan"]["sequence"][1]["one_of"][0].update(
+        noise_multiplier=999.0
+    ),
     "another caveat": lambda content: content["search"]["privacy"].update(caveats=["PLAN_ONLY"]),
     "a candidate more": with_a_candidate_more,
     "a key more": lambda content: content["search"].update(scores=[0.1]),
@@ -398,6 +417,9 @@ def test_a_file_whose_search_was_taken_out_does_not_fit_the_ledger(tmp_path):
     del content["search"]
     from dperm.files.model_file import fingerprint_of
 
+    content["fingerprint"] = fingerprint_of(content)
+    assert not verify(content, ledger)[-1].holds
+    content["plan"] = content["plan"]["sequence"][1]["one_of"][0]
     content["fingerprint"] = fingerprint_of(content)
     assert not verify(content, ledger)[-1].holds
 
@@ -426,7 +448,7 @@ def test_what_has_no_model_file_is_told_in_one_sentence(tmp_path):
     fitted = search().fit(*table())
     with pytest.raises(InvalidParameterError, match=r"save search\.best_estimator_"):
         save_model(fitted, tmp_path / "model.json")
-    with pytest.raises(InvalidParameterError, match="a pipeline has no model file: pickle it"):
+    with pytest.raises(InvalidParameterError, match="a file stores a dperm release, got Pipeline"):
         save_model(make_pipeline(model()), tmp_path / "model.json")
     with pytest.raises(InvalidParameterError, match="got dict"):
         save_model({}, tmp_path / "model.json")

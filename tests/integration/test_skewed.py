@@ -24,7 +24,7 @@ from dperm.pictures.contributions import contribution
 from dperm.report import write_report
 from dperm.rows.encoding import encode_rows, encode_target
 from dperm.schema.plain import schema_to_toml
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 
 HIGH = 50_000.0
 

@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
+from contracts.solvers import example_of
 from dperm import (
     Amount,
     Classes,
@@ -33,11 +34,12 @@ from dperm import (
 )
 from dperm.accounting.events import Gaussian
 from dperm.files.model_file import read_content
+from dperm.privacy.assumptions import assumptions
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import L2Ball
 from dperm.solvers import DPGD, SOLVERS
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 
 
 def rows(n=400, p=3, seed=0):
@@ -104,7 +106,7 @@ def test_frequencies_that_are_none_are_refused(priors):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_solver_begins_at_the_start_or_refuses_it(solver):
     X, y = rows(n=100)
-    kind = SOLVERS[solver].example()
+    kind = example_of(SOLVERS[solver])
     model = clone(MODEL).set_params(solver=kind, penalty=0.05, domain=L2Ball(4.0), fit_intercept=False)
     if kind.refusal(model._problem()) is not None:
         pytest.skip("it does not take logistic regression on a ball")
@@ -149,8 +151,10 @@ def test_the_statement_the_assumptions_and_the_file_know_of_the_start(tmp_path):
     assert "the starting point" in str(model.privacy_)
     save_model(model, tmp_path / "model.json")
     content = read_content(tmp_path / "model.json")
-    assert content["fit"]["start"] == [[[1.0, 1.0, 1.0]], [0.0]]
-    assert any("starting point of the fit is public" in sentence for sentence in content["assumptions"])
+    assert content["parameters"]["start"] == [[[1.0, 1.0, 1.0]], [0.0]]
+    assert any(
+        "starting point of the fit is public" in sentence for sentence in assumptions(model.privacy_, None, None)
+    )
     assert all(finding.holds for finding in verify(content))
 
 

@@ -14,14 +14,15 @@ from dperm import (
     UnsupportedProblemError,
     save_model,
 )
-from dperm.accounting.events import event_from_list
 from dperm.files.model_file import read_content
+from dperm.files.plan_data import plan_from
+from dperm.files.reading import promise_of
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import FitStatement
 from dperm.problem import L2, L1Ball, L2Ball
 from dperm.schema import Classes
 from dperm.solvers import SOLVERS
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 from integration.tampered import changed, complaints, resealed
 
 N = 500
@@ -92,28 +93,22 @@ def test_a_file_of_every_solver_is_verified_by_both_derivations(name, adjacency,
     "name",
     [pytest.param(name, marks=() if name in {"dp-gd", "dp-sgd"} else pytest.mark.slow) for name in sorted(QUICK)],
 )
-def test_noise_that_is_two_per_cent_smaller_in_the_events_is_caught_by_both_derivations(name, adjacency, tmp_path):
+def test_noise_that_is_two_per_cent_smaller_is_caught_by_both_derivations(name, adjacency, tmp_path):
     content = content_of(fitted(name, adjacency, 1e-5), tmp_path)
-    events = [
-        {
-            key: value * factor.get(key, 1.0) if key in factor else value
-            for key, value in event.items()
-        }
-        for factor in ({"noise_multiplier": 0.98, "rho": 0.98**-2, "epsilon": 1.02},)
-        for event in content["events"]
-    ]  # fmt: skip
-    assert complaints(resealed(changed(content, "events", to=events)))
+    forged = changed(content, "plan", "noise_multiplier", to=0.98 * content["plan"]["noise_multiplier"])
+    assert complaints(resealed(forged))
     statement = FitStatement.from_dict(content["privacy"])
-    found = [one.text for one in verify.__globals__["_bound"](event_from_list(events), statement) if not one.holds]
+    event = plan_from(forged["plan"], *promise_of(forged)).event
+    found = [one.text for one in verify.__globals__["_bound"](event, statement) if not one.holds]
     assert any(text.startswith("the recorded events give") for text in found)
     assert any(text.startswith("independent check (interval arithmetic): ε ≤") for text in found)
 
 
-def test_private_ranges_are_planned_again_from_the_schema_that_was_declared(tmp_path):
+def test_private_ranges_are_those_of_the_schema_that_was_declared(tmp_path):
     table = pd.DataFrame({"age": RNG.uniform(18, 90, 5000), "rich": RNG.choice(["no", "yes"], 5000)})
     schema = Schema({"age": Number("private", within=(0, 150))}, Classes("rich", ["no", "yes"]), n=5000)
     content = content_of(PrivateLogisticRegression(2.0, 1e-6, schema=schema).fit(table), tmp_path)
     assert complaints(content) == []
-    assert content["fit"]["schema"]["columns"]["age"]["range"] == "private"
-    other = changed(content, "fit", "schema", "columns", "age", to={"range": "private"})
+    assert content["parameters"]["schema"]["columns"]["age"]["range"] == "private"
+    other = changed(content, "parameters", "schema", "columns", "age", to={"range": "private"})
     assert len(complaints(resealed(other))) == 1

@@ -36,10 +36,10 @@ IMPORTS = {
     # Check what is fitted, and encode what is predicted or scored on the caller"s own rows.
     "models.base": {
         "block": {"bounded_rows"},
-        "source": {"Source"},
-        "rows.table": {"Table", "taken"},
         "rows.columns": {"array_names"},
         "rows.labels": {"read_table"},
+        "rows.table": {"Table", "taken"},
+        "source": {"Source"},
         "threads": {"threads_for"},
     },
     # Names of columns, ids beside a table put into it, and rows to predict treated as in the fit.
@@ -50,9 +50,9 @@ IMPORTS = {
     },
     # Weights of rows: checked where they are public, bounded where they are not.
     "models.weights": {
-        "source": {"Source"},
         "rows.encoding": {"count_rows"},
         "rows.weights": {"bounded_weights", "weight_column"},
+        "source": {"Source"},
     },
     # Put rows apart and hand losses on them to the oracle, which releases who won.
     "models.candidates": {
@@ -97,24 +97,24 @@ IMPORTS = {
         "noise": {"seed_from"},
         "rows.cells": {"as_rows", "number_table"},
         "rows.ids": {"membership_of_array"},
-        "rows.table": {"Table", "taken"},
         "rows.labels": {"class_numbers", "numeric_target", "read_table", "read_target"},
+        "rows.table": {"Table", "taken"},
         "units": {"Membership"},
     },
     "models.linear": {"block": {"bounded_rows"}},
     "models.classifier": {
         "rows.arrays": {"ArraySource"},
-        "rows.table": {"Table"},
         "rows.dask_client": {"is_frame"},
         "rows.encoding": {"check_table", "label_numbers"},
         "rows.labels": {"class_numbers", "distinct_labels", "read_table", "read_target", "weights_by_class"},
+        "rows.table": {"Table"},
     },
     "models.regressor": {
         "rows.arrays": {"ArraySource"},
-        "rows.table": {"Table"},
         "rows.dask_client": {"is_frame"},
         "rows.encoding": {"check_table", "target_numbers"},
         "rows.labels": {"numeric_target", "read_table", "read_target"},
+        "rows.table": {"Table"},
     },
     # Attacks: exact answers about tables that were made up, and one private fit on the owner"s rows.
     "audit.one_run": {"rows.canaries": {"WithCanaries"}, "source": {"Source"}},
@@ -131,32 +131,28 @@ IMPORTS = {
         "objectives": {"objective_of"},
         "parts": {"GradientPart", "RiskPart"},
         "rows.arrays": {"ArraySource"},
-        "source": {"Source"},
         "rows.column_facts": {"Finding", "NOTHING", "findings"},
         "rows.columns": {"Columns", "as_numbers", "as_words", "as_written"},
         "rows.encoder": {"ROWS_AT_ONCE", "rows_of"},
-        "rows.table": {"Table", "taken"},
         "rows.ids": {"codes_of_column"},
+        "rows.table": {"Table", "taken"},
+        "source": {"Source"},
         "units": {"Membership"},
     },
     "models.diagnosis": {
         "block": {"Block", "as_table"},
-        "source": {"LocalSource", "Source"},
         "rows.columns": {"Columns", "as_numbers", "as_words"},
         "rows.encoding": {"target_numbers"},
         "rows.ids": {"membership_of_array"},
         "rows.labels": {"numeric_target", "one_by_one", "read_table", "read_target"},
         "rows.table": {"in_memory"},
         "rows.tables": {"membership_of"},
+        "source": {"LocalSource", "Source"},
     },
     # Files are read for `fit` and `predict`, of which nothing is printed, and for `diagnose`, which prints exact facts.
     "cli.audit": {"rows.files": {"TableFile"}},
     "cli.diagnose": {"rows.files": {"TableFile"}},
-    "cli.fit": {
-        "rows": {"Table"},
-        "rows.dask_client": {"open_cluster"},
-        "rows.files": {"TableFile"},
-    },
+    "cli.fit": {"rows": {"Table"}, "rows.dask_client": {"open_cluster"}, "rows.files": {"TableFile"}},
     "cli.options": {"rows.files": {"OtherSeparatorError"}},
     "cli.plan": {"rows.memory": {"bytes_of", "is_on_disk"}},
     "cli.predict": {"rows.files": {"check_columns", "number_columns", "open_pieces"}},

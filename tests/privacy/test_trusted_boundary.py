@@ -201,8 +201,8 @@ def test_a_question_that_fails_is_charged_all_the_same():
 @pytest.mark.parametrize(
     ("points", "more", "words"),
     [
-        ([], {}, "asked at 1 point"),
-        ([np.zeros(P)] * 2, {}, "asked at 1 point"),
+        ([], {}, "takes 1 point"),
+        ([np.zeros(P)] * 2, {}, "takes 1 point"),
         ([np.zeros(P)], {"step_size": 1.0}, "only printed epochs"),
         ([np.zeros(P + 1)], {}, "problem's dimension"),
         ([np.zeros((1, P))], {}, "problem's dimension"),

@@ -137,7 +137,7 @@ def test_rows_that_are_not_grouped_are_refused_under_a_promise_about_units():
         setting = Setting(problem.constants(3), 3, Adjacency.REPLACE_ONE, unit)
         plan = CalibratedPlan(Plan("test", (PlannedQuery(GradientQuery(setting)),), {}), 1.0)
         for source in sources:
-            with pytest.raises(PlanExceededError, match="another unit"):
+            with pytest.raises(PlanExceededError, match="different unit"):
                 Oracle(source, problem, setting, plan, Randomness.from_random_state(0))
 
 

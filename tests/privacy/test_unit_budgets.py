@@ -29,7 +29,7 @@ from dperm.mechanisms.cell_counts import CellCounts
 from dperm.mechanisms.cell_counts.answer import counted
 from dperm.mechanisms.setting import PublicTable
 from dperm.privacy.guarantee import Adjacency
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 

@@ -15,6 +15,7 @@ from mpmath import mp
 from scipy.integrate import quad
 from scipy.stats import chi
 
+from contracts.events import EVENT_EXAMPLES
 from dperm import Guarantee, Problem
 from dperm.accounting.calibration import calibrate
 from dperm.accounting.composition import delta_of, epsilon_of
@@ -511,11 +512,11 @@ def test_units_of_one_row_are_rows():
 
 
 def test_plain_data_of_rows_do_not_change_and_those_of_units_are_not_taken_for_rows():
-    (row,) = event_to_list(ObjectivePerturbation.example())
+    (row,) = event_to_list(EVENT_EXAMPLES[ObjectivePerturbation])
     assert set(row) == {
         "mechanism", "count", "noise_multiplier", "log_jacobian", "monotone", "remainder", "sigmoidal", "slope_share",
     }  # fmt: skip
-    (unit,) = json.loads(json.dumps(event_to_list(UnitPerturbation.example())))
+    (unit,) = json.loads(json.dumps(event_to_list(EVENT_EXAMPLES[UnitPerturbation])))
     assert unit["mechanism"] == "unit perturbation"
     assert set(unit) - set(row) == {"rank", "n_outputs"}
     for wrong in (

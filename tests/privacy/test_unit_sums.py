@@ -29,7 +29,6 @@ from dperm import (
 )
 from dperm.cli.main import run_with
 from dperm.errors import DpermError
-from dperm.evaluation.verify import verify_evaluation
 from dperm.files.content import content_of
 from dperm.files.model_file import save_model
 from dperm.kernel import oracle
@@ -49,7 +48,7 @@ from dperm.plan.sums import plan_sums
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement
 from dperm.rows.ids import codes_of_array
-from dperm.verify.searched import searched
+from dperm.verify.release import verify
 from privacy.released_sums import released
 
 UNITS = [
@@ -179,7 +178,7 @@ def test_the_oracle_refuses_rows_whose_units_do_not_fit_the_plan():
             counting.add_up(item, [np.zeros((cells, 1), dtype=int)], whose)
     plan = plan_sums([by_unit.query], Guarantee(1.0, 1e-6))
     for membership in (None, Membership.of(UNITS[1], np.arange(3))):
-        with pytest.raises(InvalidParameterError, match="another unit"):
+        with pytest.raises(InvalidParameterError, match="different privacy units"):
             released(plan, [lambda: [np.zeros((3, 1), dtype=int)]], 3, membership=membership)
 
 
@@ -238,7 +237,7 @@ def test_a_metric_is_that_of_people_or_of_rows_as_declared(contribution):
     total = sum(cell.value for line in found.confusion for cell in line)
     assert total == pytest.approx(PEOPLE if contribution == "average" else IDS.size / 6, rel=1e-3)
     assert abs(float(person_means(right).mean()) - float(right.mean())) > 3e-4  # the two can be told apart
-    assert all(finding.holds for finding in verify_evaluation(json.loads(json.dumps(found.to_dict()))))
+    assert all(finding.holds for finding in verify(json.loads(json.dumps(found.to_dict()))))
 
 
 def test_a_regression_is_evaluated_by_unit():
@@ -287,7 +286,7 @@ def test_the_command_line_evaluates_by_unit_and_refuses_in_one_line(tmp_path):
     asked = ["evaluate", tmp_path / "m.json", tmp_path / "t.csv", "--epsilon", "1"]
     code, out, _ = run(*asked, "--unit", "person", "--contribution", "average", "-o", tmp_path / "e.json")
     assert code == 0
-    assert f"n = {PEOPLE} people" in out
+    assert f"n = {PEOPLE} units" in out
     assert "one person, with all of its rows" in out
     assert run("verify", tmp_path / "e.json")[0] == 0
     for wrong in (
@@ -406,7 +405,7 @@ def test_a_search_is_by_unit_from_its_parts_to_its_file(monkeypatch, adjacency, 
     assert found.privacy_.n == found.best_estimator_.privacy_.n == PEOPLE
     assert found.privacy_.unit == found.best_estimator_.privacy_.unit == PrivacyUnit("person", 6)
     content = json.loads(json.dumps(content_of(found.best_estimator_)))
-    assert all(finding.holds for finding in searched(content, found.best_estimator_))
+    assert [finding.text for finding in verify(content) if not finding.holds] == []
 
 
 def test_a_search_refuses_candidates_of_different_units_and_ids_of_nothing():

@@ -26,7 +26,7 @@ from dperm.files.content import content_of
 from dperm.files.model_file import fingerprint_of, model_from
 from dperm.plan.uncertainty import Uncertainty
 from dperm.report.page import render_report
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 
 
 def unit_rows(rng, n, p):

@@ -39,7 +39,7 @@ HOLDS, FAILS, OPEN = Outcome.HOLDS, Outcome.FAILS, Outcome.OPEN
 def unpainted(monkeypatch):
     """Drawing takes longer than judging."""
     monkeypatch.setattr(comparison, "draw_trends", lambda *_: b"")
-    monkeypatch.setattr(figures, "draw_panels", lambda *_: b"")
+    monkeypatch.setattr(figures, "draw_trends", lambda *_, **__: b"")
     monkeypatch.setattr(nonconvex, "draw_trends", lambda *_: b"")
     monkeypatch.setattr(privacy, "draw_scatter", lambda *_: b"")
 

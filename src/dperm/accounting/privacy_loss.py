@@ -21,9 +21,6 @@ NO_GRID = (ArithmeticError, ValueError, TypeError)
 # The most points that a grid may have.
 LARGEST_GRID = 300_000
 
-# What is cut off at every convolution, and counts as lost.
-CUT = 1e-16
-
 # Where a curve is below this, its mechanism counts as lost.
 _FAINT = 1e-17
 

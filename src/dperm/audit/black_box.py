@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dperm.audit.bounds import Counts, best_threshold
 from dperm.audit.exact_answers import ExactAnswer, exact_answer, is_whole_fit, points_for
-from dperm.audit.proved import compare, contradiction
+from dperm.audit.proved import contradiction, epsilon_of_shape, p_value
 from dperm.audit.result import Attack, rounded_down
 from dperm.audit.subject import Progress, Run, Subject
 from dperm.audit.tables import Canary, Table, neighbour_pairs
@@ -65,22 +65,19 @@ def black_box(subject: Subject, fits: int, alpha: float, progress: Progress | No
     with _Known(subject, first) as of_first, _Known(subject, second) as of_second:
         shift = subject.without_noise(first) - subject.without_noise(second)
         seen: list[list[tuple[float, Array]]] = [[], []]
-        for number in range(half):
-            for which, table in enumerate((first, second)):
-                run = subject.run(table, 1_000 + 2 * number + which)
-                seen[which].append((_likelihood_ratio(subject, run, of_first, of_second), _rest(run)))
-                if progress is not None:
-                    progress(2 * number + which + 1, 2 * half)
+        for which, run in subject.runs((first, second), 2 * half, 1_000, progress):
+            seen[which].append((_likelihood_ratio(subject, run, of_first, of_second), _rest(run)))
     chosen = max(2, round(_CHOOSING * half))
     scores = _scores(seen, shift, chosen)
     # Half of alpha for each of two thresholds: one for ε by counting, one to lay beside the proved curve.
     counted = _tested(scores, chosen, lambda counts: counts.epsilon(delta, alpha / 2.0))
     beside = _tested(scores, chosen, lambda counts: counts.advantage)
-    comparison = compare(subject.plan, beside.counts, alpha / 2.0)
-    broken = contradiction(beside.counts, comparison.p_value, alpha / 2.0)
-    found = f"ε ≥ {rounded_down(comparison.epsilon)} for noise of this shape, by {beside.name}"
+    chance = p_value(subject.plan.event, subject.plan.setting.adjacency, beside.counts)
+    broken = contradiction(beside.counts, chance, alpha / 2.0)
+    of_shape = epsilon_of_shape(subject.plan, beside.counts, alpha / 2.0)
+    found = f"ε ≥ {rounded_down(of_shape)} for noise of this shape, by {beside.name}"
     return Attack(
-        "black box", counted.counts.epsilon(delta, alpha / 2.0), 2 * half, found, broken, beside.roc, comparison.epsilon
+        "black box", counted.counts.epsilon(delta, alpha / 2.0), 2 * half, found, broken, beside.roc, of_shape
     )
 
 

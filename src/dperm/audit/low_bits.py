@@ -50,16 +50,12 @@ def low_bits(subject: Subject, fits: int, alpha: float, progress: Progress | Non
     tables = (shared.table(canary), shared.table(None if without else other))
     half, events, looked_at = fits // 2, [0, 0], 0
     with subject.exact(tables[0]) as of_first, subject.exact(tables[1]) as of_second:
-        for number in range(half):
-            for which, table in enumerate(tables):
-                run = subject.run(table, 5_000_000 + 2 * number + which)
-                under_first, under_second, numbers = _impossible(run, of_first, of_second)
-                looked_at += numbers
-                if not numbers:
-                    return Attack("low bits", None, 1, "no answer is a number plus noise: nothing to test")
-                events[which] += int(under_second > 0 and under_first == 0)
-                if progress is not None:
-                    progress(2 * number + which + 1, 2 * half)
+        for which, run in subject.runs(tables, 2 * half, 5_000_000, progress):
+            under_first, under_second, numbers = _impossible(run, of_first, of_second)
+            looked_at += numbers
+            if not numbers:
+                return Attack("low bits", None, 1, "no answer is a number plus noise: nothing to test")
+            events[which] += int(under_second > 0 and under_first == 0)
     counts = Counts(events[0], half, events[1], half)
     # Half of alpha for ε by counting, half to lay the counts beside the proved curve.
     broken = contradiction(counts, p_value(plan.event, plan.setting.adjacency, counts), alpha / 2.0)

@@ -1,7 +1,5 @@
 """An attack beside the proved privacy curve of its plan, and beside the curves of less noise of the same shape."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.stats import binom
 
@@ -17,38 +15,6 @@ from dperm.privacy.guarantee import Adjacency
 _INTERVALS = 400
 # How much more or less noise is considered, and in how many halvings it is found: to 2 %.
 _LARGEST_FACTOR, _ROUNDS = 64.0, 9
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """An attack beside the proved curve.
-
-    Attributes
-    ----------
-    p_value : float
-        The largest chance that any attack has, under the proved curve, to be right as often as this one.
-    epsilon : float
-        ε at the promised δ of the plan with the most noise under which that chance is above alpha: a lower bound for
-        noise of the planned shape and any size. 0 where much more noise would do.
-    """
-
-    p_value: float
-    epsilon: float
-
-
-def compare(plan: FitPlan, counts: Counts, alpha: float) -> Comparison:
-    """Lay the counts of an attack beside the proved curve.
-
-    Parameters
-    ----------
-    plan : FitPlan
-        What is audited.
-    counts : Counts
-        On as many fits on D as on D', none of which chose anything about the attack.
-    alpha : float
-        The chance that the bound is wrong.
-    """
-    return Comparison(p_value(plan.event, plan.setting.adjacency, counts), _epsilon_of_shape(plan, counts, alpha))
 
 
 def p_value(event: Event, adjacency: Adjacency, counts: Counts) -> float:
@@ -76,7 +42,20 @@ def contradiction(counts: Counts, chance: float, alpha: float) -> tuple[str, ...
     )
 
 
-def _epsilon_of_shape(plan: FitPlan, counts: Counts, alpha: float) -> float:
+def epsilon_of_shape(plan: FitPlan, counts: Counts, alpha: float) -> float:
+    """ε at the promised δ of the plan with the most noise that the proved curve allows the attack under.
+
+    A lower bound for noise of the planned shape and any size; 0 where much more noise would do.
+
+    Parameters
+    ----------
+    plan : FitPlan
+        What is audited.
+    counts : Counts
+        On as many fits on D as on D', none of which chose anything about the attack.
+    alpha : float
+        The chance that the bound is wrong.
+    """
     multiplier, planned = plan.calibrated.noise_multiplier or 1.0, plan.calibrated.plan
 
     def possible(factor: float) -> bool:

@@ -222,7 +222,7 @@ def read_audit(path: str | Path) -> AuditResult:
 
 
 def result_of(plan: FitPlan, confidence: float, attacks: tuple[Attack, ...]) -> AuditResult:
-    """The attacks beside the promise of a plan."""
+    """The attacks, compared with the guarantee of a plan."""
     statement = plan.statement
     return AuditResult(
         plan=name_of_plan(statement.to_dict(), event_to_list(plan.event)),

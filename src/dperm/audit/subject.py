@@ -1,6 +1,6 @@
 """What is audited: a plan, run again and again on synthetic tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,8 +58,17 @@ class Subject:
             ) as oracle,
             np.errstate(all="ignore"),
         ):  # fmt: skip
-            w = self._follow(oracle, self.plan.calibrated)
+            w = self._follow(oracle)
         return Run(w, oracle.transcript, oracle.coin, oracle.schema)
+
+    def runs(
+        self, tables: tuple[Table, Table], fits: int, first: int, progress: Progress | None
+    ) -> Iterator[tuple[int, Run]]:
+        """Fits of both tables in turn, each with the place of its table."""
+        for number in range(fits):
+            yield number % 2, self.run(tables[number % 2], first + number)
+            if progress is not None:
+                progress(number + 1, fits)
 
     def ask(self, table: Table, number: int, item: PlannedQuery, *points: Array, step_size: Any = None) -> Array:
         """One noisy answer about a synthetic table, by an oracle of its own."""
@@ -78,7 +87,7 @@ class Subject:
             np.errstate(all="ignore"),
         ):
             oracle.play(run.transcript)
-            return self._follow(oracle, self.plan.calibrated)
+            return self._follow(oracle)
 
     def exact(self, table: Table, key: int | None = None) -> ExactOracle:
         """Exact answers about a synthetic table; only samples are drawn, and which rows of a unit are used.
@@ -102,10 +111,10 @@ class Subject:
     def without_noise(self, table: Table) -> Array:
         """What the plan would release without noise."""
         with self.exact(table) as oracle, np.errstate(all="ignore"):
-            return self._follow(oracle, self.plan.calibrated)
+            return self._follow(oracle)
 
-    def _follow(self, oracle: WatchedOracle, calibrated: CalibratedPlan) -> Array:
+    def _follow(self, oracle: WatchedOracle) -> Array:
         problem = self.plan.problem
         start = problem.start(self.plan.n_features)
         oracle.complete(self.plan.schema)
-        return np.array(self.plan.solver.run(oracle, problem, calibrated.plan, start))
+        return np.array(self.plan.solver.run(oracle, problem, self.plan.calibrated.plan, start))

@@ -40,9 +40,9 @@ class Passed:
     scale : float
         Of the noise, as the plan says; 0 without noise.
     released : array
-        The answer with noise; of a choice, a 1 in the place that won.
+        The answer with noise; of a choice, a 1 in the position that won.
     is_choice : bool
-        Whether only the place of the largest number left.
+        Whether only the index of the largest number left.
     """
 
     exact: Array

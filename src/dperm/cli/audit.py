@@ -144,9 +144,9 @@ def audit(
 
 def _plan_of(path: Path) -> FitPlan:
     """The plan of a model file's fit, recomputed."""
-    from dperm.files.model_file import load_model
+    from dperm.files.model_file import load_estimator
 
-    model = load_model(path)
+    model = load_estimator(path)
     return model.as_asked().plan(model.privacy_.n, None if model.schema_ is not None else model.privacy_.n_features)
 
 

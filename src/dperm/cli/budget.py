@@ -134,40 +134,24 @@ def list_budgets(ledger: str | None) -> None:
 
 
 @budget.command(context_settings=CONTEXT)
-@click.argument("model_path", metavar="MODEL", type=FILE)
+@click.argument("model_path", metavar="FILE", type=FILE)
 @_ledger_option
 def settle(model_path: Path, ledger: str | None) -> None:
-    """Settle the reservation of a MODEL file that was written while the ledger could not be reached.
-
-    MODEL may also be an evaluation file (`dperm evaluate -o`).
+    """Settle the reservation of a FILE that was written while the ledger could not be reached.
 
     Example: dperm budget settle model.json
     """
-    with ended_by_an_interrupt():
+    with ended_by_an_interrupt():  # the other commands need no estimator
+        from dperm.files.model_file import load_model, read_content
         from dperm.ledger import settle_file
-    content = _released(model_path)
+    released, content = load_model(model_path), read_content(model_path)
     entry = content["ledger"]
     if entry is None:
         raise InvalidParameterError(f"{one_line(model_path)} was not charged to a budget.")
     CONSEQUENCES.notes.append(f"check the ledger: dperm budget show {shlex.quote(entry['dataset'])}")
-    settle_file(content, ledger)
+    cost = released.search_.event if hasattr(released, "search_") else released.event_
+    settle_file(content, cost, ledger)
     click.echo(f"entry {entry['number']} of {entry['dataset']!r} in the ledger is settled with this release")
-
-
-def _released(path: Path) -> dict[str, Any]:
-    """The contents of a model or an evaluation file; raises if it was modified."""
-    # The other commands need no estimator.
-    from dperm.evaluation.result import PrivateEvaluation, is_evaluation, read_evaluation
-    from dperm.files.model_file import is_unchanged, load_model, read_content
-
-    if not is_evaluation(path):
-        load_model(path)
-        return read_content(path)
-    content = read_evaluation(path)
-    PrivateEvaluation.from_dict(content)
-    if not is_unchanged(content):
-        raise InvalidParameterError(f"{one_line(path)} was modified after it was written (fingerprint mismatch).")
-    return content
 
 
 def _bar(account: Account) -> str:

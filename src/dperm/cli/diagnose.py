@@ -12,7 +12,6 @@ from dperm.cli.context import CONTEXT
 from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.output import FILE
 from dperm.errors import InvalidParameterError
-from dperm.printable import one_line
 
 if TYPE_CHECKING:
     from dperm.models.base import PrivateEstimator
@@ -31,10 +30,8 @@ def diagnose(model_path: Path, table: Path, target: str | None) -> None:
     Example: dperm diagnose model.json people.csv
     """
     with ended_by_an_interrupt():
-        from dperm.files.model_file import load_model
-    model = load_model(model_path)
-    if model.parameters_ is None:
-        raise InvalidParameterError(f"{one_line(model_path)} does not describe its fit, so it cannot be repeated.")
+        from dperm.files.model_file import load_estimator
+    model = load_estimator(model_path)
     X, y, ids = _rows(model, table, target)
     click.echo(str(model.diagnose(X, y, groups=ids)))
 

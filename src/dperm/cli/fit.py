@@ -193,9 +193,9 @@ class Writing:
 
     def __call__(self, model: PrivateEstimator) -> None:
         """Write the model."""
-        from dperm.files.model_file import model_text
+        from dperm.files.model_file import release_text
 
-        text = model_text(model)
+        text = release_text(model)
         try:
             self._file.write(text)
         except OSError as error:

@@ -60,7 +60,7 @@ def check(output: Path, *, force: bool, inputs: Iterable[Path | None], ledger: s
 
 
 def _own(place: Callable[[], Any]) -> Any:
-    """A place of the user, None for one without a home."""
+    """A path of the user, None for one without a home."""
     try:
         return place()
     except InvalidParameterError:

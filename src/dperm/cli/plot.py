@@ -38,7 +38,7 @@ def plot(model_path: Path, what: str, column: str | None, output: Path, force: b
     Example: dperm plot model.json --what effects -o effects.png
     """
     with ended_by_an_interrupt():
-        from dperm.files.model_file import load_model
+        from dperm.files.model_file import load_estimator
         from dperm.pictures.canvas import offscreen
     if output.suffix.lower() not in _FORMATS:
         raise InvalidParameterError(f"the output file must end in {', '.join(_FORMATS)}.")
@@ -46,7 +46,7 @@ def plot(model_path: Path, what: str, column: str | None, output: Path, force: b
         raise InvalidParameterError("--column requires --what effects.")
     outputs.check(output, force=force, inputs=[model_path])
     offscreen()  # where matplotlib is missing, this says so before the file is read
-    axes = _drawn(load_model(model_path), what, column)
+    axes = _drawn(load_estimator(model_path), what, column)
     write_whole(output, _as_bytes(np.atleast_1d(axes).flat[0].figure, output.suffix.lower().removeprefix(".")))
     click.echo(f"wrote {one_line(output)}")
 

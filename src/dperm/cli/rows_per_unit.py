@@ -1,6 +1,5 @@
 """`dperm rows-per-unit`: a private histogram of rows per privacy unit."""
 
-import json
 from pathlib import Path
 
 import click
@@ -10,7 +9,6 @@ from dperm.cli.context import CONTEXT
 from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.options import separator_by_option
 from dperm.cli.output import FILE, output_option
-from dperm.disk import write_whole
 from dperm.printable import one_line
 from dperm.privacy.unit import MISSING
 from dperm.schema.table import SEPARATORS
@@ -46,6 +44,7 @@ def rows_per_unit(
     Example: dperm rows-per-unit visits.csv --unit patient_id --epsilon 0.05 --dataset visits
     """
     with ended_by_an_interrupt():
+        from dperm.files.model_file import save_model
         from dperm.ledger import Budget
         from dperm.plan import rows_per_unit as counting
         from dperm.rows.files import TableFile
@@ -62,5 +61,5 @@ def rows_per_unit(
     )  # fmt: skip
     click.echo(str(found))
     if output is not None:
-        write_whole(output, json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        save_model(found, output)
         click.echo(f"wrote {one_line(output)}")

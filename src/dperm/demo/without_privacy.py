@@ -46,7 +46,7 @@ def _edges(values: Array) -> Array:
 
 
 def _as_numbers(tables: Tables) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Both tables as arrays, categories by their place in the alphabet, and which columns are numbers."""
+    """Both tables as arrays, categories by their position in the alphabet, and which columns are numbers."""
     train, test = [], []
     for name, column in tables.schema.columns.items():
         values = np.array([*tables.train.column(name).to_pylist(), *tables.test.column(name).to_pylist()])

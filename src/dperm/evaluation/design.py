@@ -54,21 +54,28 @@ class Design:
         Of a number: targets and predictions are clipped to it.
     error_bound : float or None
         Of a number: a larger error counts as this one.
+    largest_loss : float or None
+        Of probabilities: what log losses are clipped to.
     """
 
     kind: str
     classes: tuple[str | int | float | bool, ...] | None = None
     target_range: tuple[float, float] | None = None
     error_bound: float | None = None
+    largest_loss: float | None = None
 
     def __post_init__(self) -> None:
         """Classes or a range, and never both."""
         one_of("kind", self.kind, ("probability", "score", "label", "number"))
+        if self.kind != "probability" and self.largest_loss is not None:
+            raise InvalidParameterError("largest_loss requires probabilities.")
         if self.kind != "number":
             if self.classes is None or len(self.classes) < 2 or (self.target_range, self.error_bound) != (None, None):
                 raise InvalidParameterError(
                     "a classifier has at least two classes, and no target_range or error_bound."
                 )
+            if self.kind == "probability" and self.largest_loss is None:
+                object.__setattr__(self, "largest_loss", math.log(self.n_classes / _LEAST_PROBABILITY))
             return
         if self.classes is not None or self.target_range is None or self.error_bound is None:
             raise InvalidParameterError("a regression has a target_range and an error_bound, and no classes.")
@@ -82,11 +89,6 @@ class Design:
     def n_classes(self) -> int:
         """Of a classifier."""
         return len(self.classes or ())
-
-    @property
-    def largest_loss(self) -> float:
-        """What log losses are clipped to."""
-        return math.log(self.n_classes / _LEAST_PROBABILITY)
 
     def plan(self, n: int, guarantee: Guarantee, adjacency: Adjacency, unit: PrivacyUnit | None = None) -> SumsPlan:
         """The noise with which everything keeps the guarantee.
@@ -133,7 +135,7 @@ class Design:
         else:
             cells, words = (k * k,), "rows by class and predicted class"
         counts: list[Sum] = [CellCounts(table, words, cells, noise)]
-        if self.kind != "probability":
+        if self.largest_loss is None:
             return counts
         losses = summed("the sum of log losses", self.largest_loss)
         return [*counts, losses, summed("the sum of squared log losses", self.largest_loss**2)]
@@ -150,7 +152,7 @@ class Design:
             terms = [partial(_both, edges=confidence_edges(counts.sizes[1] // 2, self.n_classes))]
         else:
             terms = [confusion_cells]
-        if self.kind != "probability":
+        if self.largest_loss is None:
             return terms
         most = self.largest_loss
         return [*terms, partial(log_losses, most=most), lambda truth, shown: log_losses(truth, shown, most) ** 2]

@@ -200,7 +200,7 @@ class Metrics:
     @cached_property
     def log_loss(self) -> Estimate | None:
         """The mean log loss, clipped at a public number; None without probabilities."""
-        if self.design.kind != "probability":
+        if self.design.largest_loss is None:
             return None
         (n, n_noise), most = self._rows, self.design.largest_loss
         total, squares = float(self.released[1][0]), float(self.released[2][0])

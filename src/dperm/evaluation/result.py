@@ -4,7 +4,7 @@ import html
 import json
 import math
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,25 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from dperm.accounting.events import Event, event_from_list, event_to_list
-from dperm.disk import as_path, fingerprint, read_json, read_text, write_whole
+from dperm.accounting.events import Event
+from dperm.disk import as_path, fingerprint, write_whole
 from dperm.errors import InvalidParameterError
 from dperm.evaluation.design import Design
 from dperm.evaluation.intervals import Array, Estimate
 from dperm.evaluation.metrics import CalibrationPoint, Metrics
-from dperm.plan.sums import SumsPlan
+from dperm.files.content import HEAD
+from dperm.files.plan_data import part_from
 from dperm.printable import one_line
-from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement, check_classes
-from dperm.privacy.unit import PrivacyUnit
+from dperm.privacy.unit import PrivacyUnit, counted
 from dperm.validation import finite
-from dperm.version import __version__
 
-FORMAT, VERSION = "dperm-evaluation", 1
-# As much as the largest model file.
-_MOST_BYTES = 2**28
+KIND = "evaluation"
+_KEYS = frozenset(
+    (*HEAD, "kind", "model", "model_fingerprint", "design", "released", "level", "privacy", "plan", "ledger",
+     "fingerprint")
+)  # fmt: skip
 # Noise that moves an accuracy, or a mean error over its bound, by this much leaves nothing to see.
 _TELLS_NOTHING = {"accuracy": 0.2, "MAE": 0.1}
 
@@ -57,6 +59,8 @@ class PrivateEvaluation:
         Of the intervals.
     ledger_entry_ : dict or None
         What the ledger holds for it.
+    plan_ : dict
+        The plan as plain data: what its file holds.
     """
 
     design: Design
@@ -68,6 +72,7 @@ class PrivateEvaluation:
     model_fingerprint: str | None = None
     level: float = 0.95
     ledger_entry_: dict[str, Any] | None = None
+    plan_: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def metrics(self) -> Metrics:
@@ -133,7 +138,7 @@ class PrivateEvaluation:
         head = f"{100.0 * self.level:g} % interval"
         model = "" if self.model_fingerprint is None else f" {self.model_fingerprint[:12]}"
         unit = self.privacy_.unit
-        what = "rows" if unit is None else unit.plural
+        what = counted(unit)
         lines = [
             f"evaluated:  {self.model}{model} on n = {self.privacy_.n} {what}",
             "",
@@ -184,22 +189,19 @@ class PrivateEvaluation:
         return draw_evaluation(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The contents of its file; "fingerprint" is the SHA-256 of everything else."""
-        content = {
-            "format": FORMAT,
-            "version": VERSION,
-            "library": f"dperm {__version__}",
+        """The contents of its file; "fingerprint" is the SHA-256 of everything else. Metrics follow from them."""
+        design = {
+            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self.design).items()
+        }
+        content = HEAD | {
+            "kind": KIND,
             "model": self.model,
             "model_fingerprint": self.model_fingerprint,
-            "design": _plain(asdict(self.design)),
+            "design": design,
             "released": [numbers.tolist() for numbers in self.released],
-            "deviations": list(self.deviations),
             "level": self.level,
-            "metrics": {name: _plain(asdict(found)) for name, found in self.metrics.table.items()},
-            "verdict": self.verdict,
-            "statement": str(self.privacy_).splitlines(),
             "privacy": self.privacy_.to_dict(),
-            "events": event_to_list(self.event_),
+            "plan": self.plan_,
             "ledger": self.ledger_entry_,
         }
         return content | {"fingerprint": fingerprint(content)}
@@ -211,49 +213,47 @@ class PrivateEvaluation:
             with np.errstate(all="ignore"):  # numbers that no run has
                 return cls._from(content)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError):
-            raise InvalidParameterError(f"this is not a private evaluation of version {VERSION}.") from None
+            raise InvalidParameterError("this is not a private evaluation.") from None
 
     @classmethod
     def _from(cls, content: Any) -> "PrivateEvaluation":
-        if not _is_ours(content):
-            raise ValueError("format")
+        if set(content) != _KEYS or content["kind"] != KIND:
+            raise ValueError("kind")
         design = dict(content["design"])
+        if set(design) != {part.name for part in fields(Design)}:
+            raise ValueError("design")
         check_classes(design["classes"])
         for name in ("classes", "target_range"):
             design[name] = None if design[name] is None else tuple(design[name])
-        fields = {name: content[name] for name in ("model", "model_fingerprint", "level")}
-        if not isinstance(fields["model"], str) or not _is_fingerprint(fields["model_fingerprint"]):
+        named = {name: content[name] for name in ("model", "model_fingerprint", "level")}
+        if not isinstance(named["model"], str) or not _is_fingerprint(named["model_fingerprint"]):
             raise TypeError("model")
-        if not 0.0 < finite("level", fields["level"]) < 1.0:
+        if not 0.0 < finite("level", named["level"]) < 1.0:
             raise ValueError("level")
+        if any(type(number) is not float for numbers in content["released"] for number in numbers):
+            raise TypeError("released")
         released = tuple(np.array(numbers, dtype=np.float64) for numbers in content["released"])
-        deviations = tuple(float(noise) for noise in content["deviations"])
         if not all(numbers.ndim == 1 and np.isfinite(numbers).all() for numbers in released):
             raise ValueError("released")
-        found = cls(
-            Design(**design), released, deviations, PrivacyStatement.from_dict(content["privacy"]),
-            event_from_list(content["events"]), **fields, ledger_entry_=_entry(content["ledger"]),
-        )  # fmt: skip
-        sizes = [query_size(item) for item in found.planned_again().calibrated.plan.planned]
-        if sizes != [numbers.size for numbers in released] or len(deviations) != len(released):
+        statement = PrivacyStatement.from_dict(content["privacy"])
+        part = part_from(content["plan"], Adjacency.parse(statement.adjacency), statement.unit)
+        if [item.query.size for item in part.planned] != [numbers.size for numbers in released]:  # type: ignore[attr-defined]
             raise ValueError("released")
+        found = cls(
+            Design(**design), released, part.calibrated.deviations, statement, part.event, **named,
+            ledger_entry_=content["ledger"], plan_=content["plan"],
+        )  # fmt: skip
         str(found)  # its numbers are numbers
         return found
 
-    def planned_again(self) -> SumsPlan:
-        """The plan of these public numbers, made once more."""
-        statement = self.privacy_
-        guarantee = Guarantee(statement.epsilon, statement.delta)
-        return self.design.plan(statement.n, guarantee, Adjacency.parse(statement.adjacency), statement.unit)
+    def save(self, path: str | Path) -> None:
+        """Write its file; a crash leaves the old one or none."""
+        write_whole(as_path(path), self.text)
 
     @property
     def text(self) -> str:
         """Of its file."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
-
-    def save(self, path: str | Path) -> None:
-        """Write its file; a crash leaves the old one or none."""
-        write_whole(as_path(path), self.text)
 
 
 def query_size(item: Any) -> int:
@@ -275,7 +275,7 @@ def verdict_of(
     unit : PrivacyUnit, optional
         Whose rows are protected together.
     """
-    rows = "rows" if unit is None else unit.plural
+    rows = counted(unit)
     z = float(norm.ppf(0.5 + level / 2.0))
     name, scale = "accuracy", 1.0
     if design.error_bound is not None:
@@ -301,58 +301,9 @@ def verdict_of(
     return f"the noise moves the {name} by up to ±{scale * noise:.2g}{more}"
 
 
-def read_evaluation(path: str | Path) -> dict[str, Any]:
-    """Read an evaluation file's contents as they stand, or raise if it is none; `dperm verify` says if they are true.
-
-    Parameters
-    ----------
-    path : str or Path
-        What `PrivateEvaluation.save` or `dperm evaluate` wrote.
-    """
-    content = _json(path)
-    if not isinstance(content, dict) or not _is_ours(content):
-        raise InvalidParameterError(f"{one_line(path)} is not a private evaluation of version {VERSION}.")
-    return content
-
-
-def _is_ours(content: dict[str, Any]) -> bool:
-    version = content.get("version")
-    return content.get("format") == FORMAT and type(version) is int and version == VERSION
-
-
 def _is_fingerprint(text: object) -> bool:
     return text is None or (isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None)
 
 
-def is_evaluation(path: str | Path) -> bool:
-    """Whether a file says that it is an evaluation; raises if it cannot be read."""
-    content = _json(path)
-    return isinstance(content, dict) and content.get("format") == FORMAT
-
-
-def _json(path: str | Path) -> Any:
-    try:
-        return read_json(read_text(path, _MOST_BYTES))
-    except InvalidParameterError:
-        raise
-    except ValueError:
-        return None
-
-
-def _entry(entry: Any) -> dict[str, Any] | None:
-    types = {"dataset": str, "number": int, "digest": str, "fixed_in_advance": bool}
-    if entry is not None and {key: type(value) for key, value in entry.items()} != types:
-        raise TypeError("ledger")
-    return entry  # type: ignore[no-any-return]
-
-
 def _range(found: Estimate) -> str:
     return f"{found.low:.4g} to {found.high:.4g}"
-
-
-def _plain(content: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity: null stands for it."""
-    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in content.items()}
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in plain.items()
-    }

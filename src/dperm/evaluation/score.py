@@ -14,6 +14,7 @@ from dperm.evaluation.held_out import held_out
 from dperm.evaluation.result import PrivateEvaluation
 from dperm.evaluation.scores import parts_of
 from dperm.files.content import content_of
+from dperm.files.plan_data import plan_to_dict
 from dperm.ledger import Budget
 from dperm.models.base import PrivateEstimator
 from dperm.models.classifier import check_classes
@@ -136,9 +137,10 @@ def private_evaluate(
         found = PrivateEvaluation(
             design, released.answers, released.deviations, released.statement, released.event,
             model=model.title if own else type(model).__name__,
-            model_fingerprint=content_of(model)["fingerprint"] if own else None,
+            model_fingerprint=content_of(model)["fingerprint"] if own and model.plan_ is not None else None,
             level=float(level),
             ledger_entry_=transaction.ledger_entry,
+            plan_=plan_to_dict(plan),
         )  # fmt: skip
         transaction.write(found, lambda: str(found.to_dict()["fingerprint"]), save)
     return found

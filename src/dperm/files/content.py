@@ -1,25 +1,19 @@
-"""What a release consists of, as plain data: the contents of a model file, and nothing else."""
+"""What a release consists of, as plain data: the contents of a file, and nothing else."""
 
 from dataclasses import replace
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from dperm.accounting.events import event_to_list
 from dperm.disk import fingerprint
-from dperm.privacy.assumptions import assumptions
+from dperm.files.described import class_name
 from dperm.schema import schema_to_dict
 from dperm.version import __version__
 
-FORMAT, VERSION = "dperm-model", 2
+FORMAT, VERSION = "dperm-release", 1
 
-# All that a file may hold.
-KEYS = frozenset(
-    (
-        "format", "version", "library", "kind", "columns", "coef", "intercept", "weights", "classes", "schema",
-        "statement", "privacy", "assumptions", "events", "fit", "search", "ledger", "uncertainty", "fingerprint",
-    )
-)  # fmt: skip
+# What every file begins with.
+HEAD = {"format": FORMAT, "version": VERSION, "library": f"dperm {__version__}"}
 
 
 def content_of(model: Any) -> dict[str, Any]:
@@ -36,28 +30,33 @@ def content_of(model: Any) -> dict[str, Any]:
         Ready for JSON. "fingerprint" is the SHA-256 of everything else.
     """
     check_is_fitted(model, "privacy_")
-    schema, entry = model.schema_, model.ledger_entry_
+    content = HEAD | model_content(model) | {"plan": model.plan_, "ledger": model.ledger_entry_}
+    if hasattr(model, "search_"):
+        content["search"] = model.search_.to_dict()
+    return content | {"fingerprint": fingerprint(content)}
+
+
+def model_content(model: Any) -> dict[str, Any]:
+    """What a file says of a model, alone or as a step of a pipeline: the released numbers, and what they mean."""
+    schema = model.schema_
     content = {
-        "format": FORMAT,
-        "version": VERSION,
-        "library": f"dperm {__version__}",
-        "kind": model.kind,
+        "kind": kind_of(model),
         "columns": column_names(model),
         **model.released_numbers(),
         "classes": model.classes_.tolist() if hasattr(model, "classes_") else None,
         "schema": None if schema is None else schema_to_dict(replace(schema, n=model.privacy_.n)),
-        "statement": str(model.privacy_).splitlines(),
         "privacy": model.privacy_.to_dict(),
-        "assumptions": assumptions(model.privacy_, schema, entry, searched=hasattr(model, "search_")),
-        "events": event_to_list(model.event_),
-        "fit": model.parameters_,
-        "ledger": entry,
+        "parameters": model.parameters_,
     }
     if model.uncertainty_ is not None:
         content["uncertainty"] = model.uncertainty_.to_dict()
-    if hasattr(model, "search_"):
-        content["search"] = model.search_.to_dict()
-    return content | {"fingerprint": fingerprint(content)}
+    return content
+
+
+def kind_of(model: Any) -> str:
+    """The name of a model in a file: a short one for dperm's own, module and class for a user's."""
+    name = class_name(type(model))
+    return name if ":" in name else str(model.kind)
 
 
 def column_names(model: Any) -> list[str]:

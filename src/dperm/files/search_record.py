@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from dperm.accounting.events import Event, event_from_list, event_to_list
+from dperm.accounting.events import Event
 from dperm.privacy.statement import PrivacyStatement
-
-# How a search was done, in public numbers; enough to plan it again.
-_DESCRIPTION = frozenset(("method", "score", "share", "held_out", "trials", "winner", "schemas", "candidates"))
 
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """A search: what is promised of it and of the fit that followed, and how to plan it again.
+    """A search: what is promised of it and of the fit that followed. The plan of both is the file's own.
 
     Attributes
     ----------
@@ -20,29 +17,35 @@ class SearchRecord:
         What is promised of everything together.
     event : Event
         What everything costs, whoever wins.
-    description : dict
-        The method, the score, the candidates, the winner: plain data.
+    winner : int
+        Which candidate was fitted to all rows.
+    n_candidates : int
+        How many there were.
+    n_held_out : int
+        How many rows, or units, candidates were scored on.
     """
 
     statement: PrivacyStatement
     event: Event
-    description: dict[str, Any]
+    winner: int
+    n_candidates: int
+    n_held_out: int
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
-            "statement": str(self.statement).splitlines(),
+            "winner": self.winner,
+            "n_candidates": self.n_candidates,
+            "n_held_out": self.n_held_out,
             "privacy": self.statement.to_dict(),
-            "events": event_to_list(self.event),
-            "description": self.description,
         }
 
     @classmethod
-    def from_dict(cls, content: Any) -> "SearchRecord":
+    def from_dict(cls, content: Any, event: Event) -> "SearchRecord":
         """Read what `to_dict` gave; raises ValueError, KeyError or TypeError if it is something else."""
-        if set(content) != {"statement", "privacy", "events", "description"}:
+        if set(content) != {"winner", "n_candidates", "n_held_out", "privacy"}:
             raise ValueError("search")
-        if set(content["description"]) != _DESCRIPTION:
-            raise ValueError("description")
-        statement = PrivacyStatement.from_dict(content["privacy"])
-        return cls(statement, event_from_list(content["events"]), dict(content["description"]))
+        winner, size, held_out = content["winner"], content["n_candidates"], content["n_held_out"]
+        if {type(winner), type(size), type(held_out)} != {int} or not 0 <= winner < size or held_out < 1:
+            raise ValueError("winner")
+        return cls(PrivacyStatement.from_dict(content["privacy"]), event, winner, size, held_out)

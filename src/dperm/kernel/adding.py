@@ -1,4 +1,4 @@
-"""Sums of many parts with few additions on the way of each, and what a row adds to them at the most."""
+"""Sums of many parts with few additions on the way of each, and what a row adds to them at most."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar

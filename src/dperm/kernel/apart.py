@@ -16,7 +16,7 @@ RAREST = 2.0**-11
 def two_parts(
     n_rows: int, slots: int, train_slots: int, stream: Stream, membership: Membership | None = None
 ) -> tuple[Indices, Indices]:  # fmt: skip
-    """The rows to fit on and the rows to score on: every row has a random place among `slots`, the first train.
+    """The rows to fit on and the rows to score on: every row has a random position among `slots`, the first train.
 
     With as many slots as rows that is a random permutation. What one row holds, or whether it is there, changes nothing
     about where the others go: docs/proofs/selection.md. With units, every unit has a place of its own, and all of its

@@ -34,9 +34,9 @@ class Block:
     weight : array
         The row's weight; 0 for a row that is ignored (a value that is not finite, or an unknown label).
     facts : object
-        What became of the rows, for whoever holds them: nothing here looks at it. None for a part of a block.
+        What became of the rows, for the data holder: nothing here looks at it. None for a part of a block.
     units : array of int or None
-        Number of every row's unit, −1 for none; None where every row is protected by itself.
+        Number of every row's unit, −1 for none; None where each row is its own unit.
     n_units : int
         How many units the table has.
     kept_members : Members or None
@@ -66,7 +66,7 @@ class Block:
         problem : Problem
             Declares the bounds.
         weights : array, optional
-            Weight per row, 1 if absent; clipped to [0, `problem.weight_bound`], and 0 where it is no number.
+            Weight per row, 1 if absent; clipped to [0, `problem.weight_bound`], and 0 where it is not a number.
         units : UnitRows, optional
             Whose every row is; its weight there multiplies the other, so that all rows of a unit together weigh no more
             than `problem.weight_bound`.
@@ -115,7 +115,7 @@ class Block:
         return Members.of(self.units, self.n_units)
 
     def batches(self, sample: Sample, place: int, n_steps: int = 1) -> Batches:
-        """The rows of a sample, given the block's place in the table: row by row, or unit by unit."""
+        """The rows of a sample, given the block's index in the table: row by row, or unit by unit."""
         if self.members is None:
             return sample.batches(len(self), place, n_steps)
         return sample.batches_by_unit(self.members, n_steps)
@@ -125,7 +125,7 @@ class Block:
         return Block(self.table[chosen], self.target[chosen], self.scale[chosen], self.weight[chosen])
 
     def cut(self, most: int = MOST_ROWS) -> Iterator["Block"]:
-        """Blocks of at most so many rows, without a copy; the first has the facts of all."""
+        """Blocks of at most this many rows, without a copy; the first has the facts of all."""
         if len(self) <= most:
             yield self
             return

@@ -1,4 +1,4 @@
-"""Exact minimisation inside the trusted boundary: (1/n) Σ f(w, z_i) + r(w) + (ridge/2)‖w − start‖² + ⟨b, w⟩/n over C.
+"""Exact minimisation inside the trusted kernel: (1/n) Σ f(w, z_i) + r(w) + (ridge/2)‖w − start‖² + ⟨b, w⟩/n over C.
 
 The guarantee of what uses it rests on two things: the length of a subgradient at the point that is returned, and that
 such a point is found on every table. How it was found does not matter.
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 _QUASI_NEWTON_STEPS = 2000
 
 # Without strong convexity, where only a run without noise goes, the search ends at this share of a row's largest
-# gradient, a hundredth of scikit-learn's default, or after so many steps: the minimiser may lie at infinity.
+# gradient, a hundredth of scikit-learn's default, or after this many steps: the minimiser may lie at infinity.
 _NOISELESS_SHARE, _NOISELESS_STEPS = 1e-6, 300
 
 # Accelerated steps that are tried with a momentum that mostly does better than the one with a guarantee.

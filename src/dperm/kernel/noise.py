@@ -48,7 +48,7 @@ class Noise:
     # words. A scale of 0 is a run without noise. "Gamma" is one vector of density ∝ exp(−‖b‖₂), the others are
     # independent numbers.
     adders: ClassVar[dict[str, Any]] = {"Gaussian": add_gaussian, "Laplace": add_laplace, "Gamma": add_radial}
-    # Each gives the place of the largest of some scores after noise, given a scale, the sensitivity and a stream.
+    # Each gives the index of the largest of some scores after noise, given a scale, the sensitivity and a stream.
     choosers: ClassVar[dict[str, Any]] = {"Gumbel": exponential_choice, "Laplace": laplace_choice}
 
     @property
@@ -92,7 +92,7 @@ class Noise:
         return loop(self.adders[self.distribution], self._scale(sensitivity), self.randomness.noise)
 
     def choose(self, scores: Array, sensitivity: float) -> int:
-        """The place of the largest score after noise, which alone may be released."""
+        """The index of the largest score after noise, which alone may be released."""
         scale = self._scale(sensitivity)
         if scale == 0.0:
             return int(scores.argmax())
@@ -109,7 +109,7 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class Randomness:
-    """Independent streams of one fit, made anew for every fit and never stored with a model.
+    """Independent streams of one fit, new for every fit and never stored with a model.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class Randomness:
 
 
 def check_random_state(random_state: Any) -> None:
-    """Raise unless it is None, a whole number of 0 or above, a RandomState or a Generator, as in scikit-learn."""
+    """Raise unless it is None, a non-negative integer, a RandomState or a Generator, as in scikit-learn."""
     if random_state is None:
         return
     whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)

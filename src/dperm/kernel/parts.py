@@ -25,7 +25,7 @@ class RowPart(ABC):
 
     @abstractmethod
     def of(self, block: Block, place: int, objective: Objective, pool: Executor) -> Any:
-        """What the block at this place of the table adds."""
+        """What the block at this index of the table adds."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

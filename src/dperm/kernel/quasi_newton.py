@@ -1,6 +1,6 @@
 """Quasi-Newton steps (limited-memory BFGS) by gradients alone, started from a Hessian of some of the rows.
 
-Nothing here counts for privacy: whoever asks looks at the gradient of the point that comes back.
+Nothing here matters for privacy: the caller checks the gradient of the point that comes back.
 """
 
 from collections import deque

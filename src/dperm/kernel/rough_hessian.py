@@ -22,7 +22,7 @@ _PRODUCTS_AT_ONCE = 20.0
 _SHARE, _ROWS_PER_COEFFICIENT, _FEWEST, _MOST = 8, 4, 512, 16_384
 # A diagonal says enough of fewer.
 _ROWS_FOR_DIAGONAL = 2048
-# A Hessian is taken anew, of more rows, after so many further gradients, or twice its own price if that is more.
+# A Hessian is taken again, of more rows, after this many further gradients, or twice its own price if that is more.
 _PATIENCE, _MORE = 10, 4
 # Added to the diagonal, relative to it, so that directions that no row has can be divided by.
 _NEARLY_SINGULAR = 1e-10

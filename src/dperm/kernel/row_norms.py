@@ -10,7 +10,7 @@ from dperm.kernel.compiling import compile_exact, compile_kernel
 
 Array = NDArray[np.float64]
 
-# A larger entry makes its row ignored: beyond it a product with a coefficient could overflow.
+# A larger entry drops its row: beyond it a product with a coefficient could overflow.
 LARGEST_ENTRY = 1e150
 
 

@@ -1,6 +1,6 @@
 """Poisson sampling within blocks of rows, and how many steps' batches are drawn at once.
 
-Every block of rows draws its batch of a step from a stream of its own, keyed by the fit, the step and the block's place
+Every block of rows draws its batch of a step from a stream of its own, keyed by the fit, the step and the block's index
 in the table. So a block that is computed a second time, after a worker was lost, draws the same rows again.
 
 Where rows are protected by unit, units are drawn: by the fit and the step alone, so that every block draws the same.
@@ -50,7 +50,7 @@ class Sample:
     rate: float
 
     def batches(self, n_rows: int, place: int, n_steps: int = 1) -> Batches:
-        """The rows of a block, given its place in the table, for one step or for several with one draw.
+        """The rows of a block, given its position in the table, for one step or for several with one draw.
 
         They are in rising order, so that equal batches are added up in the same order.
         """

@@ -48,7 +48,7 @@ class EncodedRows:
     weights : array or None
         Weight per row.
     facts : callable or None
-        Counts what became of the rows for whoever holds them: see `Block.from_table`.
+        Counts what became of the rows for the data holder: see `Block.from_table`.
     """
 
     X: Any
@@ -59,7 +59,7 @@ class EncodedRows:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TablePiece:
-    """Consecutive rows of a table that are read by themselves, again and again.
+    """Consecutive rows of a table that are read on their own, again and again.
 
     Attributes
     ----------
@@ -74,19 +74,19 @@ class TablePiece:
 
 
 class Store(Protocol):
-    """Where blocks are kept between passes, by their places. It gives back what it was given, bit for bit."""
+    """Where blocks are kept between passes, by index. It gives back what it was given, bit for bit."""
 
     def __contains__(self, place: int) -> bool:
-        """Whether the block at this place is kept."""
+        """Whether the block at this index is kept."""
 
     def __getitem__(self, place: int) -> Block:
-        """The block at this place."""
+        """The block at this index."""
 
     def offer(self, place: int, block: Block) -> None:
         """Keep a block, if there is room."""
 
     def expect(self, place: int) -> None:
-        """The block at this place is needed soon."""
+        """The block at this index is needed soon."""
 
     def close(self) -> None:
         """Drop everything."""
@@ -119,12 +119,12 @@ class InMemory:
 
 
 def place_of(piece: int, block: int) -> int:
-    """The place of a block in its piece of a table: the same wherever that piece is read.
+    """The index of a block in its piece of a table: the same wherever that piece is read.
 
     Raises
     ------
     InvalidTableError
-        If there are too many for each to have a place of its own, by which its samples are drawn.
+        If there are too many for each to have a position of its own, by which its samples are drawn.
     """
     if not (block < 2**16 and piece < 2**16 - 1):
         raise InvalidTableError(
@@ -175,11 +175,11 @@ class Source(ABC):
 
     @property
     def unit(self) -> PrivacyUnit | None:
-        """Whose rows are protected together; None where every row is protected by itself."""
+        """Whose rows are protected together; None where each row is its own unit."""
         return None
 
     def _members(self) -> Membership | None:
-        """The unit of every row, in their order; None where every row is protected by itself."""
+        """The unit of every row, in their order; None where each row is its own unit."""
         return None
 
     @property
@@ -257,7 +257,7 @@ class LocalSource(Source):
         return (block for _, block in self._placed(problem))
 
     def _placed(self, problem: Problem) -> Iterator[tuple[int, Block]]:
-        """Every block with its place, by which its samples are drawn; those that are not kept are read again."""
+        """Every block with its position, by which its samples are drawn; those that are not kept are read again."""
         units, row = self._chosen_rows(), 0
         if self._kept is None or self._kept[0] is not problem:
             self.close()
@@ -329,13 +329,13 @@ def bounded(
     Parameters
     ----------
     rows : iterable of EncodedRows
-        As they are handed over.
+        As they are passed.
     problem : Problem
         Declares the bounds.
     units : ChosenRows, UnitRows or None
         Whose every row is, and what it weighs.
     first : int
-        The place of the first row among those of `units`.
+        The index of the first row among those of `units`.
     """
     for part in rows:
         last = first + np.shape(part.X)[0]
@@ -376,7 +376,7 @@ def _rows_of_units(units: ChosenRows | UnitRows | None, first: int, last: int) -
 
 
 def check_count(found: int, n: int, adjacency: Adjacency, unit: PrivacyUnit | None = None) -> None:
-    """Raise if the table, which has so many rows or units, is not one that the guarantee speaks of."""
+    """Raise if the table, which has this many rows or units, is not one that the guarantee speaks of."""
     what = "rows" if unit is None else f"units ({unit.name})"
     if adjacency is Adjacency.REPLACE_ONE and unit is not None and unit.missing == "ignore":
         # Replacing a unit by one without an id makes one less: the number that is found is not public.

@@ -342,20 +342,22 @@ class Reservation:
                 )
 
 
-def settle_file(content: dict[str, Any], ledger: str | None = None) -> None:
+def settle_file(content: dict[str, Any], event: Event, ledger: str | None = None) -> None:
     """Tell the ledger of a release whose file was written and that it could not be told of.
 
     Parameters
     ----------
     content : dict
-        Of the file: its "ledger" entry, its "events" and its "fingerprint".
+        Of the file: its "ledger" entry and its "fingerprint".
+    event : Event
+        What its plan costs.
     ledger : str, optional
         As of `Budget`.
     """
     entry = content["ledger"]
     budget, key = Budget(entry["dataset"], ledger), (entry["number"], entry["digest"])
     found = [release for release in budget.account().releases if (release.number, release.digest) == key]
-    if [event_to_list(release.event) for release in found] != [content["events"]]:
+    if [event_to_list(release.event) for release in found] != [event_to_list(event)]:
         raise InvalidParameterError(
             f"entry {entry['number']} of {entry['dataset']!r} in the ledger has different events."
         )

@@ -1,4 +1,4 @@
-"""Folders of the user, the files of a ledger, and how its place is shown."""
+"""Folders of the user, the files of a ledger, and how its address is shown."""
 
 import os
 import re

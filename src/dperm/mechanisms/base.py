@@ -30,7 +30,7 @@ class Mechanism(ABC):
     distribution : str
         How the noise is distributed: a word for the privacy statement.
     n_steps : int
-        How many steps, planned beforehand, one answer takes.
+        How many steps, planned in advance, one answer takes.
     """
 
     setting: TableFacts
@@ -117,7 +117,7 @@ def sampled_gaussian(setting: Setting, rate: float, noise_multiplier: float) -> 
 
 
 def whole_change(mechanism: Mechanism, noise_multiplier: float) -> Event:
-    """A release whose sensitivity is the whole change between adjacent tables, with Gaussian or Laplace noise."""
+    """A release whose sensitivity is the whole change between neighbouring datasets, with Gaussian or Laplace noise."""
     positive("noise multiplier", noise_multiplier)
     if mechanism.distribution == "Laplace":
         return Pure(1.0 / noise_multiplier * (1.0 + 1e-15))

@@ -81,9 +81,9 @@ class Plan(Generic[SettingsT]):
     settings : frozen dataclass
         The solver's own choices (steps, step size, …), all public; of a class of its own for every solver.
     ranges : tuple of PlannedQuery
-        Private ranges, then private bins: released before the solver runs, with noise that is fixed beforehand.
+        Private ranges, then private bins: released before the solver runs, with noise that is fixed in advance.
     afterwards : tuple of PlannedQuery
-        What intervals need: released after the solver has run, with noise that is fixed beforehand.
+        What intervals need: released after the solver has run, with noise that is fixed in advance.
     """
 
     mechanism: str

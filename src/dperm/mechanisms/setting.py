@@ -23,12 +23,12 @@ class TableFacts(Protocol):
 
     @property
     def adjacency(self) -> Adjacency:
-        """Which two tables cannot be told apart."""
+        """The neighbouring relation."""
         ...
 
     @property
     def unit(self) -> PrivacyUnit | None:
-        """Whose rows are protected together; None where every row is protected by itself."""
+        """Whose rows are protected together; None where each row is its own unit."""
         ...
 
 
@@ -84,7 +84,7 @@ def pull_rounding(pull: float) -> float:
 
 @dataclass(frozen=True)
 class HiddenPath:
-    """Proximal steps w → prox(w − ηv) inside the trusted boundary, of which only the end is released.
+    """Proximal steps w → prox(w − ηv) inside the trusted kernel, of which only the end is released.
 
     Rounding is then part of what moves between adjacent tables, and not only that of sums: margins, the step and the
     proximal map are rounded at points that differ. Proof: docs/proofs/exact.md.
@@ -144,7 +144,7 @@ class Setting:
 
     @property
     def rows_together(self) -> int | None:
-        """How many rows of adjacent tables may come or go together; None where no number bounds them."""
+        """How many rows of neighbouring datasets may come or go together; None where no number bounds them."""
         return 1 if self.unit is None else self.unit.max_rows
 
     @property
@@ -154,11 +154,11 @@ class Setting:
 
     @property
     def sum_sensitivity(self) -> float:
-        """How far the gradient sum moves between adjacent tables."""
+        """How far the gradient sum moves between neighbouring datasets."""
         return self.adjacency.records_moved * self.record_bound
 
     def sum_sensitivity_at(self, norm: float) -> float:
-        """How far the full gradient sum moves between adjacent tables at a point of this norm.
+        """How far the full gradient sum moves between neighbouring datasets at a point of this norm.
 
         Less than anywhere where slopes are known to be sigmoids: docs/proofs/ball_sensitivity.md.
         """
@@ -175,7 +175,7 @@ class Setting:
 
     @property
     def domain_sensitivity(self) -> float:
-        """How far the full gradient sum moves between adjacent tables at any point of C."""
+        """How far the full gradient sum moves between neighbouring datasets at any point of C."""
         return self.sum_sensitivity_at(self.constants.norm_bound * (1.0 + 1e-9))
 
     @property

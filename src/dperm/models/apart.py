@@ -91,7 +91,7 @@ def plain_numbers(y: Any, majority: bool) -> Array:
 
 
 def true_places(rows: tuple[Any, Any], schema: Schema | None, classes: Sequence[Any]) -> Array:
-    """The place of every row's class among the declared ones, NaN for a row of none of them."""
+    """The index of every row's class among the declared ones, NaN for a row of none of them."""
     X, y = rows
     return class_numbers(y, classes) if schema is None else label_numbers(X, y, schema)
 

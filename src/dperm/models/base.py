@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError
 from dperm.files.content import content_of
+from dperm.files.described import NotDescribableError
 from dperm.files.parameters import parameters_from_dict, parameters_to_dict
+from dperm.files.plan_data import own_part, plan_to_dict, solver_from
 from dperm.kernel.block import bounded_rows
 from dperm.kernel.source import Source
 from dperm.kernel.threads import threads_for
@@ -97,6 +99,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
 
     privacy_: FitStatement = field(init=False)
     event_: Any = field(init=False)
+    plan_: dict[str, Any] | None = field(init=False)
     parameters_: dict[str, Any] | None = field(init=False)
     schema_: Schema | None = field(init=False)
     ledger_entry_: dict[str, Any] | None = field(init=False)
@@ -265,7 +268,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             if source.unit is not None and source._n_units == 0:
                 raise InvalidParameterError(f"no row has a usable {source.unit.name!r}.")
             plan = options.plan(source._n_units, source.n_features, source.is_slow)
-        self.parameters_ = parameters_to_dict(self, plan.solver, plan.schema)
+        self._describe(plan, must=save is not None)
         tell_plan(self, plan, facts.get("caveats", ()))
         with plan.transaction(source, self.budget, self.random_state) as transaction:
             with progress_bar(self) as progress:
@@ -358,6 +361,15 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         meta = pd.Series(like, index=X._meta.index, name="prediction")
         return X.map_partitions(_predict_partition, self, meta=meta, enforce_metadata=False)
 
+    def _describe(self, plan: FitPlan, *, must: bool) -> None:
+        """Write down what will run, for a file; where that is not possible and a file is wanted, raise."""
+        self.plan_ = self.parameters_ = None
+        try:
+            self.plan_, self.parameters_ = plan_to_dict(plan), parameters_to_dict(self, plan.schema)
+        except NotDescribableError:
+            if must:
+                raise
+
     def description(self) -> dict[str, Any]:
         """What a file says of parameters that it cannot hold."""
         return {}
@@ -375,7 +387,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "privacy_")
         if self.privacy_.noise != "certified":
             raise InvalidParameterError("the fit cannot be replanned: its noise is not certified.")
-        if self.parameters_ is None:
+        if self.plan_ is None:
             raise InvalidParameterError("the fit cannot be replanned: the model does not describe it as plain data.")
         n_outputs = n_scores(len(getattr(self, "classes_", ())))
         try:
@@ -387,7 +399,9 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     def parameters_of_fit(self) -> dict[str, Any]:
         """What the fit was asked to do as far as its file says: parameters of the estimator, from what was released."""
         statement, unit = self.privacy_, self.privacy_.unit
-        found: dict[str, Any] = {} if self.parameters_ is None else parameters_from_dict(self.parameters_)
+        found: dict[str, Any] = {}
+        if self.plan_ is not None:
+            found = parameters_from_dict(self.parameters_) | {"solver": solver_from(own_part(self))}
         found |= {"adjacency": statement.adjacency, "noise": None}
         if math.isfinite(statement.epsilon):  # there was noise
             found |= {"epsilon": statement.epsilon, "delta": statement.delta, "noise": statement.noise}

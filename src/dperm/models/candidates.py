@@ -1,7 +1,6 @@
 """The candidates of a search: models that differ in anything but the promise, and what each of them loses on a row."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from dperm.errors import DpermError, InvalidParameterError
-from dperm.files.parameters import parameters_to_dict
 from dperm.kernel.units import Membership
 from dperm.models.apart import (
     log_losses,
@@ -26,12 +24,10 @@ from dperm.models.classifier import Classifier
 from dperm.models.regressor import Regressor, number_of
 from dperm.models.units import protected_unit, schema_with_unit, split_groups
 from dperm.plan.fit_plan import FitPlan
-from dperm.plan.search import SearchPlan
 from dperm.privacy.guarantee import Guarantee
 from dperm.rows.ids import membership_of_array
 from dperm.rows.table import in_memory
 from dperm.rows.tables import membership_of
-from dperm.schema import schema_to_dict
 from dperm.solvers import Solver
 from dperm.validation import one_of
 
@@ -205,30 +201,6 @@ class Candidates:
             return (log_losses if self.score == "log_loss" else squared_errors_of_classes)(probabilities, places)
         low, high = _target(model)
         return squared_errors(np.asarray(model.predict(rows[0])), true_numbers(rows, schema), low, high)  # type: ignore[attr-defined]
-
-    def description(self, plan: SearchPlan, winner: int) -> dict[str, Any]:
-        """How the search was done, as plain data: enough to plan it again, unless an object is not one of dperm's."""
-        schemas: list[dict[str, Any]] = []
-        told = []
-        for model, trial, refit in zip(self.models, plan.trials, plan.refits, strict=True):
-            schema = None if model.schema is None else schema_to_dict(replace(model.schema, n=None))
-            if schema is not None and schema not in schemas:
-                schemas.append(schema)
-            classes = model._declared if isinstance(model, Classifier) and schema is None else None
-            told.append(
-                {
-                    "kind": model.kind,
-                    "schema": None if schema is None else schemas.index(schema),
-                    "classes": None if classes is None else list(classes),
-                    "trial": (parameters_to_dict(model, trial.solver, None) or {}).get("solver"),
-                    "fit": parameters_to_dict(model, refit.solver, refit.schema),
-                }
-            )
-        options = plan.options
-        return {
-            "method": plan.method, "score": options.what, "share": options.share, "held_out": options.held_out,
-            "trials": plan.random_trials, "winner": winner, "schemas": schemas, "candidates": told,
-        }  # fmt: skip
 
 
 def read_candidates(

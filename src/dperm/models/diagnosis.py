@@ -1,4 +1,4 @@
-"""What became of the rows of a fit, and what the noise did to it: exact, for the person who holds the rows.
+"""Exact diagnostics of a fit for the data holder: its rows, and what the noise did to it.
 
 Nothing here adds noise. Never publish what it returns about sensitive rows, nor anything chosen by looking at it.
 """

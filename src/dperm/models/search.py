@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.errors import InvalidParameterError, NoiseTooLargeError, PlanExceededError
 from dperm.files.content import content_of
+from dperm.files.described import NotDescribableError
+from dperm.files.plan_data import plan_to_dict
 from dperm.files.search_record import SearchRecord
 from dperm.kernel.noise import seed_from
 from dperm.ledger import Budget
@@ -218,6 +220,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
                 "search: use fewer candidates, a larger epsilon, or noisy_trials=True to search anyway."
             )
         check_budget(plan, self.budget)  # refused before a label is read
+        told = self._described(plan, must=save is not None)
         candidates.check_table(X, y, groups)
         self.forget()
         with Transaction(plan, self.budget, self.random_state, found=found, unit=candidates.unit) as transaction:
@@ -232,12 +235,23 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
             if model.event_ != plan.refits[winner].event:
                 raise PlanExceededError("the last fit is not the one that was planned.")
             statement = plan.statement.of_run(seeded=seed is not None, caveats=model.privacy_.caveats)
-            model.search_ = SearchRecord(statement, plan.event, candidates.description(plan, winner))
+            model.search_ = SearchRecord(statement, plan.event, winner, len(candidates), plan.n - plan.n_train)
+            model.plan_ = told
             model.ledger_entry_ = transaction.ledger_entry
             self.best_index_, self.best_params_, self.best_estimator_ = winner, candidates.params[winner], model
             self.privacy_, self.event_, self.ledger_entry_ = statement, plan.event, model.ledger_entry_
             transaction.write(model, lambda: str(content_of(model)["fingerprint"]), save)
         return self
+
+    @staticmethod
+    def _described(plan: SearchPlan, *, must: bool) -> dict[str, Any] | None:
+        """The plan as plain data, as of the estimators."""
+        try:
+            return plan_to_dict(plan)
+        except NotDescribableError:
+            if must:
+                raise
+        return None
 
     def _first(self) -> Any:
         return self.estimator if self.candidates is None else next(iter(self.candidates), None)

@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from dperm.errors import InvalidParameterError
 from dperm.files.content import column_names
+from dperm.files.plan_data import own_part, solver_from
 from dperm.printable import one_line
 from dperm.privacy.caveats import in_words
 from dperm.privacy.unit import counted
@@ -212,7 +213,7 @@ def _header(model: Any) -> tuple[tuple[str, str], ...]:
         promise = f"ε = {statement.epsilon:g}, δ = {statement.delta:g}, adjacency {statement.adjacency}"
         promise += "" if statement.unit is None else f", unit: {statement.unit.described}"
         promise += f", {note}" if note else ""
-    solver = (model.parameters_ or {}).get("solver", {}).get("kind", "")
+    solver = "" if model.plan_ is None else solver_from(own_part(model)).name
     facts = [
         (counted(statement.unit), f"n = {statement.n}"),
         ("promised", promise),

@@ -37,7 +37,7 @@ class Trials:
         return None if self._seeds is None else int(self._seeds.integers(0, _SEEDS))
 
     def winner(self, X: Any, y: Any, membership: Membership | None) -> int:
-        """The place of the candidate that won."""
+        """The index of the candidate that won."""
         rows = rows_apart(X, self._candidates.plain_target(y), *self._plan.slots, self._randomness.noise, membership)
         if rows.held_out_units is not None:
             self._units = rows.held_out_units.drawn(self._randomness.unit_key)
@@ -63,7 +63,7 @@ class Trials:
         """What one trial of a candidate loses on each held-out row; all of it if no model came out.
 
         What a trial warns of or logs, or that it fails, is a fact about the rows that it was given: only the winner's
-        place is released.
+        position is released.
         """
         with untold(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

@@ -93,7 +93,7 @@ def most_moving(found: list[Contribution], largest: int) -> list[Contribution]:
 
 
 def scores_moved(model: Any, found: list[Contribution]) -> list[tuple[int, str]]:
-    """The scores that are drawn, by place and name: all, or as many as can be told apart, those that move the most."""
+    """The scores that are drawn, by index and name: all, or as many as can be told apart, those that move the most."""
     titles = [title for title, _ in score_titles(model)]
     values = np.concatenate([each.values for each in found], axis=1)
     ranked = np.argsort(-np.ptp(values, axis=1), kind="stable")[: len(COLOURS)]

@@ -168,7 +168,7 @@ def _draw_categories(axes: Any, effect: Contribution, reach: float | None, score
 
 
 def _largest_entries(entries: Array) -> Any:
-    """Places of the categories that are drawn, in their order."""
+    """Indices of the categories that are drawn, in their order."""
     return np.sort(np.argsort(-np.abs(entries).max(axis=0), kind="stable")[:MOST_CATEGORIES])
 
 

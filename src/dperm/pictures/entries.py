@@ -26,7 +26,7 @@ class Group:
     labels : tuple of str
         Short names of its entries.
     first : int
-        The place of the first among all coefficients.
+        The index of the first among all coefficients.
     """
 
     title: str

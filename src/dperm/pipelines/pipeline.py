@@ -1,7 +1,7 @@
 """A pipeline of private steps under one guarantee."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -11,21 +11,24 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 
-from dperm.accounting.events import Composed, Event, event_to_list
+from dperm.accounting.events import Composed, Event
 from dperm.disk import fingerprint
 from dperm.errors import InvalidParameterError, PlanExceededError
+from dperm.files.content import HEAD, model_content
+from dperm.files.described import NotDescribableError
+from dperm.files.plan_data import plan_to_dict
 from dperm.kernel.noise import seed_from
 from dperm.kernel.units import Membership
 from dperm.ledger import Budget
 from dperm.models.base import PrivateEstimator
 from dperm.models.charged import Charged
 from dperm.models.classifier import check_classes
-from dperm.models.steps import instead_of, is_nothing, is_public
+from dperm.models.steps import instead_of, is_nothing, is_public, step_to_dict
 from dperm.models.telling import untold
 from dperm.models.units import declared_unit
 from dperm.pipelines.plan import PipelinePlan
 from dperm.pipelines.public_step import through
-from dperm.pipelines.public_steps import made_up, tried, width_of
+from dperm.pipelines.public_steps import form_of, made_up, tried, width_of
 from dperm.plan.beside import plan_beside, share_of
 from dperm.plan.fit_plan import FitPlan
 from dperm.plan.release_plan import Promise
@@ -41,6 +44,8 @@ from dperm.rows.labels import class_numbers, numeric_target, read_table, read_ta
 from dperm.rows.table import Table, taken
 from dperm.transformers.base import PrivateTransformer
 from dperm.validation import count, positive
+
+KIND = "pipeline"
 
 # What the steps do not have of their own.
 _SHARED = (
@@ -335,6 +340,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         membership: Membership | None, caveats: tuple[Caveat, ...],
     ) -> None:  # fmt: skip
         """Read the rows, whose cost is reserved."""
+        given = X
         seeds: list[int | None] = [None] * len(self.steps)
         if self.random_state is not None:
             words = np.random.SeedSequence(seed_from(self.random_state)).generate_state(len(self.steps), np.uint32)
@@ -347,8 +353,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
                 X = through(step, X, tried(name, step, made_up(X)))
         final = self.steps[-1][1]
         options = plan.final.options.guarantee
-        if options is None:
-            raise InvalidParameterError("a private pipeline has noise.")
+        assert options is not None  # a private pipeline has noise
         # Of a part nothing is told: the plan of all was, and an n that nobody declared is not public.
         with self._as_part(options, plan.n, seeds[-1], classes), untold():
             final.fit(X, y, groups=groups, plan=plan.final)
@@ -360,6 +365,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         self.event_: Event = plan.event
         # A step's own statement is about its own noise, and what it saw came from steps before it.
         final.privacy_ = replace(final.privacy_, caveats=(*final.privacy_.caveats, Caveat.ONE_STEP))
+        self.form_, self.told_, self.plan_ = form_of(made_up(given)), None, None
+        with suppress(NotDescribableError):  # a step of code: there will be no file
+            self.told_, self.plan_ = [[name, _told(step)] for name, step in self.steps], plan_to_dict(plan)
 
     @contextmanager
     def _as_part(
@@ -386,15 +394,28 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
                 step.forget()
 
     def content(self) -> dict[str, Any]:
-        """What was released, as plain data: what a ledger's fingerprint is of."""
-        private = {name: step for name, step in self.steps[:-1] if isinstance(step, PrivateTransformer)}
-        name, final = self.steps[-1]
-        steps = {name: step.content() for name, step in private.items()} | {name: final.released_numbers()}
-        return {"steps": steps, "privacy": self.privacy_.to_dict(), "events": event_to_list(self.event_)}
+        """What a file of it holds, but for the fingerprint."""
+        return HEAD | {
+            "kind": KIND,
+            "rows": self.form_,
+            "steps": self.told_,
+            "privacy": self.privacy_.to_dict(),
+            "plan": self.plan_,
+            "ledger": self.ledger_entry_,
+        }
 
     def __getitem__(self, place: Any) -> Any:
         """A step by its place or name; of a slice an ordinary pipeline of the same steps."""
         return Pipeline(self.steps[place]) if isinstance(place, slice) else super().__getitem__(place)
+
+
+def _told(step: Any) -> Any:
+    """A step as plain data."""
+    if isinstance(step, PrivateEstimator):
+        if step.plan_ is None:
+            raise NotDescribableError("a part of the model is code.")
+        return model_content(step)
+    return step.told() if isinstance(step, PrivateTransformer) else step_to_dict(step)
 
 
 def _check_numbers(name: str, step: PrivateTransformer, rows: Any) -> None:

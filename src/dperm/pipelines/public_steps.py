@@ -8,6 +8,7 @@ from scipy import sparse
 
 from dperm.errors import InvalidParameterError
 from dperm.pipelines.public_step import dense, quietly, rows_in, through
+from dperm.validation import count
 
 _MADE_UP_ROWS = 4
 
@@ -33,6 +34,28 @@ def made_up(X: Any) -> Any:
     if getattr(X.dtype, "kind", "f") in "OUS":
         return np.full((_MADE_UP_ROWS, X.shape[1]), "", dtype=object)
     return rng.random((_MADE_UP_ROWS, X.shape[1]))
+
+
+def form_of(rows: Any) -> Any:
+    """What made-up rows look like, as plain data: names and whether each is a number; how many columns; or texts."""
+    if isinstance(rows, list):
+        return "texts"
+    if hasattr(rows, "columns"):
+        return [[str(name), _is_number(kind)] for name, kind in zip(rows.columns, rows.dtypes, strict=True)]
+    return {"n_features": int(rows.shape[1]), "numbers": rows.dtype.kind not in "OUS"}
+
+
+def rows_of_form(form: Any) -> Any:
+    """Made-up rows of this form; raises if it is none."""
+    if form == "texts":
+        return made_up([])
+    if isinstance(form, list):
+        import pandas as pd
+
+        return made_up(pd.DataFrame({name: pd.Series(dtype=float if number else object) for name, number in form}))
+    if set(form) != {"n_features", "numbers"} or type(form["numbers"]) is not bool or form["n_features"] > 10**6:
+        raise ValueError("rows")
+    return made_up(np.empty((0, count("n_features", form["n_features"])), dtype=float if form["numbers"] else object))
 
 
 def width_of(rows: Any) -> int:

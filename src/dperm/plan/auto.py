@@ -172,9 +172,7 @@ def _refusal(solver: Solver, problem: Problem) -> str | None:
 
 
 def _who_takes(problem: Problem, pure: bool) -> str:
-    able = [
-        name for name, kind in SOLVERS.items() if _refusal(kind.example(), problem) is None and (kind.pure or not pure)
-    ]
+    able = [name for name, kind in SOLVERS.items() if _refusal(kind(), problem) is None and (kind.pure or not pure)]
     if not able:
         return "No solver supports it."
     return f"{' and '.join([', '.join(able[:-1]), able[-1]]) if len(able) > 1 else able[0]} can."

@@ -114,7 +114,7 @@ def cost_at(options: "FitOptions", n_features: int, n: float, epsilon: float) ->
     n_features : int
         Columns of the table; a schema knows them itself.
     n, epsilon : float
-        In the place of those of the options.
+        In place of those of the options.
     """
     assert options.guarantee is not None
     with np.errstate(all="ignore"), suppress(ArithmeticError, ValueError):

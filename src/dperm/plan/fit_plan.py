@@ -116,7 +116,13 @@ class FitPlan(ReleasePlan):
     @cached_property
     def statement(self) -> FitStatement:
         """What is promised; what happens in a run, a seed for instance, is added there."""
-        return statement_of(self)
+        options, calibrated = self.options, self.calibrated
+        return statement_of(
+            self.problem, self.n_features, self.setting, calibrated,
+            f"{self.solver.name} without noise" if options.noise is None else calibrated.plan.mechanism,
+            guarantee=self.promise.guarantee, noise=options.noise, accountant=options.accountant,
+            target_transform=None if options.schema is None else getattr(options.schema.target, "transform", None),
+        )  # fmt: skip
 
     @property
     def settings(self) -> Any:
@@ -135,7 +141,7 @@ class FitPlan(ReleasePlan):
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Whether it is worth fitting: what the noise is expected to cost beside predicting nothing."""
+        """Whether it is worth fitting: the expected cost of noise, relative to the loss of a constant predictor."""
         return verdict_of(self)
 
     def __str__(self) -> str:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
-from dperm.accounting.events import Event
 from dperm.errors import DpermError, InvalidParameterError, UnsupportedProblemError
 from dperm.mechanisms import LastIterateQuery
 from dperm.mechanisms.histogram import histogram_query
@@ -222,33 +221,6 @@ class FitOptions:
         )  # fmt: skip
         _ = plan.statement  # numbers too large to account for are refused here, before a row is read
         return plan
-
-    def plans_with_noise(
-        self, noise_multiplier: float, n_rows: int, n_features: int, has: Callable[[Event], bool]
-    ) -> Iterator[FitPlan]:  # fmt: skip
-        """The plans that there can be if the noise of the first query has this multiplier; nothing is calibrated.
-
-        There is one, or with private ranges or intervals several. The solver must be an object or a name, and the noise
-        certified.
-
-        Parameters
-        ----------
-        noise_multiplier : float
-            As a statement has it: the scale of the noise over the sensitivity, for the first planned query.
-        n_rows, n_features : int
-            As of `plan`.
-        has : callable
-            Which events are wanted; others are not accounted for.
-        """
-        facts = self.facts(n_rows, n_features)
-        _, _, problem, setting, beside, left = facts
-        if left is None or self.guarantee is None:
-            raise InvalidParameterError("a run without noise has no noise multiplier.")
-        solver = choose_solver(self.solver, problem, setting, left)
-        for plan in self._plans(solver, setting, beside, left):
-            calibrated = plan.with_noise(noise_multiplier / plan.planned[0].relative_noise)
-            if has(calibrated.event()):
-                yield self._fit_plan(facts, solver, calibrated)
 
     def facts(self, n_rows: int | None, n_features: int | None) -> "PublicFacts":
         """What a plan rests on, with all that is left to rules; nothing is calibrated and no solver chosen.

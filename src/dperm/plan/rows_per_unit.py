@@ -1,13 +1,15 @@
-"""How many rows the units of a table have: a private histogram, to choose max_rows by."""
+"""A private histogram of rows per privacy unit, for choosing max_rows."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from dperm.accounting.events import Event
 from dperm.disk import fingerprint
 from dperm.errors import InvalidParameterError
+from dperm.files.content import HEAD
+from dperm.files.plan_data import part_from, plan_to_dict
 from dperm.kernel.rows_per_unit import FEWEST_ROWS, cells_of_units
 from dperm.kernel.units import Membership
 from dperm.ledger import Budget
@@ -22,6 +24,7 @@ from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.ids import codes_of_array
 from dperm.validation import count
 
+KIND = "rows-per-unit"
 # Stands for the units of a cell: its middle, and the least of the last one, which has no end.
 _MIDDLE = (*((low + high - 1) / 2.0 for low, high in pairwise(FEWEST_ROWS)), FEWEST_ROWS[-1])
 # Counts of empty cells are below so many deviations of their noise, but for less than 1 % of them. A few units too many
@@ -46,6 +49,8 @@ class RowsPerUnit:
         What is accounted for.
     ledger_entry_ : dict or None
         What the ledger holds for it.
+    plan_ : dict
+        The plan as plain data: what its file holds.
     """
 
     counts: tuple[float, ...]
@@ -53,6 +58,7 @@ class RowsPerUnit:
     privacy_: PrivacyStatement
     event_: Event
     ledger_entry_: dict[str, Any] | None = None
+    plan_: dict[str, Any] = field(default_factory=dict)
 
     @property
     def threshold(self) -> float:
@@ -92,7 +98,7 @@ class RowsPerUnit:
         if max(self.counts) <= self.threshold:
             return f"{self._nothing}\n{self.privacy_}"
         lines = [
-            f"{unit.plural} by their number of rows (each ± {_short(self.deviation)} for the noise; counts below "
+            f"units by their number of rows (each ± {_short(self.deviation)} for the noise; counts below "
             f"{_short(self.threshold)} are taken for noise):"
         ]
         for cell, number, share in zip(_names(), self.counts, self.shares, strict=True):
@@ -108,11 +114,29 @@ class RowsPerUnit:
         return "\n".join([*map(one_line, lines), str(self.privacy_)])
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "cells": _names(), "counts": list(self.counts), "deviation": self.deviation,
-            "privacy": self.privacy_.to_dict(), "ledger": self.ledger_entry_,
+        """The contents of its file; "fingerprint" is the SHA-256 of everything else."""
+        content = HEAD | {
+            "kind": KIND, "fewest_rows": list(FEWEST_ROWS), "counts": list(self.counts),
+            "privacy": self.privacy_.to_dict(), "plan": self.plan_, "ledger": self.ledger_entry_,
         }  # fmt: skip
+        return content | {"fingerprint": fingerprint(content)}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "RowsPerUnit":
+        """Read what `to_dict` gave; raises if it does not fit together."""
+        if set(content) != {*HEAD, "kind", "fewest_rows", "counts", "privacy", "plan", "ledger", "fingerprint"}:
+            raise ValueError("keys")
+        statement = PrivacyStatement.from_dict(content["privacy"])
+        part = part_from(content["plan"], Adjacency.parse(statement.adjacency), None)  # every unit is one line
+        counts = tuple(content["counts"])
+        if content["fewest_rows"] != list(FEWEST_ROWS) or not all(type(number) is float for number in counts):
+            raise ValueError("counts")
+        if [getattr(item.query, "sizes", ()) for item in part.planned] != [(len(counts),)] or statement.unit is None:
+            raise ValueError("plan")
+        (deviation,) = part.calibrated.deviations
+        found = cls(counts, deviation, statement, part.event, content["ledger"], content["plan"])
+        str(found)  # its numbers are numbers
+        return found
 
 
 def rows_per_unit(
@@ -179,16 +203,16 @@ def rows_per_unit(
         released = plan.answer(transaction, [lambda: [cells_of_units(membership)]])
         found = RowsPerUnit(
             tuple(released.answers[0].tolist()), released.deviations[0], released.statement, released.event,
-            transaction.ledger_entry,
+            transaction.ledger_entry, plan_to_dict(plan),
         )  # fmt: skip
-        transaction.write(found, lambda: fingerprint(found.to_dict()))
+        transaction.write(found, lambda: str(found.to_dict()["fingerprint"]))
     return found
 
 
 def _plan(n: int, adjacency: Adjacency, guarantee: Guarantee, unit: PrivacyUnit) -> SumsPlan:
     """Every unit is one line of the table that is counted, so that replacing one moves two counts by 1."""
     noise = "Laplace" if guarantee.delta == 0.0 else "Gaussian"
-    counts = CellCounts(PublicTable(n, adjacency), f"{unit.plural} by their number of rows", (len(FEWEST_ROWS),), noise)
+    counts = CellCounts(PublicTable(n, adjacency), "units by their number of rows", (len(FEWEST_ROWS),), noise)
     return plan_sums([counts], guarantee, unit=unit)
 
 

@@ -51,7 +51,7 @@ class SearchOptions:
     guarantee : Guarantee
         What search and last fit keep together.
     adjacency : Adjacency
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     what : str
         The score, in words.
     method : {"auto", "composition", "random-trials"}
@@ -131,7 +131,7 @@ class SearchPlan(ReleasePlan):
 
     @property
     def slots(self) -> tuple[int, int]:
-        """Places that rows are put at, and how many of them are to fit on (kernel/apart.py)."""
+        """Positions that rows are put at, and how many of them are to fit on (kernel/apart.py)."""
         if self.options.adjacency is Adjacency.REPLACE_ONE:
             return self.n, self.n_train
         return tuple(math.floor(ROWS_ALLOWED_PER_DECLARED * rows) + 1 for rows in (self.n, self.n_train))  # type: ignore[return-value]

@@ -176,7 +176,7 @@ class Uncertainty:
 
 
 def _groups(values: Any, size: int) -> tuple[tuple[int, int], ...]:
-    """Places of levels, in order and none of them twice."""
+    """Indices of levels, in order and none of them twice."""
     found, reached = tuple((int(first), int(last)) for first, last in values), 0
     if [list(group) for group in found] != [list(group) for group in values]:
         raise ValueError("groups")

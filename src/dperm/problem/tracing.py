@@ -86,9 +86,9 @@ class LinearLayer:
     Attributes
     ----------
     operation : int
-        Its place in the list.
+        Its position in the list.
     leaf : int
-        W's place among the parameters.
+        W's position among the parameters.
     vector : int
         Which operand x is.
     transposed : bool

@@ -1,4 +1,4 @@
-"""A budget as one bar: what every release added to what is spent, as places in percent of the bar's width."""
+"""A budget as one bar: what every release added to what is spent, as positions in percent of the bar's width."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -183,7 +183,7 @@ def bar_of(
 
 
 def _counts(account: Account, place: int | None) -> list[int]:
-    """After how many releases the total is computed: always before and after the one at this place, and at the end."""
+    """After how many releases the total is computed: always before and after the one at this index, and at the end."""
     n = len(account.releases)
     few = n <= _MANY_FIXED or not account.rule.fixed_in_advance
     counts = set(range(n, 0, -1 if few else -n // _TOTALS_OF_MANY))

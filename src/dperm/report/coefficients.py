@@ -1,4 +1,4 @@
-"""The coefficients as a plot: numbers for the template, places in percent of its width."""
+"""The coefficients as a plot: numbers for the template, positions in percent of its width."""
 
 import math
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ MOST_ROWS = 60
 
 @dataclass(frozen=True)
 class Axis:
-    """From a coefficient to a place, in percent from the left.
+    """From a coefficient to a position, in percent from the left.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def panels(model: Any) -> tuple[list[Panel], Axis]:
 
 @dataclass(frozen=True)
 class IntervalRow:
-    """A coefficient's interval: places of both ends and of the estimate, and the numbers as text."""
+    """A coefficient's interval: positions of both ends and of the estimate, and the numbers as text."""
 
     name: str
     low: float

@@ -1,4 +1,4 @@
-"""Numbers of the page's curves: what columns add, and what more or less privacy would cost, as places in an SVG."""
+"""Numbers of the page's curves: what columns add, and what more or less privacy would cost, as positions in an SVG."""
 
 import math
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Drawing:
-    """One SVG: curves, a band as the points of a polygon, and ticks as (place, text)."""
+    """One SVG: curves, a band as the points of a polygon, and ticks as (position, text)."""
 
     title: str
     lines: tuple[Line, ...]

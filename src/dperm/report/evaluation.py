@@ -5,10 +5,9 @@ from typing import Any
 
 from dperm.errors import InvalidParameterError
 from dperm.evaluation.result import PrivateEvaluation
-from dperm.evaluation.verify import verify_evaluation
 from dperm.files.model_file import is_unchanged
 from dperm.verify.finding import Finding
-from dperm.verify.model import _knows
+from dperm.verify.release import _knows, verify
 
 # Of a square picture: its corner, and the length of its sides.
 _LEFT, _BOTTOM, _SIDE = 44.0, 214.0, 200.0
@@ -69,7 +68,7 @@ def scored(content: dict[str, Any], model_fingerprint: str, file_name: str, ledg
     Parameters
     ----------
     content : dict
-        What `read_evaluation` returned.
+        What `model_file.read_content` returned.
     model_fingerprint : str
         Of the model that the page is about.
     file_name : str
@@ -89,7 +88,7 @@ def scored(content: dict[str, Any], model_fingerprint: str, file_name: str, ledg
         raise InvalidParameterError(f"the evaluation is of another model than {file_name}: its fingerprint differs.")
     entry = found.ledger_entry_
     known = entry is not None and ledger is not None and _knows(ledger, entry["dataset"])
-    return Scored(found, verify_evaluation(content, ledger if known else None))
+    return Scored(found, verify(content, ledger if known else None))
 
 
 def _place(across: float, up: float) -> tuple[str, str]:

@@ -9,11 +9,14 @@ import numpy as np
 
 from dperm import __version__
 from dperm.accounting.attack import true_positive_rates
+from dperm.accounting.events import event_to_list
 from dperm.audit.result import AuditResult, name_of_plan
 from dperm.disk import as_path, write_whole
 from dperm.errors import DpermError, InvalidParameterError
-from dperm.files.model_file import fingerprint_of, model_from, read_content
+from dperm.files.model_file import fingerprint_of, read_content
+from dperm.files.reading import release_from
 from dperm.ledger import Budget
+from dperm.models.base import PrivateEstimator
 from dperm.pictures.bars import noise_reach
 from dperm.printable import one_line
 from dperm.privacy.assumptions import assumptions
@@ -25,11 +28,12 @@ from dperm.report.bar import Bar, bar_of
 from dperm.report.coefficients import interval_rows, layers_of, panels
 from dperm.report.curves import MOST_DRAWINGS, effect_drawings, risk_drawing
 from dperm.report.evaluation import scored
+from dperm.report.release import render_release
 from dperm.report.summary import summary_of_model
 from dperm.report.templates import template
 from dperm.report.titles import title_of
 from dperm.report.words import factor, schema_rules
-from dperm.verify.model import verify
+from dperm.verify.release import verify
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1)
 _CURVE = (0.0, *np.geomspace(1e-3, 0.1, 12).tolist(), *np.linspace(0.125, 1.0, 36).tolist())
@@ -55,7 +59,7 @@ def write_report(
     audit : AuditResult, optional
         What an audit of the same plan found.
     evaluation : dict, optional
-        What `read_evaluation` returned for an evaluation of the same model.
+        What `model_file.read_content` returned for an evaluation of the same model.
 
     Returns
     -------
@@ -101,7 +105,7 @@ def render_report(
     audit : AuditResult, optional
         What an audit of the same plan found.
     evaluation : dict, optional
-        What `read_evaluation` returned for an evaluation of the same model.
+        What `model_file.read_content` returned for an evaluation of the same model.
 
     Raises
     ------
@@ -110,10 +114,14 @@ def render_report(
         evaluation of another model.
     """
     page = template("page.html")
-    model = model_from(content)
+    model = release_from(content)
     if model is None:
         raise InvalidParameterError(f"{file_name}: the contents do not fit together, so there is nothing to report.")
-    if audit is not None and audit.plan != name_of_plan(content["privacy"], content["events"]):
+    if not isinstance(model, PrivateEstimator):
+        if audit is not None or evaluation is not None:
+            raise InvalidParameterError(f"an audit or an evaluation is of a model, and {file_name} holds none.")
+        return render_release(content, model, ledger, file_name)
+    if audit is not None and audit.plan != name_of_plan(content["privacy"], event_to_list(model.event_)):
         raise InvalidParameterError(
             f"the audit is of another plan than that of {file_name}; audit it with `dperm audit --of`."
         )

@@ -51,7 +51,7 @@ def title_of(model: Any) -> Title:
     """
     target = None if model.schema_ is None else shortened(model.schema_.target.column)
     search = getattr(model, "search_", None)
-    candidates = 0 if search is None else len(search.description["candidates"])
+    candidates = 0 if search is None else search.n_candidates
     chosen = f", chosen among {candidates} candidate{'s' if candidates > 1 else ''}" if candidates else ""
     kind = model.title[:1].upper() + model.title[1:]
     return Title(kind, target, _classes(model, named=target is not None), chosen)

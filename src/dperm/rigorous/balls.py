@@ -50,7 +50,7 @@ def gaussian_delta(mu: arb, epsilon: arb) -> arb:
 
 
 def least_epsilon(delta_at: Callable[[float], arb], delta: float, top: float = 1e7) -> Bound:
-    """Where a curve that falls comes down to this δ, as an interval of floats that certainly holds the place.
+    """Where a curve that falls comes down to this δ, as an interval of floats that certainly holds the position.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ def rigorous_bound(events: list[dict[str, Any]], delta: float, adjacency: str, p
     delta : float
         The δ to evaluate at.
     adjacency : {"replace_one", "add_remove"}
-        Which two tables cannot be told apart.
+        Neighbouring relation: one record replaced, or one added/removed.
     promised : float
         The ε that is promised.
     """

@@ -26,7 +26,7 @@ class ArraySource(InMemorySource):
     y : array of shape (rows,)
         Numeric targets.
     weights : array, optional
-        Weight per row. One that is no number or negative ignores its row; a larger one than the problem's bound is
+        Weight per row. One that is not a number or negative ignores its row; a larger one than the problem's bound is
         clipped to it.
     groups : array, optional
         The id of every row's unit: a person's number, say.

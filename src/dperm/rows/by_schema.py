@@ -44,7 +44,7 @@ class SchemaSource(ReadSource):
 
     @abstractmethod
     def _fill(self, n_missing: int) -> bool:
-        """Take so many empty lines at the ends of CSV files for rows; whether there are any."""
+        """Take this many empty lines at the ends of CSV files for rows; whether there are any."""
 
     def _encode_by(self, schema: Schema) -> None:
         encoder, before = Encoder(schema, self._class_weights), self._encoder

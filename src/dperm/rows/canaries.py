@@ -1,4 +1,4 @@
-"""A source with made-up rows, or made-up units of rows, after its own, for audits by one fit."""
+"""A source with synthetic rows, or synthetic units of rows, after its own, for audits by one fit."""
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -21,21 +21,21 @@ from dperm.schema import Schema
 
 Array = NDArray[np.float64]
 
-# Of the made-up block, behind those of any source: its samples are drawn from a stream of its own.
+# Of the synthetic block, behind those of any source: its samples are drawn from a stream of its own.
 _PLACE = 2**32 - 1
 
 
 class WithCanaries(Source):
-    """The rows of a source, then made-up ones, already encoded.
+    """The rows of a source, then synthetic ones, already encoded.
 
     Parameters
     ----------
     source : Source
         The sensitive rows.
     X, y : array
-        The made-up rows; one with a NaN is ignored, and keeps its place.
+        The synthetic rows; one with a NaN is ignored, and keeps its position.
     groups : array of int, optional
-        The made-up unit of every row, where those of the source are protected by unit.
+        The synthetic unit of every row, where those of the source are protected by unit.
     """
 
     def __init__(self, source: Source, X: Array, y: Array, groups: NDArray[np.int64] | None = None) -> None:
@@ -44,7 +44,7 @@ class WithCanaries(Source):
 
     @property
     def _n_rows(self) -> int:
-        """Number of rows, the made-up ones included."""
+        """Number of rows, the synthetic ones included."""
         return self._source._n_rows + (0 if self._canaries is None else self._canaries._n_rows)
 
     @property
@@ -54,11 +54,11 @@ class WithCanaries(Source):
 
     @property
     def _n_units(self) -> int:
-        """Units, or rows, the made-up ones included."""
+        """Units, or rows, the synthetic ones included."""
         return self._source._n_units + (0 if self._canaries is None else self._canaries._n_units)
 
     def draw_units(self, key: Stream) -> None:
-        """Of the source; no made-up unit has more rows than are used."""
+        """Of the source; no synthetic unit has more rows than are used."""
         self._source.draw_units(key)
 
     def _warn(self, facts: Sequence[Any]) -> None:
@@ -82,7 +82,7 @@ class WithCanaries(Source):
         return own + part.of(block, _PLACE, objective, pool)
 
     def _only_block(self, problem: Problem) -> Block | None:
-        """Without made-up rows that of the source."""
+        """Without synthetic rows that of the source."""
         return self._source._only_block(problem) if self._canaries is None else None
 
     def _count(self, part: ColumnPart) -> Array:
@@ -90,7 +90,7 @@ class WithCanaries(Source):
         return self._source._count(part)
 
     def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> Source:
-        """The same rows under another schema; the made-up ones are encoded already."""
+        """The same rows under another schema; the synthetic ones are encoded already."""
         other = WithCanaries.__new__(WithCanaries)
         other._source, other._canaries = self._source.with_schema(schema, class_weights), self._canaries
         return other

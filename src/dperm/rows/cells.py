@@ -2,7 +2,7 @@
 
 numpy and scikit-learn read a table as a whole: one text makes every number of a list a text, one complex number makes
 all of them complex, and one object can raise whatever it likes. Here types and shapes decide, which are public, and a
-cell that is no number is a missing value.
+cell that is not a number is a missing value.
 """
 
 import math
@@ -28,7 +28,7 @@ def number_or_nan(value: Any) -> float:
     """A value as a number; NaN if it is none, whatever it is."""
     try:
         return float(value) if isinstance(value, _READABLE) else math.nan
-    except Exception:  # whatever an object raises that is no number
+    except Exception:  # whatever an object raises that is not a number
         return math.nan
 
 
@@ -68,7 +68,7 @@ def as_rows(X: Any, *, majority: bool) -> Any:
 
 
 def _cells(row: Any) -> list[Any] | None:
-    """The cells of a row, None for what is no row."""
+    """The cells of a row, None for what is not a row."""
     try:
         return None if isinstance(row, str | bytes | dict | set) else list(row)
     except Exception:

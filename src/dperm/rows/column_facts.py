@@ -28,7 +28,7 @@ NOTHING = ("?", "-", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None")
 _WORTH, _SERIOUS, _ALL = 0.01, 0.5, 0.99
 # Different values of a column that are counted, and that are compared without regard to upper and lower case.
 _MOST_COUNTED, _MOST_COMPARED = 2**16, 1000
-# So many different values, in so many rows, before a column can be one of ids.
+# This many different values, in this many rows, before a column can be one of ids.
 _FEWEST_IDS, _FEWEST_ROWS = 50, 100
 # Counts have fewer different values than this; from this many on they are no codes of classes, which may begin at 1.
 _MOST_COUNTS, _CODES = 1000, 20
@@ -90,7 +90,7 @@ def findings(
     tables : iterable of tables
         With these columns, one after another.
     schema : Schema or None
-        What was declared; without one, what can be said of a column by itself.
+        What was declared; without one, what can be said of a column on its own.
     names : sequence of str
         The columns to look at, in order.
     target : str, optional
@@ -233,7 +233,7 @@ class _ColumnFacts:
         for value, rows, is_known in zip(values.to_pylist(), of_each.tolist(), known.tolist(), strict=True):
             if is_known and rows:
                 self.counts[value] = self.counts.get(value, 0) + rows
-        # Numbers with fractions are no ids and no counts, so there is nothing more to learn from them.
+        # Numbers with fractions are neither ids nor counts, so there is nothing more to learn from them.
         self.full = self.n_different >= (_MOST_COMPARED if self.n_fractions else _MOST_COUNTED)
 
     def found(self) -> list[Finding]:

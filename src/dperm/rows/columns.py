@@ -12,7 +12,7 @@ from dperm.errors import InvalidTableError
 from dperm.schema.checks import as_text
 
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
-# Truth values are 1 and 0, as text too: a column of them must read the same when one entry is something else.
+# Booleans are 1 and 0, as text too: a column of them must read the same when one entry is something else.
 _TRUE, _FALSE = r"^\s*(?i:true)\s*$", r"^\s*(?i:false)\s*$"
 
 # Bytes of a column in chunks that is copied into one: the different entries of many chunks take long to put together.
@@ -73,7 +73,7 @@ class Columns:
 
 
 def is_array(table: Any) -> bool:
-    """Whether it is an array of two dimensions, whose columns have places and no names."""
+    """Whether it is an array of two dimensions, whose columns have positions and no names."""
     return isinstance(table, np.ndarray) and table.ndim == 2
 
 
@@ -123,7 +123,7 @@ def _object_text(value: Any) -> bytes | None:
 
 
 def _is_nothing(value: Any) -> bool:
-    # pandas has two more kinds of nothing, which have no truth value; other kinds of nan differ from themselves.
+    # pandas has two more kinds of nothing, which have no boolean; other kinds of nan differ from themselves.
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
@@ -207,7 +207,7 @@ def as_words(column: Any, name: str) -> tuple[NDArray[np.intp], list[str]]:
 
 
 def as_written(column: Any, name: str) -> tuple[NDArray[np.intp], list[Any]]:
-    """As `as_words`, with every text as the column itself spells it, and numbers and truth values as such.
+    """As `as_words`, with every text as the column itself spells it, and numbers and booleans as such.
 
     Of several spellings of one text, True and TRUE for instance, the most frequent stands for all.
     """

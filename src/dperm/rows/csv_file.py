@@ -27,7 +27,7 @@ from dperm.rows.pieces import Piece, Stamp
 
 UNPACKERS: dict[str, Callable[[str], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
-# Characters; a longer line is no record.
+# Characters; a longer line is not a record.
 _LONGEST_LINE = 2**22
 # Bytes; a longer cell is missing.
 _LONGEST_CELL = 2**16
@@ -140,7 +140,7 @@ class CsvPiece(Piece):
             yield lines, len(block) - len(lines)
 
     def _parse(self, lines: bytes, columns: Sequence[str]) -> tuple[Any, Any]:
-        """Columns of a table with one row a line, and which lines are no record."""
+        """Columns of a table with one row a line, and which lines are not records."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
@@ -183,7 +183,7 @@ class CsvPiece(Piece):
             return table, odd
         if odd.all():
             return self._nothing(n_lines, columns), odd
-        # A line that is none keeps its place, so that predictions stay beside their rows.
+        # A line that is none keeps its position, so that predictions stay beside their rows.
         return table.take(pa.array(np.maximum(np.cumsum(~odd) - 1, 0), mask=odd)), odd
 
     @staticmethod
@@ -207,7 +207,7 @@ def _without_long_cells(table: Any) -> Any:
 
 
 def _is_record(line: str, record: re.Pattern[str]) -> bool:
-    """Whether a line is one record by itself, and cannot become part of another or several."""
+    """Whether a line is one record on its own, and cannot become part of another or several."""
     if "\r" in line or not line or len(line) > _LONGEST_LINE:
         return False
     return '"' not in line or record.fullmatch(line) is not None

@@ -37,7 +37,7 @@ class IdColumn:
     missing : tuple of str
         Texts that stand for no value.
     key : bytes
-        Of the digests: drawn anew for every pass, so that two passes cannot be compared.
+        Of the digests: fresh for every pass, so that two passes cannot be compared.
     """
 
     name: str

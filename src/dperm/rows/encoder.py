@@ -81,7 +81,7 @@ class Encoder:
     def blocks(
         self, tables: Iterable[Any], problem: Problem, rows: int, threads: int | None = None
     ) -> Iterator[EncodedRows]:  # fmt: skip
-        """Encode tables in blocks of about so many rows, a few tables ahead of whoever takes them.
+        """Encode tables in blocks of about this many rows, a few tables ahead of the consumer.
 
         Parameters
         ----------

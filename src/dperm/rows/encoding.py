@@ -36,7 +36,7 @@ def count_rows(table: Any) -> int:
 
 def check_table(table: Any, y: Any, schema: Schema) -> None:
     """Raise if a column is missing, named twice, or of a type that cannot be encoded: public facts, and no value."""
-    count_rows(table)  # raises for what is no table
+    count_rows(table)  # raises for what is not a table
     anywhere = _linear(schema)
     empty = table[:0] if is_array(table) else table.slice(0, 0) if hasattr(table, "slice") else table.head(0)
     encode_rows(empty, anywhere, fitting=True)
@@ -140,9 +140,9 @@ def target_column(table: Any, y: Any, schema: Schema) -> Any:
 
 
 def encode_target(table: Any, y: Any, schema: Schema, onto: tuple[float, float] = (-1.0, 1.0)) -> Array:
-    """Encode the target, from `y` or from the table's own column: −1 and 1, places among many classes, or a number.
+    """Encode the target, from `y` or from the table's own column: −1 and 1, indices among many classes, or a number.
 
-    A number's declared range becomes `onto`. NaN, which makes a row ignored, where there is no class or number.
+    A number's declared range becomes `onto`. NaN, which drops the row, where there is no class or number.
     """
     if isinstance(schema.target, Amount):
         number = schema.target.number
@@ -159,7 +159,7 @@ def target_numbers(table: Any, y: Any, schema: Schema) -> Array:
 
 
 def label_numbers(table: Any, y: Any, schema: Schema) -> Array:
-    """Place of every label among the declared classes, NaN where it is none of them."""
+    """Index of every label among the declared classes, NaN where it is none of them."""
     if not isinstance(schema.target, Classes):
         raise InvalidParameterError("the schema's target has no classes.")
     return _label_numbers(target_column(table, y, schema), schema.target)
@@ -173,7 +173,7 @@ def _label_numbers(column: Any, target: Classes) -> Array:
 
 
 def _encode_column(column: Any, name: str, rule: Column, missing: tuple[str, ...]) -> tuple[Places, Array, Any]:
-    """Places and values of a block's entries, a row each, and whether the row is ignored."""
+    """Positions and values of a block's entries, a row each, and whether the row is ignored."""
     match rule:
         case Number() if rule.binned:
             return _encode_knots(as_numbers(column, name, missing), rule)

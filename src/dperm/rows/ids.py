@@ -1,4 +1,4 @@
-"""Ids of units as they are handed over: which rows have the same one. No value appears in a message.
+"""Ids of units as they are passed: which rows have the same one. No value appears in a message.
 
 Two ids are the same if they are written the same, as categories are: 2, 2.0 and "2" are one id. What becomes of one
 entry does not depend on any other.
@@ -22,12 +22,12 @@ Codes = NDArray[np.int64]
 
 # Equal values of one of these types are written alike, so each is written once.
 _PLAIN = (str, int, float, bool, bytes)
-# Texts of printable ASCII that neither begin nor end with a space, and those among them that `as_text` spells anew.
+# Texts of printable ASCII that neither begin nor end with a space, and those among them that `as_text` spells again.
 _ASCII, _SPELLED = r"^[!-~]([ -~]*[!-~])?$", r"(\.0*$)|(^(?i:true|false)$)"
 
 
 def codes_of_array(ids: Any, n_rows: int) -> Codes:
-    """The place of every row's id among the different ones, −1 for what is none.
+    """The index of every row's id among the different ones, −1 for what is none.
 
     Raises
     ------
@@ -52,12 +52,12 @@ def codes_of_array(ids: Any, n_rows: int) -> Codes:
 
 
 def membership_of_array(ids: Any, n_rows: int, unit: PrivacyUnit | None) -> Membership | None:
-    """Whose every row is; None where every row is protected by itself."""
+    """The unit of every row; None where each row is its own unit."""
     return None if unit is None else Membership.of(unit, codes_of_array(ids, n_rows))
 
 
 def codes_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> Codes:
-    """The same for an Arrow column; texts that stand for no value are no ids.
+    """The same for an Arrow column; texts that stand for no value are not ids.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def codes_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> Code
 
 
 def places_of(texts: Any) -> NDArray[np.intp]:
-    """The place of every text among those that are none of them null, −1 for a null."""
+    """The index of every text among those that are none of them null, −1 for a null."""
     is_id = texts.is_valid().to_numpy(zero_copy_only=False)
     return np.where(is_id, np.cumsum(is_id) - 1, -1)
 

@@ -54,7 +54,7 @@ class Room:
 
 
 class KeptBlocks:
-    """Blocks by their places in a table.
+    """Blocks by index in a table.
 
     Parameters
     ----------
@@ -71,11 +71,11 @@ class KeptBlocks:
         self._end = 0
 
     def __contains__(self, place: int) -> bool:
-        """Whether the block at this place is kept."""
+        """Whether the block at this index is kept."""
         return place in self._blocks
 
     def __getitem__(self, place: int) -> Block:
-        """The block at this place; one in the file is mapped, and read as it is used."""
+        """The block at this index; one in the file is mapped, and read as it is used."""
         kept = self._blocks[place]
         return kept if isinstance(kept, Block) else self._mapped(kept)
 

@@ -18,7 +18,7 @@ _NESTED = (list, tuple, np.ndarray)
 def read_table(estimator: Any, X: Any, *, fitting: bool) -> Any:
     """Check a table the scikit-learn way (names, shape, type) but never for the values in it: they are numbers by then.
 
-    A cell that is no number is NaN, like one that is missing.
+    A cell that is not a number is NaN, like one that is missing.
     """
     from sklearn.utils.validation import validate_data  # not every user of dperm needs it
 
@@ -82,7 +82,7 @@ def _check_kind(y: Any) -> None:
 
 
 def numeric_target(y: NDArray[Any], majority: bool = True) -> NDArray[Any]:
-    """A target as numbers: NaN, which makes a row ignored, for what is none.
+    """A target as numbers: NaN, which drops the row, for what is none.
 
     Whether the target holds numbers at all is decided by the majority of its entries and counts as public. Where rows
     are protected by unit, one unit may have most of them: then nothing is decided by a `majority`.
@@ -151,7 +151,7 @@ def class_numbers(y: Any, classes: Sequence[Any], majority: bool = True) -> Arra
     decided = majority or labels.dtype.kind != "O"
     if decided and is_text != declares_text and (is_text or labels.dtype.kind in "iufb"):
         raise InvalidParameterError("the labels and the declared classes must be of one kind: text or numbers.")
-    if labels.dtype.kind == "O":  # looked up one by one: comparing with a missing value may not give a truth value
+    if labels.dtype.kind == "O":  # looked up one by one: comparing with a missing value may not give a boolean
         positions = {label: float(position) for position, label in enumerate(classes)}
         return np.array([_position(label, positions) for label in labels])
     places = np.full(labels.shape, np.nan)

@@ -1,4 +1,4 @@
-"""What became of the rows of a fit: counts for the person who holds the rows, never part of what leaves.
+"""How many rows were dropped or clipped in a fit: counts for the data holder, never part of what leaves.
 
 A fit whose rows are nearly all ignored or clipped is private and useless, and its result cannot say so. The notice
 below is shown where the fit was called, by a process that has the rows anyway. It is stored nowhere, changes nothing
@@ -58,7 +58,7 @@ class Usual:
 
 @dataclass(frozen=True)
 class RowFacts:
-    """Counts of what became of rows; exact, so they stay inside the trusted boundary.
+    """Counts of what became of rows; exact, so they stay inside the trusted kernel.
 
     A row counts 1, or what it weighs among those of its unit: so nobody counts more than 1.
 
@@ -198,7 +198,7 @@ def outside(numbers: Array, low: float, high: float) -> NDArray[np.bool_]:
 
 
 def _sample(weights: Array) -> NDArray[np.intp]:
-    """Places of a few rows, evenly by what rows weigh: nobody's rows are more than a few of them."""
+    """Indices of a few rows, evenly by what rows weigh: nobody's rows are more than a few of them."""
     heaped = np.cumsum(weights)
     if not weights.size or heaped[-1] <= 0.0:
         return np.empty(0, np.intp)
@@ -237,7 +237,7 @@ def _usual_row(table: Any, norms: Array, weights: Array) -> Usual:
 
 
 def warn_about(facts: RowFacts, further: Sequence[str] = ()) -> None:
-    """Show what is wrong with the rows to whoever called the fit; nothing for ordinary rows, and never an error.
+    """Show what is wrong with the rows to the caller of the fit; nothing for ordinary rows, and never an error.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def warn_about(facts: RowFacts, further: Sequence[str] = ()) -> None:
         "the result, and must not be passed on. `diagnose` tells more."
     )
     try:
-        # Without a place in anybody's code there is no registry that would keep the text.
+        # Without a location in anybody's code there is no registry that would keep the text.
         warnings.warn_explicit(notice, None, "<dperm>", 1)
     except Exception:
         # A filter makes errors of warnings, or what shows them fails: an outcome must not depend on the rows.
@@ -263,7 +263,7 @@ def warn_about(facts: RowFacts, further: Sequence[str] = ()) -> None:
 
 
 def unit_remarks(membership: Membership | None) -> list[str]:
-    """What whoever holds the rows should know: that a unit is no more than a row, or that many rows are not used.
+    """What the data holder should know: that a unit is no more than a row, or that many rows are not used.
 
     Every unit counts as one, however many rows it has.
     """
@@ -278,6 +278,6 @@ def unit_remarks(membership: Membership | None) -> list[str]:
     if unused <= MANY:
         return []
     return [
-        f"of the rows of one {unit.word} about {tens_of_per_cent(unused)} %, in the mean over all {unit.plural}, "
+        f"of the rows of one {unit.word} about {tens_of_per_cent(unused)} %, in the mean over all units, "
         f"are beyond {limit}, and are not used"
     ]

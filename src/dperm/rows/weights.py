@@ -1,4 +1,4 @@
-"""Weights of rows as they are handed over: public ones are checked, private ones bounded. No message shows a value."""
+"""Weights of rows as they are passed: public ones are checked, private ones bounded. No message shows a value."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def weight_numbers(weights: Any, n_rows: int) -> Array | None:
     if weights is None:
         return None
     given = weights if hasattr(weights, "dtype") else one_by_one(weights)
-    # A masked entry is no number; as objects, entries are read one by one, and none of them can raise.
+    # A masked entry is not a number; as objects, entries are read one by one, and none of them can raise.
     values = np.ma.filled(given.astype(object), np.nan) if np.ma.isMaskedArray(given) else np.asarray(given)
     if values.shape != (n_rows,):
         raise InvalidParameterError(
@@ -48,7 +48,7 @@ def bounded_weights(weights: Any, n_rows: int, bound: float, *, private: bool) -
     Parameters
     ----------
     weights : array of shape (rows,) or None
-        As handed over.
+        As passed.
     n_rows : int
         Of the table.
     bound : float

@@ -88,7 +88,7 @@ class Category:
 
     @property
     def positions(self) -> dict[str, int]:
-        """Place of every spelling."""
+        """Index of every spelling."""
         return {text: place for place, texts in enumerate(self.values) for text in map(as_text, texts)}
 
     def column_names(self, name: str) -> tuple[str, ...]:

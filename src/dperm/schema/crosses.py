@@ -40,7 +40,7 @@ class Cross:
         )
 
     def levels(self, name: str, n_places: int, *, ordered: bool) -> tuple[int, ...]:
-        """The level of every place in a column's block: neighbours together where places are ordered, else any.
+        """The level of every position in a block: consecutive ones together where they are ordered, else any.
 
         Categories are put together by a hash that is the same on every machine.
         """

@@ -44,7 +44,7 @@ class Classes:
 
     @property
     def positions(self) -> dict[str, int]:
-        """Place of every spelling."""
+        """Index of every spelling."""
         return {text: place for place, texts in enumerate(self.classes) for text in map(as_text, texts)}
 
 

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,14 @@ class Profile:
     needs: str
 
 
+@dataclass(frozen=True)
+class StepSettings:
+    """What a method that takes steps of one size decided."""
+
+    n_steps: int
+    step_size: float
+
+
 class Solver(ABC):
     """A method. Settings are fields; every one has a default derived from public numbers.
 
@@ -77,8 +85,6 @@ class Solver(ABC):
     listed: ClassVar[int] = 1000
     # Whether its certified guarantee has δ = 0.
     pure: ClassVar[bool] = False
-    # Whether what it returns is an iterate drawn at random, so that a run may end before all that is planned is asked.
-    random_iterate: ClassVar[bool] = False
     # Whether where it begins makes a difference, so that it takes a start from its user.
     takes_start: ClassVar[bool] = False
 
@@ -125,8 +131,3 @@ class Solver(ABC):
         For a `FunctionLoss` it holds if its guesses at L and at the gap do, and no gradient is clipped.
         """
         return math.inf
-
-    @classmethod
-    def example(cls) -> Self:
-        """Build an instance with ordinary settings, for the contract tests."""
-        return cls()

@@ -1,6 +1,7 @@
 """Why a method cannot take a problem: the sentences that several of them share."""
 
 from dperm.problem import Problem
+from dperm.problem.domains.mirror import MirrorDomain
 from dperm.problem.regularizers import NoRegularizer
 
 
@@ -29,3 +30,11 @@ def needs_no_regularizer(problem: Problem) -> str | None:
     if isinstance(problem.regularizer, NoRegularizer):
         return None
     return f"it minimises over a domain without a regularizer, and got {problem.regularizer.name}."
+
+
+def needs_a_mirror_map(problem: Problem) -> str | None:
+    """Why a mirror method, for convex losses alone on a bounded domain, cannot take this one, or None."""
+    reason = needs_convexity(problem) or needs_no_regularizer(problem)
+    if reason is None and not isinstance(problem.domain, MirrorDomain):
+        reason = f"it needs a bounded domain with a mirror map, which {problem.domain.name} is not."
+    return reason

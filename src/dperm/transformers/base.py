@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -11,14 +11,17 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dperm.accounting.events import Event, event_to_list
+from dperm.accounting.events import Event
 from dperm.disk import fingerprint
 from dperm.errors import InvalidParameterError
+from dperm.files.content import HEAD
+from dperm.files.described import check_types, class_name, described, value_of
+from dperm.files.plan_data import plan_to_dict
 from dperm.kernel.units import Membership
 from dperm.ledger import Budget
 from dperm.mechanisms.setting import PublicTable
 from dperm.models.charged import Charged
-from dperm.models.units import declared_unit, split_groups, without_ids
+from dperm.models.units import declared_unit, split_groups, unit_parameters, without_ids
 from dperm.plan.sums import Parts, ReleasedSums, Sum, SumsPlan, plan_sums
 from dperm.plan.transaction import Transaction, check_releasable
 from dperm.privacy.caveats import Caveat
@@ -34,6 +37,8 @@ Array = NDArray[np.float64]
 
 # Beyond this squares of numbers would be far from exact next to each other.
 _LARGEST = 1e100
+# What a file may state: more would only fill memory.
+_MOST_COLUMNS = 10**6
 
 
 @dataclass(eq=False, repr=False)
@@ -54,13 +59,12 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
 
     privacy_: PrivacyStatement = field(init=False)
     event_: Event = field(init=False)
+    plan_: dict[str, Any] = field(init=False)
     ledger_entry_: dict[str, Any] | None = field(init=False)
     n_features_in_: int = field(init=False)
 
     # The share of a pipeline's precision that it takes unless told otherwise.
     share: ClassVar[float] = 0.1
-    # What is released, by the names of attributes.
-    released: ClassVar[tuple[str, ...]]
     # Whether sums become means by the public n, which rows must then weigh in all.
     divides_by_n: ClassVar[bool] = False
     # Columns are numbers, described by what is declared here.
@@ -204,6 +208,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         sums = plan.answer(transaction, self._parts(table), membership, caveats)
         self._learn(sums, plan.n)
         self.privacy_, self.event_, self.ledger_entry_ = sums.statement, sums.event, transaction.ledger_entry
+        self.plan_ = plan_to_dict(plan)
         transaction.write(self, lambda: fingerprint(self.content()))
 
     def read(self, X: Any, *, fitting: bool) -> NDArray[Any]:
@@ -226,15 +231,56 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         return np.asarray(read_table(self, without_ids(self, X), fitting=fitting))
 
     def content(self) -> dict[str, Any]:
-        """What was released, as plain data: what a ledger's fingerprint is of."""
+        """What a file of it holds, but for the fingerprint."""
         check_is_fitted(self, "privacy_")
-        numbers = {name: np.asarray(getattr(self, name)).tolist() for name in self.released}
+        return HEAD | self.told() | {"plan": self.plan_, "ledger": self.ledger_entry_}
+
+    def told(self) -> dict[str, Any]:
+        """What a file says of it, alone or as a step of a pipeline: the released numbers, and what they mean."""
+        names = getattr(self, "feature_names_in_", None)
         return {
-            "kind": type(self).__name__,
-            **numbers,
+            "kind": class_name(type(self)),
+            "columns": None if names is None else [str(name) for name in names],
+            "n_features": int(self.n_features_in_),
+            "parameters": {name: described(getattr(self, name)) for name in self._own(init=True)},
+            "released": {name: described(getattr(self, name)) for name in self._own(init=False)},
             "privacy": self.privacy_.to_dict(),
-            "events": event_to_list(self.event_),
         }
+
+    @classmethod
+    def from_told(cls, content: dict[str, Any]) -> Self:
+        """Read what `told` gave; raises if it does not fit together."""
+        values = {name: value_of(value) for name, value in content["parameters"].items()}
+        check_types(cls, values)
+        step = cls(**values)
+        if (set(content["parameters"]), set(content["released"])) != (
+            set(cls._own(init=True)),
+            set(cls._own(init=False)),
+        ):
+            raise ValueError("parameters")
+        for name, numbers in content["released"].items():
+            value = value_of(numbers)
+            setattr(step, name, np.array(value, dtype=np.float64) if isinstance(value, tuple) else value)
+        step.n_features_in_ = count("n_features", content["n_features"])
+        if step.n_features_in_ > _MOST_COLUMNS:
+            raise ValueError("n_features")
+        step.privacy_ = statement = PrivacyStatement.from_dict(content["privacy"])
+        str(statement)  # its numbers are numbers
+        step.epsilon, step.delta, step.adjacency = statement.epsilon, statement.delta, statement.adjacency
+        step.set_params(**unit_parameters(statement.unit))
+        with np.errstate(all="ignore"):
+            step.transform(np.zeros((1, step.n_features_in_)))  # what does not fit together fails here
+        if content["columns"] is not None:
+            step.feature_names_in_ = np.array(content["columns"], dtype=object)  # type: ignore[attr-defined]
+            if len(step.feature_names_in_) != step.n_features_in_:  # type: ignore[attr-defined]
+                raise ValueError("columns")
+        return step
+
+    @classmethod
+    def _own(cls, *, init: bool) -> list[str]:
+        """The parameters that are not common to all, or the attributes that a fit leaves."""
+        common = {part.name for part in fields(PrivateTransformer)}
+        return [part.name for part in fields(cls) if part.init is init and part.name not in common]
 
     def __sklearn_tags__(self) -> Any:
         """Missing values are bounded like all others."""

@@ -84,8 +84,6 @@ class PrivateMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: ig
     scale_: Array = field(init=False)
     min_: Array = field(init=False)
 
-    released = ("data_min_", "data_max_")
-
     def _sums(self, table: PublicTable, n_features: int, distribution: str) -> Sequence[Sum]:
         self._range()
         return [counts_of(table, check_bounds(self.bounds, n_features), distribution)]

@@ -88,7 +88,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):  # type: 
 
     share: ClassVar[float] = 0.25
     divides_by_n = True
-    released = ("components_", "mean_", "explained_variance_", "explained_variance_ratio_")
 
     # A fifth of the precision is for the mean, which is a vector and not a matrix.
     _relative_noise = (1.0, 2.0)

@@ -86,8 +86,6 @@ class PrivateQuantileTransformer(OneToOneFeatureMixin, PrivateTransformer):  # t
     quantiles_: Array = field(init=False)
     references_: Array = field(init=False)
 
-    released = ("quantiles_",)
-
     def _sums(self, table: PublicTable, n_features: int, distribution: str) -> Sequence[Sum]:
         one_of("output_distribution", self.output_distribution, ("uniform", "normal"))
         if count("n_quantiles", self.n_quantiles) < 2:

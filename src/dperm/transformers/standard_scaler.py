@@ -83,7 +83,6 @@ class PrivateStandardScaler(OneToOneFeatureMixin, PrivateTransformer):  # type: 
     scale_: Array = field(init=False)
 
     divides_by_n = True
-    released = ("mean_", "var_")
 
     def _sums(self, table: PublicTable, n_features: int, distribution: str) -> Sequence[Sum]:
         n_columns = len(check_bounds(self.bounds, n_features).columns)

@@ -67,7 +67,7 @@ class Event(ABC):
 class SingleEvent(Event):
     """One mechanism: a frozen dataclass in a file of its own, which says all that its privacy cost depends on.
 
-    A subclass needs a `name`, an `example`, `curve`, `scale`, and `from_numbers` where its fields are not those that
+    A subclass needs a `name`, `curve`, `scale`, and `from_numbers` where its fields are not those that
     others have. The rest is for what is known beyond: a ρ, a pure ε, Rényi divergences, a closed form for several
     together, a finer grid, an event of dp-accounting.
     """
@@ -96,11 +96,6 @@ class SingleEvent(Event):
         from dperm.accounting.events.composed import Composed
 
         return Composed(()) if unwanted(self) else self
-
-    @classmethod
-    @abstractmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
 
     # Plain data
 

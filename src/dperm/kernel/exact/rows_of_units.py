@@ -8,7 +8,7 @@ from dperm.kernel.exact.words import next_word
 
 @compile_exact
 def leave_out(numbers, counts, limit, stream, unused):  # type: ignore[no-untyped-def]
-    """Mark the rows that are not used: of a unit with more than `limit`, all but so many of them.
+    """Mark the rows that are not used: of a unit with more than `limit`, all but this many of them.
 
     A row is used with the probability of those that are still wanted among those that are left (Knuth's algorithm S,
     up to 2⁻⁵³): all choices are alike. Every row of such a unit takes two words of the stream.

@@ -1,6 +1,6 @@
 """A choice among scores: the exponential mechanism and report-noisy-max with Laplace noise, both without rounding.
 
-Only the place of the winner is decided here; a rounded score would change with what probability it wins.
+Only the index of the winner is decided here; a rounded score would change with what probability it wins.
 """
 
 from fractions import Fraction
@@ -38,7 +38,7 @@ def exponential_choice(scores: Array, scale: float, sensitivity: float, stream: 
 
 @compile_with_fallback
 def _accepted(exponents, stream):  # type: ignore[no-untyped-def]
-    """Places are drawn uniformly until one is accepted, with probability exp(−exponent · 2⁻⁴⁰)."""
+    """Positions are drawn uniformly until one is accepted, with probability exp(−exponent · 2⁻⁴⁰)."""
     while True:
         i = _place_below(stream, exponents.size)
         counter, position = place(stream)
@@ -70,7 +70,7 @@ def _accepted_again(exponent: int, stream: Stream, counter: int, position: int) 
 
 
 def laplace_choice(scores: Array, scale: float, sensitivity: float, stream: Stream) -> int:
-    """The place of the largest score plus Laplace noise of this scale, which is drawn without regard to sensitivity."""
+    """The index of the largest score plus Laplace noise of this scale, which is drawn without regard to sensitivity."""
     start = place(stream)
     noisy = scores.copy()
     add_laplace(noisy, scale, stream)

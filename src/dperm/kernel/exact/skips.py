@@ -14,7 +14,7 @@ from dperm.kernel.exact.words import Stream, next_word, put_back
 
 Indices = NDArray[np.intp]
 
-# Longer skips are made of several: whoever passed over this many begins anew.
+# Longer skips are made of several: after this many the count starts again.
 _LONGEST_SKIP = 1024
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dperm.kernel.compiling import compile_exact
 
 # A stream is one array, which compiled code passes on at no cost: ChaCha's input block (constants, key, counter,
-# nonce), the place of the next unused word, and the words that were made last.
+# nonce), the index of the next unused word, and the words that were made last.
 Stream = NDArray[np.uint32]
 
 COUNTER, _NONCE, POSITION, _WORDS = 12, 14, 16, 17
@@ -52,7 +52,7 @@ def next_word(stream):  # type: ignore[no-untyped-def]
 
 @compile_exact
 def long_words(stream, size):  # type: ignore[no-untyped-def]
-    """So many times 64 random bits."""
+    """The given number of times 64 random bits."""
     words = np.empty(size, np.uint64)
     for i in range(size):
         words[i] = np.uint64(next_word(stream)) | (np.uint64(next_word(stream)) << np.uint64(32))

@@ -96,7 +96,7 @@ class Objective(ABC):
     ) -> Array:  # fmt: skip
         """Σ ∇f(w, z_i), every row's part at most `bound` long; None stands for the declared Lipschitz constant.
 
-        About so many rows are `expected`, a public number that may be of use for speed.
+        About this many rows are `expected`, a public number that may be of use for speed.
         """
 
     @abstractmethod

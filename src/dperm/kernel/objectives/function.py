@@ -109,7 +109,7 @@ class FunctionObjective(Objective):
 
 
 def _kind_of(block: Block) -> Any:
-    """What its entries are handed over as: float32 is not converted here, compiled code is faster at it."""
+    """What its entries are passed as: float32 is not converted here, compiled code is faster at it."""
     return np.float32 if block.table.dtype == np.float32 else np.float64
 
 
@@ -142,7 +142,7 @@ class _Compiled:
         self.risk = jax_modules().jit(parts.risk)
 
     def length(self, expected: int | None) -> int:
-        """Rows of a call where so many are expected in all: few calls, with little room to spare."""
+        """Rows of a call where this many are expected in all: few calls, with little room to spare."""
         if expected is None:
             return self._most
         likely = expected + 2.0 * math.sqrt(expected)
@@ -278,7 +278,7 @@ class _Parts:
 
 
 def _n_groups(rows: float) -> int:
-    """How many groups of at most `_ADDED_AT_ONCE` so many rows make."""
+    """How many groups of at most `_ADDED_AT_ONCE` this many rows make."""
     return max(1, math.ceil(rows / _ADDED_AT_ONCE))
 
 
@@ -294,7 +294,7 @@ def _summed_products(jnp: Any, left: Any, right: Any) -> Any:
 
 
 def _room(size: int) -> float:
-    """A few ulp below 1, so that a vector of so many entries, measured again, does not exceed its bound."""
+    """A few ulp below 1, so that a vector of this many entries, measured again, does not exceed its bound."""
     return 1.0 - 8.0 * (size + 64) * 2.0**-53
 
 
@@ -317,7 +317,7 @@ def _shortening(jnp: Any, square: Any, bound: Any, size: int) -> Any:
 
 
 def _alike_everywhere(parts: _Parts, length: int, kind: Any = np.float64) -> Any:
-    """The compiled sum of gradients, if what a made-up row adds is the same to the last bit in any place of a call.
+    """The compiled sum of gradients, if what a made-up row adds is the same to the last bit in any position of a call.
 
     Otherwise one that takes rows one at a time: slower, and alike by construction.
     """

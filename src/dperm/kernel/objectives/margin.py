@@ -47,7 +47,7 @@ class MarginObjective(Objective):
 
     @property
     def ignores_shifts(self) -> bool:
-        """Whether a number added to all margins changes no slope, as for softmax: tried out at one place."""
+        """Whether a number added to all margins changes no slope, as for softmax: tried out at one position."""
         here, there = np.zeros(self.loss.n_outputs), np.zeros(self.loss.n_outputs)
         if self.loss.n_outputs == 1:
             return False

@@ -1,4 +1,4 @@
-"""Objective perturbation whose clipping and ridge are chosen in view of what was released before."""
+"""Objective perturbation whose clipping and ridge are chosen after seeing what was released before."""
 
 from dataclasses import dataclass
 

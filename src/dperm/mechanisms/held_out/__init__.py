@@ -12,7 +12,7 @@ from dperm.validation import count, positive
 class HeldOutChoice(Mechanism):
     """The candidate with the least Σ ℓ_i(z) over held-out rows, after Gumbel noise; every ℓ_i(z) is clipped to [0, 1].
 
-    Only the place of the winner is released. Proof: docs/proofs/selection.md.
+    Only the index of the winner is released. Proof: docs/proofs/selection.md.
 
     Parameters
     ----------

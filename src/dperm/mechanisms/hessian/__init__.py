@@ -9,7 +9,7 @@ from dperm.mechanisms.base import Query, sampled_gaussian
 from dperm.mechanisms.setting import summation_slack
 from dperm.privacy.guarantee import Adjacency
 
-# A matrix of so many rows fits into memory a few times over; beyond, its noise would drown it.
+# A matrix of this many rows fits into memory a few times over; beyond, its noise would drown it.
 LARGEST_HESSIAN = 4000
 
 

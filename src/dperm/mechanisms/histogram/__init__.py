@@ -83,7 +83,7 @@ def histogram_query(columns: tuple[str, ...], setting: Setting, guarantee: Guara
 
 
 def count_deviation(n_columns: int, adjacency: Adjacency, guarantee: Guarantee) -> float:
-    """Standard deviation of the noise on one count of so many columns."""
+    """Standard deviation of the noise on one count of this many columns."""
     moved = n_columns * adjacency.records_moved
     if guarantee.delta == 0.0:
         return math.sqrt(2.0) * moved * histogram_scale(guarantee)

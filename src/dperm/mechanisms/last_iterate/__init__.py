@@ -15,7 +15,7 @@ from dperm.validation import count, positive
 class LastIterateQuery(Query):
     """T noisy proximal gradient steps from a released point, of which only the last iterate is released.
 
-    The whole path runs inside the trusted boundary. Proof: docs/proofs/last_iterate.md.
+    The whole path runs inside the trusted kernel. Proof: docs/proofs/last_iterate.md.
 
     Guarantees
     ----------

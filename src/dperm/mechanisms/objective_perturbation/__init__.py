@@ -113,7 +113,7 @@ class ObjectivePerturbationQuery(Query):
         return self._gaussian_event(per_record, self.setting.constants.sigmoidal)
 
     def _gaussian_event(self, per_record: float, sigmoidal: bool) -> Event:
-        """With noise of so many times the largest gradient, and what a sigmoidal loss has if that may be used."""
+        """With noise of this many times the largest gradient, and what a sigmoidal loss has if that may be used."""
         setting, constants = self.setting, self.setting.constants
         cost, remainder, monotone = self.log_jacobian, self.remainder, constants.monotone
         if setting.rows_together != 1:
@@ -127,7 +127,7 @@ class ObjectivePerturbationQuery(Query):
 
 
 def hessian_rank(setting: Setting) -> int:
-    """How many eigenvalues of the Hessian of all rows that may differ together are not 0 at the most.
+    """How many eigenvalues of the Hessian of all rows that may differ together are not 0 at most.
 
     A row has one for each of its margins, less one for the softmax, and no more rows count than there are columns.
     """

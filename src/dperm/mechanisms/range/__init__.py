@@ -14,7 +14,7 @@ from dperm.validation import one_of, positive
 
 # How much of a column may lie beyond each end: the least that is aimed at, and the most that is still a range.
 _SMALLEST_TAIL, _LARGEST_TAIL = 0.005, 0.2
-# Noise hardly ever exceeds so many times its scale in one comparison: about once in 30 000.
+# Noise hardly ever exceeds this many times its scale in one comparison: about once in 30 000.
 _HARDLY_EVER = {"Gaussian": 4.0, "Laplace": 10.0}
 
 
@@ -78,7 +78,7 @@ class RangeQuery(Query):
 
     @property
     def beyond(self) -> int:
-        """How many values to leave beyond each end: so many that noise alone hardly ever makes them."""
+        """How many values to leave beyond each end: enough that noise alone hardly ever makes them."""
         return math.ceil(max(_SMALLEST_TAIL * self.setting.n, _HARDLY_EVER[self.distribution] * self.scale))
 
     @property
@@ -111,7 +111,7 @@ class RangeQuery(Query):
 
 
 def search_steps(candidates: tuple[float, ...]) -> int:
-    """Steps of a bisection among so many candidates."""
+    """Steps of a bisection among this many candidates."""
     return max(1, math.ceil(math.log2(len(candidates))))
 
 

@@ -11,7 +11,7 @@ from dperm.validation import count
 class StochasticStepsQuery(Query):
     """Up to k noisy proximal SGD steps: w ← prox_{ηr, C}(w − η(g + N(0, σ² I))), g = (1/(qn)) Σ_{i∈B} ∇f(w, z_i).
 
-    Every row is in a step's batch B independently with probability q. The steps run inside the trusted boundary and all
+    Every row is in a step's batch B independently with probability q. The steps run inside the trusted kernel and all
     k of them are accounted for, so what is released (the last iterate and the mean iterate) is post-processing,
     whatever the step sizes. Proof: docs/proofs/stochastic_gradient.md.
 

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
 
 from dperm.mechanisms.plan import CalibratedPlan, Plan
 from dperm.mechanisms.setting import Setting
@@ -64,11 +63,6 @@ class PrintedSVRGPlusPlus(PrintedSolver):
         summary="variance-reduced steps with noise on every one of them, in epochs that double",
         source="Wang, Ye and Xu 2017, Algorithm 2, as printed",
     )
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps, for the sake of time."""
-        return cls(max_steps=2_000)
 
     def refusal(self, problem: Problem) -> str | None:
         """Algorithm 2 needs convexity."""

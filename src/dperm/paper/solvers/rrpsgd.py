@@ -1,7 +1,6 @@
 """Random Round Private SGD of Zhang, Zheng, Mou and Wang 2017, for losses that need not be convex."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
-from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.base import Array, Oracle, Profile, Solver, StepSettings
 from dperm.solvers.descent.stochastic import (
     Schedule,
     expected_sigma,
@@ -19,14 +18,6 @@ from dperm.solvers.descent.stochastic import (
     step_size_without_convexity,
     step_variance,
 )
-
-
-@dataclass(frozen=True)
-class RRPSGDSettings:
-    """What RRPSGD decided."""
-
-    n_steps: int
-    step_size: float
 
 
 @dataclass(frozen=True)
@@ -73,7 +64,6 @@ class RRPSGD(Solver):
     name = "rrpsgd"
     listed = 13
     takes_start = True
-    random_iterate = True
     profile = Profile(
         summary="noisy SGD that stops at a random round",
         source="Zhang, Zheng, Mou and Wang 2017, after Ghadimi and Lan 2013",
@@ -85,16 +75,11 @@ class RRPSGD(Solver):
         needs="smooth loss, convex or not",
     )
 
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps: accounting for millions of them takes a while."""
-        return cls(max_steps=2_000, max_passes=20.0)
-
     def refusal(self, problem: Problem) -> str | None:
         """Every problem that dperm can state is smooth."""
         return None
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[RRPSGDSettings]:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[StepSettings]:
         """Choose T, q and η."""
         return self.plan_with(
             setting,
@@ -103,7 +88,7 @@ class RRPSGD(Solver):
             ),
         )
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan[RRPSGDSettings], start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[StepSettings], start: Array) -> Array:
         """Draw the round R, take the R − 1 steps before it, return w_{R−1}."""
         (item,) = plan.planned
         step_sizes = plan.settings.step_size * falling(item.query.n_steps, self.decay)
@@ -124,10 +109,10 @@ class RRPSGD(Solver):
         spread = smoothness * variance * float((sizes**2).sum())
         return (2.0 * setting.constants.initial_gap + spread) / float((sizes * (2.0 - smoothness * sizes)).sum())
 
-    def plan_with(self, setting: Setting, schedule: Schedule) -> Plan[RRPSGDSettings]:
+    def plan_with(self, setting: Setting, schedule: Schedule) -> Plan[StepSettings]:
         """T steps at sampling rate q, with the step size for this noise."""
         n_steps, rate, _ = schedule
         step_size = step_size_without_convexity(setting, schedule, self.decay, self.step_size)
         mechanism = f"rrpsgd, up to T = {n_steps} noisy stochastic gradient steps at sampling rate {rate:.3g}"
         planned = PlannedQuery(StochasticStepsQuery(setting, rate, n_steps))
-        return Plan(mechanism, (planned,), RRPSGDSettings(n_steps, step_size))
+        return Plan(mechanism, (planned,), StepSettings(n_steps, step_size))

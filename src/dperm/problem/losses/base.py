@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameterError
-from dperm.validation import positive
+from dperm.validation import count, positive
 
 Array = NDArray[np.float64]
 
@@ -264,6 +264,36 @@ class SignLoss(Loss):
     def encode(self, target: Array) -> Array:
         """Map targets above 0 to +1, the others to −1, and keep NaN."""
         return np.where(np.isnan(target), np.nan, np.where(target > 0, 1.0, -1.0))
+
+
+class ClassLoss(Loss):
+    """A loss for K classes: one margin and one number 0 … K−1 for each."""
+
+    n_classes: int
+
+    def __post_init__(self) -> None:
+        """Check the number of classes."""
+        if count("n_classes", self.n_classes) < 2:
+            raise InvalidParameterError("n_classes must be at least 2.")
+
+    @property
+    def n_outputs(self) -> int:
+        """One margin per class."""
+        return self.n_classes
+
+    @property
+    def target_range(self) -> tuple[float, float]:
+        """Class numbers."""
+        return 0.0, float(self.n_classes - 1)
+
+    def encode(self, target: Array) -> Array:
+        """Keep whole numbers 0 … K−1, turn everything else into NaN."""
+        return class_numbers(target, self.n_classes)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Three classes."""
+        return cls(n_classes=3)  # type: ignore[call-arg]
 
 
 class ResidualLoss(Loss):

@@ -18,6 +18,9 @@ from dperm.validation import count, one_of, positive
 # What a row's gradient is scaled by: shortened to the clip, each layer on its own, or brought to about that length.
 CLIPPINGS = ("flat", "per-layer", "automatic")
 
+# Numbers that a file may describe a function with; beyond them it would only fill memory.
+_MOST_NUMBERS = 10**8
+
 
 class Leaf(NamedTuple):
     """One array among the parameters, and its place in the vector of all.
@@ -139,6 +142,20 @@ class FunctionLoss(RowLoss):
         """The same with the parameters for rows of this many entries."""
         return replace(self, params=self.params(width)) if makes_params(self.params) else self
 
+    def shapes(self) -> "FunctionShapes":
+        """The same without what is code: names and shapes of the arrays, and the numbers."""
+        no_code: Any = None
+        return FunctionShapes(
+            no_code,
+            tuple((leaf.name, leaf.shape) for leaf in self.leaves),
+            clip=self.clip,
+            clipping=self.clipping,
+            n_classes=self.n_classes,
+            target_bound=self.target_bound,
+            smoothness=self.smoothness,
+            initial_gap=self.initial_gap,
+        )
+
     def start(self, dimension: int) -> Array:
         """The parameters that were given."""
         return self.start_point.copy()
@@ -224,6 +241,34 @@ class FunctionLoss(RowLoss):
         rng = np.random.default_rng(0)
         params = {"hidden": {"kernel": rng.normal(size=(3, 4)), "bias": np.zeros(4)}, "out": rng.normal(size=4)}
         return cls(_small_network, params, clip=0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionShapes(FunctionLoss):
+    """A `FunctionLoss` as a file describes it: `params` are names and shapes, and there is no function.
+
+    Its constants are those of the function, as every row's gradient is clipped whatever the function is.
+    """
+
+    def __post_init__(self) -> None:
+        """Lay the arrays out in one vector."""
+        one_of("clipping", self.clipping, CLIPPINGS)
+        stop, leaves = 0, []
+        for name, shape in self.params:
+            start, stop = stop, stop + math.prod(count("shape", length) for length in shape)
+            leaves.append(Leaf(name, name.rpartition("/")[0], tuple(shape), start, stop))
+        if not 0 < stop <= _MOST_NUMBERS:
+            raise InvalidParameterError("the parameters of a function must hold some numbers, and not too many.")
+        object.__setattr__(self, "leaves", tuple(leaves))
+        object.__setattr__(self, "start_point", np.zeros(stop))
+
+    def _key(self) -> tuple[Any, ...]:
+        numbers = (self.clip, self.clipping, self.n_classes, self.target_bound, self.smoothness, self.initial_gap)
+        return (self.leaves, *numbers)
+
+    def dimension(self, width: int) -> int:
+        """Number of coefficients."""
+        return int(self.start_point.size)
 
 
 def _hashable(value: Any) -> Any:

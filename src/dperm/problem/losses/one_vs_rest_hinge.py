@@ -2,19 +2,17 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from dperm.errors import InvalidParameterError
-from dperm.problem.losses.base import Array, Loss
+from dperm.problem.losses.base import ClassLoss
 from dperm.problem.losses.smoothed_hinge import SmoothedHinge
-from dperm.problem.losses.softmax import Softmax
-from dperm.validation import count, positive
+from dperm.validation import positive
 
 
 @dataclass(frozen=True)
-class OneVsRestHinge(Loss):
+class OneVsRestHinge(ClassLoss):
     """Σ_k h(m_k, ±1) with the smoothed hinge h and +1 for the true class: gradient norm ≤ √K, curvature ≤ 1/h.
 
     Parameters
@@ -33,14 +31,8 @@ class OneVsRestHinge(Loss):
 
     def __post_init__(self) -> None:
         """Check both numbers."""
-        if count("n_classes", self.n_classes) < 2:
-            raise InvalidParameterError("n_classes must be at least 2.")
+        super().__post_init__()
         positive("smoothing", self.smoothing)
-
-    @property
-    def n_outputs(self) -> int:
-        """One margin per class."""
-        return self.n_classes
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -71,20 +63,6 @@ class OneVsRestHinge(Loss):
         return 1.0 / self.smoothing
 
     @property
-    def target_range(self) -> tuple[float, float]:
-        """Class numbers."""
-        return 0.0, float(self.n_classes - 1)
-
-    @property
     def value_at_zero(self) -> float:
         """All margins are 0."""
         return self.n_classes * float(SmoothedHinge.value(0.0, 1.0, self.smoothing))
-
-    def encode(self, target: Array) -> Array:
-        """Keep whole numbers 0 … K−1, turn everything else into NaN."""
-        return Softmax(self.n_classes).encode(target)
-
-    @classmethod
-    def example(cls) -> Self:
-        """Three classes."""
-        return cls(n_classes=3)

@@ -2,17 +2,17 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from dperm.errors import InvalidParameterError
-from dperm.problem.losses.base import Array, Loss, class_numbers
-from dperm.validation import count, positive
+from dperm.problem.losses.base import ClassLoss
+from dperm.validation import positive
 
 
 @dataclass(frozen=True)
-class Softmax(Loss):
+class Softmax(ClassLoss):
     """ℓ(m, k) = log Σ_j exp(m_j) − m_k: the gradient norm is at most √2, the curvature at most 1/2.
 
     Parameters
@@ -34,15 +34,9 @@ class Softmax(Loss):
 
     def __post_init__(self) -> None:
         """Check both numbers."""
-        if count("n_classes", self.n_classes) < 2:
-            raise InvalidParameterError("n_classes must be at least 2.")
+        super().__post_init__()
         if positive("cut", self.cut) > 1.0:
             raise InvalidParameterError(f"cut must lie in (0, 1], got {self.cut!r}.")
-
-    @property
-    def n_outputs(self) -> int:
-        """One margin per class."""
-        return self.n_classes
 
     @property
     def slope_is_the_softmax(self) -> bool:
@@ -105,21 +99,7 @@ class Softmax(Loss):
         return 2.0 * self.cut * (1.0 - self.cut) if self.cut < 0.5 else 0.5
 
     @property
-    def target_range(self) -> tuple[float, float]:
-        """Class numbers."""
-        return 0.0, float(self.n_classes - 1)
-
-    @property
     def value_at_zero(self) -> float:
         """The entropy of what w = 0 predicts: all classes equally likely, but for the cut."""
         wrong = min(self.cut, 1.0 - 1.0 / self.n_classes)
         return -(1.0 - wrong) * math.log(1.0 - wrong) - wrong * math.log(wrong / (self.n_classes - 1))
-
-    def encode(self, target: Array) -> Array:
-        """Keep whole numbers 0 … K−1, turn everything else into NaN."""
-        return class_numbers(target, self.n_classes)
-
-    @classmethod
-    def example(cls) -> Self:
-        """Three classes."""
-        return cls(n_classes=3)

@@ -37,9 +37,11 @@ class Regularizer(ABC):
     def value(self, w: Array) -> float:
         """r(w)."""
 
-    @abstractmethod
     def prox(self, v: Array, step: float) -> Array:
-        """Argmin over w of ½‖w − v‖² + step · r(w)."""
+        """Argmin over w of ½‖w − v‖² + step · r(w): by `shrink`, where there is one."""
+        if self.shrink is None:
+            raise NotImplementedError(f"{type(self).__name__} needs prox or shrink")
+        return np.asarray(self.shrink(v, step, *self.parameters))
 
     def simplified_on(self, domain_name: str) -> "Regularizer":
         """An easier regularizer that differs from this one by a constant on such a domain, or this one itself."""

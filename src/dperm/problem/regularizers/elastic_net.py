@@ -57,7 +57,3 @@ class ElasticNet(Regularizer):
         """Soft thresholding, then shrinking."""
         thresholded = np.sign(v) * np.maximum(np.abs(v) - step * strength * l1_ratio, 0.0)
         return thresholded / (1.0 + step * strength * (1.0 - l1_ratio))
-
-    def prox(self, v: Array, step: float) -> Array:
-        """Soft thresholding, then shrinking."""
-        return np.asarray(self.shrink(v, step, self.strength, self.l1_ratio))

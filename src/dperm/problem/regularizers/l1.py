@@ -43,7 +43,3 @@ class L1(Regularizer):
     def shrink(v: Any, step: float, strength: float) -> Any:
         """Soft thresholding."""
         return np.sign(v) * np.maximum(np.abs(v) - step * strength, 0.0)
-
-    def prox(self, v: Array, step: float) -> Array:
-        """Soft thresholding."""
-        return np.asarray(self.shrink(v, step, self.strength))

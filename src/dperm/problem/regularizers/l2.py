@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dperm.problem.regularizers.base import Array, Regularizer
 from dperm.validation import positive
 
@@ -42,7 +40,3 @@ class L2(Regularizer):
     def shrink(v: Any, step: float, strength: float) -> Any:
         """Divide."""
         return v / (1.0 + step * strength)
-
-    def prox(self, v: Array, step: float) -> Array:
-        """Shrink towards zero."""
-        return np.asarray(self.shrink(v, step, self.strength))

@@ -21,7 +21,3 @@ class NoRegularizer(Regularizer):
     def shrink(v: Any, step: float) -> Any:
         """Nothing changes."""
         return v
-
-    def prox(self, v: Array, step: float) -> Array:
-        """The point itself."""
-        return v

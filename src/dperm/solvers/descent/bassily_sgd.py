@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -85,11 +84,6 @@ class BassilySGD(Solver):
         adjacency="published for replace_one; certified for both",
         needs="convex loss",
     )
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps: accounting for millions of them takes a while."""
-        return cls(max_steps=2_000, max_passes=20.0)
 
     def refusal(self, problem: Problem) -> str | None:
         """The last iterate of falling steps needs convexity."""

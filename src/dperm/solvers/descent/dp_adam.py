@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -110,11 +109,6 @@ class DPAdam(Solver):
             raise InvalidParameterError(
                 "without second_momentum the step size is reach over the clip: reach must be finite."
             )
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps, for the sake of time."""
-        return cls(n_steps=200)
 
     def refusal(self, problem: Problem) -> str | None:
         """It takes every problem that dperm can state."""

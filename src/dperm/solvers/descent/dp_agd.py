@@ -12,21 +12,13 @@ from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
-from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.base import Array, Oracle, Profile, Solver, StepSettings
 from dperm.solvers.expected import nominal_length
 from dperm.solvers.refusals import needs_convexity
 
 # What a run without noise aims at, and how long it may take.
 _NOISELESS_GAP = 1e-5
 _NOISELESS_MAX_STEPS = 5_000
-
-
-@dataclass(frozen=True)
-class DPAGDSettings:
-    """What DP-AGD decided."""
-
-    n_steps: int
-    step_size: float
 
 
 @dataclass(frozen=True)
@@ -87,7 +79,7 @@ class DPAGD(Solver):
         """Momentum needs convexity."""
         return needs_convexity(problem)
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[DPAGDSettings]:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[StepSettings]:
         """Choose T; momentum and the shares of the budget follow from it."""
         step_size = self.step_size or 1.0 / setting.smoothness
         n_steps = self.n_steps or self._default_steps(setting, guarantee, step_size)
@@ -95,9 +87,9 @@ class DPAGD(Solver):
         # With a share s of the budget a release has 1/√s times the noise that it would have alone.
         planned = tuple(PlannedQuery(GradientQuery(setting), 1, 1.0 / math.sqrt(share)) for share in path.shares)
         mechanism = f"dp-agd, T = {n_steps} noisy full-gradient steps, all of them accounted for"
-        return Plan(mechanism, planned, DPAGDSettings(n_steps, step_size))
+        return Plan(mechanism, planned, StepSettings(n_steps, step_size))
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan[DPAGDSettings], start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[StepSettings], start: Array) -> Array:
         """Ask at a mean of points of C, which lies in C, move and average."""
         step_size = plan.settings.step_size
         path = accelerated_path(len(plan.planned), step_size, problem.regularizer.strong_convexity)

@@ -168,7 +168,7 @@ class DPGD(Solver):
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float, accounting: str) -> int:
         constants = setting.constants
         if guarantee is None:
-            return _noiseless_steps(setting, step_size)
+            return noiseless_steps(setting, step_size)
         # Variance of one coordinate of the mean gradient if it were the only release.
         variance = (setting.domain_sensitivity / (setting.n * gaussian_mu(guarantee))) ** 2
         if not constants.convex:
@@ -200,7 +200,7 @@ class DPGD(Solver):
         return int(steps[np.flatnonzero(bound <= 1.01 * bound.min())[0]])
 
 
-def _noiseless_steps(setting: Setting, step_size: float) -> int:
+def noiseless_steps(setting: Setting, step_size: float) -> int:
     """Steps after which a run without noise has reached the optimum for practical purposes."""
     rate = math.log1p(step_size * setting.constants.strong_convexity)
     if rate == 0.0:

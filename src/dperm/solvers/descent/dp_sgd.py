@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -95,11 +94,6 @@ class DPSGD(Solver):
         adjacency="certified for both",
         needs="smooth loss, convex or not",
     )
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps: accounting for millions of them takes a while."""
-        return cls(max_steps=2_000, max_passes=20.0)
 
     def refusal(self, problem: Problem) -> str | None:
         """It takes every problem that dperm can state."""

@@ -14,7 +14,7 @@ from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.problem.domains.mirror import MirrorDomain
 from dperm.solvers.base import Array, Oracle, Profile, Solver
-from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
+from dperm.solvers.refusals import needs_a_mirror_map
 from dperm.validation import one_of
 
 # What a run without noise aims at, and how long it may take.
@@ -83,10 +83,7 @@ class DPAccMD(Solver):
 
     def refusal(self, problem: Problem) -> str | None:
         """Convex losses, no regularizer, domains with a mirror map."""
-        reason = needs_convexity(problem) or needs_no_regularizer(problem)
-        if reason is None and not isinstance(problem.domain, MirrorDomain):
-            reason = f"it needs a bounded domain with a mirror map, which {problem.domain.name} is not."
-        return reason
+        return needs_a_mirror_map(problem)
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[AccMDSettings]:
         """Choose T; the step sizes follow from the smoothness in the norm of C."""

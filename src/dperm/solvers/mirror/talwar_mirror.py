@@ -1,7 +1,6 @@
 """Noisy mirror descent, Talwar, Thakurta and Zhang 2014."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -13,18 +12,10 @@ from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.problem.domains.mirror import MirrorDomain
-from dperm.solvers.base import Array, Oracle, Profile, Solver
-from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
+from dperm.solvers.base import Array, Oracle, Profile, Solver, StepSettings
+from dperm.solvers.refusals import needs_a_mirror_map
 
 _NOISELESS_STEPS = 20_000
-
-
-@dataclass(frozen=True)
-class MirrorSettings:
-    """What mirror descent decided."""
-
-    n_steps: int
-    step_size: float
 
 
 @dataclass(frozen=True)
@@ -71,19 +62,11 @@ class TalwarMirror(Solver):
         needs="convex loss",
     )
 
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps, for the sake of time."""
-        return cls(max_steps=1_000)
-
     def refusal(self, problem: Problem) -> str | None:
         """Convex losses, no regularizer, domains with a mirror map."""
-        reason = needs_convexity(problem) or needs_no_regularizer(problem)
-        if reason is None and not isinstance(problem.domain, MirrorDomain):
-            reason = f"it needs a bounded domain with a mirror map, which {problem.domain.name} is not."
-        return reason
+        return needs_a_mirror_map(problem)
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[MirrorSettings]:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[StepSettings]:
         """Choose T and η from the bound."""
         variance = 0.0
         if guarantee is not None:
@@ -105,7 +88,7 @@ class TalwarMirror(Solver):
         steps = np.array([self.plan(setting, guarantee).settings.n_steps])
         return 0.25 * float(mirror_bounds(setting, steps, variance)[1][0])
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan[MirrorSettings], start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[StepSettings], start: Array) -> Array:
         """Mirror descent from the centre of the mirror map."""
         domain, item = problem.domain, plan.planned[0]
         if not isinstance(domain, MirrorDomain):
@@ -118,11 +101,11 @@ class TalwarMirror(Solver):
             total += u
         return domain.coefficients(total / n_steps)
 
-    def plan_with(self, setting: Setting, n_steps: int, step_size: float) -> Plan[MirrorSettings]:
+    def plan_with(self, setting: Setting, n_steps: int, step_size: float) -> Plan[StepSettings]:
         """T full gradients and this step size."""
         planned = PlannedQuery(GradientQuery(setting), count=n_steps)
         mechanism = f"talwar-mirror, T = {n_steps} noisy full-gradient steps, all of them accounted for"
-        return Plan(mechanism, (planned,), MirrorSettings(n_steps, step_size))
+        return Plan(mechanism, (planned,), StepSettings(n_steps, step_size))
 
 
 def mirror_bounds(setting: Setting, steps: np.ndarray, variance: float) -> tuple[np.ndarray, np.ndarray]:

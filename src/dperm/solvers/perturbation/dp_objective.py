@@ -164,10 +164,7 @@ class DPObjective(ObjectiveSolver):
             else:
                 released = oracle.ask(item, w)
             w = self._with_zeros(problem, settings.zero_threshold, problem.domain.project(released))
-        length = float(np.linalg.norm(w))
-        if start.any() or noise == 0.0:
-            return w  # 0 is not in C, or there is no noise
-        return w * max(0.0, 1.0 - (noise / length) ** 2) if length > 0.0 else w
+        return self._shrunk(w, start, noise)
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """Predicted excess risk: noise of the last stage, clipping bias, ridge bias.

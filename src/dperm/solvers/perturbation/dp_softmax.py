@@ -109,10 +109,7 @@ class DPSoftmax(ObjectiveSolver):
         if isinstance(problem.regularizer, NoRegularizer | L2) and isinstance(problem.domain, WholeSpace):
             matrix = w.reshape(problem.loss.n_outputs, -1)
             w = (matrix - matrix.mean(axis=0)).reshape(-1)  # nothing but b and the ridge has moved their mean from 0
-        noise, length = plan.settings.noise_length or 0.0, float(np.linalg.norm(w))
-        if start.any() or noise == 0.0:
-            return w  # 0 is not in C, or there is no noise
-        return w * max(0.0, 1.0 - (noise / length) ** 2) if length > 0.0 else w
+        return self._shrunk(w, start, plan.settings.noise_length or 0.0)
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """Noise, of which shrinkage makes N·P/(N + P) where w = 0 costs P, and the biases of the ridge and the cut."""

@@ -70,6 +70,14 @@ class ObjectiveSolver(Solver):
             return w
         return problem.domain.project(np.where(np.abs(w) > zero_threshold, w, 0.0))
 
+    @staticmethod
+    def _shrunk(w: Array, start: Array, noise: float) -> Array:
+        """Shorter by what noise of this length explains, as James and Stein do; not where 0 is outside of C."""
+        length = float(np.linalg.norm(w))
+        if start.any() or noise == 0.0 or length == 0.0:
+            return w
+        return w * max(0.0, 1.0 - (noise / length) ** 2)
+
     def plan_with(
         self, setting: Setting, guarantee: Guarantee | None, ridge: float, slope_share: float = 1.0
     ) -> Plan[ObjectiveSettings]:

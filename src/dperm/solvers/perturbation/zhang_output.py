@@ -11,24 +11,13 @@ from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
-from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.base import Array, Oracle, Profile, Solver, StepSettings
+from dperm.solvers.descent.dp_gd import noiseless_steps
 from dperm.solvers.expected import moved_risk, nominal_length, typical_length
 from dperm.solvers.perturbation.tolerance import needs_a_stable_minimiser
 
-# What a run without noise aims at.
-_NOISELESS_GAP = 1e-9
-_NOISELESS_MAX_STEPS = 100_000
-
 # How much smaller than the noise the remaining gap should be.
 _FINISHED = 0.01
-
-
-@dataclass(frozen=True)
-class ZhangSettings:
-    """What gradient descent decided."""
-
-    n_steps: int
-    step_size: float
 
 
 @dataclass(frozen=True)
@@ -78,13 +67,13 @@ class ZhangOutput(Solver):
         """Two runs of descent on neighbouring datasets must stay close."""
         return needs_a_stable_minimiser(problem)
 
-    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[ZhangSettings]:
+    def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[StepSettings]:
         """Choose T and η."""
         step_size = self.step_size or 1.0 / setting.smoothness
         n_steps = self.n_steps or self._default_steps(setting, guarantee, step_size)
         query = DescentOutputQuery(setting, n_steps, step_size)
         mechanism = f"zhang-output, T = {n_steps} exact full-gradient steps, noise on the last iterate only"
-        return Plan(mechanism, (PlannedQuery(query),), ZhangSettings(n_steps, step_size))
+        return Plan(mechanism, (PlannedQuery(query),), StepSettings(n_steps, step_size))
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """What noise on the last iterate does, and without strong convexity what descent leaves, D²/(2ηT)."""
@@ -96,18 +85,15 @@ class ZhangOutput(Solver):
         time = plan.settings.n_steps * plan.settings.step_size
         return noise + typical_length(setting, guarantee) ** 2 / (2.0 * time)
 
-    def run(self, oracle: Oracle, problem: Problem, plan: Plan[ZhangSettings], start: Array) -> Array:
+    def run(self, oracle: Oracle, problem: Problem, plan: Plan[StepSettings], start: Array) -> Array:
         """The descent runs within the trusted kernel; projecting what the noise moved is post-processing."""
         return problem.domain.project(oracle.ask(plan.planned[0], start))
 
     def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float) -> int:
         constants = setting.constants
-        rate = math.log1p(step_size * constants.strong_convexity)  # a step divides the gap by e^rate
         if guarantee is None:
-            if rate == 0.0:
-                return _NOISELESS_MAX_STEPS // 10
-            enough = math.log(max(constants.initial_gap / _NOISELESS_GAP, 2.0)) / rate
-            return min(math.ceil(enough), _NOISELESS_MAX_STEPS)
+            return noiseless_steps(setting, step_size)
+        rate = math.log1p(step_size * constants.strong_convexity)  # a step divides the gap by e^rate
         steps = np.unique(np.geomspace(1, self.max_steps, 400).astype(int))
         moved = np.array([DescentOutputQuery(setting, int(t), step_size).sensitivity for t in steps])
         sigma = moved / gaussian_mu(guarantee)

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 from dperm.mechanisms.plan import Plan
 from dperm.mechanisms.setting import Setting
@@ -72,11 +71,6 @@ class DPSpider(Solver):
         """Check the settings that were given."""
         super().__post_init__()
         one_of("release", self.release, ("shortest", "uniform"))
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps, for the sake of time."""
-        return cls(max_steps=100)
 
     def refusal(self, problem: Problem) -> str | None:
         """Every problem that dperm can state is smooth."""

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 from dperm.accounting.curve import gaussian_mu
 from dperm.mechanisms.plan import Plan, check_steps
@@ -73,11 +72,6 @@ class DPSVRGPlusPlus(AnchoredSolver):
         adjacency="published for replace_one; certified for both",
         needs="convex smooth loss",
     )
-
-    @classmethod
-    def example(cls) -> Self:
-        """Few steps, for the sake of time."""
-        return cls(max_steps=2_000)
 
     def refusal(self, problem: Problem) -> str | None:
         """Algorithm 2 needs convexity."""

@@ -3,7 +3,7 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,11 +39,6 @@ class BoundedRange(SingleEvent):
     name: ClassVar[str] = "bounded range"
     has_renyi_bound: ClassVar[bool] = True
     in_blocks: ClassVar[bool] = True
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(0.4)
 
     @property
     def pure_epsilon(self) -> float:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from dperm.accounting.curve import Array, ConcentratedCurve, Curve
 from dperm.accounting.events.base import Parts, SingleEvent, concentrated_curve
@@ -25,11 +25,6 @@ class ZCDP(SingleEvent):
     name: ClassVar[str] = "zcdp"
     only_concentrated: ClassVar[bool] = True
     has_renyi_bound: ClassVar[bool] = True
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(0.02)
 
     def scale(self, adjacency: Adjacency) -> float:
         """That of the Gaussian with this ρ."""

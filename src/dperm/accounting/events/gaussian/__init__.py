@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from dperm.accounting.central_limit import central_limit_precision
 from dperm.accounting.curve import ROUNDING, Array, Curve, GaussianCurve
@@ -28,11 +28,6 @@ class Gaussian(SingleEvent):
     name: ClassVar[str] = "gaussian"
     has_renyi_bound: ClassVar[bool] = True
     sampling_probability: ClassVar[float] = 1.0
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(3.0)
 
     def scale(self, adjacency: Adjacency) -> float:
         """μ."""

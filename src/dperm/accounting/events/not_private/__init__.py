@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from dperm.accounting.curve import FINE_GRID, Curve
 from dperm.accounting.events.base import Parts, SingleEvent
@@ -14,11 +14,6 @@ class NotPrivate(SingleEvent):
     """Something that was released without any noise."""
 
     name: ClassVar[str] = "not private"
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls()
 
     def scale(self, adjacency: Adjacency) -> float:
         """All of it may show."""

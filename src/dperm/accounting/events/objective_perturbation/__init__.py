@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -55,11 +55,6 @@ class ObjectivePerturbation(SingleEvent):
     slope_share: float = 1.0
 
     name: ClassVar[str] = "objective perturbation"
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(6.0, 0.1, True, 0.005)
 
     def scale(self, adjacency: Adjacency) -> float:
         """That of the Gaussian alone."""

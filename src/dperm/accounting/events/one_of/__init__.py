@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Self
 
 from dperm.accounting.curve import ROUNDING, Curve, LargestOf
 from dperm.accounting.events.base import Event, Parts, SingleEvent, concentrated_curve
-from dperm.accounting.events.composed import Composed, check_event
-from dperm.accounting.events.gaussian import Gaussian
+from dperm.accounting.events.composed import check_event
 from dperm.accounting.events.plain_data import event_from_list, event_to_list
 from dperm.accounting.events.pure import Pure
 from dperm.accounting.privacy_loss import LossDistribution
@@ -39,11 +38,6 @@ class OneOf(SingleEvent):
             check_event(event)
         flat = dict.fromkeys(event_from_list(event_to_list(event)) for event in self.alternatives)
         object.__setattr__(self, "alternatives", tuple(flat))
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls((Gaussian(4.0), Composed((Gaussian(9.0), Gaussian(6.0)))))
 
     def numbers(self) -> dict[str, Any]:
         """A list of events for each."""

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,11 +25,6 @@ class Pure(SingleEvent):
     epsilon: float
 
     name: ClassVar[str] = "pure"
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(0.4)
 
     @property
     def pure_epsilon(self) -> float:

@@ -10,7 +10,6 @@ import numpy as np
 from dperm.accounting.curve import ROUNDING, Curve, PureCurve, SmallerOf
 from dperm.accounting.events.base import Event, SingleEvent
 from dperm.accounting.events.composed import check_event
-from dperm.accounting.events.gaussian import Gaussian
 from dperm.accounting.events.one_of import renyi_divergence_of, scale_of, total_pure_epsilon
 from dperm.accounting.events.plain_data import event_from_list, event_to_list
 from dperm.accounting.events.pure import Pure
@@ -48,11 +47,6 @@ class RandomTrials(SingleEvent):
         if not 0.0 < positive("stop", self.stop) <= 1.0:
             raise ValueError("stop")
         object.__setattr__(self, "trial", event_from_list(event_to_list(self.trial)))
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(Gaussian(8.0), 0.05)
 
     def numbers(self) -> dict[str, Any]:
         """The events of a trial, and γ."""

@@ -11,7 +11,7 @@ from dperm.rigorous.checks import Curves, Run, checks
 from dperm.rigorous.curves import KnownCurve, PureCurve
 from dperm.rigorous.pairs import CurvePair
 
-# Places at which the shift of random trials is tried, and how often between the neighbours of the best.
+# Positions at which the shift of random trials is tried, and how often between the neighbours of the best.
 _PLACES, _ROUNDS = 24, 4
 
 

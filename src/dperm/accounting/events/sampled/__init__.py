@@ -3,7 +3,7 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -46,11 +46,6 @@ class PoissonSampledGaussian(SingleEvent):
     name: ClassVar[str] = "sampled gaussian"
     is_sampled: ClassVar[bool] = True
     has_renyi_bound: ClassVar[bool] = True
-
-    @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(0.05, 2.0)
 
     def scale(self, adjacency: Adjacency) -> float:
         """That of the mean over whether the record is drawn."""

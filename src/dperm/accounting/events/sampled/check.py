@@ -60,7 +60,7 @@ class _Sampled(TailPair):
     noise: float
 
     def _places(self, faint: float) -> Array:
-        """Places on the line between which nearly all mass is."""
+        """Positions on the line between which nearly all mass is."""
         reach = self.noise * math.sqrt(-2.0 * math.log(faint))
         return np.linspace(-reach, 1.0 + reach, 1201)
 
@@ -71,7 +71,7 @@ class _Sampled(TailPair):
             return np.asarray(np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + exponent))
 
     def _mixture(self, places: Array, centre: float) -> Array:
-        """About the masses between these places of a record that is drawn with probability q."""
+        """About the masses between these positions of a record that is drawn with probability q."""
         without, with_it = (normal_masses((places - moved) / self.noise) for moved in (0.0, centre))
         return (1.0 - self.rate) * without + self.rate * with_it
 

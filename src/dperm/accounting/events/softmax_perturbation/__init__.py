@@ -40,11 +40,6 @@ class SoftmaxPerturbation(SingleEvent):
     name: ClassVar[str] = "softmax perturbation"
 
     @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(6.0, 0.1, 5, 0.005)
-
-    @classmethod
     def from_numbers(cls, **numbers: Any) -> Self:
         """Read plain data."""
         event = super().from_numbers(**numbers)

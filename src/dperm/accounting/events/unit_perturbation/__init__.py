@@ -65,11 +65,6 @@ class UnitPerturbation(SingleEvent):
     name: ClassVar[str] = "unit perturbation"
 
     @classmethod
-    def example(cls) -> Self:
-        """An ordinary one, for contract tests."""
-        return cls(6.0, 0.1, 5, 1, True, 0.005)
-
-    @classmethod
     def from_numbers(cls, **numbers: Any) -> Self:
         """Read plain data."""
         event = super().from_numbers(**numbers)

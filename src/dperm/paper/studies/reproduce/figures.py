@@ -9,7 +9,7 @@ import numpy as np
 
 from dperm.paper.printed import PrintedSVRG, PrintedSVRGPlusPlus
 from dperm.paper.studies.reproduce.lab import Fit, Measurement
-from dperm.paper.studies.reproduce.pictures import Curve, Panel, draw_panels
+from dperm.paper.studies.reproduce.pictures import Panel, Trend, draw_trends
 from dperm.paper.studies.reproduce.rows import CovertypeRows
 from dperm.paper.studies.reproduce.section import ADJACENCY, Section, Sheet
 from dperm.paper.studies.reproduce.verdicts import Verdict, all_of, is_smaller, is_true
@@ -78,7 +78,6 @@ class Figure:
     def section(self, results: Mapping[Measurement, dict[str, Any]]) -> Section:
         """Verdicts, curves and numbers from what was measured."""
         points = {point: [results[fit] for fit in fits] for point, fits in self._fits().items()}
-        rows = [[self._panel(name, epsilon, points) for name in NOISE] for epsilon in self.epsilons]
         ridge = f"λ = {self.strength:g}" if self.strength > 0.0 else "no regularizer"
         return Section(
             name=self.name,
@@ -102,8 +101,8 @@ class Figure:
             summary=(self._summary(points),),
             measurements=self._sheet(points),
             pictures={
-                self.name: draw_panels(self.title, rows, "seconds"),
-                f"{self.name}-gradients": draw_panels(self.title, rows, "gradients"),
+                self.name: self._picture(points, "seconds", "running time of a fit (seconds)"),
+                f"{self.name}-gradients": self._picture(points, "gradients", "per-example gradients of a fit"),
             },
         )
 
@@ -174,21 +173,20 @@ class Figure:
     def _at(self) -> str:
         return " / ".join(f"{epsilon:g}" for epsilon in self.epsilons)
 
-    def _panel(self, name: str, epsilon: float, points: Points) -> Panel:
-        lines = [line for line in self.lines if line.panel == name]
-        curves = []
-        for line in lines:
+    def _picture(self, points: Points, quantity: str, unit: str) -> bytes:
+        """The optimality gap against costs: a row for every ε, printed noise left, certified right."""
+        panels = [[self._panel(name, epsilon, points, quantity, unit) for name in NOISE] for epsilon in self.epsilons]
+        return draw_trends(self.title, "optimality gap F(w) − F*", panels, one_scale=True)
+
+    def _panel(self, name: str, epsilon: float, points: Points, quantity: str, unit: str) -> Panel:
+        trends = []
+        for line in [line for line in self.lines if line.panel == name]:
             runs = [points[line, solver, epsilon] for solver in line.fits]
-            delta = runs[-1][0]["certified_delta"]
-            curves.append(Curve(
-                line.label.replace(" (", "\n("),
-                line.style,
-                [float(np.median(_of(one, "seconds"))) for one in runs],
-                [float(np.median(_of(one, "gradients"))) for one in runs],
-                [_of(one, "excess") for one in runs],
-                f"δ ≤ {delta:.2g}" if name == PRINTED else "",
-            ))  # fmt: skip
-        return Panel(f"ε = {epsilon:g}, {HEADINGS[name]}", curves)
+            note = f"\nδ ≤ {runs[-1][0]['certified_delta']:.2g}" if name == PRINTED else ""
+            costs = [float(np.median(_of(one, quantity))) for one in runs]
+            label = line.label.replace(" (", "\n(") + note
+            trends.append(Trend(label, costs, [_of(one, "excess") for one in runs], style=line.style))
+        return f"ε = {epsilon:g}, {HEADINGS[name]}", unit, trends
 
     def _summary(self, points: Points) -> Sheet:
         rows = []

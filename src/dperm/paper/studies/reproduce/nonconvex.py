@@ -10,7 +10,7 @@ import numpy as np
 from dperm.paper.solvers.rrpsgd import RRPSGD
 from dperm.paper.studies.reproduce.gradients import CLIP, HIDDEN, NETWORK, SIGMOID
 from dperm.paper.studies.reproduce.lab import Measurement
-from dperm.paper.studies.reproduce.pictures import Trend, draw_trends
+from dperm.paper.studies.reproduce.pictures import Panel, Trend, draw_trends
 from dperm.paper.studies.reproduce.section import ADJACENCY, Cell, Section, Sheet
 from dperm.paper.studies.reproduce.trials import DELTA, FEWEST_POINTS, MOVED, Measured, Method, Place, Trial
 from dperm.paper.studies.reproduce.verdicts import (
@@ -186,7 +186,7 @@ def _picture(title: str, found: Sequence[Measured]) -> bytes:
     return draw_trends(f"{title}\n{drawn}", "‖∇F(w)‖²", panels)
 
 
-def _panel(found: Measured, axis: str) -> tuple[str, str, list[Trend]]:
+def _panel(found: Measured, axis: str) -> Panel:
     trial, curves = found.trial, []
     places = trial.axes[axis]
     for method in trial.methods:

@@ -21,33 +21,21 @@ _LINE = 0.052
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A method's gaps over seeds, at several costs; `style` numbers one of `STYLES`, `note` stands below its name."""
-
-    label: str
-    style: int
-    seconds: Sequence[float]
-    gradients: Sequence[float]
-    gaps: Sequence[Sequence[float]]
-    note: str
-
-
-@dataclass(frozen=True)
-class Panel:
-    """All methods at one ε, with one kind of noise."""
-
-    heading: str
-    curves: Sequence[Curve]
-
-
-@dataclass(frozen=True)
 class Trend:
-    """A quantity over seeds against x, with bounds on its expectation where they are drawn."""
+    """A quantity over seeds against x, with bounds on its expectation where they are drawn.
+
+    `style` numbers one of `STYLES`; by default it is the line's place in its panel.
+    """
 
     label: str
     x: Sequence[float]
     values: Sequence[Sequence[float]]
     bounds: Sequence[float] = ()
+    style: int | None = None
+
+
+# A heading, what x is, and the lines.
+Panel = tuple[str, str, Sequence[Trend]]
 
 
 @dataclass(frozen=True)
@@ -60,69 +48,55 @@ class _Name:
     colour: str
 
 
-UNITS = {"seconds": "running time of a fit (seconds)", "gradients": "per-example gradients of a fit"}
+def draw_trends(title: str, quantity: str, rows: Sequence[Sequence[Panel]], one_scale: bool = False) -> bytes:
+    """A quantity against n, ε, p or costs, in rows of panels.
 
-
-def draw_panels(title: str, rows: Sequence[Sequence[Panel]], quantity: str) -> bytes:
-    """The optimality gap against running time or gradients: a row for every ε, printed noise left, certified right."""
+    The panels of a row have one scale of y. With `one_scale` all panels have one of x too, ticked at powers of 10.
+    """
     plt = offscreen()
     figure, grid = plt.subplots(
-        len(rows), len(rows[0]), figsize=(12.4, 0.7 + 3.6 * len(rows)), layout="constrained", squeeze=False,
-        sharex=True, sharey=True,
+        len(rows), len(rows[0]), figsize=(12.4, 0.9 + 4.2 * len(rows)), layout="constrained", squeeze=False,
+        sharex=one_scale, sharey=True if one_scale else "row",
     )  # fmt: skip
     figure.suptitle(title, fontweight="bold")
-    for axes, panel in zip(grid.flat, [panel for row in rows for panel in row], strict=True):
-        for curve in panel.curves:
-            _draw_spread(axes, getattr(curve, quantity), curve.gaps, STYLES[curve.style])
-        axes.set_title(panel.heading, loc="left", fontsize=11)
+    panels = list(zip(grid.flat, [panel for row in rows for panel in row], strict=True))
+    for axes, (heading, unit, trends) in panels:
+        for trend, style in _styled(trends):
+            _draw_trend(axes, trend, style)
+        axes.set_title(heading, loc="left", fontsize=11)
+        axes.set(xlabel=unit, ylabel=quantity)
         axes.tick_params(labelbottom=True, labelleft=True)
-        axes.set(xscale="log", yscale="log", xlabel=UNITS[quantity], ylabel="optimality gap F(w) − F*")
-        _label_powers(axes.xaxis)
+        _tick(axes, sorted({x for trend in trends for x in trend.x}), one_scale)
         _tidy(axes)
-    for axes, panel in zip(grid.flat, [panel for row in rows for panel in row], strict=True):
+    for axes, (_, _, trends) in panels:  # now that the common limits are known
         _name_lines(axes, [
-            _Name("\n".join(filter(None, (curve.label, curve.note))), *end, STYLES[curve.style]["color"])
-            for curve in panel.curves
-            for end in _ends(getattr(curve, quantity), curve.gaps)
+            _Name(text, *end, style["color"])
+            for trend, style in _styled(trends)
+            for text, x, values in (
+                (trend.label, trend.x, trend.values),
+                (f"bound of {trend.label}", trend.x[: len(trend.bounds)], [[one] for one in trend.bounds]),
+            )
+            for end in _ends(x, values)
         ])  # fmt: skip
     return as_png(figure, 110)
 
 
-def draw_trends(title: str, quantity: str, rows: Sequence[Sequence[tuple[str, str, Sequence[Trend]]]]) -> bytes:
-    """A quantity against n, ε or p, in rows of panels with one scale: its heading, what x is, the lines."""
-    plt = offscreen()
-    figure, grid = plt.subplots(
-        len(rows), len(rows[0]), figsize=(12.4, 0.9 + 4.2 * len(rows)), layout="constrained", squeeze=False,
-        sharey="row",
-    )  # fmt: skip
-    figure.suptitle(title, fontweight="bold")
-    for row, panels in zip(grid, rows, strict=True):
-        for axes, (heading, unit, trends) in zip(row, panels, strict=True):
-            for trend, style in zip(trends, STYLES, strict=False):
-                _draw_trend(axes, trend, style)
-            axes.set_title(heading, loc="left", fontsize=11)
-            axes.set(xlabel=unit, ylabel=quantity)
-            axes.tick_params(labelleft=True)
-            places = sorted({x for trend in trends for x in trend.x})
-            if places:  # an axis without a point cannot be logarithmic
-                axes.set(xscale="log", yscale="log")
-                ticks = _apart(places)
-                axes.set_xticks(ticks, [f"{x:.3g}" if x < 1e3 else f"{x:.0f}" for x in ticks], fontsize=9)
-                axes.minorticks_off()
-            else:
-                axes.text(0.5, 0.5, "no point counts", transform=axes.transAxes, ha="center", color="0.35")
-            _tidy(axes)
-        for axes, (_, _, trends) in zip(row, panels, strict=True):  # now that the common limits are known
-            _name_lines(axes, [
-                _Name(text, *end, style["color"])
-                for trend, style in zip(trends, STYLES, strict=False)
-                for text, x, values in (
-                    (trend.label, trend.x, trend.values),
-                    (f"bound of {trend.label}", trend.x[: len(trend.bounds)], [[one] for one in trend.bounds]),
-                )
-                for end in _ends(x, values)
-            ])  # fmt: skip
-    return as_png(figure, 110)
+def _styled(trends: Sequence[Trend]) -> list[tuple[Trend, dict[str, Any]]]:
+    return [(trend, STYLES[place if trend.style is None else trend.style]) for place, trend in enumerate(trends)]
+
+
+def _tick(axes: Any, places: Sequence[float], at_powers: bool) -> None:
+    """Logarithmic axes, with ticks at powers or at what was measured."""
+    if not places:  # an axis without a point cannot be logarithmic
+        axes.text(0.5, 0.5, "no point counts", transform=axes.transAxes, ha="center", color="0.35")
+        return
+    axes.set(xscale="log", yscale="log")
+    if at_powers:
+        _label_powers(axes.xaxis)
+        return
+    ticks = _apart(places)
+    axes.set_xticks(ticks, [f"{x:.3g}" if x < 1e3 else f"{x:.0f}" for x in ticks], fontsize=9)
+    axes.minorticks_off()
 
 
 def _draw_trend(axes: Any, trend: Trend, style: dict[str, Any]) -> None:
