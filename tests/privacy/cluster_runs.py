@@ -19,7 +19,7 @@ from distributed.config import initialize_logging
 
 from contracts.sources import PROBLEM, SCHEMA
 from dperm import Budget, Guarantee, minimize
-from dperm.rows import ClusterSource
+from dperm.rows.cluster import ClusterSource
 from dperm.rows.dask_client import open_cluster
 from dperm.solvers import DPGD
 

@@ -18,7 +18,7 @@ from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import Loss
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 
 N, P = 200, 5
 

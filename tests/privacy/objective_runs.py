@@ -23,7 +23,7 @@ from dperm.mechanisms import ObjectivePerturbationQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2, Huber, Logistic, SmoothedHinge, WholeSpace
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from privacy.harness import RecordingOracle, setting_of
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE

@@ -8,7 +8,7 @@ from dperm.accounting.calibration import calibrate
 from dperm.kernel.noise import Randomness
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import Box, GroupBall, L1Ball, L2Ball, Logistic, Simplex
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from dperm.solvers import DPAccMD
 from privacy.harness import (
     BlindOracle,

@@ -44,11 +44,13 @@ from dperm.kernel.sums import RowSums
 from dperm.plan import fit_plan
 from dperm.plan.options import FitOptions
 from dperm.problem import L2, Logistic
-from dperm.rows import ClusterSource, FileSource, cluster, cluster_tasks, dask_client
+from dperm.rows import cluster, cluster_tasks, dask_client
+from dperm.rows.cluster import ClusterSource
 from dperm.rows.dask_client import open_cluster
 from dperm.rows.encoder import Encoder
 from dperm.rows.encoding import encode_rows
 from dperm.rows.pieces import ParquetPiece
+from dperm.rows.streamed import FileSource
 from dperm.solvers import DPGD, DPSGD, DPSVRG, DPNewton
 from privacy import cluster_runs
 from privacy.cluster_runs import (

@@ -25,7 +25,7 @@ from dperm.paper.printed import published_plan
 from dperm.paper.printed.printed import calibrate_as_printed, least_noise_share
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2, L1Ball, L2Ball, Logistic, Sigmoid, Softmax, Squared
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from dperm.solvers import DPSVRG, DPKatyusha, DPSVRGPlusPlus
 from dperm.solvers.variance_reduced.dp_svrg import barzilai_borwein_step
 from privacy.harness import (

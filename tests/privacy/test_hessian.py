@@ -22,7 +22,7 @@ from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.paper.printed import published_plan
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2, Huber, L2Ball, Logistic, SmoothedHinge, Softmax, Squared
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from dperm.solvers import AdaSSP, DPNewton
 from privacy.harness import Liar, N, P, Table, base_table, ignored_table, neighbours, only_row, replay, setting_of
 from privacy.test_trusted_boundary import check_solver

@@ -15,7 +15,7 @@ from dperm.privacy.guarantee import Adjacency
 from dperm.problem import Logistic
 from dperm.problem.domains import Domain, GroupBall
 from dperm.problem.regularizers import L2, Regularizer
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from privacy.harness import base_table, setting_of
 
 N, P = 60, 6

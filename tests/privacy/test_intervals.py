@@ -24,7 +24,7 @@ from dperm.mechanisms.plan import PlannedQuery
 from dperm.plan.intervals import moments_query
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2, Logistic, Poisson, Squared
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from privacy.harness import BlindNoise, N, P, Table, base_table, neighbours, only_row, replay, setting_of
 
 PROBLEMS = [

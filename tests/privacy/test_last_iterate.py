@@ -14,7 +14,7 @@ from dperm.mechanisms import LastIterateQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L1, L2, Huber, L2Ball, Logistic, Sigmoid
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from dperm.solvers import DPGD
 from privacy.harness import N, P, RecordingOracle, base_table, logistic_problem, setting_of
 

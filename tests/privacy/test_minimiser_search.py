@@ -14,7 +14,7 @@ from dperm.kernel.sums import RowSums
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2, Logistic, NoRegularizer
 from dperm.problem.losses import OneVsRestHinge, Softmax
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from dperm.solvers.perturbation.tolerance import tolerance_for
 from privacy.harness import setting_of
 

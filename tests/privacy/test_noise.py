@@ -16,7 +16,7 @@ from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from dperm.solvers import DPGD
 from privacy.harness import N, P, Table, base_table, logistic_problem, record, setting_of
 

@@ -25,7 +25,7 @@ from dperm.problem import (
     Softmax,
     WholeSpace,
 )
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from dperm.solvers import ChaudhuriObjective, ChaudhuriOutput, KiferObjective, TalwarObjective
 from dperm.solvers.expected import moved_risk, noise_risk
 from privacy.harness import N, P, RecordingOracle, Table, base_table, hostile_rows, neighbours, setting_of

@@ -11,7 +11,7 @@ from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery, PrintedEpochQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from privacy.harness import (
     N,
     P,

@@ -19,7 +19,7 @@ from dperm.paper import RRPSGD
 from dperm.paper.printed import published_plan
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2, Box, Huber, L1Ball, Logistic, Poisson, Sigmoid, Softmax
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from dperm.solvers import DPSGD, BassilySGD
 from privacy.harness import (
     Liar,

@@ -18,7 +18,7 @@ from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import Constants, L1Ball, Logistic, Sigmoid
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from dperm.solvers import DPGD
 from privacy.harness import (
     BlindOracle,

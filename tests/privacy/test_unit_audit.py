@@ -41,7 +41,7 @@ from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2, Huber, Logistic
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from dperm.rows.canaries import WithCanaries
 from dperm.solvers import DPGD, DPSVRG
 from privacy.broken import BROKEN_UNITS

@@ -25,9 +25,9 @@ from dperm import (
 )
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows import FileSource
 from dperm.rows.digests import IdColumn, PartitionUnits, sequence_of
 from dperm.rows.files import TableFile
+from dperm.rows.streamed import FileSource
 
 UNIT = {"unit": "who", "max_rows_per_unit": 3}
 

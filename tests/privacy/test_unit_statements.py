@@ -73,7 +73,7 @@ def contents(tmp_path_factory):
 def test_a_statement_says_who_is_protected_how_many_there_are_and_how_their_rows_are_used(contents):
     lines = str(FitStatement.from_dict(contents["no schema"]["privacy"])).splitlines()
     assert lines[0].endswith("adjacency replace_one, unit: one patient, with up to 3 rows")
-    assert lines[3].startswith(f"public:     n = {N} patients, 2 columns")
+    assert lines[3].startswith(f"public:     n = {N} units, 2 columns")
     assert lines[3].endswith("but not the number of rows")
     assert "at most 3 rows of one patient are used, chosen at random, each weighs 1/3" in lines[4]
     assert "rows without a usable patient_id count as one patient each" in lines[4]
@@ -99,34 +99,28 @@ def test_every_policy_has_its_words(unit, words, contents):
 
 
 @pytest.mark.parametrize(
-    ("name", "one", "several"),
+    ("name", "word"),
     [
-        ("country", "country", "countries"), ("day", "day", "days"), ("box", "box", "boxes"),
-        ("branch", "branch", "branches"), ("class_id", "class", "classes"), ("campus", "campus", "campuses"),
-        ("patients", "patient", "patients"), ("families", "family", "families"), ("addresses", "address", "addresses"),
-        ("people", "person", "people"), ("child_id", "child", "children"), ("woman", "woman", "women"),
-        ("hospital visits", "hospital visit", "hospital visits"), ("nursing_home_id", "nursing home", "nursing homes"),
-        ("patient_id", "patient", "patients"), ("Patient Id", "patient", "patients"),
-        ("PATIENT_ID", "patient", "patients"),
-        ("patientID", "patient", "patients"), ("patient_nr", "patient", "patients"),
-        ("customer no", "customer", "customers"),
-        ("user_uuid", "user", "users"), ("orderNumber", "order", "orders"), ("account-key", "account", "accounts"),
-        ("id_patient", "patient", "patients"), ("id", "id", "ids"), ("_", "_", "_s"),
-        ("row_id", "row_id", "row_ids"), ("rows", "rows", "rows"),
+        ("country", "country"), ("class_id", "unit of class_id"), ("campus", "unit of campus"),
+        ("patients", "unit of patients"), ("hospital visits", "unit of hospital visits"),
+        ("nursing_home_id", "nursing home"), ("patient_id", "patient"), ("Patient Id", "patient"),
+        ("PATIENT_ID", "patient"), ("patientID", "patient"), ("patient_nr", "patient"), ("customer no", "customer"),
+        ("user_uuid", "user"), ("orderNumber", "order"), ("account-key", "account"), ("id_patient", "patient"),
+        ("id", "id"), ("_", "_"), ("row_id", "unit of row_id"), ("rows", "unit of rows"),
     ],
 )  # fmt: skip
-def test_a_unit_is_named_as_english_spells_it_without_what_says_that_it_is_an_id(name, one, several):
-    assert (PrivacyUnit(name, 1).word, PrivacyUnit(name, 1).plural) == (one, several)
+def test_a_unit_is_called_as_its_column_is_without_what_says_that_it_is_an_id(name, word):
+    assert PrivacyUnit(name, 1).word == word
 
 
 def test_one_unit_is_not_several(contents):
     statement = replace(FitStatement.from_dict(contents["no schema"]["privacy"]), n=1)
-    assert "n = 1 patient, 2 columns" in str(statement)
-    assert "That there is 1 patient is public" in " ".join(assumptions(statement, None, None))
+    assert "n = 1 unit, 2 columns" in str(statement)
+    assert "That there is 1 unit is public" in " ".join(assumptions(statement, None, None))
     joint = PrivacyStatement.of(
         Gaussian(5.0), Guarantee(1.0, 1e-6), Adjacency.REPLACE_ONE, 1, ("a count",), generator="x", unit=PATIENT
     )
-    assert "n = 1 patient, and every parameter" in str(joint)
+    assert "n = 1 unit, and every parameter" in str(joint)
 
 
 def test_the_promise_in_words_is_about_a_unit_with_all_of_its_rows(contents):
@@ -137,7 +131,7 @@ def test_the_promise_in_words_is_about_a_unit_with_all_of_its_rows(contents):
     )
     assert joint.promise_in_words.startswith("With one patient added or removed, with all of its rows, no ")
     assert "unit: one patient, with up to 3 rows" in str(joint)
-    assert "n = 10 patients, and every parameter, but not the number of rows" in str(joint)
+    assert "n = 10 units, and every parameter, but not the number of rows" in str(joint)
     assert PrivacyStatement.from_dict(joint.to_dict()) == joint
 
 
@@ -151,7 +145,7 @@ def test_what_is_signed_speaks_of_the_column_of_the_ids_and_of_max_rows(contents
     signed = " ".join(assumptions(FitStatement.from_dict(contents["no schema"]["privacy"]), None, None))
     assert "'patient_id' identifies the patient correctly" in signed
     assert "A patient with several of them is protected under each separately" in signed
-    assert f"That there are {N} patients is public, and how many rows they have is not" in signed
+    assert f"That there are {N} units is public, and how many rows they have is not" in signed
     assert "a patient with several such rows is protected row by row only" in signed
     assert "max_rows = 3 and contribution = 'limit' were chosen without looking at the rows" in signed
     assert "One person is one row" not in signed
@@ -161,31 +155,31 @@ def test_what_is_signed_of_other_policies(contents):
     statement = FitStatement.from_dict(contents["no schema"]["privacy"])
     ignoring = replace(statement, unit=replace(PATIENT, missing="ignore"))
     signed = " ".join(assumptions(ignoring, None, None))
-    assert f"n = {N} patients was declared without counting them" in signed
+    assert f"n = {N} units was declared without counting them" in signed
     assert "row by row" not in signed
     joining = replace(statement, adjacency="add_remove", unit=PrivacyUnit("patient_id", contribution="average"))
     signed = " ".join(assumptions(joining, None, None))
-    assert f"differ by one patient more or less, with all rows. n = {N} patients was declared" in signed
+    assert f"differ by one patient more or less, with all rows. n = {N} units was declared" in signed
     assert "contribution = 'average' was chosen without looking" in signed
 
 
 @pytest.mark.parametrize("name", ["schema", "no schema"])
 def test_a_report_protects_a_patient_and_nowhere_a_row(name, contents):
     page = html.unescape(re.sub(r"<[^>]+>", " ", render_report(contents[name])))
-    assert f"{N} patients" in page
+    assert f"{N} units" in page
     assert "a second one with one patient replaced by any other, with all of its rows" in page
     assert "unit: one patient, with up to 3 rows" in page
     for about_a_row in ("person's row", "whose row is", "all other rows of the table", f"{N} rows", "the last row"):
         assert about_a_row not in page
 
 
-def test_a_report_of_an_evaluation_speaks_of_patients():
+def test_a_report_of_an_evaluation_speaks_of_units():
     model = with_schema()
     evaluation = private_evaluate(model, TABLE, epsilon=1.0).to_dict()
     page = " ".join(re.sub(r"<[^>]+>", " ", render_report(content_of(model), evaluation=evaluation)).split())
-    assert f"Measured on {N} patients with noise" in page
-    assert "contains the population value for patients" in page
-    assert "it includes the noise and the sampling of the patients." in page
+    assert f"Measured on {N} units with noise" in page
+    assert "contains the population value for units" in page
+    assert "it includes the noise and the sampling of the units." in page
 
 
 def test_a_report_with_a_ledger_says_whom_the_budget_protects(tmp_path):
@@ -197,9 +191,9 @@ def test_a_report_with_a_ledger_says_whom_the_budget_protects(tmp_path):
     assert together in page
 
 
-def test_a_search_counts_patients():
+def test_a_search_counts_units():
     options = SearchOptions(Guarantee(1.0, 1e-5), Adjacency.REPLACE_ONE, "losses", unit=PATIENT)
-    assert options.rows == "patients"
+    assert options.rows == "units"
 
 
 def test_the_axis_of_an_attack_and_the_title_of_a_picture_name_the_unit(contents, tmp_path):
@@ -212,7 +206,7 @@ def test_the_axis_of_an_attack_and_the_title_of_a_picture_name_the_unit(contents
 
 def test_a_summary_and_a_diagram_name_the_unit():
     model = with_schema()
-    assert f"patients:   n = {N}" in str(model.summary())
+    assert f"units:      n = {N}" in str(model.summary())
     assert "unit: one patient, with up to 3 rows" in str(model.summary())
     assert "There are no intervals: rows of one patient are not independent." in str(model.summary())
     shown = PrivateLogisticRegression(1.0, 1e-6, unit="patient_id", max_rows_per_unit=3)._repr_html_()
@@ -221,7 +215,7 @@ def test_a_summary_and_a_diagram_name_the_unit():
 
 def test_a_verdict_counts_units():
     plan = PrivateLogisticRegression(0.05, 1e-6, unit="patient_id", max_rows_per_unit=3).plan(200, 30)
-    assert re.search(r"n = [\d ]+ patients", str(plan.verdict))
+    assert re.search(r"n = [\d ]+ units", str(plan.verdict))
 
 
 def test_a_large_delta_would_allow_publishing_all_rows_of_one():

@@ -286,7 +286,7 @@ def test_the_command_line_evaluates_by_unit_and_refuses_in_one_line(tmp_path):
     asked = ["evaluate", tmp_path / "m.json", tmp_path / "t.csv", "--epsilon", "1"]
     code, out, _ = run(*asked, "--unit", "person", "--contribution", "average", "-o", tmp_path / "e.json")
     assert code == 0
-    assert f"n = {PEOPLE} people" in out
+    assert f"n = {PEOPLE} units" in out
     assert "one person, with all of its rows" in out
     assert run("verify", tmp_path / "e.json")[0] == 0
     for wrong in (

@@ -311,7 +311,7 @@ def test_the_same_fit_without_a_schema_takes_the_ids_apart():
 @pytest.mark.parametrize(
     ("parameters", "groups", "words"),
     [
-        ({"unit": "who"}, None, "say how many rows"),
+        ({"unit": "who"}, None, "pass max_rows_per_unit"),
         ({"unit": "who", "max_rows_per_unit": 0}, None, "max_rows_per_unit"),
         ({"unit": "nobody", "max_rows_per_unit": 2}, None, "no column 'nobody'"),
         ({"max_rows_per_unit": 2}, None, "require unit"),

@@ -21,7 +21,7 @@ from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L1, L2, Box, ElasticNet, L2Ball, Logistic, Loss, NoRegularizer, Softmax, WholeSpace
 from dperm.problem.prox import coordinate_prox
-from dperm.rows import ArraySource
+from dperm.rows.arrays import ArraySource
 from privacy.harness import VectorLiar, gate_with
 
 P = 4

@@ -30,12 +30,12 @@ def test_the_root_has_at_most_sixty_names():
 def test_solvers_and_the_parts_of_a_problem_are_imported_from_their_packages():
     from dperm.paper import PrintedSVRG
     from dperm.problem import L2, L2Ball, Logistic
-    from dperm.rows import ClusterSource, FileSource
+    from dperm.rows import Table
     from dperm.solvers import AUTOMATIC, DPGD, SOLVERS
 
     assert SOLVERS["dp-gd"] is DPGD
     assert {cls.__name__ for cls in AUTOMATIC} <= set(dir(dperm.solvers))
-    for name in (PrintedSVRG, L2, L2Ball, Logistic, ClusterSource, FileSource, DPGD):
+    for name in (PrintedSVRG, L2, L2Ball, Logistic, Table, DPGD):
         assert not hasattr(dperm, name.__name__)
     with pytest.raises(ImportError, match="DPNothing"):
         from dperm.solvers import DPNothing  # noqa: F401

@@ -179,7 +179,7 @@ def audit_table(
         Of the plan for the table with the canaries.
     """
     m = count("canaries", canaries)
-    X, groups = split_groups(model, X, groups)
+    X, groups = split_groups(model, model._taken(X, y), groups)
     source, options, facts = model._read(X, y, model.options(), groups=groups)
     if facts.get("caveats"):
         raise InvalidParameterError("declare the classes: the guarantee does not cover classes read from the rows.")

@@ -26,7 +26,6 @@ from dperm.schema import Amount, Schema, load_schema
 
 if TYPE_CHECKING:
     from dperm.models.base import PrivateEstimator
-    from dperm.rows import Source
     from dperm.rows.files import TableFile
 
 # Bytes that are written before anything is spent, so that a full disk is detected then; most model files are smaller.
@@ -89,7 +88,7 @@ def fit(
     with ended_by_an_interrupt():
         from dperm.ledger import Budget
         from dperm.plan.transaction import check_budget
-        from dperm.rows import ClusterSource, FileSource
+        from dperm.rows import Table
         from dperm.rows.dask_client import open_cluster
         from dperm.rows.files import TableFile
     outputs.check_charged(dataset, ledger)
@@ -114,13 +113,13 @@ def fit(
         plan = columns = None
         if public is not None:
             keeping: dict[str, Any] = {"memory": memory, "cache": cache_folder or not no_cache}
-            source: Source = FileSource(table, **keeping, n_rows=asked.declared_rows)
+            source = Table(table, **keeping, n_rows=asked.declared_rows).source()
             if asked.declared_n is not None:  # before the table is opened
                 plan = asked.plan(is_slow=source.is_slow if cluster is None else lambda *_: True)
                 check_budget(plan, budget)
             if cluster is not None:
                 client = opened.enter_context(open_cluster(cluster))
-                source = ClusterSource(table, client, **keeping, n_rows=asked.declared_rows)
+                source = Table(table, client=client, **keeping, n_rows=asked.declared_rows).source()
             source = source.with_schema(asked.schema or public)
             rows = (source, None)
             plan = plan or asked.plan(source._n_units, source.n_features, source.is_slow)

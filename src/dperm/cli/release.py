@@ -25,7 +25,7 @@ def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> 
 
 import_option = click.option(
     "--import", "modules", metavar="MODULE", multiple=True, expose_value=False, callback=_import,
-    help="Import this module of yours, whose classes the file names. It runs code.",
+    help="Import this module, whose classes the file names. It runs code.",
 )  # fmt: skip
 
 

@@ -12,15 +12,13 @@ from dperm.errors import InvalidParameterError, InvalidTableError
 from dperm.evaluation.scores import predicted_row_by_row
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows import is_streamed
 from dperm.rows.cells import number_table
 from dperm.rows.columns import as_numbers, as_words
-from dperm.rows.digests import IdColumn, Numbering
-from dperm.rows.encoder import ROWS_AT_ONCE
 from dperm.rows.encoding import check_table, count_rows, label_numbers, target_numbers
-from dperm.rows.files import check_columns, is_files, number_columns, open_pieces
+from dperm.rows.files import number_columns
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import class_numbers, numeric_target, read_target
+from dperm.rows.table import Table
 from dperm.rows.tables import membership_of
 from dperm.schema import Classes, Schema
 from dperm.schema.checks import as_text
@@ -111,12 +109,10 @@ def held_out(
     groups : array or None
         The id of every row's unit, for a table in memory without a schema.
     """
-    if is_files(X):
+    if isinstance(X, Table):
         if y is not None or groups is not None:
             raise InvalidParameterError("y and groups cannot be combined with files: target and ids are columns.")
-        return _files(model, X, schema, classes, target, takes_anything, unit)
-    if is_streamed(X):
-        raise InvalidParameterError("rows on a cluster cannot be evaluated: pass files or a table.")
+        return _stored(model, X, schema, classes, target, takes_anything, unit)
     if target is not None:
         raise InvalidParameterError("target names a column of files; for a table in memory pass y.")
     if schema is not None:
@@ -152,9 +148,9 @@ def _truth(table: Any, y: Any, schema: Schema) -> Array:
     return label_numbers(table, y, schema) if isinstance(schema.target, Classes) else target_numbers(table, y, schema)
 
 
-def _files(
+def _stored(
     model: Any,
-    data: Any,
+    table: Table,
     schema: Schema | None,
     classes: Sequence[Any] | None,
     target: str | None,
@@ -164,54 +160,34 @@ def _files(
     if schema is not None:
         if target not in (None, schema.target.column):
             raise InvalidParameterError(f"the model's schema names the target {schema.target.column!r}: remove target.")
-        pieces = open_pieces(data, schema.header, schema.separator)
         columns, target = list(schema.columns), schema.target.column
+        stored = table.opened(schema.header, schema.separator)
     else:
         if target is None:
             raise InvalidParameterError("pass target: the model has no schema that names it.")
         if not hasattr(model, "feature_names_in_"):
             raise InvalidParameterError("the model has no column names, so it cannot be evaluated on files.")
-        pieces, columns = open_pieces(data), [str(name) for name in model.feature_names_in_]
+        columns, stored = [str(name) for name in model.feature_names_in_], table.opened()
     read = [*dict.fromkeys([*columns, target])]
     if unit is not None and unit.name in read:
-        raise InvalidParameterError(
-            f"the unit {unit.name!r} is the privacy unit and cannot also be a feature or the target."
-        )
-    check_columns(pieces, read if unit is None else [*read, unit.name])
+        raise InvalidParameterError(f"{unit.name!r} is the privacy unit and cannot also be a feature or the target.")
+    stored.require(read if unit is None else [*read, unit.name])
     if schema is not None:
-        check_table(pieces[0].empty(), None, schema)
+        check_table(stored.empty(), None, schema)
 
     def blocks() -> Iterator[tuple[Any, Array]]:
-        for piece in pieces:
-            for rows in _even(piece.tables(read)):
-                if schema is not None:
-                    yield rows, _truth(rows, None, schema)
-                else:
-                    # By themselves a few rows, or one, must not decide what a column holds.
-                    yield (
-                        number_columns(rows, columns, majority=False),
-                        _column_truth(rows.column(target), target, classes),
-                    )
+        for rows in stored.tables(read):
+            if schema is not None:
+                yield rows, _truth(rows, None, schema)
+            else:
+                # By themselves a few rows, or one, must not decide what a column holds.
+                yield (
+                    number_columns(rows, columns, majority=False),
+                    _column_truth(rows.column(target), target, classes),
+                )
 
-    whose = None
-    if unit is not None:
-        ids = IdColumn.of(unit, () if schema is None else schema.missing)
-        whose = Numbering.of(ids.read(t for piece in pieces for t in piece.tables([unit.name]))).membership(unit)
-    return HeldOut(sum(piece.n_rows for piece in pieces), blocks, takes_anything, whose)
-
-
-def _even(tables: Iterable[Any]) -> Iterator[Any]:
-    """The same rows in tables of a fixed number of rows: how long a text is must not move others to another place."""
-    import pyarrow as pa
-
-    kept = None
-    for table in tables:
-        kept = table if kept is None else pa.concat_tables([kept, table])
-        while kept.num_rows > ROWS_AT_ONCE:
-            yield kept.slice(0, ROWS_AT_ONCE)
-            kept = kept.slice(ROWS_AT_ONCE)
-    if kept is not None:
-        yield kept
+    whose = stored.membership(unit, () if schema is None else schema.missing)
+    return HeldOut(stored._n_rows, blocks, takes_anything, whose)
 
 
 def _column_truth(column: Any, name: str, classes: Sequence[Any] | None) -> Array:

@@ -23,7 +23,7 @@ from dperm.files.plan_data import part_from
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement, check_classes
-from dperm.privacy.unit import PrivacyUnit
+from dperm.privacy.unit import PrivacyUnit, counted
 from dperm.validation import finite
 
 KIND = "evaluation"
@@ -138,7 +138,7 @@ class PrivateEvaluation:
         head = f"{100.0 * self.level:g} % interval"
         model = "" if self.model_fingerprint is None else f" {self.model_fingerprint[:12]}"
         unit = self.privacy_.unit
-        what = "rows" if unit is None else unit.plural
+        what = counted(unit)
         lines = [
             f"evaluated:  {self.model}{model} on n = {self.privacy_.n} {what}",
             "",
@@ -275,7 +275,7 @@ def verdict_of(
     unit : PrivacyUnit, optional
         Whose rows are protected together.
     """
-    rows = "rows" if unit is None else unit.plural
+    rows = counted(unit)
     z = float(norm.ppf(0.5 + level / 2.0))
     name, scale = "accuracy", 1.0
     if design.error_bound is not None:

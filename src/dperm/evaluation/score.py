@@ -23,7 +23,7 @@ from dperm.plan.transaction import Transaction, check_releasable, undeclared_n
 from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.files import is_files
+from dperm.rows.table import Table, taken
 from dperm.schema import Amount
 from dperm.validation import count, finite
 
@@ -58,9 +58,10 @@ def private_evaluate(
         A dperm estimator, a loaded model file, or anything with `predict`; `predict_proba` or `decision_function`
         are used if available. It must be released or public: the guarantee covers the rows it is evaluated on. An
         evaluation on the training table is a further release from it: charge it to the same budget.
-    X : array, table, or files
-        The rows. Files (a path, a pattern with `*`, a folder, a list of paths, a pyarrow dataset) are read a few rows
-        at a time; 10 to 24 bytes of every row are kept until the end.
+    X : array, table, files or Dask data frame
+        The rows: whatever `dperm.rows.Table` takes. Files (a path, a pattern with `*`, a folder, a list of paths, a
+        pyarrow dataset) and Dask frames are read a few rows at a time; 10 to 24 bytes of every row are kept until the
+        end.
     y : array, optional
         Targets. A model with a schema finds them in the table. Rows with a missing or undeclared target, or whose
         prediction is not finite, are dropped; so are rows with NaN if the model has no schema.
@@ -120,7 +121,8 @@ def private_evaluate(
     protected = protected_unit(declared)
     if n is None and undeclared_n(side, protected):
         raise InvalidParameterError("with missing_units='ignore' the number of units is private: declare a public n.")
-    if not is_files(X):
+    X = taken(X)
+    if not isinstance(X, Table):
         X, groups = split_groups(declared, X, groups)
     rows = held_out(
         model, X, y, schema=declared.schema, classes=design.classes, target=target, takes_anything=own,

@@ -65,7 +65,7 @@ def described(value: Any) -> Any:
     if isinstance(value, PrivacyUnit):
         return value.to_dict()
     if not isinstance(value, _FAMILIES):
-        raise NotDescribableError(f"a file cannot describe {value!r}, as it is no number, text or object of dperm.")
+        raise NotDescribableError(f"a file cannot describe {value!r}: it is not a number, string or dperm object.")
     return {"class": class_name(type(value))} | fields_of(value)
 
 

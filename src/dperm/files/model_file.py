@@ -45,11 +45,11 @@ def release_text(release: Any) -> str:
     elif isinstance(release, PrivateEvaluation | RowsPerUnit):
         content = release.to_dict()
     else:
-        raise InvalidParameterError(f"a file holds a release of dperm, got {type(release).__name__}.")
+        raise InvalidParameterError(f"a file stores a dperm release, got {type(release).__name__}.")
     if content["plan"] is None:
         raise InvalidParameterError(
-            f"there is no file of this {type(release).__name__}: a part of it is code, or an object that is no frozen "
-            "dataclass of numbers, which a file cannot describe (docs/file_format.md)."
+            f"cannot save this {type(release).__name__}: it contains code, or an object that is not a frozen "
+            "dataclass of numbers (docs/file_format.md)."
         )
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
@@ -91,7 +91,7 @@ def load_model(path: str | Path) -> Any:
     """
     content = read_content(path)
     if not is_unchanged(content):
-        raise InvalidParameterError(f"{one_line(path)} was changed after it was written: its fingerprint is another.")
+        raise InvalidParameterError(f"{one_line(path)} was modified after it was written (fingerprint mismatch).")
     release = release_from(content)
     if release is None:
         raise _no_release(path)
@@ -102,7 +102,7 @@ def load_estimator(path: str | Path) -> PrivateEstimator:
     """The same of a model's file; raises if it is one of another release."""
     release = load_model(path)
     if not isinstance(release, PrivateEstimator):
-        raise InvalidParameterError(f"{one_line(path)} holds no model, but a {type(release).__name__}.")
+        raise InvalidParameterError(f"{one_line(path)} does not contain a model, but a {type(release).__name__}.")
     return release
 
 

@@ -17,6 +17,7 @@ from dperm.files.described import NotDescribableError
 from dperm.files.parameters import parameters_from_dict, parameters_to_dict
 from dperm.files.plan_data import own_part, plan_to_dict, solver_from
 from dperm.kernel.block import bounded_rows
+from dperm.kernel.source import Source
 from dperm.kernel.threads import threads_for
 from dperm.ledger import Budget
 from dperm.models.bounds import by_schema, encoded, names_of, saying_bounds, with_ids
@@ -33,9 +34,9 @@ from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.statement import FitStatement, Promised
 from dperm.problem import Problem
 from dperm.problem.start import LinearStart
-from dperm.rows import Source, is_streamed, source_of
 from dperm.rows.columns import array_names
 from dperm.rows.labels import read_table
+from dperm.rows.table import Table, taken
 from dperm.schema import Amount, Classes, Schema
 from dperm.solvers import Solver
 from dperm.validation import count
@@ -195,7 +196,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             Shape of the table that would be fitted; a schema may declare n, and knows the number of columns. With a
             unit, n is the number of units.
         is_slow : callable, optional
-            Of the source that would be fitted, `FileSource.is_slow` for instance: "auto" then counts passes.
+            Of the source that would be fitted, its `is_slow`: "auto" then counts passes.
 
         Examples
         --------
@@ -228,9 +229,9 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, data frame or CSR matrix of shape (rows, columns)
             Rows are clipped to `row_norm`, or their columns scaled by `bounds`; one with a value that is not finite
-            is ignored. With a schema, a pandas,
-            polars or Arrow table, files (a path, a pattern with `*`, a folder, a pyarrow dataset), a Dask data frame,
-            or a `FileSource` or `ClusterSource` with settings of its own.
+            is ignored. With a schema whatever `dperm.rows.Table` takes, or such a table with settings of its own: a
+            pandas, polars or Arrow table, files (a path, a pattern with `*`, a folder, a pyarrow dataset), a Dask data
+            frame.
         y : array of shape (rows,)
             Targets: labels, of which one that is not among `classes` drops its row, or numbers, which are
             clipped. With a schema by default the table's own target column.
@@ -253,10 +254,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
         options = self.options()
         if plan is not None and plan.options != options:
             raise InvalidParameterError("the plan was made for other parameters; call plan(n, n_features) again.")
-        if is_streamed(X):
-            if self.schema is None:
-                raise InvalidParameterError("files and clusters require a schema: pass schema=.")
-            X = source_of(X, y)  # nothing is opened yet
+        X = self._taken(X, y)
         check_given(self, X, sample_weight)
         X, groups = split_groups(self, X, groups)
         if sample_weight is not None and options.intervals:  # scores then vary by another law than curvatures say
@@ -307,6 +305,15 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
             f"{type(self).__name__} has no partial_fit: every call would be a further release; call fit once, or "
             "several times with budget=Budget(...), which accounts for all of them."
         )
+
+    def _taken(self, X: Any, y: Any) -> Any:
+        """A table in memory as it is, any other as a source of rows of which nothing is opened yet."""
+        X = taken(X)
+        if not isinstance(X, Table):
+            return X
+        if self.schema is None:
+            raise InvalidParameterError("files and clusters require a schema: pass schema=.")
+        return X.source(y)
 
     def _plan_by_shape(self, options: FitOptions, X: Any) -> FitPlan | None:
         """The plan from public numbers and the shape of X, None where they do not suffice; no value is looked at."""

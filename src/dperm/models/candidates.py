@@ -26,6 +26,7 @@ from dperm.models.units import protected_unit, schema_with_unit, split_groups
 from dperm.plan.fit_plan import FitPlan
 from dperm.privacy.guarantee import Guarantee
 from dperm.rows.ids import membership_of_array
+from dperm.rows.table import in_memory
 from dperm.rows.tables import membership_of
 from dperm.solvers import Solver
 from dperm.validation import one_of
@@ -121,6 +122,11 @@ class Candidates:
                         "not contain all of them."
                     )
                 model.classes = [False, True]
+
+    def in_memory(self, X: Any) -> Any:
+        """The table, with all columns that candidates name."""
+        schemas = [schema for model in self.models if (schema := schema_with_unit(model)) is not None]
+        return in_memory(X, schemas)
 
     def split_groups(self, X: Any, groups: Any) -> tuple[Any, Any]:
         """The table and the ids of units, which are a column of it or stand beside it."""

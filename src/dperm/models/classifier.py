@@ -22,10 +22,11 @@ from dperm.plan.options import FitOptions
 from dperm.privacy.caveats import Caveat
 from dperm.problem import Problem
 from dperm.problem.losses import Loss
-from dperm.rows import ArraySource, source_of
+from dperm.rows.arrays import ArraySource
 from dperm.rows.dask_client import is_frame
 from dperm.rows.encoding import check_table, label_numbers
 from dperm.rows.labels import class_numbers, distinct_labels, read_table, read_target, weights_by_class
+from dperm.rows.table import Table
 from dperm.schema import Classes, Schema
 from dperm.validation import positive
 
@@ -84,10 +85,8 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         said = facts_of_weights(self, sample_weight is not None)
         if options.schema is not None:
             classes = check_classes(self._declared)
-            source = source_of(
-                X, y, options.schema, weights_of_table(self, X, sample_weight),
-                check_class_weight(self.class_weight, classes),
-            )  # fmt: skip
+            given = weights_of_table(self, X, sample_weight)
+            source = Table.of(X).source(y, options.schema, given, check_class_weight(self.class_weight, classes))
             return Reading(source, options, {"classes": classes, **said})
         table = read_table(self, X, fitting=True)
         labels, given = read_target(self, y, table.shape[0]), weights_of_rows(self, sample_weight, table.shape[0])

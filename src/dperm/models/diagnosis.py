@@ -16,19 +16,19 @@ from sklearn.base import clone
 
 from dperm.errors import InvalidParameterError
 from dperm.kernel.block import Block, as_table
+from dperm.kernel.source import LocalSource, Source
 from dperm.models.linear import PrivateGLM
-from dperm.models.units import split_groups
+from dperm.models.units import schema_with_unit, split_groups
 from dperm.models.weights import check_given
 from dperm.printable import one_line
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
 from dperm.problem.regularizers import NoRegularizer
-from dperm.rows import Source, is_streamed
-from dperm.rows.base import InMemorySource
 from dperm.rows.columns import Columns, as_numbers, as_words
 from dperm.rows.encoding import target_numbers
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import numeric_target, one_by_one, read_table, read_target
+from dperm.rows.table import in_memory
 from dperm.rows.tables import membership_of
 from dperm.schema import Amount, Category, Number, Schema
 from dperm.unsafe import risk_over
@@ -191,15 +191,15 @@ def diagnose(
     model : estimator
         A fitted or loaded one.
     X, y, sample_weight, groups
-        What its `fit` takes.
+        What its `fit` takes. Files and Dask frames are read into memory.
 
     Notes
     -----
     All numbers are exact, hence not differentially private. The exact minimiser is found by the same fit without noise.
     """
-    if is_streamed(X):
-        raise InvalidParameterError("diagnose requires a table in memory: pass one, or a part of it.")
     again = _as_fitted(model)
+    schema = schema_with_unit(again)
+    X = in_memory(X, () if schema is None else (schema,))
     check_given(again, X, sample_weight)
     X, groups = split_groups(again, X, groups)
     source, options, facts = again._read(X, y, again.options(), sample_weight, groups)
@@ -275,7 +275,7 @@ def _units(source: Source, blocks: list[Block], X: Any, groups: Any, schema: Sch
 
 
 def _blocks(source: Source, problem: Problem) -> list[Block]:
-    return list(source._blocks(problem)) if isinstance(source, InMemorySource) else []
+    return list(source._blocks(problem)) if isinstance(source, LocalSource) else []
 
 
 def _as_fitted(model: PrivateGLM) -> PrivateGLM:

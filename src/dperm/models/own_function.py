@@ -143,7 +143,7 @@ class PrivateJaxRegressor(OwnFunction, NetworkRegressor):
         model(params, x): the prediction for one row x, in units of the target's bound.
     target_bound : float
         Targets are clipped to this size; with a schema the target's range is declared there.
-    epsilon, delta, params, start, clip, clipping, penalty, domain, solver
+    epsilon, delta, params, clip, clipping, penalty, domain, solver
         As for `PrivateJaxClassifier`.
     unit : str, optional
         Column identifying the privacy unit, e.g. "patient_id": all rows of a unit are protected together, and n is the

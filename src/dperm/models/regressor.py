@@ -16,10 +16,11 @@ from dperm.models.linear import PrivateGLM
 from dperm.models.weights import facts_of_weights, weights_of_rows, weights_of_table
 from dperm.plan.fit_plan import Release
 from dperm.plan.options import FitOptions
-from dperm.rows import ArraySource, source_of
+from dperm.rows.arrays import ArraySource
 from dperm.rows.dask_client import is_frame
 from dperm.rows.encoding import check_table, target_numbers
 from dperm.rows.labels import numeric_target, read_table, read_target
+from dperm.rows.table import Table
 from dperm.schema import Amount, Number, Schema
 from dperm.schema.checks import interval
 from dperm.validation import positive
@@ -65,7 +66,8 @@ class Regressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     ) -> Reading:  # fmt: skip
         said = facts_of_weights(self, sample_weight is not None)
         if options.schema is not None:
-            return Reading(source_of(X, y, options.schema, weights_of_table(self, X, sample_weight)), options, said)
+            weights = weights_of_table(self, X, sample_weight)
+            return Reading(Table.of(X).source(y, options.schema, weights), options, said)
         table = read_table(self, X, fitting=True)
         target = numeric_target(read_target(self, y, table.shape[0]), majority=options.unit is None)
         weights = weights_of_rows(self, sample_weight, table.shape[0])

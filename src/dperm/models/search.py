@@ -27,7 +27,6 @@ from dperm.plan.search import SearchOptions, SearchPlan, plan_search
 from dperm.plan.transaction import Transaction, check_budget, check_releasable, undeclared_n
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.statement import PrivacyStatement
-from dperm.rows import is_streamed
 from dperm.rows.cells import as_rows, number_table
 from dperm.solvers import Solver
 from dperm.validation import count
@@ -187,7 +186,8 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array, data frame or CSR matrix of shape (rows, columns)
-            In memory. With a schema a pandas, polars or Arrow table.
+            With a schema a pandas, polars or Arrow table, or whatever `dperm.rows.Table` takes: files and Dask frames
+            are read into memory.
         y : array of shape (rows,)
             As of the estimators.
         groups : array of shape (rows,)
@@ -200,8 +200,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         self
         """
         candidates = self._read()
-        if is_streamed(X):
-            raise InvalidParameterError("a search requires a table in memory: read the files into a data frame first.")
+        X = candidates.in_memory(X)
         X, groups = candidates.split_groups(as_rows(X, majority=candidates.unit is None), groups)
         if candidates.models[0].schema is None:  # what most cells of a column are is decided once, by all rows
             X = number_table(X, majority=candidates.unit is None)

@@ -116,4 +116,5 @@ def without_ids(model: Protecting, X: Any) -> Any:
 
 
 def _has_ids(model: Protecting, X: Any) -> bool:
-    return model.unit is not None and model.schema is None and model.unit in list(getattr(X, "columns", ()))
+    names = getattr(X, "column_names", getattr(X, "columns", ()))  # Arrow's, or those of frames
+    return model.unit is not None and model.schema is None and model.unit in list(names)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameterError
+from dperm.kernel.source import Source
 from dperm.models.units import Protecting, protected_unit
-from dperm.rows import Source
 from dperm.rows.encoding import count_rows
 from dperm.rows.weights import bounded_weights, weight_column
 from dperm.validation import positive, truth

@@ -41,6 +41,7 @@ from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.cells import as_rows, number_table
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import class_numbers, numeric_target, read_table, read_target
+from dperm.rows.table import Table, taken
 from dperm.transformers.base import PrivateTransformer
 from dperm.validation import count, positive
 
@@ -238,12 +239,12 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or data frame of shape (rows, columns)
-            What the first step takes.
-        y : array of shape (rows,)
-            Targets.
-        groups : array of shape (rows,)
-            The id of every row's `unit`, which is not a column of X.
+        X : array or data frame of shape (rows, columns), files or Dask data frame
+            What the first step takes, or whatever `dperm.rows.Table` takes: files and Dask frames are read into memory.
+        y : array of shape (rows,), or str
+            Targets; of files and Dask frames the name of their column.
+        groups : array of shape (rows,), or str
+            The id of every row's `unit`, which is not a column of X; of files and Dask frames the name of their column.
         **params
             None are taken.
 
@@ -256,6 +257,10 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
                 f"a private pipeline does not pass parameters to its steps, got {next(iter(params))!r}."
             )
         self.check_steps()
+        # A list of texts holds rows; paths in a list must be of the type of paths.
+        texts = isinstance(X, list | tuple) and any(isinstance(row, str) for row in X)
+        table = X if texts else taken(X)
+        X, y, groups = self._from_stored(table, y, groups) if isinstance(table, Table) else (table, y, groups)
         unit = self._check_groups(X, groups)
         first = next(step for _, step in self.steps if not is_nothing(step))
         X = self._rows(first, X, unit)
@@ -274,6 +279,17 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             self.ledger_entry_ = transaction.ledger_entry
             transaction.write(self, lambda: fingerprint(self.content()))
         return self
+
+    def _from_stored(self, table: Table, y: Any, groups: Any) -> tuple[Any, Any, Any]:
+        """Features, target and ids of a table in files or on a cluster, all of it in memory."""
+        if not isinstance(y, str) or not (groups is None or isinstance(groups, str)):
+            raise InvalidParameterError("with files and Dask frames, y and groups must be names of columns.")
+        read, final = table.whole(), self.steps[-1][1]
+        X = read.frame([name for name in read.names if name not in (y, groups)])
+        ids = None if groups is None else read.ids(groups)
+        if hasattr(final, "classes"):
+            return X, read.labels(y, final.classes), ids
+        return X, read.numbers([y], majority=False).column(0).to_numpy(), ids
 
     @staticmethod
     def _rows(first: Any, X: Any, unit: PrivacyUnit | None) -> Any:

@@ -53,7 +53,7 @@ def rows_of_form(form: Any) -> Any:
         import pandas as pd
 
         return made_up(pd.DataFrame({name: pd.Series(dtype=float if number else object) for name, number in form}))
-    if set(form) != {"n_features", "numbers"} or type(form["numbers"]) is not bool:
+    if set(form) != {"n_features", "numbers"} or type(form["numbers"]) is not bool or form["n_features"] > 10**6:
         raise ValueError("rows")
     return made_up(np.empty((0, count("n_features", form["n_features"])), dtype=float if form["numbers"] else object))
 

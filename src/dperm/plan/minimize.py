@@ -9,7 +9,7 @@ from dperm.plan.transaction import check_releasable
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
-from dperm.rows import source_of
+from dperm.rows import Table
 from dperm.schema import Schema
 from dperm.solvers import Solver
 
@@ -42,7 +42,7 @@ def minimize(
         Loss, regularizer, domain and the declared row bound.
     X : array or CSR matrix of shape (rows, columns)
         Rows are clipped to the declared norm; dense rows are not copied and sparse ones not densified. With a schema
-        also a table, files (a path, a list of them, a pyarrow dataset), a Dask data frame or a `FileSource`.
+        also a table, files (a path, a list of them, a pyarrow dataset), a Dask data frame or a `dperm.rows.Table`.
     y : array of shape (rows,)
         Numeric targets: above 0 or not for two classes, 0 … K−1 for K classes, numbers for regression.
     guarantee, solver, adjacency, noise, accountant
@@ -92,6 +92,6 @@ def minimize(
         schema=schema, unit=unit,
     )  # fmt: skip
     check_releasable(budget, random_state)
-    source = source_of(X, y, schema, weights, groups=groups, unit=unit)
+    source = Table.of(X).source(y, schema, weights, groups=groups, unit=unit)
     plan = options.plan(source._n_units, source.n_features, source.is_slow)
     return plan.run(source, budget=budget, random_state=random_state, progress=progress, row_warnings=row_warnings)

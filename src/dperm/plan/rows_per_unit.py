@@ -98,7 +98,7 @@ class RowsPerUnit:
         if max(self.counts) <= self.threshold:
             return f"{self._nothing}\n{self.privacy_}"
         lines = [
-            f"{unit.plural} by their number of rows (each ± {_short(self.deviation)} for the noise; counts below "
+            f"units by their number of rows (each ± {_short(self.deviation)} for the noise; counts below "
             f"{_short(self.threshold)} are taken for noise):"
         ]
         for cell, number, share in zip(_names(), self.counts, self.shares, strict=True):
@@ -212,7 +212,7 @@ def rows_per_unit(
 def _plan(n: int, adjacency: Adjacency, guarantee: Guarantee, unit: PrivacyUnit) -> SumsPlan:
     """Every unit is one line of the table that is counted, so that replacing one moves two counts by 1."""
     noise = "Laplace" if guarantee.delta == 0.0 else "Gaussian"
-    counts = CellCounts(PublicTable(n, adjacency), f"{unit.plural} by their number of rows", (len(FEWEST_ROWS),), noise)
+    counts = CellCounts(PublicTable(n, adjacency), "units by their number of rows", (len(FEWEST_ROWS),), noise)
     return plan_sums([counts], guarantee, unit=unit)
 
 

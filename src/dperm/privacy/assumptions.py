@@ -3,19 +3,19 @@
 from typing import Any
 
 from dperm.privacy.guarantee import ROWS_ALLOWED_PER_DECLARED, Adjacency
-from dperm.privacy.statement import FitStatement
+from dperm.privacy.statement import FitStatement, PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
 from dperm.schema import Schema
 
 
 def assumptions(
-    statement: FitStatement, schema: Schema | None, entry: dict[str, Any] | None, *, searched: bool = False
+    statement: PrivacyStatement, schema: Schema | None, entry: dict[str, Any] | None, *, searched: bool = False
 ) -> list[str]:  # fmt: skip
     """The assumptions of one release.
 
     Parameters
     ----------
-    statement : FitStatement
+    statement : PrivacyStatement
         What is promised.
     schema : Schema or None
         What was declared about the table.
@@ -26,24 +26,11 @@ def assumptions(
         Whether a search under the same guarantee chose the model.
     """
     signed = _about_rows(statement) if statement.unit is None else _about_the_unit(statement, statement.unit)
-    if schema is None:
-        signed.append("The columns, the classes and the bounds on rows were chosen without looking at the rows.")
+    if isinstance(statement, FitStatement):
+        signed += _about_the_fit(statement, schema, searched=searched)
     else:
-        signed += _about_the_schema(statement, schema)
-    signed.append(
-        "The candidates, and every parameter of the search among them, were chosen without looking at the rows. The "
-        "search chose this model, and its cost is part of the guarantee."
-        if searched
-        else "Every parameter of the fit (model, penalty, domain, solver, ε, δ) was chosen without looking at the rows."
-    )
-    signed += _about_weights_and_start(statement)
-    if statement.gradient_clip is not None:
-        signed.append(
-            "The model's function and the weights it started from were chosen without looking at the rows. Compiled "
-            "code computes a row's gradient the same way at every position of a batch, as was checked on synthetic "
-            "rows."
-        )
-    if statement.noise != "none" and not statement.seeded:
+        signed.append("Every bound and every parameter was chosen without looking at the rows.")
+    if getattr(statement, "noise", "certified") != "none" and not statement.seeded:
         signed.append(
             "The noise was keyed by the operating system of the machine that ran the fit. Nobody could read its "
             "memory, and how long the fit took is not published."
@@ -62,7 +49,29 @@ def assumptions(
     return signed
 
 
-def _about_rows(statement: FitStatement) -> list[str]:
+def _about_the_fit(statement: FitStatement, schema: Schema | None, *, searched: bool) -> list[str]:
+    signed: list[str] = []
+    if schema is None:
+        signed.append("The columns, the classes and the bounds on rows were chosen without looking at the rows.")
+    else:
+        signed += _about_the_schema(statement, schema)
+    signed.append(
+        "The candidates, and every parameter of the search among them, were chosen without looking at the rows. The "
+        "search chose this model, and its cost is part of the guarantee."
+        if searched
+        else "Every parameter of the fit (model, penalty, domain, solver, ε, δ) was chosen without looking at the rows."
+    )
+    signed += _about_weights_and_start(statement)
+    if statement.gradient_clip is not None:
+        signed.append(
+            "The model's function and the weights it started from were chosen without looking at the rows. Compiled "
+            "code computes a row's gradient the same way at every position of a batch, as was checked on synthetic "
+            "rows."
+        )
+    return signed
+
+
+def _about_rows(statement: PrivacyStatement) -> list[str]:
     signed = ["One person is one row. A person with several rows is protected row by row only."]
     if statement.adjacency == Adjacency.REPLACE_ONE:
         signed.append(
@@ -78,7 +87,7 @@ def _about_rows(statement: FitStatement) -> list[str]:
     return signed
 
 
-def _about_the_unit(statement: FitStatement, unit: PrivacyUnit) -> list[str]:
+def _about_the_unit(statement: PrivacyStatement, unit: PrivacyUnit) -> list[str]:
     word, n = unit.word, statement.n
     signed = [
         f"The column {unit.name!r} identifies the {word} correctly, and each {word} has one {unit.name} in all rows. "

@@ -14,17 +14,11 @@ MISSING = ("separate", "ignore")
 _OF_IDS = {"guid", "id", "ids", "identifier", "key", "no", "nr", "num", "number", "uuid"}
 # Words that end in "id" for another reason, paid and solid, are many; these do for this one.
 _ID = r"(p|u|account|case|client|customer|device|employee|household|member|patient|person|student|subject|user)id"
-_PLURALS = {
-    "analysis": "analyses", "bus": "buses", "child": "children", "cookie": "cookies", "diagnosis": "diagnoses",
-    "foot": "feet", "gas": "gases", "lens": "lenses", "man": "men", "mouse": "mice", "movie": "movies",
-    "person": "people", "series": "series", "species": "species", "woman": "women",
-}  # fmt: skip
-_SINGULARS = {several: one for one, several in _PLURALS.items()}
 
 
 def counted(unit: "PrivacyUnit | None") -> str:
     """What n is the number of, in a word."""
-    return "rows" if unit is None else unit.plural
+    return "rows" if unit is None else "units"
 
 
 @dataclass(frozen=True)
@@ -73,20 +67,20 @@ class PrivacyUnit:
         one_of("missing_units", self.missing, MISSING)
         if self.max_rows is None and self.contribution == "limit":
             raise InvalidParameterError(
-                f"with unit = {self.name!r} say how many rows of one may be used (max_rows_per_unit), or take the mean "
-                'of its rows (contribution = "average").'
+                f"with unit = {self.name!r} pass max_rows_per_unit, or average the rows of each unit (contribution = "
+                '"average").'
             )
 
     @property
     def word(self) -> str:
-        """What one is called: the column's name without its "_id"; a unit called a row would read as one row."""
+        """What one is called: the column's name without its "_id", unless that is a row, or several of something."""
         words = _words(self.name)
         while len(words) > 1 and words[-1].lower() in _OF_IDS:
             words.pop()
         if len(words) > 1 and words[0].lower() == "id":
             del words[0]
-        word = " ".join([*words[:-1], _singular(words[-1])]).lower() if words else self.name
-        return self.name if word == "row" else word
+        word = " ".join(words).lower() if words else self.name
+        return f"unit of {self.name}" if word == "row" or word.endswith("s") else word
 
     @property
     def described(self) -> str:
@@ -95,15 +89,9 @@ class PrivacyUnit:
             return f"one {self.word}, with all of its rows"
         return f"one {self.word}, with up to {self.max_rows} row{'s' if self.max_rows > 1 else ''}"
 
-    @property
-    def plural(self) -> str:
-        """Several of them, by the rules of English spelling."""
-        before, space, last = self.word.rpartition(" ")
-        return before + space + _several(last)
-
     def numbered(self, n: int) -> str:
-        """A number of them: "1 patient", "20 patients"."""
-        return f"{n} {self.word if n == 1 else self.plural}"
+        """A number of them: "1 unit", "20 units"."""
+        return f"{n} unit{'' if n == 1 else 's'}"
 
     @property
     def rows_in_words(self) -> str:
@@ -141,24 +129,3 @@ def named_like_an_id(name: str) -> bool:
     """Whether a column's name begins or ends as those of ids do: patient_id, customerNumber, ID_case, userid."""
     words = [word.lower() for word in _words(name)]
     return bool(words) and (words[-1] in _OF_IDS or words[0] == "id" or re.fullmatch(_ID, words[-1]) is not None)
-
-
-def _singular(word: str) -> str:
-    word = word.lower()
-    if word in _PLURALS or not word.endswith("s") or word in _SINGULARS:
-        return _SINGULARS.get(word, word)
-    if re.search(r"[^aeiou]ies$", word):
-        return word[:-3] + "y"
-    if re.search(r"(ss|x|z|ch|sh)es$", word):
-        return word[:-2]
-    return word[:-1] if re.search(r".[^ius]s$", word) else word  # not class, campus, basis
-
-
-def _several(word: str) -> str:
-    if word.lower() in _PLURALS:
-        return _PLURALS[word.lower()]
-    if _singular(word) != word.lower():  # a column's own name
-        return word
-    if re.search(r"[^aeiou]y$", word):
-        return word[:-1] + "ies"
-    return word + ("es" if re.search(r"(s|x|z|ch|sh)$", word) else "s")

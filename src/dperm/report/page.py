@@ -16,6 +16,7 @@ from dperm.errors import DpermError, InvalidParameterError
 from dperm.files.model_file import fingerprint_of, read_content
 from dperm.files.reading import release_from
 from dperm.ledger import Budget
+from dperm.models.base import PrivateEstimator
 from dperm.pictures.bars import noise_reach
 from dperm.printable import one_line
 from dperm.privacy.assumptions import assumptions
@@ -27,6 +28,7 @@ from dperm.report.bar import Bar, bar_of
 from dperm.report.coefficients import interval_rows, layers_of, panels
 from dperm.report.curves import MOST_DRAWINGS, effect_drawings, risk_drawing
 from dperm.report.evaluation import scored
+from dperm.report.release import render_release
 from dperm.report.summary import summary_of_model
 from dperm.report.templates import template
 from dperm.report.titles import title_of
@@ -115,6 +117,10 @@ def render_report(
     model = release_from(content)
     if model is None:
         raise InvalidParameterError(f"{file_name}: the contents do not fit together, so there is nothing to report.")
+    if not isinstance(model, PrivateEstimator):
+        if audit is not None or evaluation is not None:
+            raise InvalidParameterError(f"an audit or an evaluation is of a model, and {file_name} holds none.")
+        return render_release(content, model, ledger, file_name)
     if audit is not None and audit.plan != name_of_plan(content["privacy"], event_to_list(model.event_)):
         raise InvalidParameterError(
             f"the audit is of another plan than that of {file_name}; audit it with `dperm audit --of`."

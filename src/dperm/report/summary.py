@@ -63,6 +63,34 @@ def summary_of_model(
     }
 
 
+def summary_of_release(
+    title: str, content: Mapping[str, Any], statement: PrivacyStatement, *, verified: bool
+) -> dict[str, Any]:  # fmt: skip
+    """The page about a release that is not a model; parameters as of `summary_of_model`."""
+    entry = content["ledger"] or {}
+    return {
+        "@context": _CONTEXT,
+        "@type": "CreativeWork",
+        "name": title,
+        "identifier": f"sha256:{content.get('fingerprint')}",
+        "additionalProperty": _properties(
+            epsilon=statement.epsilon,
+            delta=statement.delta,
+            adjacency=statement.adjacency,
+            unit="row" if statement.unit is None else statement.unit.name,
+            n=statement.n,
+            fingerprint=str(content.get("fingerprint")),
+            for_release=statement.for_release,
+            verified=verified,
+            dataset=entry.get("dataset"),
+            ledger_entry=entry.get("number"),
+            ledger_digest=entry.get("digest"),
+            library=str(content.get("library")),
+            page_written_by=f"dperm {__version__}",
+        ),
+    }
+
+
 def summary_of_budget(title: str, bar: Bar, largest: float) -> dict[str, Any]:
     """The page about a budget, with a part for every release.
 

@@ -51,20 +51,14 @@ class ClusterSource(SchemaSource):
 
     Parameters
     ----------
-    data : Dask data frame, path, list of paths or pyarrow dataset
-        Files are read by the workers, so they must have the same path there as here.
-    client : distributed.Client, optional
-        By default the current one.
+    data, client, n_rows
+        As of `Table`. Files are read by the workers, so they must have the same path there as here.
+    memory, cache
+        The same for each worker.
     schema : Schema, optional
         Says how rows are encoded; a fit hands over its own.
-    memory : int or str
-        Approximate memory limit of each worker for encoded rows, in bytes or as "4 GB".
-    cache : path or bool
-        The workers' folder for encoded rows that do not fit into memory; with False such rows are read again.
     class_weights : sequence of float, optional
         A public weight for every declared class.
-    n_rows : int, optional
-        The declared number of rows, for CSV files that end in empty lines.
     """
 
     _where = "on a cluster"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.kernel.block import as_table
+from dperm.rows.table import NumberColumns
 
 Array = NDArray[np.float64]
 
@@ -23,11 +24,13 @@ def rows_of(X: Any) -> Iterator[Array]:
 
     Parameters
     ----------
-    X : array of shape (rows, columns)
+    X : array of shape (rows, columns), or NumberColumns
         Dense.
     """
+    step = max(1, _AT_ONCE // max(1, X.shape[1]))
+    if isinstance(X, NumberColumns):
+        return X.blocks(step)
     table = as_table(X)
-    step = max(1, _AT_ONCE // max(1, table.shape[1]))
     return (table[first : first + step].astype(np.float64) for first in range(0, len(table), step))
 
 

@@ -12,8 +12,9 @@ from dperm.errors import InvalidTableError
 from dperm.printable import one_line
 from dperm.rows.columns import Columns, as_numbers, as_words, as_written, count_texts, is_text
 from dperm.rows.csv_file import UNPACKERS, CsvPiece
+from dperm.rows.dask_client import is_frame
 from dperm.rows.ids import codes_of_column
-from dperm.rows.pieces import ParquetPiece, Piece, dataset_pieces
+from dperm.rows.pieces import ParquetPiece, Piece, dataset_pieces, frame_pieces
 from dperm.schema.checks import as_text
 
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".tsv")
@@ -48,7 +49,7 @@ def open_pieces(
 
     Parameters
     ----------
-    data : path, list of paths or pyarrow dataset
+    data : path, list of paths, pyarrow dataset or Dask frame
         A Parquet or CSV file, a folder of such files, or a pattern with `*`; a CSV file may be packed (.gz, .bz2, .xz).
     header : sequence of str, optional
         Names of the columns of CSV files without a first line that names them, whatever their ending.
@@ -59,7 +60,9 @@ def open_pieces(
     shorter_header : sequence of str, optional
         Names to take where no line has as many fields as `header` names.
     """
-    if _is_dataset(data):
+    if is_frame(data):
+        pieces = frame_pieces(data)
+    elif _is_dataset(data):
         pieces = dataset_pieces(data)
     else:
         paths = [found for path in _listed(data) for found in _files(path)]
@@ -133,8 +136,8 @@ def _listed(data: Any) -> list[Path]:
 
 
 def _shown(data: Any) -> str:
-    if _is_dataset(data):
-        return "the dataset"
+    if is_frame(data) or _is_dataset(data):
+        return "the frame" if is_frame(data) else "the dataset"
     return ", ".join(one_line(path) for path in _listed(data)[:3])
 
 
@@ -240,37 +243,48 @@ class _StoredColumns(Columns):
 
 
 class TableFile:
-    """A table on disk that is read as a whole, its columns in Arrow arrays; parameters as of `open_pieces`."""
+    """A stored table that is read as a whole, its columns in Arrow arrays; parameters as of `open_pieces`."""
 
     def __init__(
         self,
-        path: Path,
+        data: Any,
         header: Sequence[str] | None = None,
         separator: str = ",",
         *,
-        shorter_header: Sequence[str] | None = None,
         n_rows: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
-        pieces = open_pieces(path, header, separator, shorter_header=shorter_header, n_rows=n_rows)
+        pieces = open_pieces(data, header, separator, n_rows=n_rows)
         import pyarrow as pa
 
-        self.names = list(pieces[0].empty().column_names)
+        self.names = list(pieces[0].empty().column_names if names is None else names)
         check_columns(pieces, self.names)
         parts = [table for piece in pieces for table in piece.tables(self.names)]
         self.table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
-        self._path, self._columns = path, Columns(self.table)
+        self._name, self._columns = _shown(data), Columns(self.table)
 
     def require(self, names: Sequence[str]) -> None:
         """Raise if a column is missing."""
         missing = [name for name in names if name not in self.names]
         if missing:
             # The columns are not listed: in a file without a header they would be a row.
-            raise InvalidTableError(f"{self._path} has no column {missing[0]!r}; its first line must name the columns.")
+            raise InvalidTableError(f"{self._name} has no column {missing[0]!r}; its first line must name the columns.")
 
     def numbers(self, names: Sequence[str], majority: bool = True) -> Any:
         """Columns as an Arrow table of floats, NaN where there is no number; `majority` as of `number_columns`."""
         self.require(names)
         return number_columns(self.table, names, majority)
+
+    def frame(self, names: Sequence[str]) -> Any:
+        """Columns as a pandas frame of their own types; the text of CSV files as numbers, NaN where there is none."""
+        import pyarrow as pa
+
+        self.require(names)
+        columns = {name: self.table.column(name) for name in names}
+        return pa.table({
+            name: pa.array(as_numbers(column, name)) if pa.types.is_binary(column.type) else column
+            for name, column in columns.items()
+        }).to_pandas()  # fmt: skip
 
     def ids(self, name: str) -> NDArray[Any]:
         """A column as ids of units: the same whole number for the same id, None for a row without one."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dperm.errors import InvalidTableError
+from dperm.errors import ClusterError, InvalidTableError
 from dperm.printable import one_line
 from dperm.rows.encoder import ROWS_AT_ONCE
 
@@ -271,3 +271,66 @@ def dataset_pieces(dataset: Any) -> list[Piece]:
         local = isinstance(part.filesystem, fs.LocalFileSystem)
         pieces.append(ParquetPiece.open(part.path, None if local else part.filesystem, constants))
     return pieces
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FramePiece(Piece):
+    """A partition of a Dask frame, computed whenever it is read.
+
+    Attributes
+    ----------
+    partition : Delayed
+        Gives a data frame.
+    columns : pandas frame
+        Without rows.
+    count : int
+        Of its rows.
+    """
+
+    partition: Any
+    columns: Any
+    count: int
+
+    @property
+    def name(self) -> str:
+        """It has no path."""
+        return "a partition of the frame"
+
+    @property
+    def n_rows(self) -> int:
+        """As counted."""
+        return self.count
+
+    def empty(self) -> Any:
+        """By the frame's own types."""
+        import pyarrow as pa
+
+        return pa.Table.from_pandas(self.columns, preserve_index=False)
+
+    def _tables(self, columns: Sequence[str]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        frame = _computed(self.partition)[list(columns)]
+        for first in range(0, len(frame), ROWS_AT_ONCE):
+            table = None
+            with suppress(pa.ArrowException):
+                table = pa.Table.from_pandas(frame.iloc[first : first + ROWS_AT_ONCE], preserve_index=False)
+            # Raised here and not above, so that no message with a value is kept as its context.
+            if table is None:
+                raise InvalidTableError("a column of the frame has values of several types; write it with one type.")
+            yield table
+
+
+def frame_pieces(frame: Any) -> list[Piece]:
+    """The partitions of a Dask frame, whose rows are counted where they are."""
+    lengths = _computed(frame.map_partitions(len, meta=("rows", "i8")))
+    return [FramePiece(part, frame._meta, int(n)) for part, n in zip(frame.to_delayed(), lengths, strict=True)]
+
+
+def _computed(task: Any) -> Any:
+    kind = ""
+    try:
+        return task.compute()
+    except Exception as error:  # of Dask, or of the frame's own tasks: it may show a value
+        kind = type(error).__name__
+    raise ClusterError(f"a partition of the frame cannot be computed ({kind}).")

@@ -278,6 +278,6 @@ def unit_remarks(membership: Membership | None) -> list[str]:
     if unused <= MANY:
         return []
     return [
-        f"of the rows of one {unit.word} about {tens_of_per_cent(unused)} %, in the mean over all {unit.plural}, "
+        f"of the rows of one {unit.word} about {tens_of_per_cent(unused)} %, in the mean over all units, "
         f"are beyond {limit}, and are not used"
     ]

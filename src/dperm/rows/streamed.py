@@ -23,39 +23,16 @@ Array = NDArray[np.float64]
 
 
 class FileSource(SchemaSource, LocalSource):
-    r"""A table in files: read, encoded by a schema and kept for later passes, in memory and then on local disk.
+    """A table in files: read, encoded by a schema and kept for later passes, in memory and then on local disk.
 
     Parameters
     ----------
-    data : path, list of paths or pyarrow dataset
-        A Parquet or CSV file, a folder of such files, a pattern with `*`, or a pyarrow dataset.
+    data, memory, cache, n_rows
+        As of `Table`.
     schema : Schema, optional
         Says how rows are encoded; a fit hands over its own.
-    memory : int or str
-        Approximate memory limit for rows, in bytes or as "4 GB", however many there are. It is not that of the whole
-        process (docs/scale.md).
-    cache : path or bool
-        The folder for encoded rows that do not fit into memory: by default the one that the environment variable
-        DPERM_CACHE names, dperm's own among the user's caches, or a temporary one, the first that can be written. With
-        False nothing is written, and every pass reads the files again.
     class_weights : sequence of float, optional
         A public weight for every declared class.
-    n_rows : int, optional
-        The declared number of rows, for CSV files that end in empty lines.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from dperm import Classes, Number, PrivateLogisticRegression, Schema
-    >>> from dperm.rows import FileSource
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> for part in range(3):
-    ...     lines = [f"{age},{int(age > 50)}" for age in range(20, 90)]
-    ...     _ = (folder / f"part-{part}.csv").write_text("\n".join(["age,ill", *lines]))
-    >>> schema = Schema({"age": Number((18, 90))}, Classes("ill", [0, 1]))
-    >>> model = PrivateLogisticRegression(1.0, 1e-5, schema=schema, row_warnings=False)
-    >>> model.fit(FileSource(folder, memory="500 MB")).classes_.tolist()
-    [0, 1]
     """
 
     _where = "in files"

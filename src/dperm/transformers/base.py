@@ -30,12 +30,15 @@ from dperm.privacy.statement import PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import read_table
+from dperm.rows.table import Table, made_up_row, taken
 from dperm.validation import count, finite
 
 Array = NDArray[np.float64]
 
 # Beyond this squares of numbers would be far from exact next to each other.
 _LARGEST = 1e100
+# What a file may state: more would only fill memory.
+_MOST_COLUMNS = 10**6
 
 
 @dataclass(eq=False, repr=False)
@@ -138,8 +141,9 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
 
         Parameters
         ----------
-        X : array or data frame of shape (rows, columns)
-            Every row is clipped to what is declared; nothing is raised for a value.
+        X : array or data frame of shape (rows, columns), files or Dask data frame
+            Whatever `dperm.rows.Table` takes. Every row is clipped to what is declared; nothing is raised for a value.
+            Of files and Dask frames all columns are read, a few rows at a time.
         y : ignored
         groups : array of shape (rows,)
             The id of every row's `unit`; by default the column of that name of a data frame.
@@ -150,10 +154,8 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         """
         self.forget()
         unit = declared_unit(self)
-        X, groups = split_groups(self, X, groups)
-        table = self.read(X, fitting=True)
+        table, membership = self._read(taken(X), groups, unit)
         n_rows, n_features = table.shape
-        membership = membership_of_array(groups, n_rows, unit)
         found = n_rows if membership is None else membership.n
         plan = self.plan(None if self.n is not None else found, n_features)
         with Transaction(
@@ -161,6 +163,19 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         ) as transaction:
             self._answer(transaction, table, plan, membership)
         return self
+
+    def _read(self, X: Any, groups: Any, unit: PrivacyUnit | None) -> tuple[Any, Membership | None]:
+        """The rows as numbers, in an array or read piece by piece, and whose every row is."""
+        if not isinstance(X, Table):
+            X, groups = split_groups(self, X, groups)
+            table = self.read(X, fitting=True)
+            return table, membership_of_array(groups, table.shape[0], unit)
+        if groups is not None:
+            raise InvalidParameterError("groups cannot be combined with files: ids are the column that unit names.")
+        stored = X.opened()
+        names = [name for name in stored.names if unit is None or name != unit.name]
+        self.read(made_up_row(names), fitting=True)
+        return stored.numbers(names), stored.membership(unit)
 
     def run(
         self, X: Any, plan: SumsPlan, *, random_state: Any, caveats: tuple[Caveat, ...], membership: Membership | None
@@ -187,7 +202,7 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             self._answer(transaction, table, plan, membership, caveats)
 
     def _answer(
-        self, transaction: Transaction, table: NDArray[Any], plan: SumsPlan, membership: Membership | None,
+        self, transaction: Transaction, table: Any, plan: SumsPlan, membership: Membership | None,
         caveats: tuple[Caveat, ...] = (),
     ) -> None:  # fmt: skip
         sums = plan.answer(transaction, self._parts(table), membership, caveats)
@@ -247,6 +262,8 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             value = value_of(numbers)
             setattr(step, name, np.array(value, dtype=np.float64) if isinstance(value, tuple) else value)
         step.n_features_in_ = count("n_features", content["n_features"])
+        if step.n_features_in_ > _MOST_COLUMNS:
+            raise ValueError("n_features")
         step.privacy_ = statement = PrivacyStatement.from_dict(content["privacy"])
         str(statement)  # its numbers are numbers
         step.epsilon, step.delta, step.adjacency = statement.epsilon, statement.delta, statement.adjacency

@@ -192,5 +192,5 @@ def search_agrees(model: Any, recorded: Recorded) -> Finding:
         and together.generator == fitted.generator
         and math.isfinite(fitted.epsilon)
     )
-    true = "the last fit is the winner's, and part of what is accounted for"
-    return Finding(agree, true if agree else "the last fit is NOT part of what is accounted for")
+    true = "the last fit is the winner's, and part of the accounting"
+    return Finding(agree, true if agree else "the last fit is NOT part of the accounting")

@@ -23,8 +23,8 @@ def follows(recorded: Recorded) -> Finding:
     if wrong is not None:
         return Finding(False, f"the recorded {wrong} NOT follow from the problem and the public numbers")
     questions = sum(item.count for part in recorded.parts() for item in part.planned)
-    many = "the question of the plan has" if questions == 1 else f"all {questions} questions of the plan have"
-    return Finding(True, f"constants, sensitivities and noise: {many} the recorded ones")
+    many = "the planned query matches" if questions == 1 else f"all {questions} planned queries match"
+    return Finding(True, f"constants, sensitivities and noise: {many} the record")
 
 
 def _wrong(part: Part) -> Iterator[str]:

@@ -133,7 +133,7 @@ def sealed(content: dict[str, Any]) -> Finding:
 
 def _release(statement: PrivacyStatement) -> Finding:
     if math.isinf(statement.epsilon):
-        return Finding(False, "nothing is promised: the run had no noise")
+        return Finding(False, "no guarantee: the run had no noise")
     if statement.caveats:
         return Finding(False, f"not for release: {in_words(statement.caveats)}")
     sound = not statement.seeded and getattr(statement, "noise", "certified") == "certified"
@@ -165,7 +165,7 @@ def _bound(event: Any, statement: PrivacyStatement) -> list[Finding]:
         except (ArithmeticError, ValueError):
             return [*found, Finding(False, "Rényi accounting has no bound for the accounting events")]
         agree = check >= epsilon * (1.0 - LAST_DIGITS)
-        found.append(Finding(agree, f"independent check (Rényi accounting): ε ≤ {check:.6g}, looser as it must be"))
+        found.append(Finding(agree, f"independent check (Rényi accounting): ε ≤ {check:.6g}, looser, as expected"))
     return [*found, *_rigorous(event_to_list(event), statement)]
 
 
@@ -218,10 +218,10 @@ def _entry(content: dict[str, Any], event: Event, ledger: str) -> Finding:
         return Finding(False, str(error))
     same = alike(event_to_list(reserved.event), event_to_list(event))
     if not same or account.adjacency != content["privacy"]["adjacency"]:
-        return Finding(False, f"{place} is for other events")
+        return Finding(False, f"{place} has different events")
     unit = content["privacy"].get("unit")
     if account.unit != (None if unit is None else unit["name"]):
-        return Finding(False, f"{place} is of a budget that protects another unit")
+        return Finding(False, f"{place} is of a budget with a different privacy unit")
     return Finding(True, f"{place} was charged for this release")
 
 

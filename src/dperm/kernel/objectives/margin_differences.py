@@ -7,15 +7,15 @@ is read (dense or CSR), how its slope is taken (one output or several) and what 
 """
 
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from dperm.kernel.block import Block
-from dperm.kernel.compiling import compile_kernel, compiled
-from dperm.kernel.objectives.margin_gradients import Array, clip_vector
+from dperm.kernel.compiling import compile_kernel
+from dperm.kernel.objectives.margin_gradients import clip_vector
+from dperm.kernel.objectives.margin_rows import Array, Csr, Rows, derivative_of, rows_of
 from dperm.kernel.threads import pieces_of
 from dperm.mechanisms.setting import summation_block
 from dperm.problem.losses import Loss
@@ -23,18 +23,36 @@ from dperm.problem.losses import Loss
 Indices = NDArray[np.intp]
 
 
-def arguments(loss: Loss, intercept: float, block: Block) -> tuple[Any, ...]:
-    """What every kernel that reads single rows starts with."""
-    if sparse.issparse(block.table):
-        reading: tuple[Any, ...] = (_csr_dot, _csr_add)
-        columns: tuple[Any, ...] = (block.table.data, block.table.indices, block.table.indptr)
-    else:
-        reading, columns = (_dense_dot, _dense_add), (block.table,)
-    slopes = _one_slope if loss.n_outputs == 1 else _several_slopes
-    return (
-        *reading, slopes, compiled(loss.derivative), loss.parameters,
-        columns, block.scale, block.weight, block.target, intercept,
-    )  # fmt: skip
+class Reading(NamedTuple):
+    """How a row is multiplied and added, and how its slope is taken: compiled functions."""
+
+    dot: Any
+    add: Any
+    take: Any
+
+
+class Row(NamedTuple):
+    """One of the rows: its number, scale, weight and target, and the value of the constant column."""
+
+    number: int
+    scale: float
+    weight: float
+    target: float
+    intercept: float
+
+
+class Space(NamedTuple):
+    """Room for one number per output: a row's margins, its slopes, and its slopes at the anchor."""
+
+    margin: Array
+    slope: Array
+    slope_there: Array
+
+
+def reading_of(loss: Loss, rows: Rows) -> Reading:
+    """By how many outputs a loss has, and how rows are stored."""
+    dot, add = (_csr_dot, _csr_add) if isinstance(rows.columns, Csr) else (_dense_dot, _dense_add)
+    return Reading(dot=dot, add=add, take=_one_slope if loss.n_outputs == 1 else _several_slopes)
 
 
 def shaped(loss: Loss, w: Array) -> Array:
@@ -67,16 +85,17 @@ def difference_sum(
     pool : Executor
         Threads.
     """
-    fixed, there = arguments(loss, intercept, block), shaped(loss, anchor)
-    bounds: Any = bound
+    rows, there = rows_of(block, intercept), shaped(loss, anchor)
+    derivative = derivative_of(loss, bound, curvature or 0.0)
+    reading = reading_of(loss, rows)
     if curvature is None:
         part, here = add_difference, shaped(loss, w)
     else:  # the margins move by the product with w − anchor, whose rounding is small beside ‖w − anchor‖
-        part, bounds, here = add_convex_difference, (bound, curvature), shaped(loss, w - anchor)
+        part, here = add_convex_difference, shaped(loss, w - anchor)
 
     def piece(edges: tuple[int, int]) -> Array:
         out = np.zeros(here.shape)
-        batch_sum(part, *fixed, bounds, chosen, *edges, summation_block(chosen.size), here, there, out)
+        batch_sum(part, reading, derivative, rows, chosen, *edges, summation_block(chosen.size), here, there, out)
         return out
 
     edges = pieces_of(chosen.size, chosen.size * w.size)
@@ -86,7 +105,7 @@ def difference_sum(
 
 @compile_kernel
 def _dense_dot(columns, i, w):  # type: ignore[no-untyped-def]
-    table = columns[0]
+    table = columns.table
     total = 0.0
     for j in range(table.shape[1]):
         total += table[i, j] * w[j]
@@ -95,14 +114,14 @@ def _dense_dot(columns, i, w):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _dense_add(columns, i, factor, out):  # type: ignore[no-untyped-def]
-    table = columns[0]
+    table = columns.table
     for j in range(table.shape[1]):
         out[j] += factor * table[i, j]
 
 
 @compile_kernel
 def _csr_dot(columns, i, w):  # type: ignore[no-untyped-def]
-    data, indices, indptr = columns
+    data, indices, indptr = columns.data, columns.indices, columns.indptr
     total = 0.0
     for k in range(indptr[i], indptr[i + 1]):
         total += data[k] * w[indices[k]]
@@ -111,111 +130,95 @@ def _csr_dot(columns, i, w):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _csr_add(columns, i, factor, out):  # type: ignore[no-untyped-def]
-    data, indices, indptr = columns
+    data, indices, indptr = columns.data, columns.indices, columns.indptr
     for k in range(indptr[i], indptr[i + 1]):
         out[indices[k]] += factor * data[k]
 
 
 @compile_kernel
-def _one_slope(derivative, parameters, margin, target, slope):  # type: ignore[no-untyped-def]
-    slope[0] = derivative(margin[0], target, *parameters)
+def _one_slope(derivative, margin, target, slope):  # type: ignore[no-untyped-def]
+    slope[0] = derivative.function(margin[0], target, *derivative.parameters)
 
 
 @compile_kernel
-def _several_slopes(derivative, parameters, margin, target, slope):  # type: ignore[no-untyped-def]
+def _several_slopes(derivative, margin, target, slope):  # type: ignore[no-untyped-def]
     slope[:] = 0.0  # a loss that leaves an output out must not get the last row's
-    derivative(margin, target, slope, *parameters)
+    derivative.function(margin, target, slope, *derivative.parameters)
 
 
 @compile_kernel
-def _take_slopes(  # type: ignore[no-untyped-def]
-    dot, slopes, derivative, parameters, columns, scale, target, intercept, i, w, margin, slope
-):
+def _take_slopes(reading, derivative, columns, row, w, margin, slope):  # type: ignore[no-untyped-def]
     for c in range(w.shape[0]):
-        margin[c] = dot(columns, i, w[c]) * scale[i]
-        if intercept != 0.0:
-            margin[c] += intercept * w[c, w.shape[1] - 1]
-    slopes(derivative, parameters, margin, target[i], slope)
+        margin[c] = reading.dot(columns, row.number, w[c]) * row.scale
+        if row.intercept != 0.0:
+            margin[c] += row.intercept * w[c, w.shape[1] - 1]
+    reading.take(derivative, margin, row.target, slope)
 
 
 @compile_kernel
-def _add_bounded(add, columns, scale, weight, intercept, bound, i, slope, out):  # type: ignore[no-untyped-def]
-    clip_vector(slope, bound)
+def _add_bounded(reading, derivative, columns, row, slope, out):  # type: ignore[no-untyped-def]
+    clip_vector(slope, derivative.bound)
     for c in range(out.shape[0]):
-        if intercept != 0.0:
-            out[c, out.shape[1] - 1] += intercept * weight[i] * slope[c]
-        add(columns, i, weight[i] * slope[c] * scale[i], out[c])
+        if row.intercept != 0.0:
+            out[c, out.shape[1] - 1] += row.intercept * row.weight * slope[c]
+        reading.add(columns, row.number, row.weight * slope[c] * row.scale, out[c])
 
 
 @compile_kernel
-def add_gradient(  # type: ignore[no-untyped-def]
-    dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
-    bound, i, w, anchor, margin, slope, slope_there, out,
-):  # fmt: skip
+def add_gradient(reading, derivative, columns, row, w, anchor, space, out):  # type: ignore[no-untyped-def]
     """Add a row's clipped gradient at w."""
-    if weight[i] == 0.0:
-        return
-    _take_slopes(dot, slopes, derivative, parameters, columns, scale, target, intercept, i, w, margin, slope)
-    _add_bounded(add, columns, scale, weight, intercept, bound, i, slope, out)
+    margin, slope = space.margin, space.slope
+    _take_slopes(reading, derivative, columns, row, w, margin, slope)
+    _add_bounded(reading, derivative, columns, row, slope, out)
 
 
 @compile_kernel
-def add_difference(  # type: ignore[no-untyped-def]
-    dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
-    bound, i, w, anchor, margin, slope, slope_there, out,
-):  # fmt: skip
+def add_difference(reading, derivative, columns, row, w, anchor, space, out):  # type: ignore[no-untyped-def]
     """Add a row's clipped difference of gradients at w and at the anchor."""
-    if weight[i] == 0.0:
-        return
-    _take_slopes(dot, slopes, derivative, parameters, columns, scale, target, intercept, i, w, margin, slope)
-    _take_slopes(dot, slopes, derivative, parameters, columns, scale, target, intercept, i, anchor, margin, slope_there)
+    margin, slope, slope_there = space.margin, space.slope, space.slope_there
+    _take_slopes(reading, derivative, columns, row, w, margin, slope)
+    _take_slopes(reading, derivative, columns, row, anchor, margin, slope_there)
     for c in range(slope.shape[0]):
         slope[c] -= slope_there[c]
-    _add_bounded(add, columns, scale, weight, intercept, bound, i, slope, out)
+    _add_bounded(reading, derivative, columns, row, slope, out)
 
 
 @compile_kernel
-def add_convex_difference(  # type: ignore[no-untyped-def]
-    dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
-    bounds, i, moved, anchor, margin, slope, slope_there, out,
-):  # fmt: skip
+def add_convex_difference(reading, derivative, columns, row, moved, anchor, space, out):  # type: ignore[no-untyped-def]
     """The same for a convex loss, with moved = w − anchor: in the ball from 0 to β times how far the margins move."""
-    if weight[i] == 0.0:
-        return
-    bound, curvature = bounds
-    _take_slopes(dot, slopes, derivative, parameters, columns, scale, target, intercept, i, anchor, margin, slope_there)
+    margin, slope, slope_there = space.margin, space.slope, space.slope_there
+    _take_slopes(reading, derivative, columns, row, anchor, margin, slope_there)
     centre, total = np.empty(slope.shape[0]), 0.0
     for c in range(slope.shape[0]):
-        step = dot(columns, i, moved[c]) * scale[i]
-        if intercept != 0.0:
-            step += intercept * moved[c, moved.shape[1] - 1]
+        step = reading.dot(columns, row.number, moved[c]) * row.scale
+        if row.intercept != 0.0:
+            step += row.intercept * moved[c, moved.shape[1] - 1]
         margin[c] += step
-        centre[c] = 0.5 * curvature * step
+        centre[c] = 0.5 * derivative.curvature * step
         total += centre[c] * centre[c]
-    slopes(derivative, parameters, margin, target[i], slope)
+    reading.take(derivative, margin, row.target, slope)
     for c in range(slope.shape[0]):
         slope[c] -= slope_there[c] + centre[c]
     clip_vector(slope, np.sqrt(total))
     for c in range(slope.shape[0]):
         slope[c] += centre[c]
-    _add_bounded(add, columns, scale, weight, intercept, bound, i, slope, out)
+    _add_bounded(reading, derivative, columns, row, slope, out)
 
 
 @compile_kernel
-def batch_sum(  # type: ignore[no-untyped-def]
-    part, dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
-    bound, chosen, start, stop, block, w, anchor, out,
-):  # fmt: skip
+def batch_sum(part, reading, derivative, rows, chosen, start, stop, block, w, anchor, out):  # type: ignore[no-untyped-def]
     """Add up the parts of chosen rows, block by block."""
     n_outputs = w.shape[0]
-    margin, slope, slope_there = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
+    space = Space(np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs))
+    # Arrays are taken out of their tuples once: every time costs as much as some entries of a row.
+    columns, scale, weight, target = rows.columns, rows.scale, rows.weight, rows.target
     for first in range(start, stop, block):
         total = np.zeros(w.shape)
         for k in range(first, min(first + block, stop)):
-            part(
-                dot, add, slopes, derivative, parameters, columns, scale, weight, target, intercept,
-                bound, chosen[k], w, anchor, margin, slope, slope_there, total,
-            )  # fmt: skip
+            i = chosen[k]
+            if weight[i] != 0.0:
+                row = Row(i, scale[i], weight[i], target[i], rows.intercept)
+                part(reading, derivative, columns, row, w, anchor, space, total)
         for c in range(n_outputs):
             for j in range(total.shape[1]):
                 out[c, j] += total[c, j]

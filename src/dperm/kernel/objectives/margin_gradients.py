@@ -7,19 +7,16 @@ rows hold, nor on whether a loss keeps the bounds that it declares. Rows of weig
 
 import functools
 from concurrent.futures import Executor
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from dperm.kernel.block import Block
-from dperm.kernel.compiling import compile_kernel, compiled
+from dperm.kernel.compiling import compile_kernel
+from dperm.kernel.objectives.margin_rows import Array, derivative_of, rows_of
 from dperm.kernel.threads import pieces_of
 from dperm.mechanisms.setting import summation_block
 from dperm.problem.losses import Loss
-
-Array = NDArray[np.float64]
 
 # Rows of a tile, which is read twice: so many numbers stay in the cache. A multiple of four, and no more than this.
 _TILE, _TILE_ENTRIES = 64, 32_768
@@ -47,13 +44,12 @@ def gradient_sum(
     """
     table = block.table
     if sparse.issparse(table):
-        columns: tuple[Any, ...] = (table.data, table.indices, table.indptr)
         kernel = _csr_scalar if loss.n_outputs == 1 else _csr_vector
         work = int(table.nnz)
     else:
-        columns = (table,)
         kernel = _dense_scalar if loss.n_outputs == 1 else _dense_vector
         work = int(table.size)
+    derivative, rows = derivative_of(loss, slope_bound), rows_of(block, intercept)
     shape = (w.size,) if loss.n_outputs == 1 else (loss.n_outputs, w.size // loss.n_outputs)
     point = np.ascontiguousarray(w).reshape(shape)
     n = len(block)
@@ -61,10 +57,7 @@ def gradient_sum(
 
     def piece(edges: tuple[int, int]) -> Array:
         out = np.zeros(shape)
-        kernel(
-            compiled(loss.derivative), loss.parameters, slope_bound,
-            *columns, block.scale, block.weight, block.target, point, intercept, *edges, rows_at_once, out,
-        )  # fmt: skip
+        kernel(derivative, rows, point, *edges, rows_at_once, out)
         return out
 
     # Every piece has sums of its own for all coefficients: with few entries a column they cost more than they save.
@@ -96,10 +89,10 @@ def clip_vector(values, bound):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _dense_scalar(  # type: ignore[no-untyped-def]
-    derivative, parameters, bound, X, scale, weight, target, w, intercept, start, stop, block, out
-):
+def _dense_scalar(derivative, rows, w, start, stop, block, out):  # type: ignore[no-untyped-def]
     # Rows go through in tiles that stay in the cache: margins, then slopes, then the sum, four rows at a time.
+    scale, weight, target, intercept = rows.scale, rows.weight, rows.target, rows.intercept
+    X = rows.columns.table
     p = X.shape[1]
     constant = w[p] * intercept if intercept != 0.0 else 0.0
     slopes = np.empty(_TILE)
@@ -121,7 +114,10 @@ def _dense_scalar(  # type: ignore[no-untyped-def]
             total = 0.0
             for k in range(size):
                 i = top + k
-                slope = weight[i] * _clip(derivative(slopes[k] * scale[i] + constant, target[i], *parameters), bound)
+                slope = weight[i] * _clip(
+                    derivative.function(slopes[k] * scale[i] + constant, target[i], *derivative.parameters),
+                    derivative.bound,
+                )
                 total += slope
                 slopes[k] = slope * scale[i]
             if intercept != 0.0:
@@ -143,7 +139,9 @@ def _dense_scalar(  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _dense_vector(derivative, parameters, bound, X, scale, weight, target, w, intercept, start, stop, block, out):  # type: ignore[no-untyped-def]
+def _dense_vector(derivative, rows, w, start, stop, block, out):  # type: ignore[no-untyped-def]
+    scale, weight, target, intercept = rows.scale, rows.weight, rows.target, rows.intercept
+    X = rows.columns.table
     p, n_outputs = X.shape[1], w.shape[0]
     margin, slope = np.empty(n_outputs), np.empty(n_outputs)
     for first in range(start, stop, block):
@@ -159,8 +157,8 @@ def _dense_vector(derivative, parameters, bound, X, scale, weight, target, w, in
                 if intercept != 0.0:
                     margin[k] += intercept * w[k, p]
             slope[:] = 0.0  # a loss that leaves an output out must not get the last row's
-            derivative(margin, target[i], slope, *parameters)
-            clip_vector(slope, bound)
+            derivative.function(margin, target[i], slope, *derivative.parameters)
+            clip_vector(slope, derivative.bound)
             for k in range(n_outputs):
                 if intercept != 0.0:
                     part[k, p] += intercept * weight[i] * slope[k]
@@ -191,9 +189,9 @@ def _move(part, out, indices, begin, end):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _csr_scalar(  # type: ignore[no-untyped-def]
-    derivative, parameters, bound, data, indices, indptr, scale, weight, target, w, intercept, start, stop, block, out
-):
+def _csr_scalar(derivative, rows, w, start, stop, block, out):  # type: ignore[no-untyped-def]
+    scale, weight, target, intercept = rows.scale, rows.weight, rows.target, rows.intercept
+    data, indices, indptr = rows.columns.data, rows.columns.indices, rows.columns.indptr
     last = w.shape[0] - 1
     part = np.zeros(w.shape[0])
     for first in range(start, stop, block):
@@ -207,7 +205,7 @@ def _csr_scalar(  # type: ignore[no-untyped-def]
             margin *= scale[i]
             if intercept != 0.0:
                 margin += intercept * w[last]
-            slope = weight[i] * _clip(derivative(margin, target[i], *parameters), bound)
+            slope = weight[i] * _clip(derivative.function(margin, target[i], *derivative.parameters), derivative.bound)
             if intercept != 0.0:
                 part[last] += intercept * slope
             slope *= scale[i]
@@ -217,9 +215,9 @@ def _csr_scalar(  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _csr_vector(  # type: ignore[no-untyped-def]
-    derivative, parameters, bound, data, indices, indptr, scale, weight, target, w, intercept, start, stop, block, out
-):
+def _csr_vector(derivative, rows, w, start, stop, block, out):  # type: ignore[no-untyped-def]
+    scale, weight, target, intercept = rows.scale, rows.weight, rows.target, rows.intercept
+    data, indices, indptr = rows.columns.data, rows.columns.indices, rows.columns.indptr
     n_outputs, last = w.shape[0], w.shape[1] - 1
     margin, slope = np.empty(n_outputs), np.empty(n_outputs)
     part = np.zeros(w.shape)
@@ -236,8 +234,8 @@ def _csr_vector(  # type: ignore[no-untyped-def]
                 if intercept != 0.0:
                     margin[c] += intercept * w[c, last]
             slope[:] = 0.0  # a loss that leaves an output out must not get the last row's
-            derivative(margin, target[i], slope, *parameters)
-            clip_vector(slope, bound)
+            derivative.function(margin, target[i], slope, *derivative.parameters)
+            clip_vector(slope, derivative.bound)
             for c in range(n_outputs):
                 if intercept != 0.0:
                     part[c, last] += intercept * weight[i] * slope[c]

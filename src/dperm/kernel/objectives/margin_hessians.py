@@ -10,16 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from dperm.kernel.block import Block
-from dperm.kernel.compiling import compile_kernel, compiled
+from dperm.kernel.compiling import compile_kernel
 from dperm.kernel.objectives.margin_gradients import clip_vector
+from dperm.kernel.objectives.margin_rows import Array, Derivative, columns_of, derivative_of
 from dperm.mechanisms.setting import summation_block
 from dperm.problem.losses import Loss
-
-Array = NDArray[np.float64]
 
 # Half the distance at which ℓ' is compared to find ℓ''.
 _MARGIN_STEP = 1e-5
@@ -51,7 +49,7 @@ def hessian_sum(
         1 for the sum over all rows.
     """
     table, scale, weight, target = block.table, block.scale, block.weight, block.target
-    width = table.shape[1]
+    width, derivative = table.shape[1], derivative_of(loss, slope_bound, curvature_bound)
     total = np.zeros((w.size, w.size))
     rows_at_once = min(summation_block(target.size), _ROWS_AT_ONCE) * stride
     for first in range(0, target.size, rows_at_once):
@@ -64,7 +62,7 @@ def hessian_sum(
         if not sparse.issparse(part):
             part = np.ascontiguousarray(part)  # sums in one order, whether or not a row was left out
         scales, weights, targets = (values[chosen][counted] for values in (scale, weight, target))
-        roots, factors = _roots(loss, slope_bound, curvature_bound, part, scales, weights, targets, w, intercept)
+        roots, factors = _roots(derivative, part, scales, weights, targets, w, intercept)
         if sparse.issparse(part):
             weighted = (sparse.diags_array(factors) @ part).tocsr()
             total[:width, :width] += (weighted.T @ weighted).toarray()
@@ -129,41 +127,38 @@ def _parts(
         else:
             part = np.hstack([scales[:, None] * part, constant])
         curvatures = np.ascontiguousarray(part @ matrix.T)
-        derivative, ones = compiled(loss.derivative), np.ones(counted.size)
+        derivative = derivative_of(loss, slope_bound, curvature_bound)
         if loss.n_outputs == 1:
-            margins = curvatures[:, 0]
-            _curvatures(derivative, loss.parameters, slope_bound, curvature_bound, ones, targets, 0.0, margins)
+            _curvatures(derivative, np.ones(counted.size), targets, 0.0, curvatures[:, 0])
         else:
-            _output_curvatures(derivative, loss.parameters, slope_bound, curvature_bound, targets, curvatures)
+            _output_curvatures(derivative, targets, curvatures)
         yield part, weights[:, None] * curvatures
 
 
 def _roots(
-    loss: Loss,
-    slope_bound: float,
-    bound: float,
-    table: Any,
-    scale: Array,
-    weight: Array,
-    target: Array,
-    w: Array,
-    intercept: float,
+    derivative: Derivative, table: Any, scale: Array, weight: Array, target: Array, w: Array, intercept: float
 ) -> tuple[Array, Array]:
     """√(weight · ℓ'') of every row, and the same times its scale."""
-    margins = np.empty(target.size)
-    if sparse.issparse(table):
-        csr_margins(table.data, table.indices, table.indptr, w, margins)
-    else:
-        dense_margins(table, w, margins)
+    margins = margins_of(table, w)
     constant = intercept * w[-1] if intercept != 0.0 else 0.0
-    _curvatures(compiled(loss.derivative), loss.parameters, slope_bound, bound, scale, target, constant, margins)
+    _curvatures(derivative, scale, target, constant, margins)
     roots = np.sqrt(weight * margins)
     return roots, roots * scale
 
 
-@compile_kernel
-def dense_margins(X, w, out):  # type: ignore[no-untyped-def]
+def margins_of(table: Any, w: Array) -> Array:
     """⟨w, x⟩ of every row, before its scale; a row's own depends on that row alone, bit for bit."""
+    margins = np.empty(table.shape[0])
+    if sparse.issparse(table):
+        _csr_margins(columns_of(table), w, margins)
+    else:
+        _dense_margins(columns_of(table), w, margins)
+    return margins
+
+
+@compile_kernel
+def _dense_margins(columns, w, out):  # type: ignore[no-untyped-def]
+    X = columns.table
     for i in range(X.shape[0]):
         margin = 0.0
         for j in range(X.shape[1]):
@@ -172,8 +167,8 @@ def dense_margins(X, w, out):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def csr_margins(data, indices, indptr, w, out):  # type: ignore[no-untyped-def]
-    """The same for sparse rows."""
+def _csr_margins(columns, w, out):  # type: ignore[no-untyped-def]
+    data, indices, indptr = columns.data, columns.indices, columns.indptr
     for i in range(out.shape[0]):
         margin = 0.0
         for k in range(indptr[i], indptr[i + 1]):
@@ -182,12 +177,13 @@ def csr_margins(data, indices, indptr, w, out):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _curvatures(derivative, parameters, slope_bound, bound, scale, target, constant, margins):  # type: ignore[no-untyped-def]
+def _curvatures(derivative, scale, target, constant, margins):  # type: ignore[no-untyped-def]
     # Turns unscaled margins into curvatures, in place.
+    slope_bound, bound = derivative.bound, derivative.curvature
     for i in range(margins.shape[0]):
         margin = margins[i] * scale[i] + constant
-        up = derivative(margin + _MARGIN_STEP, target[i], *parameters)
-        down = derivative(margin - _MARGIN_STEP, target[i], *parameters)
+        up = derivative.function(margin + _MARGIN_STEP, target[i], *derivative.parameters)
+        down = derivative.function(margin - _MARGIN_STEP, target[i], *derivative.parameters)
         up, down = min(max(up, -slope_bound), slope_bound), min(max(down, -slope_bound), slope_bound)
         curvature = (up - down) / (2.0 * _MARGIN_STEP)
         # Written so that a NaN ends at the bound instead of passing through.
@@ -197,8 +193,9 @@ def _curvatures(derivative, parameters, slope_bound, bound, scale, target, const
 
 
 @compile_kernel
-def _output_curvatures(derivative, parameters, slope_bound, bound, target, margins):  # type: ignore[no-untyped-def]
+def _output_curvatures(derivative, target, margins):  # type: ignore[no-untyped-def]
     # Turns margins, one row of outputs each, into the curvature along every output, in place.
+    slope_bound, bound = derivative.bound, derivative.curvature
     n_outputs = margins.shape[1]
     margin, up, down, out = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
     for i in range(margins.shape[0]):
@@ -208,9 +205,9 @@ def _output_curvatures(derivative, parameters, slope_bound, bound, target, margi
             up[:] = 0.0
             down[:] = 0.0
             margin[k] = margins[i, k] + _MARGIN_STEP
-            derivative(margin, target[i], up, *parameters)
+            derivative.function(margin, target[i], up, *derivative.parameters)
             margin[k] = margins[i, k] - _MARGIN_STEP
-            derivative(margin, target[i], down, *parameters)
+            derivative.function(margin, target[i], down, *derivative.parameters)
             margin[k] = margins[i, k]
             clip_vector(up, slope_bound)
             clip_vector(down, slope_bound)

@@ -4,16 +4,13 @@ A row's part is weight · (s, |s|) with s = clip(ℓ'), and depends on that row 
 """
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
 from dperm.kernel.block import Block
-from dperm.kernel.compiling import compile_kernel, compiled
-from dperm.kernel.objectives.margin_hessians import csr_margins, dense_margins
+from dperm.kernel.compiling import compile_kernel
+from dperm.kernel.objectives.margin_hessians import margins_of
+from dperm.kernel.objectives.margin_rows import Array, derivative_of, rows_of
 from dperm.mechanisms.setting import summation_block
 from dperm.problem.losses import Loss
-
-Array = NDArray[np.float64]
 
 
 def slope_sums(loss: Loss, slope_bound: float, block: Block, w: Array, intercept: float) -> Array:
@@ -32,28 +29,24 @@ def slope_sums(loss: Loss, slope_bound: float, block: Block, w: Array, intercept
     intercept : float
         Value of the constant column, 0 for none.
     """
-    table, margins = block.table, np.empty(len(block))
-    if sparse.issparse(table):
-        csr_margins(table.data, table.indices, table.indptr, w, margins)
-    else:
-        dense_margins(table, w, margins)
     constant = intercept * w[-1] if intercept != 0.0 else 0.0
     out = np.zeros(2)
     _add_slopes(
-        compiled(loss.derivative), loss.parameters, slope_bound, block.scale, block.weight, block.target, constant,
-        margins, summation_block(len(block)), out,
+        derivative_of(loss, slope_bound), rows_of(block, intercept), constant, margins_of(block.table, w),
+        summation_block(len(block)), out,
     )  # fmt: skip
     return out
 
 
 @compile_kernel
-def _add_slopes(derivative, parameters, bound, scale, weight, target, constant, margins, rows_at_once, out):  # type: ignore[no-untyped-def]
+def _add_slopes(derivative, rows, constant, margins, rows_at_once, out):  # type: ignore[no-untyped-def]
+    scale, weight, target, bound = rows.scale, rows.weight, rows.target, derivative.bound
     for first in range(0, margins.shape[0], rows_at_once):
         total, size = 0.0, 0.0
         for i in range(first, min(first + rows_at_once, margins.shape[0])):
             if weight[i] == 0.0:
                 continue  # it may hold what is not a number
-            slope = derivative(margins[i] * scale[i] + constant, target[i], *parameters)
+            slope = derivative.function(margins[i] * scale[i] + constant, target[i], *derivative.parameters)
             # Written so that a NaN ends at the bound instead of passing through.
             if not slope <= bound:
                 slope = bound
