@@ -8,6 +8,7 @@ from dperm.files.plan_data import Recorded
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.cell_counts import CellCounts
 from dperm.privacy.statement import PrivacyStatement
+from dperm.privacy.unit import counted
 from dperm.verify.alike import alike
 from dperm.verify.finding import Finding
 
@@ -26,9 +27,9 @@ def statement_agrees(statement: PrivacyStatement, recorded: Recorded) -> Finding
     pure = statement.delta == 0.0
     drawn = {item.query.distribution for part in recorded.parts() for item in part.planned if part.problem is None}
     same = ns == {statement.n} and statement.generator == "ChaCha20" and drawn <= {"Laplace" if pure else "Gaussian"}
-    rows = "rows" if statement.unit is None else statement.unit.plural
-    text = f"{rows}: n = {statement.n}" if same else "the statement and the plan are not about the same rows"
-    return Finding(same, text)
+    if not same:
+        return Finding(False, "the statement and the plan are not about the same rows")
+    return Finding(True, f"{counted(statement.unit)}: n = {statement.n}")
 
 
 def steps_agree(step: Any, whole: PrivacyStatement, name: str) -> Finding:

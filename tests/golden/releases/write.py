@@ -1,6 +1,6 @@
 """Writes the golden files: one small release of every kind, with noise from the operating system.
 
-They were written once and are never written again: a later version must verify them as they are. A kind that is new gets
+They were written once and are never written again: a later version must verify them as they are. A new kind gets
 a file of its own: `python tests/golden/releases/write.py NAME`.
 """
 
