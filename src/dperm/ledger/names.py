@@ -34,7 +34,7 @@ def new_name(value: str, taken: Iterable[str]) -> str:
     taken : iterable of str
         The names that the ledger has.
     """
-    name = check_text("dataset", composed(check_text("dataset", value)))
+    name = check_text("dataset", unicodedata.normalize("NFC", check_text("dataset", value)))
     if name != name.strip() or "  " in name:
         raise InvalidParameterError("dataset must not have leading, trailing or double spaces.")
     if not name.isprintable() or _INVISIBLE & set(name) or unicodedata.normalize("NFKC", name) != name:
@@ -49,11 +49,6 @@ def new_name(value: str, taken: Iterable[str]) -> str:
         if other != name and _key(other) == _key(name):
             raise InvalidParameterError(f"there is a budget {other!a} already, which looks like {name!a}.")
     return name
-
-
-def composed(name: str) -> str:
-    """The name as ledgers have it: in Unicode's composed form (NFC)."""
-    return unicodedata.normalize("NFC", name)
 
 
 def _words(name: str) -> list[str]:
