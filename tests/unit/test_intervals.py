@@ -265,7 +265,7 @@ def test_the_summary_is_a_table_in_text_in_html_and_as_a_frame(fitted):
 
 
 def test_a_name_with_markup_is_shown_as_text(fitted):
-    model = model_from(content_of(fitted))
+    model = release_from(content_of(fitted))
     model.feature_names_in_ = np.array(["<script>", "b"], dtype=object)
     assert "<script>" not in model.summary()._repr_html_()
 
