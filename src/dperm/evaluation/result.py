@@ -256,11 +256,6 @@ class PrivateEvaluation:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
 
-def query_size(item: Any) -> int:
-    """Numbers of a planned sum."""
-    return int(item.query.size)
-
-
 def verdict_of(
     design: Design, deviations: tuple[float, ...], n: int, n_cells: int, level: float, unit: PrivacyUnit | None = None
 ) -> str:  # fmt: skip
