@@ -60,13 +60,11 @@ def evaluate(
         from dperm.evaluation.result import PrivateEvaluation
         from dperm.evaluation.score import private_evaluate
         from dperm.files.model_file import load_model
-        from dperm.ledger import Budget
-    outputs.check_charged(dataset, ledger)
     if n is None and adjacency == "add_remove":
         raise InvalidParameterError("under add_remove the number of rows is private: declare a public number with --n.")
     if output is not None:
         outputs.check(output, force=force, inputs=[model_path, table], ledger=ledger)
-    budget = None if dataset is None else Budget(dataset, ledger)
+    budget = outputs.charged_budget(dataset, ledger)
     model = load_model(model_path)
     with ExitStack() as opened:
         file = None if output is None else opened.enter_context(WholeFile(output, replace=force, room=_ROOM))
