@@ -237,7 +237,7 @@ def test_an_evaluation_that_the_ledger_does_not_know_is_not_lost_and_settled_lat
         patched.setattr(Reservation, "settle", unreachable)
         with pytest.raises(NotSettledError) as caught:
             private_evaluate(classifier, table[:500], epsilon=0.5, budget=budget)
-    caught.value.release.save(tmp_path / "evaluation.json")
+    save_model(caught.value.release, tmp_path / "evaluation.json")
     settle = ["budget", "settle", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]
     assert run_with(settle) == 0
     assert run_with(["verify", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]) == 0

@@ -59,7 +59,7 @@ def evaluate(
     with ended_by_an_interrupt():
         from dperm.evaluation.result import PrivateEvaluation
         from dperm.evaluation.score import private_evaluate
-        from dperm.files.model_file import load_model
+        from dperm.files.model_file import load_model, release_text
     if n is None and adjacency == "add_remove":
         raise InvalidParameterError("under add_remove the number of rows is private: declare a public number with --n.")
     if output is not None:
@@ -72,10 +72,10 @@ def evaluate(
         def save(found: PrivateEvaluation) -> None:
             if file is not None:
                 with suppress(OSError):
-                    file.write(found.text)
+                    file.write(release_text(found))
                     return
             # It was accounted for and must not be lost.
-            click.echo(str(found) if file is None else found.text)
+            click.echo(str(found) if file is None else release_text(found))
             CONSEQUENCES.notes.append("the evaluation was printed to standard output")
 
         found = private_evaluate(

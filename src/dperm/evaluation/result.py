@@ -1,17 +1,15 @@
 """A private evaluation: what was released, what follows from it, and its file."""
 
 import html
-import json
 import math
 import re
 from dataclasses import KW_ONLY, asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dperm.accounting.events import Event
-from dperm.disk import as_path, fingerprint, write_whole
+from dperm.disk import fingerprint
 from dperm.errors import InvalidParameterError
 from dperm.evaluation.design import Design
 from dperm.evaluation.intervals import Estimate
@@ -209,15 +207,6 @@ class PrivateEvaluation(Metrics):
         )  # fmt: skip
         str(found)  # its numbers are numbers
         return found
-
-    def save(self, path: str | Path) -> None:
-        """Write its file; a crash leaves the old one or none."""
-        write_whole(as_path(path), self.text)
-
-    @property
-    def text(self) -> str:
-        """Of its file."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
 
 def _is_fingerprint(text: object) -> bool:
