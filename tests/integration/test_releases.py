@@ -196,7 +196,7 @@ def test_a_statement_that_is_not_true_is_found_out(path, to, complaint, fitted, 
     # NaN and half of a pair are no JSON in the first place; words may speak of NaN.
     is_json = not any(odd in json.dumps(content) for odd in ("[NaN", ": NaN", "\\ud800"))
     with pytest.raises(
-        InvalidParameterError, match="was changed after it was written" if is_json else "is not a dperm model"
+        InvalidParameterError, match="was modified after it was written" if is_json else "is not a dperm model"
     ):
         load_model(tmp_path / "model.json")
 

@@ -16,6 +16,7 @@ from dperm.files.content import content_of
 from dperm.files.model_file import save_model
 from dperm.ledger import Budget
 from dperm.models.registry import models
+from dperm.privacy.assumptions import assumptions
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.report import render_report
 from dperm.report.coefficients import MOST_ROWS
@@ -111,7 +112,7 @@ def test_every_rule_of_the_schema_is_in_words(page):
 
 
 def test_every_assumption_has_a_box_and_there_is_a_line_to_sign_on(model, page):
-    sentences = content_of(model)["assumptions"]
+    sentences = assumptions(model.privacy_, model.schema_, None)
     assert all(sentence in page.text for sentence in sentences)
     assert page.attributes.count(("class", "box")) == len(sentences)
     assert "Name Date Signature" in page.text
@@ -140,7 +141,7 @@ def titled(kind, target=None, classes=None, candidates=0):
     if classes is not None:
         found.classes_ = np.array(classes)
     if candidates:
-        found.search_ = SimpleNamespace(description={"candidates": [{}] * candidates})
+        found.search_ = SimpleNamespace(n_candidates=candidates)
     return str(title_of(found))
 
 
@@ -174,7 +175,7 @@ def test_the_summary_for_registries_says_what_the_statement_says(model, page):
 
 
 def test_adjacency_is_in_words_and_its_name_in_the_facts_and_quotations_only(model, page):
-    quoted = [*str(model.privacy_).splitlines(), *content_of(model)["assumptions"]]
+    quoted = [*str(model.privacy_).splitlines(), *assumptions(model.privacy_, model.schema_, None)]
     text = page.text
     for line in quoted:
         text = text.replace(" ".join(line.split()), "")
@@ -220,7 +221,7 @@ def test_a_promise_that_the_events_do_not_keep_has_a_banner(model):
     content = content_of(model)
     content["privacy"]["epsilon"] = 0.1
     page = Page(render_report(content))
-    assert "replanning the recorded fit gives another noise, or other events" in page.text
+    assert "NOT within the promised" in page.text
     assert "What an attacker can do" not in page.text
     assert "fitted without noise" not in page.text
     assert ("class", "banner") in page.attributes

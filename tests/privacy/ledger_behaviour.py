@@ -119,10 +119,8 @@ class LedgerBehaviour:
             assert account.spent == (account.composed if budget is fixed else account.filtered) <= GUARANTEE.epsilon
         assert fixed.account().filtered > GUARANTEE.epsilon
 
-    def test_a_budget_that_was_made_before_there_were_filters_is_for_releases_fixed_in_advance(self, ledger):
-        old = {"id": "0" * 32, "epsilon": 3.0, "delta": 1e-5, "adjacency": "replace_one"}
-        Ledger(ledger).create("old", old)
-        budget = Budget("old", ledger)
+    def test_releases_that_are_fixed_in_advance_cost_what_they_cost_together(self, ledger):
+        budget = Budget.create("fixed", GUARANTEE, ledger=ledger, fixed_in_advance=True)
         for _ in range(20):
             assert budget.reserve(GAUSSIAN, REPLACE_ONE).fixed_in_advance
         account = budget.account()
@@ -350,6 +348,8 @@ class LedgerBehaviour:
             {"id": None},
             {"epsilon": -1.0},
             {"adjacency": "none"},
+            {"unit": 3},
+            {"unit": ""},
             {"filter": None},
             {"filter": {"order": 1}},
         ],

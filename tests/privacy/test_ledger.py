@@ -287,23 +287,6 @@ def test_names_of_every_language_are_taken_in_either_form(name, ledger):
     assert unicodedata.is_normalized("NFC", budget.dataset)
 
 
-@pytest.mark.parametrize("name", ["cafe\u0301", "adult\u200b", " adult", "\u0430dult", "the  adult"])
-def test_budgets_from_before_names_were_checked_are_found_by_the_characters_they_have(name, ledger, capsys):
-    Budget.create("adult", GUARANTEE, ledger=ledger)
-    content = {"id": "0" * 32, "epsilon": 1.0, "delta": 1e-5, "adjacency": "replace_one"}
-    Ledger(ledger).create(name, content)
-    old = Budget(name, ledger)
-    reservation = old.reserve(GAUSSIAN, REPLACE_ONE)
-    reservation.settle("old")
-    old.confirm(reservation.number, reservation.digest, "old")
-    assert old.account().dataset == name
-    assert {budget.dataset for budget in budgets(ledger)} == {"adult", name}
-    assert run_with(["budget", "show", name, "--ledger", ledger]) == 0
-    assert run_with(["budget", "list", "--ledger", ledger]) == 0
-    assert len(Budget("adult", ledger).account().releases) == 0
-    capsys.readouterr()
-
-
 def test_a_list_of_a_mistyped_path_says_that_there_is_no_such_file(tmp_path, monkeypatch, capsys):
     wrong = str(tmp_path / "no such ledger.db")
     for arguments, variable in ((["--ledger", wrong], None), ([], wrong), (["--ledger", f"sqlite:///{wrong}"], None)):

@@ -1,9 +1,6 @@
 """A budget is for one unit: what is charged to it must protect the same one, a private count of rows as well."""
 
-import json
 import math
-import sqlite3
-from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -84,14 +81,6 @@ def test_max_rows_may_differ_from_release_to_release(ledger):
 def test_what_cannot_be_the_name_of_a_unit_is_refused(name, ledger):
     with pytest.raises(InvalidParameterError, match="unit must be"):
         Budget.create("visits", Guarantee(3.0, 1e-5), ledger=ledger, unit=name)
-
-
-def test_a_version_without_units_cannot_read_a_budget_for_units_and_take_it_for_rows(ledger):
-    by_patient(ledger)
-    with closing(sqlite3.connect(ledger)) as database:
-        (content,) = database.execute("select content from dperm_entries where number = 0").fetchone()
-    with pytest.raises((ValueError, TypeError, KeyError)):
-        Adjacency.parse(json.loads(content)["adjacency"])
 
 
 def test_a_fit_by_rows_is_refused_before_a_row_is_read(ledger):

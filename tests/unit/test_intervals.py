@@ -23,7 +23,8 @@ from dperm import (
 )
 from dperm.cli.main import run_with
 from dperm.files.content import content_of
-from dperm.files.model_file import fingerprint_of, model_from
+from dperm.files.model_file import fingerprint_of
+from dperm.files.reading import release_from
 from dperm.plan.uncertainty import Uncertainty
 from dperm.report.page import render_report
 from dperm.verify.release import verify
@@ -250,7 +251,7 @@ def test_a_file_from_which_intervals_were_taken_does_not_verify(fitted):
 def test_a_file_whose_intervals_make_no_sense_is_no_model(fitted, change):
     content = json.loads(json.dumps(content_of(fitted)))
     content["uncertainty"] |= change
-    assert model_from(content) is None
+    assert release_from(content) is None
 
 
 def test_the_summary_is_a_table_in_text_in_html_and_as_a_frame(fitted):
@@ -264,7 +265,7 @@ def test_the_summary_is_a_table_in_text_in_html_and_as_a_frame(fitted):
 
 
 def test_a_name_with_markup_is_shown_as_text(fitted):
-    model = model_from(content_of(fitted))
+    model = release_from(content_of(fitted))
     model.feature_names_in_ = np.array(["<script>", "b"], dtype=object)
     assert "<script>" not in model.summary()._repr_html_()
 

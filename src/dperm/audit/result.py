@@ -166,8 +166,6 @@ class AuditResult:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         content = asdict(self) | {"format": FORMAT, "version": VERSION, "kept": self.kept}
-        if self.unit is None:
-            del content["unit"]  # as before there were units
         return {
             key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
             for key, value in content.items()
@@ -179,11 +177,10 @@ class AuditResult:
         try:
             if content["format"] != FORMAT or content["version"] != VERSION:
                 raise ValueError("format")
-            values = {field.name: content[field.name] for field in fields(cls) if field.name != "unit"}
-            values["unit"] = content.get("unit")
-            for name in ("plan", "solver", "mechanism", "adjacency", "unit"):
-                if not isinstance(values[name], str) and not (name == "unit" and values[name] is None):
-                    raise TypeError(name)
+            values = {field.name: content[field.name] for field in fields(cls)}
+            texts = [values[name] for name in ("plan", "solver", "mechanism", "adjacency")]
+            if not all(isinstance(text, str) for text in (*texts, values["unit"] or "")):
+                raise TypeError("text")
             for name in ("epsilon", "delta", "proved", "confidence"):
                 values[name] = float(values[name])
             for name in ("n", "n_features"):

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dperm.accounting.events import Event, event_from_list
 from dperm.errors import BudgetExceededError, InvalidParameterError
@@ -271,7 +271,8 @@ def read_history(ledger: "Ledger", entries: "Sequence[Entry]") -> History:
     try:
         first = json.loads(entries[0].content)
         rule = Rule.from_content(first)
-        adjacency, unit = adjacency_from_content(first["adjacency"])
+        adjacency = Adjacency.parse(first["adjacency"])
+        unit = None if first["unit"] is None else check_text("unit", first["unit"])
         for entry in entries[1:]:
             number, content = entry.number, json.loads(entry.content)
             if entry.kind == "reserved":
@@ -284,21 +285,6 @@ def read_history(ledger: "Ledger", entries: "Sequence[Entry]") -> History:
     except (ValueError, KeyError, TypeError):
         raise ledger.damaged(entries[0].dataset, number, "this version of dperm cannot read it") from None
     return History(entries[0], rule, adjacency, list(reserved.values()), settled, unit, entries[-1])
-
-
-def adjacency_to_content(adjacency: Adjacency, unit: str | None) -> Any:
-    """Which tables a budget is about, as its first entry says it.
-
-    With a unit it is said in a way that versions without units cannot read: they would charge it for single rows.
-    """
-    return adjacency.value if unit is None else {"of": adjacency.value, "unit": unit}
-
-
-def adjacency_from_content(content: Any) -> tuple[Adjacency, str | None]:
-    """Read what `adjacency_to_content` made; raises ValueError, KeyError or TypeError if it is something else."""
-    if not isinstance(content, dict):
-        return Adjacency.parse(content), None
-    return Adjacency.parse(content["of"]), check_text("unit", content["unit"])
 
 
 def promised_delta(delta: object) -> float:

@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import time
+import unicodedata
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,12 +20,11 @@ from dperm.errors import DpermError, InvalidParameterError, LedgerDamagedError, 
 from dperm.ledger.accounts import (
     Account,
     History,
-    adjacency_to_content,
     promised_delta,
     read_history,
     refusal,
 )
-from dperm.ledger.names import check_text, new_name, spelling
+from dperm.ledger.names import check_text, new_name
 from dperm.ledger.places import user_folder, without_password
 from dperm.ledger.rule import Rule, event_text
 from dperm.privacy.guarantee import Adjacency, Guarantee
@@ -74,7 +74,8 @@ class Budget:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be a name or a place."""
-        check_text("dataset", self.dataset)
+        # As `create` writes it: a name that looks the same is the same.
+        object.__setattr__(self, "dataset", unicodedata.normalize("NFC", check_text("dataset", self.dataset)))
         if isinstance(self.ledger, os.PathLike):
             object.__setattr__(self, "ledger", os.fspath(self.ledger))
         if self.ledger is not None and (not isinstance(self.ledger, str) or not self.ledger or "\0" in self.ledger):
@@ -128,7 +129,7 @@ class Budget:
         if unit is not None:
             check_text("unit", unit)
         rule = Rule(Filter.of(guarantee), fixed_in_advance)
-        content = {"id": uuid.uuid4().hex, "adjacency": adjacency_to_content(Adjacency.parse(adjacency), unit)}
+        content = {"id": uuid.uuid4().hex, "adjacency": Adjacency.parse(adjacency).value, "unit": unit}
         content |= rule.to_content()
         if ledger is None:
             _make_default_folder()
@@ -149,7 +150,7 @@ class Budget:
     ) -> None:
         """Raise `BudgetExceededError` if a release would not fit now; the ledger is only read."""
         text = event_text(event)
-        history = self._for_release(self._ledger().read(self._name()), adjacency, unit)
+        history = self._for_release(self._ledger().read(self.dataset), adjacency, unit)
         promised = self._promised(event, delta, history)
         if not history.epsilon(text, promised) <= history.guarantee.epsilon:
             raise refusal(history, text, promised)
@@ -183,30 +184,30 @@ class Budget:
         LedgerDamagedError
             If the ledger is not what it was; nothing was written.
         """
-        text, name, entry = event_text(event), self._name(), None
+        text, entry = event_text(event), None
         try:
-            with self._ledger().open(name) as chain:
+            with self._ledger().open(self.dataset) as chain:
                 history = self._for_release(chain.entries, adjacency, unit)
                 promised = self._promised(event, delta, history)
                 if history.epsilon(text, promised) <= history.guarantee.epsilon:
                     entry = chain.append("reserved", {"events": json.loads(text), "delta": promised})
                     # The database may write it whatever happens from here on.
-                    look = f"dperm budget show {shlex.quote(name)}"
+                    look = f"dperm budget show {shlex.quote(self.dataset)}"
                     perhaps = f"reservation {entry.number} counts as spent if it is there: {look}"
-                    charge = CONSEQUENCES.charge(Charge(perhaps, (name, entry.number)))
+                    charge = CONSEQUENCES.charge(Charge(perhaps, (self.dataset, entry.number)))
         except BaseException as error:
             if entry is not None:
                 error.add_note(perhaps)
             raise
         if entry is None:  # the sentence takes a search, for which others need not wait
             raise refusal(history, text, promised)
-        reservation = Reservation(Budget(name, self.ledger), entry.number, entry.digest, history.rule.fixed_in_advance)
+        reservation = Reservation(self, entry.number, entry.digest, history.rule.fixed_in_advance)
         charge.text = reservation.spent
         return reservation
 
     def account(self) -> Account:
         """What the budget is and what was spent of it, after the whole ledger was verified."""
-        return read_history(self._ledger(), self._ledger().read(self._name())).account()
+        return read_history(self._ledger(), self._ledger().read(self.dataset)).account()
 
     def confirm(self, number: int, digest: str, fingerprint: str) -> None:
         """Raise `LedgerDamagedError` unless this reservation is in the ledger and was settled with this fingerprint.
@@ -219,7 +220,7 @@ class Budget:
             Of what was released.
         """
         ledger = self._ledger()
-        history = read_history(ledger, ledger.read(self._name()))
+        history = read_history(ledger, ledger.read(self.dataset))
         settled = history.settled.get(number) if history.has(number, digest) else None
         if settled is None or settled.fingerprint != fingerprint:
             absent = "was never settled" if history.has(number, digest) else "is not there"
@@ -231,10 +232,6 @@ class Budget:
 
     def _ledger(self) -> "Ledger":
         return _open(self.ledger)
-
-    def _name(self) -> str:
-        """The name as the ledger spells it; plain ASCII has one form only."""
-        return self.dataset if self.dataset.isascii() else spelling(self.dataset, self._ledger().datasets())
 
     @staticmethod
     def _promised(event: Event, delta: float | None, history: History) -> float:
@@ -326,7 +323,7 @@ class Reservation:
         return None
 
     def _settle(self, fingerprint: str) -> None:
-        ledger, dataset = self.budget._ledger(), self.budget._name()
+        ledger, dataset = self.budget._ledger(), self.budget.dataset
         with ledger.open(dataset) as chain:
             history = read_history(ledger, chain.entries)
             if not history.has(self.number, self.digest):

@@ -51,17 +51,6 @@ def new_name(value: str, taken: Iterable[str]) -> str:
     return name
 
 
-def spelling(name: str, taken: Iterable[str]) -> str:
-    """The name as the ledger has it: as given, or else in another Unicode form.
-
-    Budgets from before names were checked are found by the very characters that they were created with.
-    """
-    names = list(taken)
-    composed = unicodedata.normalize("NFC", name)
-    same = (other for other in names if unicodedata.normalize("NFC", other) == composed)
-    return name if name in names else next(same, name)
-
-
 def _words(name: str) -> list[str]:
     return ["".join(letters) for is_word, letters in groupby(name, _is_letter) if is_word]
 

@@ -46,8 +46,8 @@ def noise_reach(model: Any) -> float | None:
     return None if noise is None else DEVIATIONS * noise
 
 
-def no_bars(model: Any) -> str:
+def no_bars(model: Any, drawn: str = "bars") -> str:
     """Why there are none."""
     if model.privacy_.noise == "none":
-        return "no bars: no noise was added"
-    return "no bars: no bound on the noise of a coefficient is known for this solver"
+        return f"no {drawn}: no noise was added"
+    return f"no {drawn}: no bound on the noise of a coefficient is known for this solver"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dperm.errors import InvalidParameterError
-from dperm.pictures.bars import noise_reach
+from dperm.pictures.bars import no_bars, noise_reach
 from dperm.pictures.canvas import BLUE, COLOURS, DASHES, GREY, MARKERS, as_label, bare, given_or_new, new_axes, promise
 from dperm.pictures.contributions import Contribution, contribution, contributions, most_moving, schema_of, scores_moved
 from dperm.pictures.entries import Array, score_titles
@@ -182,12 +182,10 @@ def _same_scale(grid: Any, effects: list[Contribution], reach: float | None) -> 
 
 
 def _band_words(model: Any) -> str:
-    if noise_reach(model) is not None:
-        drawn = "bands and bars" if len(score_titles(model)) == 1 else "grey, around 0"
-        return f"{drawn}: two standard deviations of the privacy noise, at most"
-    if model.privacy_.noise == "none":
-        return "no band: no noise was added"
-    return "no band: no bound on the noise of a coefficient is known for this solver"
+    if noise_reach(model) is None:
+        return no_bars(model, "band")
+    drawn = "bands and bars" if len(score_titles(model)) == 1 else "grey, around 0"
+    return f"{drawn}: two standard deviations of the privacy noise, at most"
 
 
 def _left_out(model: Any, column: str | None = None) -> str:

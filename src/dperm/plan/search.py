@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import cast
 
 from dperm.accounting.composition import epsilon_of
@@ -183,18 +183,11 @@ class SearchPlan(ReleasePlan):
 
 @dataclass(frozen=True)
 class _Expected(ReleasePlan):
-    """A fit that is not planned yet: about what it costs with what it will be promised.
-
-    Shares are found with these, so that only what will run is planned.
-    """
-
-    pure: bool = False
+    """A fit with a pure ε that is not planned yet: its event is known without a plan."""
 
     @cached_property
     def event(self) -> Event:
-        if self.pure:
-            return Pure(self.guarantee.epsilon)
-        return Gaussian(self.adjacency.records_moved / gaussian_mu(self.guarantee))
+        return Pure(self.guarantee.epsilon)
 
 
 def plan_search(options: SearchOptions, n: int, n_candidates: int, choose: Choose, plan_fit: PlanFit) -> SearchPlan:
@@ -230,8 +223,15 @@ def plan_search(options: SearchOptions, n: int, n_candidates: int, choose: Choos
         one = ReleasePlan(part, (*fits, scores), Together.ONE_OF)
         return ReleasePlan(part, (one,), Together.RANDOM_TRIALS, expected_trials=trials)
 
-    def expected(solvers: list[Solver], promised: Guarantee) -> list[ReleasePlan]:
-        return [_Expected(replace(part, guarantee=promised), (), pure=solver.is_pure(promised)) for solver in solvers]
+    planned = cache(plan_fit)
+
+    def fits(promised: Guarantee, rows: int, solvers: list[Solver], *, all_planned: bool) -> tuple[ReleasePlan, ...]:
+        return tuple(
+            planned(place, promised, rows, solver)
+            if all_planned or not solver.is_pure(promised)
+            else _Expected(replace(part, guarantee=promised), ())
+            for place, solver in zip(places, solvers, strict=True)
+        )
 
     tried = guarantee_of(precision, guarantee.delta)
     solvers = [choose(place, tried, n_train) for place in places]
@@ -240,38 +240,37 @@ def plan_search(options: SearchOptions, n: int, n_candidates: int, choose: Choos
     for _ in range(_MOST_STEPS):
         tried, scores = guarantee_of(precision, guarantee.delta), _scores(options, method, n, n_candidates, precision)
         # Not every fit composes as Gaussians do.
-        together = Composed((search_of(expected(solvers, tried), scores).event, last))
+        tries = fits(tried, n_train, solvers, all_planned=False)
+        together = Composed((search_of(tries, scores).event, last))
         cost = epsilon_of(together, guarantee.delta, adjacency, COARSE_GRID)
         if cost - alone <= _SPARE * (guarantee.epsilon - alone):
             break
         precision *= max(0.3, ((guarantee.epsilon - alone) / (cost - alone)) ** 0.7)
-    plans = tuple(plan_fit(place, tried, n_train, solver) for place, solver in zip(places, solvers, strict=True))
+    plans = fits(tried, n_train, solvers, all_planned=True)
     search = search_of(plans, scores)
     left = share_of(guarantee, 1.0 - options.share)
     solvers = [choose(place, left, n) for place in places]
-    about = plan_beside(
-        search.event, guarantee, adjacency,
-        lambda left: ReleasePlan(replace(part, guarantee=left), tuple(expected(solvers, left)), Together.ONE_OF), left,
-    )  # fmt: skip
-    refits = plan_beside(
-        search.event, guarantee, adjacency,
-        lambda left: ReleasePlan(
-            part,
-            tuple(plan_fit(place, left, n, solver) for place, solver in zip(places, solvers, strict=True)),
-            Together.ONE_OF,
-        ),
-        about.guarantee,
-    )  # fmt: skip
+    for all_planned in (False, True):
+        refits = plan_beside(
+            search.event, guarantee, adjacency,
+            lambda left, known=all_planned: ReleasePlan(  # type: ignore[misc]
+                replace(part, guarantee=left), fits(left, n, solvers, all_planned=known), Together.ONE_OF
+            ),
+            left,
+        )  # fmt: skip
+        left = refits.guarantee
     return SearchPlan(
         Promise(guarantee, adjacency, n, options.unit), (search, refits), options=options, n_train=n_train,
-        trials=plans, refits=cast("tuple[FitPlan, ...]", refits.parts), scores=scores,
+        trials=cast("tuple[FitPlan, ...]", plans), refits=cast("tuple[FitPlan, ...]", refits.parts), scores=scores,
     )  # fmt: skip
 
 
 def _last(options: SearchOptions) -> Event:
     """About what the last fit costs, whoever wins: all but the search's share."""
     left = share_of(options.guarantee, 1.0 - options.share)
-    return _Expected(Promise(left, options.adjacency, 1), (), pure=left.delta == 0.0).event
+    if left.delta == 0.0:
+        return Pure(left.epsilon)
+    return Gaussian(options.adjacency.records_moved / gaussian_mu(left))
 
 
 def _scores(options: SearchOptions, method: str, n: int, n_candidates: int, precision: float) -> CalibratedPlan:

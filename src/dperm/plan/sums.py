@@ -117,8 +117,7 @@ def plan_sums(
     Examples
     --------
     >>> from dperm import Guarantee
-    >>> from dperm.privacy.caveats import Caveat
-    from dperm.privacy.guarantee import Adjacency
+    >>> from dperm.privacy.guarantee import Adjacency
     >>> from dperm.mechanisms.cell_counts import CellCounts
     >>> from dperm.mechanisms.setting import PublicTable
     >>> counts = CellCounts(PublicTable(1000, Adjacency.REPLACE_ONE), "rows by class", (2,))

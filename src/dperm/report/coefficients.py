@@ -84,7 +84,7 @@ def panels(model: Any) -> tuple[list[Panel], Axis]:
     Parameters
     ----------
     model : estimator
-        As `model_file.model_from` returns it.
+        As `reading.model_from` returns it.
     """
     coef, intercepts = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
     reach = noise_reach(model) or 0.0
@@ -118,7 +118,7 @@ def interval_rows(model: Any) -> tuple[list[IntervalRow], Axis] | None:
     Parameters
     ----------
     model : estimator
-        As `model_file.model_from` returns it.
+        As `reading.model_from` returns it.
     """
     if getattr(model, "uncertainty_", None) is None or not hasattr(model, "coef_"):
         return None

@@ -51,7 +51,7 @@ def effect_drawings(model: Any) -> list[Drawing]:
     Parameters
     ----------
     model : estimator
-        As `model_file.model_from` returns it.
+        As `reading.model_from` returns it.
     """
     if model.schema_ is None or not hasattr(model, "coef_"):
         return []
@@ -128,7 +128,7 @@ def risk_drawing(model: Any) -> RiskDrawing | None:
     Parameters
     ----------
     model : estimator
-        As `model_file.model_from` returns it.
+        As `reading.model_from` returns it.
     """
     if not hasattr(model, "coef_"):
         return None

@@ -130,7 +130,9 @@ def render_report(
     findings = verify(content, ledger)
     verified = all(finding.holds for finding in findings)
     # Events that are not those of the fit can take hours to account for, and say nothing about it.
-    accounted = statement.noise != "certified" or any(one.text.startswith("the recorded events") for one in findings)
+    accounted = statement.noise != "certified" or any(
+        one.holds and one.text.startswith("the recorded events") for one in findings
+    )
     search = getattr(model, "search_", None)
     promised, event, _ = model.promised
     shown, axis = panels(model) if hasattr(model, "coef_") else ([], None)

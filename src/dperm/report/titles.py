@@ -47,7 +47,7 @@ def title_of(model: Any) -> Title:
     Parameters
     ----------
     model : estimator
-        As `model_file.model_from` returns it.
+        As `reading.model_from` returns it.
     """
     target = None if model.schema_ is None else shortened(model.schema_.target.column)
     search = getattr(model, "search_", None)

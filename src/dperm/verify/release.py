@@ -17,7 +17,6 @@ from dperm.files.model_file import fingerprint_of, is_unchanged
 from dperm.files.plan_data import Recorded, own_part, part_from, plan_from
 from dperm.files.reading import promise_of, release_from
 from dperm.ledger import Budget, budgets, default_ledger
-from dperm.ledger.names import spelling
 from dperm.ledger.tables import NoBudgetError
 from dperm.models.base import PrivateEstimator
 from dperm.models.charged import Charged
@@ -250,6 +249,5 @@ def _own_ledger() -> str | None:
 
 def _knows(place: str, dataset: str) -> bool:
     with suppress(DpermError):
-        names = [budget.dataset for budget in budgets(place)]
-        return spelling(dataset, names) in names
+        return Budget(dataset, place) in budgets(place)
     return False
