@@ -9,6 +9,7 @@ there "without" are intervals as if these rows were independent.
 
 import argparse
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import expit
@@ -95,20 +96,19 @@ def coverage(name, n, epsilon, delta, repetitions):
     """Per metric: share of intervals that hold the truth, the same without noise in them, median half-width."""
     design, (truth, shown), true = CASES[name][0], ROWS_OF[name], TRUTHS[name]
     release = design.plan(n, Guarantee(epsilon, delta), Adjacency.REPLACE_ONE)
-    planned = release.calibrated.plan.planned
+    planned, deviations = release.calibrated.plan.planned, release.calibrated.deviations
     added = [term(truth, shown) for term in design.terms(release)]
     rng = np.random.default_rng([n, int(1000 * epsilon), delta == 0.0])
     kept = Kept(true)
     for _ in range(repetitions):
         rows = rng.integers(POPULATION, size=n)
         noisy = []
-        for lines, item, deviation in zip(added, planned, release.deviations, strict=True):
+        for lines, item, deviation in zip(added, planned, deviations, strict=True):
             counting = isinstance(item.query, CellCounts)
             exact = counted(item.query, lines[rows]) if counting else lines[rows].sum(axis=0)
             noisy.append(exact + noise_of(rng, deviation, exact.size, delta))
-        variances = tuple(deviation**2 for deviation in release.deviations)
-        ours = Metrics(design, tuple(noisy), variances, 0.95, delta == 0.0)
-        kept.add(ours, Metrics(design, tuple(noisy), (0.0,) * len(noisy), 0.95, False))
+        ours = Metrics(design, tuple(noisy), deviations, release.statement)
+        kept.add(ours, Metrics(design, tuple(noisy), (0.0,) * len(noisy), release.statement))
     return kept.summary()
 
 
@@ -189,7 +189,7 @@ def coverage_by_unit(kind, unit, n, epsilon, delta, repetitions, people):
     per_person = float(used.mean())
     starts = np.cumsum(counts) - counts
     release = design.plan(n, Guarantee(epsilon, delta), Adjacency.REPLACE_ONE, unit)
-    planned = release.calibrated.plan.planned
+    planned, deviations = release.calibrated.plan.planned, release.calibrated.deviations
     added = [np.nan_to_num(term(truth, shown)) for term in design.terms(release)]
     rng, kept = np.random.default_rng([n, int(1000 * epsilon), delta == 0.0]), Kept(true)
     for _ in range(repetitions):
@@ -199,15 +199,14 @@ def coverage_by_unit(kind, unit, n, epsilon, delta, repetitions, people):
         rows += np.arange(rows.size)
         units = Membership.of(unit, whose).drawn(fresh_key())
         noisy = []
-        for lines, item, deviation in zip(added, planned, release.deviations, strict=True):
+        for lines, item, deviation in zip(added, planned, deviations, strict=True):
             counting = isinstance(item.query, CellCounts)
             exact = counted(item.query, lines[rows], units) if counting else units.weights @ lines[rows]
             noisy.append(exact + noise_of(rng, deviation, exact.size, delta))
-        variances = tuple(deviation**2 for deviation in release.deviations)
-        ours = Metrics(design, tuple(noisy), variances, 0.95, delta == 0.0, by_unit=True)
+        ours = Metrics(design, tuple(noisy), deviations, release.statement)
         scale = unit.max_rows if unit.contribution == "limit" else per_person
-        rescaled = tuple(scale * numbers for numbers in noisy), tuple(scale**2 * one for one in variances)
-        kept.add(ours, Metrics(design, *rescaled, 0.95, delta == 0.0))
+        rescaled = tuple(scale * numbers for numbers in noisy), tuple(scale * one for one in deviations)
+        kept.add(ours, Metrics(design, *rescaled, replace(release.statement, unit=None)))
     return kept.summary()
 
 

@@ -62,6 +62,13 @@ def count(name: str, value: object) -> int:
     return whole
 
 
+def agreed_n(declared: int | None, n: int | None) -> int | None:
+    """The number of rows that is declared, or else the one that was passed; raises where they differ."""
+    if n is not None and declared not in (None, n):
+        raise InvalidParameterError(f"n = {declared} is already declared, and n = {n} was passed: remove one.")
+    return n if declared is None else declared
+
+
 def truth(name: str, value: object) -> bool:
     """Return `value` as a bool if it is True or False, else raise: "no" would count as True."""
     if not isinstance(value, bool | np.bool_):

@@ -102,7 +102,7 @@ def test_a_model_predicts_the_same_after_a_model_file_and_is_verified(kind, mode
     assert scored.model_fingerprint == read_content(tmp_path / "model.json")["fingerprint"]
     page = write_report(tmp_path / "model.json", evaluation=scored.to_dict()).read_text()
     assert model.title.capitalize() in page
-    assert all(name in page for name in scored.metrics.table)
+    assert all(name in page for name in scored.table)
 
 
 @pytest.mark.parametrize(("kind", "model"), MODELS)

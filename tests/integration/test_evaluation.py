@@ -175,7 +175,7 @@ def test_ninety_five_in_a_hundred_intervals_hold_the_truth():
             np.asarray(numbers) + rng.laplace(0, noise / math.sqrt(2), len(numbers))
             for numbers, noise in zip(exact, release.calibrated.deviations, strict=True)
         )
-        found = Metrics(design, noisy, tuple(noise**2 for noise in release.calibrated.deviations), 0.95, True).table
+        found = Metrics(design, noisy, release.calibrated.deviations, release.statement).table
         for name in held:
             held[name] += found[name].low <= true[name] <= found[name].high
     # 95 % of 400 less four standard deviations: a false alarm in 30 000 per metric. AUC's interval may hold more.
@@ -237,7 +237,7 @@ def test_an_evaluation_that_the_ledger_does_not_know_is_not_lost_and_settled_lat
         patched.setattr(Reservation, "settle", unreachable)
         with pytest.raises(NotSettledError) as caught:
             private_evaluate(classifier, table[:500], epsilon=0.5, budget=budget)
-    caught.value.release.save(tmp_path / "evaluation.json")
+    save_model(caught.value.release, tmp_path / "evaluation.json")
     settle = ["budget", "settle", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]
     assert run_with(settle) == 0
     assert run_with(["verify", str(tmp_path / "evaluation.json"), "--ledger", str(tmp_path / "ledger.db")]) == 0

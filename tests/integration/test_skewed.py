@@ -81,7 +81,7 @@ def test_a_logarithm_of_the_target_is_kept_in_files_pages_scores_and_plain_model
     np.testing.assert_allclose(fitted.to_sklearn().predict(fitted.encode(TABLE)), fitted.predict(TABLE), rtol=1e-9)
     assert fitted.score(TABLE) == pytest.approx(r2_score(np.maximum(Y, 100.0), fitted.predict(TABLE)))
     scored = private_evaluate(fitted, TABLE, epsilon=5.0)
-    assert scored.metrics.table["MAE"].value == pytest.approx(np.abs(fitted.predict(TABLE) - Y).mean(), rel=0.05)
+    assert scored.table["MAE"].value == pytest.approx(np.abs(fitted.predict(TABLE) - Y).mean(), rel=0.05)
     assert fitted.diagnose(TABLE).score == fitted.score(TABLE)
     far = loaded.predict(TABLE.assign(a=1e9, b=1e9, c=-1e9))
     assert (far <= HIGH).all()

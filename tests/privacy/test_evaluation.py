@@ -28,6 +28,7 @@ from dperm.evaluation.design import Design, score_edges
 from dperm.evaluation.held_out import held_out
 from dperm.evaluation.result import PrivateEvaluation
 from dperm.evaluation.scores import parts_of
+from dperm.files.model_file import release_text
 from dperm.kernel.answers import answer_to
 from dperm.kernel.noise import Noise
 from dperm.mechanisms.cell_counts import CellCounts
@@ -224,7 +225,14 @@ def test_no_text_or_byte_of_a_result_holds_a_value_of_the_rows():
         (PrivateLinearRegression(row_norm=1.0).fit(X, X[:, 1]), X[:, 1]),
     ):
         found = private_evaluate(model, X, target, epsilon=1.0)
-        for text in (str(found), repr(found), found.text, found._repr_html_(), repr(found.design), str(found.verdict)):
+        for text in (
+            str(found),
+            repr(found),
+            release_text(found),
+            found._repr_html_(),
+            repr(found.design),
+            str(found.verdict),
+        ):
             assert "718273" not in text
         assert np.float64(SENTINEL).tobytes() not in pickle.dumps(found)
 
@@ -326,7 +334,7 @@ def test_a_large_delta_warns_and_intervals_do_not_depend_on_the_rows_once_number
     model = PrivateLogisticRegression(classes=[0, 1]).fit(X, y)
     with pytest.warns(LargeDeltaWarning):
         found = private_evaluate(model, X, y, epsilon=1.0, delta=0.01)
-    again = PrivateEvaluation.from_dict(json.loads(found.text))
+    again = PrivateEvaluation.from_dict(json.loads(release_text(found)))
     assert str(again) == str(found)
     assert again.to_dict() == found.to_dict()
 

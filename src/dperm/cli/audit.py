@@ -12,7 +12,7 @@ from dperm.cli import output as outputs
 from dperm.cli.choices import ATTACKS
 from dperm.cli.context import CONTEXT
 from dperm.cli.entry import ended_by_an_interrupt
-from dperm.cli.fit import ids_of_units, numbers_and_target
+from dperm.cli.fit import rows_in_memory
 from dperm.cli.options import build_estimator, fit_options, given_options, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.disk import write_whole
@@ -74,7 +74,6 @@ def audit(
         from dperm.audit import audit_plan, audit_table, draw_audit
         from dperm.ledger import Budget
         from dperm.pictures.canvas import offscreen
-        from dperm.rows.files import TableFile
     if of is None and options["epsilon"] is None:
         raise InvalidParameterError("pass --epsilon, or a model file: --of MODEL.")
     if of is not None and (
@@ -96,14 +95,7 @@ def audit(
     if table is not None:
         budget = None if dataset is None else Budget(dataset, ledger)
         model = build_estimator(**options, schema=public, n=n)
-        asked, ids = model.options(), dict[str, Any]()
-        if public is not None:
-            rows = TableFile(table, public.header, public.separator, n_rows=asked.declared_rows).table, None
-        elif target is not None:
-            read = TableFile(table, n_rows=asked.declared_rows)
-            rows, ids = numbers_and_target(read, target, features, model), ids_of_units(read, model)
-        else:
-            raise InvalidParameterError("pass --target or a --schema.")
+        rows, ids = rows_in_memory(table, public, target, features, model, model.options().declared_rows)
         with ProgressBar("one fit") as bar:
             result = audit_table(
                 model,

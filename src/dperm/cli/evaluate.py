@@ -59,14 +59,12 @@ def evaluate(
     with ended_by_an_interrupt():
         from dperm.evaluation.result import PrivateEvaluation
         from dperm.evaluation.score import private_evaluate
-        from dperm.files.model_file import load_model
-        from dperm.ledger import Budget
-    outputs.check_charged(dataset, ledger)
+        from dperm.files.model_file import load_model, release_text
     if n is None and adjacency == "add_remove":
         raise InvalidParameterError("under add_remove the number of rows is private: declare a public number with --n.")
     if output is not None:
         outputs.check(output, force=force, inputs=[model_path, table], ledger=ledger)
-    budget = None if dataset is None else Budget(dataset, ledger)
+    budget = outputs.charged_budget(dataset, ledger)
     model = load_model(model_path)
     with ExitStack() as opened:
         file = None if output is None else opened.enter_context(WholeFile(output, replace=force, room=_ROOM))
@@ -74,10 +72,10 @@ def evaluate(
         def save(found: PrivateEvaluation) -> None:
             if file is not None:
                 with suppress(OSError):
-                    file.write(found.text)
+                    file.write(release_text(found))
                     return
             # It was accounted for and must not be lost.
-            click.echo(str(found) if file is None else found.text)
+            click.echo(str(found) if file is None else release_text(found))
             CONSEQUENCES.notes.append("the evaluation was printed to standard output")
 
         found = private_evaluate(

@@ -26,7 +26,6 @@ from dperm.schema import Amount, Schema, load_schema
 
 if TYPE_CHECKING:
     from dperm.models.base import PrivateEstimator
-    from dperm.rows.files import TableFile
 
 # Bytes that are written before anything is spent, so that a full disk is detected then; most model files are smaller.
 ROOM = 2**20
@@ -86,14 +85,11 @@ def fit(
     model.json
     """
     with ended_by_an_interrupt():
-        from dperm.ledger import Budget
         from dperm.plan.transaction import check_budget
         from dperm.rows import Table
         from dperm.rows.dask_client import open_cluster
-        from dperm.rows.files import TableFile
-    outputs.check_charged(dataset, ledger)
     outputs.check(output, force=force, inputs=[table, schema], ledger=ledger)
-    budget = None if dataset is None else Budget(dataset, ledger)
+    budget = outputs.charged_budget(dataset, ledger)
     public = None if schema is None else load_schema(schema)
     told = sys.stderr.isatty() if row_warnings is None else row_warnings
     model = build_estimator(
@@ -123,14 +119,11 @@ def fit(
             source = source.with_schema(asked.schema or public)
             rows = (source, None)
             plan = plan or asked.plan(source._n_units, source.n_features, source.is_slow)
-        elif target is not None:
-            read = TableFile(table, n_rows=asked.declared_rows)
-            rows, ids = numbers_and_target(read, target, features, model), ids_of_units(read, model)
-            columns = [*rows[0].column_names, target]
+        else:
+            rows, ids = rows_in_memory(table, None, target, features, model, asked.declared_rows)
+            columns = [*rows[0].column_names, str(target)]
             if not ids or n is not None:  # how many units there are is counted by the fit
                 plan = asked.plan(*rows[0].shape)  # of a table with a row and a column, at least
-        else:
-            raise InvalidParameterError("pass --target or a --schema.")
         if check or (told and cluster is None):  # with a cluster, files may be out of this machine's reach
             checked(table, asked.schema or public, columns, target, whole=check, kind=model.kind)
         # The file is made before anything is spent, and complete before the ledger is told.
@@ -222,10 +215,21 @@ def _rescue(text: str) -> None:
         CONSEQUENCES.notes.append("the model was printed to standard output")
 
 
-def numbers_and_target(
-    source: TableFile, target: str, features: str | None, model: PrivateEstimator
-) -> tuple[Any, Any]:
-    """Columns of numbers and the target of a table without a schema."""
+def rows_in_memory(
+    table: Path, schema: Schema | None, target: str | None, features: str | None, model: PrivateEstimator,
+    n_rows: int | None,
+) -> tuple[tuple[Any, Any], dict[str, Any]]:  # fmt: skip
+    """Rows and target as `fit` takes them, and the ids of units where no schema names their column.
+
+    Without a schema the rows are columns of numbers, of which the options name the target.
+    """
+    from dperm.rows.files import TableFile
+
+    if schema is not None:
+        return (TableFile(table, schema.header, schema.separator, n_rows=n_rows).table, None), {}
+    if target is None:
+        raise InvalidParameterError("pass --target or a --schema.")
+    source = TableFile(table, n_rows=n_rows)
     source.require([target] if model.unit is None else [target, model.unit])
     columns = (
         [name.strip() for name in features.split(",")]
@@ -240,16 +244,11 @@ def numbers_and_target(
         raise InvalidParameterError(f"{target!r} is the target and cannot also be a feature.")
     if not columns:
         raise InvalidParameterError("the table has no feature columns.")
-    is_number = model.target_kind is Amount
     majority = model.unit is None
     labels = (
         source.numbers([target], majority).column(0).to_numpy()
-        if is_number
+        if model.target_kind is Amount
         else source.labels(target, getattr(model, "classes", None))
     )
-    return source.numbers(columns, majority), labels
-
-
-def ids_of_units(source: TableFile, model: PrivateEstimator) -> dict[str, Any]:
-    """The ids of rows as `fit` takes them, of a table without a schema; nothing where no unit was named."""
-    return {} if model.unit is None else {"groups": source.ids(model.unit)}
+    ids = {} if model.unit is None else {"groups": source.ids(model.unit)}
+    return (source.numbers(columns, majority), labels), ids

@@ -1,14 +1,19 @@
 """Output paths: never an input or a ledger, and an existing file only with --force."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dperm.disk import check_output
 from dperm.errors import InvalidParameterError
+
+if TYPE_CHECKING:
+    from dperm.ledger import Budget
 
 
 class _File(click.Path):
@@ -67,9 +72,12 @@ def _own(place: Callable[[], Any]) -> Any:
         return None
 
 
-def check_charged(dataset: str | None, ledger: str | None) -> None:
-    """Raise if a release names a ledger and no budget, or no budget where the environment asks for one."""
+def charged_budget(dataset: str | None, ledger: str | None) -> Budget | None:
+    """The budget of a release; raises for a ledger without one, or for none where the environment asks for one."""
+    from dperm.ledger import Budget
+
     if ledger is not None and dataset is None and not os.environ.get("DPERM_LEDGER"):
         raise InvalidParameterError("--ledger requires --dataset.")
     if dataset is None and os.environ.get("DPERM_REQUIRE_BUDGET", "0") not in ("", "0"):
         raise InvalidParameterError("DPERM_REQUIRE_BUDGET is set: pass --dataset.")
+    return None if dataset is None else Budget(dataset, ledger)

@@ -13,7 +13,7 @@ from dperm.cli import output as outputs
 from dperm.cli.choices import METHODS, SCORES
 from dperm.cli.context import CONTEXT
 from dperm.cli.entry import ended_by_an_interrupt
-from dperm.cli.fit import ROOM, Writing, ids_of_units, numbers_and_target
+from dperm.cli.fit import ROOM, Writing, rows_in_memory
 from dperm.cli.options import build_estimator, fit_options, schema_option
 from dperm.cli.output import FILE, output_option
 from dperm.disk import WholeFile, read_text
@@ -77,12 +77,10 @@ def tune(
     Example: dperm tune people.csv --schema people.toml --try penalty=auto,0.1 --epsilon 1 --delta 1e-6 -o model.json
     """
     with ended_by_an_interrupt():
-        from dperm.ledger import Budget
         from dperm.models.search import PrivateSearch
-        from dperm.rows.files import TableFile
-    outputs.check_charged(dataset, ledger)
+        from dperm.models.units import protected_unit
     outputs.check(output, force=force, inputs=[table, schema, grid], ledger=ledger)
-    budget = None if dataset is None else Budget(dataset, ledger)
+    budget = outputs.charged_budget(dataset, ledger)
     points = _points(grid, tried)
     models = [_model(point, schema, options) for point in points]
     public = models[0].schema
@@ -93,17 +91,11 @@ def tune(
     )  # fmt: skip
     if public is not None and (target is not None or features is not None):
         raise InvalidParameterError("--target and --features cannot be combined with --schema, which declares them.")
-    if public is None and target is None:
-        raise InvalidParameterError("pass --target or a --schema.")
     search.check()  # what is wrong with the parameters, before the table is opened
-    rows: tuple[Any, Any]
-    ids: dict[str, Any] = {}
-    if public is not None:
-        n_rows = None if models[0].options().protected_unit is not None else n or public.n
-        rows = (TableFile(table, public.header, public.separator, n_rows=n_rows).table, None)
-    else:
-        read = TableFile(table, n_rows=n if models[0].unit is None else None)
-        rows, ids = numbers_and_target(read, target or "", features, models[0]), ids_of_units(read, models[0])
+    n_rows = n or (None if public is None else public.n)
+    if protected_unit(models[0]) is not None:  # how many rows its units have is not public
+        n_rows = None
+    rows, ids = rows_in_memory(table, public, target, features, models[0], n_rows)
     with WholeFile(output, replace=force, room=ROOM) as file:
         written = Writing(file, output)
         search.fit(*rows, **ids, save=written)

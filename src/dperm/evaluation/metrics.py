@@ -14,6 +14,7 @@ from scipy.stats import norm
 from dperm.evaluation import intervals
 from dperm.evaluation.design import Design, confidence_edges, score_edges
 from dperm.evaluation.intervals import Estimate
+from dperm.privacy.statement import PrivacyStatement
 
 Array = NDArray[np.float64]
 
@@ -50,24 +51,30 @@ class Metrics:
     design : Design
         What was released.
     released : tuple of arrays
-        The noisy counts and sums.
-    variances : tuple of float
-        Of the noise on one number of each.
+        The noisy counts and sums: everything that came from the rows.
+    deviations : tuple of float
+        The standard deviation of the noise on one number of each.
+    privacy_ : PrivacyStatement
+        What is promised. With δ = 0 the noise is Laplace noise. With a unit rows are weighted by it, and the number of
+        rows that count is a sum of weights. All variances hold with it, whatever rows of one unit have in common
+        (docs/proofs/evaluation.md), but for that of a single count.
     level : float
         Of the intervals.
-    laplace : bool
-        Whether the noise is Laplace noise.
-    by_unit : bool
-        Whether rows are weighted by unit. Then the number of rows that count is a sum of weights. All variances hold
-        with it, whatever rows of one unit have in common (docs/proofs/evaluation.md), but for that of a single count.
     """
 
     design: Design
     released: tuple[Array, ...]
-    variances: tuple[float, ...]
-    level: float
-    laplace: bool
-    by_unit: bool = False
+    deviations: tuple[float, ...]
+    privacy_: PrivacyStatement
+    level: float = 0.95
+
+    @cached_property
+    def _variances(self) -> tuple[float, ...]:
+        return tuple(noise**2 for noise in self.deviations)
+
+    @property
+    def _laplace(self) -> bool:
+        return self.privacy_.delta == 0.0
 
     @cached_property
     def _z(self) -> float:
@@ -95,11 +102,11 @@ class Metrics:
     def _rows(self) -> tuple[float, float]:
         """The noisy number of rows that count, and the variance of its noise."""
         if self.design.kind == "number":
-            return float(self.released[0][0]), self.variances[0]
+            return float(self.released[0][0]), self._variances[0]
         counts = self.released[0] if self._two_classes else self.released[0][: self.design.n_classes**2]
         if not self._two_classes and self.design.kind == "probability" and 2 * self._confidence[0].size < counts.size:
             counts = np.concatenate(self._confidence[:2])  # fewer cells, less noise
-        return float(counts.sum()), counts.size * self.variances[0]
+        return float(counts.sum()), counts.size * self._variances[0]
 
     @cached_property
     def confusion(self) -> tuple[tuple[Estimate, ...], ...] | None:
@@ -112,7 +119,7 @@ class Metrics:
             cells = self._by_class.shape[1] // 2
             counts = self._by_class.reshape(2, 2, cells).sum(axis=2)
         # A count of units' weights varies up to as much as one of very many rows.
-        noise, n = cells * self.variances[0], math.inf if self.by_unit else self._rows[0]
+        noise, n = cells * self._variances[0], math.inf if self.privacy_.unit is not None else self._rows[0]
         return tuple(tuple(intervals.count(float(cell), noise, n, self._z) for cell in line) for line in counts)
 
     @cached_property
@@ -124,16 +131,16 @@ class Metrics:
             half = self._by_class.shape[1] // 2
             right = float(self._by_class[0, :half].sum() + self._by_class[1, half:].sum())
             return intervals.share(
-                right, float(self._by_class.sum()) - right, 2 * half * self.variances[0],
-                2 * half * self.variances[0], self._z,
+                right, float(self._by_class.sum()) - right, 2 * half * self._variances[0],
+                2 * half * self._variances[0], self._z,
             )  # fmt: skip
         k = self.design.n_classes
         if self.design.kind == "probability":
             wrong, right_ones, _ = self._confidence
-            noise = right_ones.size * self.variances[0]
+            noise = right_ones.size * self._variances[0]
             return intervals.share(float(right_ones.sum()), float(wrong.sum()), noise, noise, self._z)
         counts = self.released[0].reshape(k, k)
-        right, noise = float(np.trace(counts)), self.variances[0]
+        right, noise = float(np.trace(counts)), self._variances[0]
         return intervals.share(right, float(counts.sum()) - right, k * noise, (k * k - k) * noise, self._z)
 
     @cached_property
@@ -146,7 +153,7 @@ class Metrics:
         found, cells = [], lines.shape[1] // k
         for place, line in enumerate(lines):
             right = float(line[place * cells : (place + 1) * cells].sum())
-            noise = cells * self.variances[0]
+            noise = cells * self._variances[0]
             found.append(intervals.share(right, float(line.sum()) - right, noise, (k - 1) * noise, self._z))
         return tuple(found)
 
@@ -157,7 +164,7 @@ class Metrics:
             return None
         edges = np.asarray(score_edges(self._by_class.shape[1]))
         first, second = self._by_class
-        return intervals.auc(first, second, self.variances[0], edges, self._z)
+        return intervals.auc(first, second, self._variances[0], edges, self._z)
 
     @cached_property
     def roc(self) -> tuple[tuple[float, float], ...] | None:
@@ -177,7 +184,7 @@ class Metrics:
             return None
         wrong, right, inner = self._confidence
         edges = [0.0 if self._two_classes else 1.0 / self.design.n_classes, *inner, 1.0]
-        variance, totals = self.variances[0], wrong + right
+        variance, totals = self._variances[0], wrong + right
         least = max(float(totals.sum()) / _MOST_POINTS, 0.0)
         ends = [0]
         for last in range(1, len(edges)):
@@ -204,8 +211,8 @@ class Metrics:
             return None
         (n, n_noise), most = self._rows, self.design.largest_loss
         total, squares = float(self.released[1][0]), float(self.released[2][0])
-        variance = _variance(total, squares, self.variances[2], n, most)
-        return intervals.mean(total, self.variances[1], n, n_noise, variance, self._z, self.laplace).within(0.0, most)
+        variance = _variance(total, squares, self._variances[2], n, most)
+        return intervals.mean(total, self._variances[1], n, n_noise, variance, self._z, self._laplace).within(0.0, most)
 
     @cached_property
     def _moments(self) -> tuple[float, ...]:
@@ -216,8 +223,8 @@ class Metrics:
     def _mean_error(self, place: int, squares: int) -> Estimate:
         n, n_noise = self._rows
         total = float(self.released[place][0])
-        variance = _variance(total, float(self.released[squares][0]), self.variances[squares], n, 1.0)
-        return intervals.mean(total, self.variances[place], n, n_noise, variance, self._z, self.laplace).within(
+        variance = _variance(total, float(self.released[squares][0]), self._variances[squares], n, 1.0)
+        return intervals.mean(total, self._variances[place], n, n_noise, variance, self._z, self._laplace).within(
             0.0, 1.0
         )
 
@@ -241,8 +248,8 @@ class Metrics:
         if self.design.error_bound is None or self.design.target_range is None:
             return None
         n, (_, _, error, error_squares, first, second, third, fourth) = max(self._rows[0], 1.0), self._moments
-        noise = [variance / n**2 for variance in self.variances]
-        error_variance = _variance(error * n, error_squares * n, self.variances[3], n, 1.0) / n
+        noise = [variance / n**2 for variance in self._variances]
+        error_variance = _variance(error * n, error_squares * n, self._variances[3], n, 1.0) / n
         spread = second - first**2
         # Of t² − 2·mean·t, whose mean moves as the variance of t does.
         of_square = fourth - 4.0 * first * third + 4.0 * first**2 * second - (second - 2.0 * first**2) ** 2
@@ -251,7 +258,7 @@ class Metrics:
         explained = max(error / spread, 0.0) if spread > 0.0 else 0.0
         pieces = [noise[2], explained**2 * noise[5], 4.0 * (explained * first) ** 2 * noise[4]]
         total = error_variance + noise[2] + explained**2 * spread_variance
-        z = intervals.quantile(self._z, pieces, total, self.laplace)
+        z = intervals.quantile(self._z, pieces, total, self._laplace)
         found = intervals.ratio(error, error_variance + noise[2], spread, spread_variance, z).mapped(unit)
         return Estimate(1.0 - found.value, 1.0 - found.high, 1.0 - found.low).within(-math.inf, 1.0)
 

@@ -22,12 +22,11 @@ def draw_evaluation(found: PrivateEvaluation) -> Any:
         from matplotlib.figure import Figure
     except ImportError:
         raise NotInstalledError("the picture needs matplotlib: pip install 'dperm[plot]'.") from None
-    metrics = found.metrics
     panels = [
         draw
         for draw, there in (
-            (_draw_roc, metrics.roc), (_draw_calibration, metrics.calibration), (_draw_confusion, metrics.confusion),
-            (_draw_intervals, metrics.mae),
+            (_draw_roc, found.roc), (_draw_calibration, found.calibration), (_draw_confusion, found.confusion),
+            (_draw_intervals, found.mae),
         )
         if there is not None
     ]  # fmt: skip
@@ -50,7 +49,7 @@ def _square(axes: Any, across: str, up: str, title: str) -> None:
 
 
 def _draw_roc(axes: Any, found: PrivateEvaluation) -> None:
-    axes.plot(*np.array(found.metrics.roc).T, color=_BLUE, lw=2, clip_on=False)
+    axes.plot(*np.array(found.roc).T, color=_BLUE, lw=2, clip_on=False)
     _square(axes, "false positive rate", "true positive rate", f"ROC, AUC {found.auc}")
 
 
@@ -77,7 +76,7 @@ def _draw_confusion(axes: Any, found: PrivateEvaluation) -> None:
 
 
 def _draw_intervals(axes: Any, found: PrivateEvaluation) -> None:
-    table = {name: value for name, value in found.metrics.table.items() if np.isfinite(value.low)}
+    table = {name: value for name, value in found.table.items() if np.isfinite(value.low)}
     for place, (name, value) in enumerate(table.items()):
         axes.plot([value.low, value.high], [place, place], color=_BLUE, lw=3)
         axes.plot(value.value, place, "o", color=_BLUE)

@@ -1,29 +1,25 @@
 """A private evaluation: what was released, what follows from it, and its file."""
 
 import html
-import json
 import math
 import re
-from dataclasses import asdict, dataclass, field, fields
-from functools import cached_property
-from pathlib import Path
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from dperm.accounting.events import Event
-from dperm.disk import as_path, fingerprint, write_whole
+from dperm.disk import fingerprint
 from dperm.errors import InvalidParameterError
 from dperm.evaluation.design import Design
-from dperm.evaluation.intervals import Array, Estimate
-from dperm.evaluation.metrics import CalibrationPoint, Metrics
+from dperm.evaluation.intervals import Estimate
+from dperm.evaluation.metrics import Metrics
 from dperm.files.content import HEAD
 from dperm.files.plan_data import part_from
 from dperm.printable import one_line
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement, check_classes
-from dperm.privacy.unit import PrivacyUnit, counted
+from dperm.privacy.unit import counted
 from dperm.validation import finite
 
 KIND = "evaluation"
@@ -36,7 +32,7 @@ _TELLS_NOTHING = {"accuracy": 0.2, "MAE": 0.1}
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateEvaluation:
+class PrivateEvaluation(Metrics):
     """How good a model is on sensitive rows, with intervals that include the noise and the sampling of the rows.
 
     Attributes
@@ -49,89 +45,55 @@ class PrivateEvaluation:
         The standard deviation of the noise on one number of each.
     privacy_ : PrivacyStatement
         What is promised.
+    level : float
+        Of the intervals.
     event_ : Event
         The accounting event.
     model : str
         What was evaluated, in words.
     model_fingerprint : str or None
         Of the model's file; None for a model that is not dperm's.
-    level : float
-        Of the intervals.
     ledger_entry_ : dict or None
         What the ledger holds for it.
     plan_ : dict
         The plan as plain data: what its file holds.
     """
 
-    design: Design
-    released: tuple[Array, ...]
-    deviations: tuple[float, ...]
-    privacy_: PrivacyStatement
+    _: KW_ONLY
     event_: Event
     model: str
     model_fingerprint: str | None = None
-    level: float = 0.95
     ledger_entry_: dict[str, Any] | None = None
     plan_: dict[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def metrics(self) -> Metrics:
-        """Everything that follows from the released numbers."""
-        variances, pure = tuple(noise**2 for noise in self.deviations), self.privacy_.delta == 0.0
-        return Metrics(self.design, self.released, variances, self.level, pure, self.privacy_.unit is not None)
-
-    @property
-    def accuracy(self) -> Estimate | None:
-        """The share of rows whose class is predicted."""
-        return self.metrics.accuracy
-
-    @property
-    def auc(self) -> Estimate | None:
-        """The area under the ROC curve of two classes."""
-        return self.metrics.auc
-
-    @property
-    def log_loss(self) -> Estimate | None:
-        """The mean log loss, clipped at `design.largest_loss`."""
-        return self.metrics.log_loss
-
-    @property
-    def confusion(self) -> tuple[tuple[Estimate, ...], ...] | None:
-        """Counts of true class (a line each) by predicted class."""
-        return self.metrics.confusion
-
-    @property
-    def recalls(self) -> tuple[Estimate, ...] | None:
-        """Of every class the share of its rows that are predicted as it."""
-        return self.metrics.recalls
-
-    @property
-    def calibration(self) -> tuple[CalibrationPoint, ...] | None:
-        """How often predictions come true."""
-        return self.metrics.calibration
-
-    @property
-    def r2(self) -> Estimate | None:
-        """The share of the target's variance that is explained."""
-        return self.metrics.r2
-
-    @property
-    def rmse(self) -> Estimate | None:
-        """The root of the mean squared error."""
-        return self.metrics.rmse
-
-    @property
-    def mae(self) -> Estimate | None:
-        """The mean absolute error."""
-        return self.metrics.mae
 
     @property
     def verdict(self) -> str:
         """Whether noise leaves something to see, from public numbers alone."""
-        statement = self.privacy_
-        return verdict_of(
-            self.design, self.deviations, statement.n, len(self.released[0]), self.level, statement.unit
-        )  # fmt: skip
+        design, n, unit = self.design, self.privacy_.n, self.privacy_.unit
+        rows = counted(unit)
+        name, scale = "accuracy", 1.0
+        if design.error_bound is not None:
+            name, scale, noise = "MAE", design.error_bound, self._z * self.deviations[1] / n
+        else:
+            k = design.n_classes
+            cells = len(self.released[0]) - (k * k if k > 2 and design.kind == "probability" else 0)
+            noise = self._z * self.deviations[0] * math.sqrt(cells) / 2.0 / n
+        if noise >= _TELLS_NOTHING[name]:
+            needed = 10 ** math.ceil(math.log10(n * noise / 0.02))
+            return (
+                f"too few {rows} for this ε: the noise alone moves the {name} by ±{scale * min(noise, 1.0):.2g} or "
+                f"more, so the numbers say nothing; it takes some {needed:,} {rows}, or a larger ε"
+            )
+        if unit is not None and unit.contribution == "limit":  # how many rows count is private
+            return (
+                f"the noise moves the {name} by up to ±{scale * noise:.2g} where every {unit.word} has {unit.max_rows} "
+                f"rows, and by up to {unit.max_rows} times that where all have one; contribution = 'average' avoids "
+                "that"
+            )
+        sampling = self._z * 0.5 / math.sqrt(n)
+        beside = "more" if noise > sampling else "less"
+        more = f", {beside} than the sampling of the {rows} does (up to ±{sampling:.2g})" if name == "accuracy" else ""
+        return f"the noise moves the {name} by up to ±{scale * noise:.2g}{more}"
 
     def __str__(self) -> str:
         """A table, the verdict and the statement."""
@@ -144,7 +106,7 @@ class PrivateEvaluation:
             "",
             f"{'':<12}{'value':>10}   {head}",
         ]
-        for name, found in self.metrics.table.items():
+        for name, found in self.table.items():
             lines.append(f"{name:<12}{found.value:>10.4g}   {_range(found)}")
         if self.confusion is not None:
             lines += ["", *self._confusion_lines()]
@@ -169,14 +131,14 @@ class PrivateEvaluation:
         return lines
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{name} {value}" for name, value in self.metrics.table.items())
+        found = ", ".join(f"{name} {value}" for name, value in self.table.items())
         return f"<PrivateEvaluation: {found}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: the table, and the statement below it."""
         lines = [
             f"<tr><th>{html.escape(name)}</th><td>{found.value:.4g}</td><td>{html.escape(_range(found))}</td></tr>"
-            for name, found in self.metrics.table.items()
+            for name, found in self.table.items()
         ]
         head = f"<tr><th></th><th>value</th><th>{100.0 * self.level:g} % interval</th></tr>"
         words = html.escape(f"{self.model}\nverdict:    {self.verdict}\n{self.privacy_}")
@@ -240,65 +202,11 @@ class PrivateEvaluation:
         if [item.query.size for item in part.planned] != [numbers.size for numbers in released]:  # type: ignore[attr-defined]
             raise ValueError("released")
         found = cls(
-            Design(**design), released, part.calibrated.deviations, statement, part.event, **named,
+            Design(**design), released, part.calibrated.deviations, statement, event_=part.event, **named,
             ledger_entry_=content["ledger"], plan_=content["plan"],
         )  # fmt: skip
         str(found)  # its numbers are numbers
         return found
-
-    def save(self, path: str | Path) -> None:
-        """Write its file; a crash leaves the old one or none."""
-        write_whole(as_path(path), self.text)
-
-    @property
-    def text(self) -> str:
-        """Of its file."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
-
-
-def query_size(item: Any) -> int:
-    """Numbers of a planned sum."""
-    return int(item.query.size)
-
-
-def verdict_of(
-    design: Design, deviations: tuple[float, ...], n: int, n_cells: int, level: float, unit: PrivacyUnit | None = None
-) -> str:  # fmt: skip
-    """Whether noise leaves something to see, from public numbers alone.
-
-    Parameters
-    ----------
-    design, deviations, n, level
-        What is planned.
-    n_cells : int
-        Numbers of the first release: cells of all histograms.
-    unit : PrivacyUnit, optional
-        Whose rows are protected together.
-    """
-    rows = counted(unit)
-    z = float(norm.ppf(0.5 + level / 2.0))
-    name, scale = "accuracy", 1.0
-    if design.error_bound is not None:
-        name, scale, noise = "MAE", design.error_bound, z * deviations[1] / n
-    else:
-        k = design.n_classes
-        cells = n_cells - k * k if k > 2 and design.kind == "probability" else n_cells
-        noise = z * deviations[0] * math.sqrt(cells) / 2.0 / n
-    if noise >= _TELLS_NOTHING[name]:
-        needed = 10 ** math.ceil(math.log10(n * noise / 0.02))
-        return (
-            f"too few {rows} for this ε: the noise alone moves the {name} by ±{scale * min(noise, 1.0):.2g} or more, "
-            f"so the numbers say nothing; it takes some {needed:,} {rows}, or a larger ε"
-        )
-    if unit is not None and unit.contribution == "limit":  # how many rows count is private
-        return (
-            f"the noise moves the {name} by up to ±{scale * noise:.2g} where every {unit.word} has {unit.max_rows} "
-            f"rows, and by up to {unit.max_rows} times that where all have one; contribution = 'average' avoids that"
-        )
-    sampling = z * 0.5 / math.sqrt(n)
-    beside = "more" if noise > sampling else "less"
-    more = f", {beside} than the sampling of the {rows} does (up to ±{sampling:.2g})" if name == "accuracy" else ""
-    return f"the noise moves the {name} by up to ±{scale * noise:.2g}{more}"
 
 
 def _is_fingerprint(text: object) -> bool:

@@ -135,10 +135,10 @@ def private_evaluate(
     with Transaction(plan, budget, random_state, found=rows.n_units, unit=protected) as transaction:
         released = plan.answer(transaction, parts, rows.membership, caveats)
         found = PrivateEvaluation(
-            design, released.answers, released.deviations, released.statement, released.event,
+            design, released.answers, released.deviations, released.statement, float(level),
+            event_=released.event,
             model=model.title if own else type(model).__name__,
             model_fingerprint=content_of(model)["fingerprint"] if own and model.plan_ is not None else None,
-            level=float(level),
             ledger_entry_=transaction.ledger_entry,
             plan_=plan_to_dict(plan),
         )  # fmt: skip

@@ -39,7 +39,7 @@ from dperm.rows.labels import read_table
 from dperm.rows.table import Table, taken
 from dperm.schema import Amount, Classes, Schema
 from dperm.solvers import Solver
-from dperm.validation import count
+from dperm.validation import agreed_n, count
 
 Array = NDArray[np.float64]
 
@@ -213,10 +213,7 @@ class PrivateEstimator(Charged, Pictured, BaseEstimator):  # type: ignore[misc]
     def _options_with(self, n: int | None) -> FitOptions:
         """What a fit is asked to do, if this is not another n than the declared one."""
         options = self.options()
-        if n is not None and options.declared_n not in (None, n):
-            raise InvalidParameterError(
-                f"n = {options.declared_n} is already declared, and n = {n} was passed: remove one."
-            )
+        agreed_n(options.declared_n, n)
         return options
 
     def fit(

@@ -30,8 +30,6 @@ from dperm.rows.table import Table
 from dperm.schema import Classes, Schema
 from dperm.validation import positive
 
-# The caveat of a fit whose classes nobody declared.
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]

@@ -8,7 +8,7 @@ import numpy as np
 
 from dperm.errors import InvalidParameterError
 from dperm.models.base import Array
-from dperm.models.regressor import LinearRegressor
+from dperm.models.regressor import LinearRegressor, number_of
 from dperm.problem import Problem
 from dperm.problem.losses import Poisson
 from dperm.schema import Schema
@@ -88,18 +88,10 @@ class PrivatePoissonRegression(LinearRegressor):
         bound = positive("target_bound", self._bound)
         return self._problem_with(Poisson(margin_cap=math.log(bound), target_bound=bound))
 
-    def _to_units(self, low: float, high: float) -> None:
-        """From a rate in [0, 1] to one in [low, high]: the logarithm moves."""
-        self.intercept_ = self.intercept_ + math.log(high - low)
-
-    def _scaled(self, values: Array, low: float, high: float) -> Array:
-        values = values.copy()
-        if self.uncertainty_ is not None and self.uncertainty_.constant:
-            values[..., -1] += math.log(high - low)
-        return values
-
-    def _from_units(self, low: float, high: float) -> tuple[Array, Array]:
-        return np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_ - math.log(high - low))
+    def _own_units(self, schema: Schema) -> tuple[float, float, float]:
+        """From a rate in [0, 1] to the target's own: the logarithm moves."""
+        low, high = number_of(schema).span
+        return 1.0, math.log(high - low), 0.0
 
     def _of_margins(self, margins: Array) -> Array:
         """Expected counts."""

@@ -185,39 +185,35 @@ class LinearRegressor(Regressor, PrivateGLM):
         """None: coefficients of rows that are clipped to an arbitrary length predict no amount."""
         raise InvalidParameterError(SAY_THE_SCALE)
 
+    def _own_units(self, schema: Schema) -> tuple[float, float, float]:
+        """What takes a margin of the loss to the target's own units: a factor, and two numbers to add."""
+        low, high = number_of(schema).span
+        return (high - low) / 2.0, low / 2.0, high / 2.0
+
     def _keep_matrix(self, matrix: Array, intercepts: Array, release: Release) -> None:
         self.coef_, self.intercept_ = matrix[0], float(intercepts[0])
         if release.schema is not None:
-            self._to_units(*number_of(release.schema).span)
-
-    def _to_units(self, low: float, high: float) -> None:
-        """From a target in [−1, 1] to one in [low, high]."""
-        unit, noise = (high - low) / 2.0, self.privacy_.coefficient_noise
-        self.privacy_ = replace(self.privacy_, coefficient_noise=None if noise is None else unit * noise)
-        self.coef_, self.intercept_ = unit * self.coef_, float(unit * self.intercept_ + low / 2.0 + high / 2.0)
+            unit, low, high = self._own_units(release.schema)
+            noise = self.privacy_.coefficient_noise
+            self.privacy_ = replace(self.privacy_, coefficient_noise=None if noise is None else unit * noise)
+            self.coef_, self.intercept_ = unit * self.coef_, float(unit * self.intercept_ + low + high)
 
     def _to_own_units(self, values: Array) -> Array:
         """In the target's own units."""
         found = super()._to_own_units(values)
-        return found if self.schema_ is None else self._scaled(found, *number_of(self.schema_).span)
-
-    def _scaled(self, values: Array, low: float, high: float) -> Array:
-        """What `_to_units` does, to coefficients with the intercept last."""
-        values = (high - low) / 2.0 * values
-        if self.uncertainty_ is not None and self.uncertainty_.constant:
-            values[..., -1] += low / 2.0 + high / 2.0
-        return values
+        if self.schema_ is not None:
+            unit, low, high = self._own_units(self.schema_)
+            found = unit * found
+            if self.uncertainty_ is not None and self.uncertainty_.constant:
+                found[..., -1] += low + high
+        return found
 
     def _loss_coefficients(self) -> tuple[Array, Array]:
         """Coefficients and intercept for a target in the range of the loss."""
         if self.schema_ is None:
             return super()._loss_coefficients()
-        return self._from_units(*number_of(self.schema_).span)
-
-    def _from_units(self, low: float, high: float) -> tuple[Array, Array]:
-        """The way back."""
-        unit = (high - low) / 2.0
-        return np.atleast_2d(self.coef_) / unit, np.atleast_1d((self.intercept_ - low / 2.0 - high / 2.0) / unit)
+        unit, low, high = self._own_units(self.schema_)
+        return np.atleast_2d(self.coef_) / unit, np.atleast_1d((self.intercept_ - low - high) / unit)
 
     def _as_plain(self, estimator: Any, **attributes: Any) -> Any:
         return self._within_range(super()._as_plain(estimator, **attributes))

@@ -29,7 +29,7 @@ from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.privacy.statement import PrivacyStatement
 from dperm.rows.cells import as_rows, number_table
 from dperm.solvers import Solver
-from dperm.validation import count
+from dperm.validation import agreed_n, count
 
 
 def _has(name: str) -> Callable[["PrivateSearch"], bool]:
@@ -145,10 +145,7 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
             Shape of the table; a schema may declare n, and knows the number of columns.
         """
         candidates = self._read()
-        declared = candidates.declared_n(self.n)
-        if n is not None and declared not in (None, n):
-            raise InvalidParameterError(f"n = {declared} is already declared, and n = {n} was passed: remove one.")
-        return self._plan(candidates, n if declared is None else declared, n_features)
+        return self._plan(candidates, agreed_n(candidates.declared_n(self.n), n), n_features)
 
     def check(self) -> None:
         """Raise if a parameter is wrong, whatever the table; nothing is planned or read."""

@@ -43,7 +43,7 @@ from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import class_numbers, numeric_target, read_table, read_target
 from dperm.rows.table import Table, taken
 from dperm.transformers.base import PrivateTransformer
-from dperm.validation import count, positive
+from dperm.validation import agreed_n, count, positive
 
 KIND = "pipeline"
 
@@ -195,10 +195,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         n, n_features : int
             Shape of the table that would be fitted; a declared n may be left out.
         """
-        if n is not None and self.n not in (None, n):
-            raise InvalidParameterError(f"n = {self.n} is already declared, and n = {n} was passed: remove one.")
+        n = agreed_n(self.n, n)
         rows = np.empty((0, count("n_features", n_features)))
-        return self._plan(count("n", n if self.n is None else self.n), rows)
+        return self._plan(count("n", n), rows)
 
     def _plan(self, n: int, X: Any, classes: list[bool] | None = None) -> PipelinePlan:
         """The plan for a table of which only shape, names and types are used, with classes that y declares by type."""

@@ -2,25 +2,16 @@
 
 import math
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.curve import gaussian_epsilon, gaussian_mu
 from dperm.accounting.events import Composed, Event
 from dperm.errors import NoiseTooLargeError
+from dperm.plan.release_plan import ReleasePlan
 from dperm.privacy.guarantee import SMALLEST_EPSILON, Adjacency, Guarantee
 
-
-class HasEvent(Protocol):
-    """Anything planned: a `FitPlan`, a `SumsPlan`."""
-
-    @property
-    def event(self) -> Event:
-        """What it costs."""
-        ...
-
-
-PlanT = TypeVar("PlanT", bound=HasEvent)
+PlanT = TypeVar("PlanT", bound=ReleasePlan)
 
 # How often the part is planned again for a little less, at most.
 _MOST_PLANS = 30

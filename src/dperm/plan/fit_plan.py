@@ -14,7 +14,6 @@ from dperm.errors import InvalidParameterError
 from dperm.kernel.oracle import Oracle
 from dperm.kernel.source import Source
 from dperm.ledger import Budget
-from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.setting import Setting
 from dperm.plan.intervals import ask_uncertainty
 from dperm.plan.release_plan import ReleasePlan
@@ -100,13 +99,6 @@ class FitPlan(ReleasePlan):
     solver: Solver
     n_features: int
     schema: Schema | None = None
-
-    @property
-    def calibrated(self) -> CalibratedPlan:
-        """What will be asked, and its noise: the only part."""
-        (part,) = self.parts
-        assert isinstance(part, CalibratedPlan)
-        return part
 
     @property
     def setting(self) -> Setting:

@@ -1,8 +1,8 @@
 """What a fit is asked to do, checked once, before any row is read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_mult
 from dperm.errors import DpermError, InvalidParameterError, UnsupportedProblemError
 from dperm.mechanisms import LastIterateQuery
 from dperm.mechanisms.histogram import histogram_query
-from dperm.mechanisms.plan import CalibratedPlan, Plan
+from dperm.mechanisms.plan import CalibratedPlan
 from dperm.mechanisms.range import range_queries
 from dperm.mechanisms.setting import Setting
 from dperm.plan.around import Beside, Fixed, fixed, what_is_left
@@ -285,22 +285,16 @@ class FitOptions:
             return CalibratedPlan(beside.around(solver.plan(setting, None)), None)
         if not beside:
             return calibrate(solver.plan(setting, self.guarantee), self.guarantee, self.accountant)
-        for plan in self._plans(solver, setting, beside, left):
+        # All together keeps the whole guarantee. What costs the same whatever the noise may add up with the others to
+        # more than was thought: then the solver plans for less than they leave.
+        while True:
+            plan = beside.around(solver.plan(setting, left))
             multiplier = find_noise_multiplier(plan, self.guarantee)
             if multiplier is not None:
                 return plan.with_noise(multiplier)
-        return calibrate(plan, self.guarantee)
-
-    def _plans(self, solver: Solver, setting: Setting, beside: Beside, left: Guarantee) -> Iterator[Plan[Any]]:
-        """What the solver plans for the guarantee; beside private ranges and intervals, with about what they leave.
-
-        All together keeps the whole guarantee. What costs the same whatever the noise may add up with the others to
-        more than was thought: then it plans for less.
-        """
-        yield beside.around(solver.plan(setting, left if beside else self.guarantee))
-        while beside and self.guarantee is not None and left.epsilon >= 0.05 * self.guarantee.epsilon:
+            if left.epsilon < 0.05 * self.guarantee.epsilon:
+                return calibrate(plan, self.guarantee)
             left = Guarantee(0.5 * left.epsilon, left.delta)
-            yield beside.around(solver.plan(setting, left))
 
 
 class PublicFacts(NamedTuple):

@@ -93,6 +93,13 @@ class ReleasePlan:
         """The δ of the promise; 0 where nothing is promised."""
         return 0.0 if self.promise.guarantee is None else self.promise.guarantee.delta
 
+    @property
+    def calibrated(self) -> CalibratedPlan:
+        """What will be asked, and its noise, where that is the only part."""
+        (part,) = self.parts
+        assert isinstance(part, CalibratedPlan)
+        return part
+
     @cached_property
     def event(self) -> Event:
         """The accounting event of what will run."""

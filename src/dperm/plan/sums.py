@@ -14,7 +14,7 @@ from dperm.kernel.oracle import Oracle
 from dperm.kernel.units import Membership
 from dperm.mechanisms.bounded_sum import BoundedSum
 from dperm.mechanisms.cell_counts import CellCounts
-from dperm.mechanisms.plan import CalibratedPlan, Planned, plan_of_sums
+from dperm.mechanisms.plan import Planned, plan_of_sums
 from dperm.mechanisms.second_moment import SecondMoment
 from dperm.plan.release_plan import Promise, ReleasePlan
 from dperm.plan.transaction import Transaction
@@ -54,13 +54,6 @@ class ReleasedSums:
 
 class SumsPlan(ReleasePlan):
     """Sums over the rows of one table; the only part has them and their noise."""
-
-    @property
-    def calibrated(self) -> CalibratedPlan:
-        """The sums and their noise."""
-        (part,) = self.parts
-        assert isinstance(part, CalibratedPlan)
-        return part
 
     @property
     def released(self) -> tuple[str, ...]:

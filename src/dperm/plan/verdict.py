@@ -91,8 +91,12 @@ def verdict_of(plan: "FitPlan") -> Verdict:
         return Verdict("unknown", why_unknown="the numbers are too large or too small for a prediction")
     if cost.word == "small":
         return Verdict("small", cost.most)
-    n = _small_from(plan, now[0], _MOST_ADVISED_ROWS, lambda n: (n, now[1]))
-    epsilon = _small_from(plan, now[1], _LARGEST_ADVISED_EPSILON, lambda epsilon: (now[0], epsilon))
+
+    def is_small(n: float, epsilon: float) -> bool:
+        return cost_at(plan.options, plan.n_features, n, epsilon).word == "small"
+
+    n = _first(lambda n: is_small(n, now[1]), now[0], _MOST_ADVISED_ROWS)
+    epsilon = _first(lambda epsilon: is_small(now[0], epsilon), now[1], _LARGEST_ADVISED_EPSILON)
     small_n = None if n is None else math.ceil(n)
     return Verdict(cost.word, cost.most, small_n, epsilon, counted=counted(plan.setting.unit))
 
@@ -103,17 +107,6 @@ def is_mostly_noise(plan: "FitPlan") -> bool:
     if guarantee is None or why_unknown(plan.options, plan.problem, plan.solver) is not None:
         return False
     return cost_at(plan.options, plan.n_features, float(plan.setting.n), guarantee.epsilon).share >= 0.5
-
-
-def _small_from(
-    plan: "FitPlan", now: float, most: float, numbers: Callable[[float], tuple[float, float]]
-) -> float | None:
-    """About the least number above `now` at which noise is small."""
-
-    def is_small(number: float) -> bool:
-        return cost_at(plan.options, plan.n_features, *numbers(number)).word == "small"
-
-    return _first(is_small, now, most)
 
 
 def _first(holds: Callable[[float], bool], low: float, most: float) -> float | None:

@@ -41,16 +41,16 @@ class Scored:
     @property
     def rows(self) -> list[tuple[str, str, str]]:
         """Name, value and interval of every metric."""
-        table = self.found.metrics.table
+        table = self.found.table
         return [(name, f"{one.value:.4g}", f"{one.low:.4g} to {one.high:.4g}") for name, one in table.items()]
 
     @property
     def pictures(self) -> list[dict[str, Any]]:
         """ROC and calibration, as points of SVG."""
         drawn: list[dict[str, Any]] = []
-        if self.found.metrics.roc is not None:
+        if self.found.roc is not None:
             drawn.append({"title": "ROC curve", "across": "false positive rate", "up": "true positive rate",
-                          "line": _points(self.found.metrics.roc), "band": "", "dots": []})  # fmt: skip
+                          "line": _points(self.found.roc), "band": "", "dots": []})  # fmt: skip
         points = self.found.calibration
         if points:
             line = [(point.predicted, point.observed.value) for point in points]

@@ -40,7 +40,7 @@ def render_release(content: dict[str, Any], release: Any, ledger: str | None, fi
     title = _TITLES.get(content["kind"], f"Private transformer {one_line(content['kind'])}")
     page = template("release.html").render(
         title=title,
-        summary=summary_of_release(title, content, statement, verified=verified),
+        summary=summary_of_release(title, content, statement, verified=verified, for_release=statement.for_release),
         statement=statement,
         change=change_in_words(statement.adjacency, statement.unit),
         verified=verified,

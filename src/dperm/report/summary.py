@@ -34,6 +34,30 @@ def summary_of_model(
     verified : bool
         Whether all that was checked holds.
     """
+    return summary_of_release(
+        title,
+        content,
+        promised,
+        verified=verified,
+        for_release=statement.for_release,
+        max_rows_per_unit=None if promised.unit is None else promised.unit.max_rows,
+        mechanism=statement.mechanism,
+        noise=statement.noise,
+        searched="search" in content,
+        epsilon_of_last_fit=statement.epsilon if "search" in content else None,
+    )
+
+
+def summary_of_release(
+    title: str,
+    content: Mapping[str, Any],
+    promised: PrivacyStatement,
+    *,
+    verified: bool,
+    for_release: bool,
+    **more: Any,
+) -> dict[str, Any]:
+    """The page about any release; parameters as of `summary_of_model`, and whatever else is known of this kind."""
     entry = content["ledger"] or {}
     return {
         "@context": _CONTEXT,
@@ -45,42 +69,10 @@ def summary_of_model(
             delta=promised.delta,
             adjacency=promised.adjacency,
             unit="row" if promised.unit is None else promised.unit.name,
-            max_rows_per_unit=None if promised.unit is None else promised.unit.max_rows,
             n=promised.n,
-            mechanism=statement.mechanism,
-            noise=statement.noise,
+            **more,
             fingerprint=str(content.get("fingerprint")),
-            for_release=statement.for_release,
-            verified=verified,
-            searched="search" in content,
-            epsilon_of_last_fit=statement.epsilon if "search" in content else None,
-            dataset=entry.get("dataset"),
-            ledger_entry=entry.get("number"),
-            ledger_digest=entry.get("digest"),
-            library=str(content.get("library")),
-            page_written_by=f"dperm {__version__}",
-        ),
-    }
-
-
-def summary_of_release(
-    title: str, content: Mapping[str, Any], statement: PrivacyStatement, *, verified: bool
-) -> dict[str, Any]:  # fmt: skip
-    """The page about a release that is not a model; parameters as of `summary_of_model`."""
-    entry = content["ledger"] or {}
-    return {
-        "@context": _CONTEXT,
-        "@type": "CreativeWork",
-        "name": title,
-        "identifier": f"sha256:{content.get('fingerprint')}",
-        "additionalProperty": _properties(
-            epsilon=statement.epsilon,
-            delta=statement.delta,
-            adjacency=statement.adjacency,
-            unit="row" if statement.unit is None else statement.unit.name,
-            n=statement.n,
-            fingerprint=str(content.get("fingerprint")),
-            for_release=statement.for_release,
+            for_release=for_release,
             verified=verified,
             dataset=entry.get("dataset"),
             ledger_entry=entry.get("number"),

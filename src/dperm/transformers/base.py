@@ -31,7 +31,7 @@ from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import read_table
 from dperm.rows.table import Table, made_up_row, taken
-from dperm.validation import count, finite
+from dperm.validation import agreed_n, count, finite
 
 Array = NDArray[np.float64]
 
@@ -103,10 +103,8 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
         n, n_features : int
             Shape of the table that would be fitted; a declared n may be left out. With a unit, n counts units.
         """
-        if n is not None and self.n not in (None, n):
-            raise InvalidParameterError(f"n = {self.n} is already declared, and n = {n} was passed: remove one.")
+        rows = agreed_n(self.n, n)
         check_releasable(self.budget, self.random_state)
-        rows = n if self.n is None else self.n
         return self.plan_for(
             Guarantee(self.epsilon, self.delta), Adjacency.parse(self.adjacency), rows, n_features, declared_unit(self)
         )  # fmt: skip
