@@ -171,7 +171,7 @@ def test_only_the_model_that_was_paid_for_is_settled(folder, monkeypatch):
     assert "was not charged to a budget" in refused("budget", "settle", folder / "free.json")
     text = (folder / "model.json").read_text()
     (folder / "changed.json").write_text(text.replace('"n": 60', '"n": 61'))
-    assert "was changed" in refused("budget", "settle", folder / "changed.json")
+    assert "was modified" in refused("budget", "settle", folder / "changed.json")
 
 
 def test_a_postgresql_server_that_dies_before_settlement_loses_nothing(folder, monkeypatch, postgresql_server):
