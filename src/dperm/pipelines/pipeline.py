@@ -351,10 +351,8 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             elif step is not None and not isinstance(step, str):
                 X = through(step, X, tried(name, step, made_up(X)))
         final = self.steps[-1][1]
-        options = plan.final.options.guarantee
-        assert options is not None  # a private pipeline has noise
         # Of a part nothing is told: the plan of all was, and an n that nobody declared is not public.
-        with self._as_part(options, plan.n, seeds[-1], classes), untold():
+        with self._as_part(plan.final.guarantee, plan.n, seeds[-1], classes), untold():
             final.fit(X, y, groups=groups, plan=plan.final)
         if final.event_ != plan.final.event:
             final.forget()
