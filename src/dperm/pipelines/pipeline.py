@@ -257,7 +257,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             )
         self.check_steps()
         # A list of texts holds rows; paths in a list must be of the type of paths.
-        texts = isinstance(X, list | tuple) and any(isinstance(row, str) for row in X)
+        texts = isinstance(X, list | tuple) and any(issubclass(type(row), str) for row in X)
         table = X if texts else taken(X)
         X, y, groups = self._from_stored(table, y, groups) if isinstance(table, Table) else (table, y, groups)
         unit = self._check_groups(X, groups)
