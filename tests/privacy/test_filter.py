@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.curve import gaussian_delta, gaussian_mu
+from dperm.accounting.divergence import divergence_of_curve
 from dperm.accounting.events import (
     BoundedRange,
     Composed,
@@ -23,7 +24,6 @@ from dperm.accounting.events import (
     SoftmaxPerturbation,
 )
 from dperm.accounting.filter import Charge, Filter, with_pure
-from dperm.accounting.renyi import divergence_of_curve
 from dperm.ledger.rule import Rule
 from dperm.privacy.guarantee import Adjacency, Guarantee
 

@@ -21,10 +21,10 @@ from dperm.plan.intervals import check_problem, check_share, interval_queries
 from dperm.plan.noise_modes import NOISE_MODES
 from dperm.plan.release_plan import Promise
 from dperm.plan.rules import check_strength_by_rule, with_scaled_constant, with_strength_by_rule
+from dperm.plan.start import LinearStart
 from dperm.privacy.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
-from dperm.problem.start import LinearStart
 from dperm.schema import Schema
 from dperm.solvers import Solver
 from dperm.validation import count, one_of

@@ -8,7 +8,8 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from dperm.errors import InvalidParameterError, LargeDeltaWarning, NotSettledError
+from dperm.accounting.composition import epsilon_of
+from dperm.errors import InvalidParameterError, LargeDeltaWarning, NoiseTooLargeError, NotSettledError
 from dperm.kernel.noise import Randomness, check_random_state
 from dperm.kernel.source import Source, check_count
 from dperm.ledger import Budget, Reservation
@@ -64,6 +65,7 @@ class Transaction:
         if self.unit != plan.unit:
             raise InvalidParameterError("the plan and the table have different privacy units.")
         check_count(self.found, plan.n, plan.adjacency, plan.unit)
+        check_promise(plan)
         warn_of_large_delta(plan.delta, plan.n, plan.unit)
         if self.budget is not None:
             self._reservation = self.budget.reserve(*plan.charge)
@@ -120,6 +122,14 @@ class Transaction:
                 if isinstance(unsettled, NotSettledError):
                     unsettled.release = release  # it was accounted for, so it is not to be lost
                 raise
+
+
+def check_promise(plan: ReleasePlan) -> None:
+    """Raise if a plan whose result may be released costs more than it promises: a search for noise is not believed."""
+    if plan.promise.guarantee is None or not plan.statement.for_release:
+        return
+    if not epsilon_of(plan.event, plan.delta, plan.adjacency) <= plan.guarantee.epsilon:
+        raise NoiseTooLargeError("the plan's noise does not keep its guarantee; nothing was read or spent.")
 
 
 def check_budget(plan: ReleasePlan, budget: Budget | None) -> None:

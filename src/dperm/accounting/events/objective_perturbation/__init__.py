@@ -11,8 +11,8 @@ from scipy.special import ndtr
 
 from dperm.accounting.central_limit import central_limit_precision
 from dperm.accounting.curve import ROUNDING, Array, Curve, gaussian_delta, two_sided_delta
+from dperm.accounting.divergence import divergence_of_minimiser
 from dperm.accounting.events.base import Parts, SingleEvent, counted
-from dperm.accounting.renyi import divergence_of_minimiser
 from dperm.privacy.guarantee import Adjacency
 
 # From so many on they are composed on a grid, which is tighter and faster. Up to so many the other way is at hand where

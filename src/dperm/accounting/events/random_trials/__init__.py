@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dperm.accounting.curve import ROUNDING, Curve, PureCurve, SmallerOf
+from dperm.accounting.divergence import divergence_of_curve
 from dperm.accounting.events.base import Event, SingleEvent
 from dperm.accounting.events.composed import check_event
 from dperm.accounting.events.one_of import renyi_divergence_of, scale_of, total_pure_epsilon
 from dperm.accounting.events.plain_data import event_from_list, event_to_list
 from dperm.accounting.events.pure import Pure
 from dperm.accounting.privacy_loss import LossDistribution
-from dperm.accounting.renyi import divergence_of_curve
 from dperm.privacy.guarantee import Adjacency
 from dperm.validation import positive
 

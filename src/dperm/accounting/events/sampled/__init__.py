@@ -10,11 +10,12 @@ from scipy.special import log_ndtr
 
 from dperm.accounting.central_limit import central_limit_precision
 from dperm.accounting.curve import ROUNDING, Array, Curve, gaussian_delta
+from dperm.accounting.divergence import divergence_of_curve
 from dperm.accounting.events.base import Parts, SingleEvent
 from dperm.accounting.events.gaussian import Gaussian
 from dperm.accounting.events.sampled.curve import SampledCurve
 from dperm.accounting.privacy_loss import LossDistribution, gaussian_grid_width, gaussian_loss_range, relation
-from dperm.accounting.renyi import divergence_of_curve, renyi_divergences
+from dperm.accounting.renyi import renyi_divergences
 from dperm.privacy.guarantee import Adjacency
 
 # With less noise than this, relative to one record, a record that is drawn shows at any ε below 1000. Such a privacy

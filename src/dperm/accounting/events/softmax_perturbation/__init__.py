@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 from scipy.special import ndtr, ndtri
 
 from dperm.accounting.curve import ROUNDING, Curve, gaussian_delta
+from dperm.accounting.divergence import divergence_of_minimiser
 from dperm.accounting.events.base import SingleEvent
-from dperm.accounting.renyi import divergence_of_minimiser
 from dperm.privacy.guarantee import Adjacency
 
 # Halvings by which the end of a chord is found; a bound holds wherever it ends.

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dperm.accounting.curve import ROUNDING, Array, Curve
+from dperm.accounting.divergence import divergence_of_minimiser
 from dperm.accounting.events.base import SingleEvent
 from dperm.accounting.events.objective_perturbation import determinant_costs
-from dperm.accounting.renyi import divergence_of_minimiser
 from dperm.privacy.guarantee import Adjacency
 
 # Tangents that are tried for the determinant of a sigmoidal loss: one must do for all losses beyond m.
