@@ -37,14 +37,18 @@ TRUSTED = (
 NOT_BELIEVED = {
     "kernel.quasi_newton": "finds a point whose gradient the minimiser measures",
     "kernel.rough_hessian": "the same",
+    "kernel.objectives.rough_hessians": "the same",
     "problem.geometry": "widths, norms and mirror maps of domains: solvers alone use them",
     "problem.losses.slips": "looks for slips in a loss of one's own, on a grid, and proves nothing",
+    "problem.dykstra": "steps that are released; hidden paths are refused where the proximal step is not exact",
+    "problem.parameters": "how a function's arrays make one vector; its gradients are clipped whatever it computes",
     "accounting.calibration": "searches for noise; the transaction evaluates what it found again before a row is read",
     "accounting.divergence": "for the filter, below",
     "accounting.attack": "what an attacker gains: drawn, never promised",
     "accounting.central_limit": "where the search for the noise begins; what it finds is evaluated again",
     "accounting.filter": "the total of a budget, not the ε of one release",
     "ledger": "the same",
+    "plan.large_delta": "a warning",
     "privacy.statement": "what is said of a release, from the numbers of its plan",
     "privacy.markup": "the same in a notebook",
     "schema": "public declarations; the kernel bounds rows and counts values by itself",
@@ -59,7 +63,7 @@ NOT_BELIEVED = {
 BEYOND_MEMORY = ("rows.kept", "rows.cluster", "rows.cluster_tasks")
 
 # Code lines. The aim is 7000; these may only go down.
-CEILING, CEILING_BEYOND_MEMORY = 8139, 512
+CEILING, CEILING_BEYOND_MEMORY = 7969, 512
 
 
 def path_of(name):

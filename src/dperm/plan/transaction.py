@@ -1,7 +1,5 @@
 """The transaction that every release goes through: check, reserve, answer, write, settle."""
 
-import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
@@ -9,10 +7,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from dperm.accounting.composition import epsilon_of
-from dperm.errors import InvalidParameterError, LargeDeltaWarning, NoiseTooLargeError, NotSettledError
+from dperm.errors import InvalidParameterError, NoiseTooLargeError, NotSettledError
 from dperm.kernel.noise import Randomness, check_random_state
 from dperm.kernel.source import Source, check_count
 from dperm.ledger import Budget, Reservation
+from dperm.plan.large_delta import warn_of_large_delta
 from dperm.plan.release_plan import ReleasePlan
 from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency
@@ -154,23 +153,3 @@ def undeclared_n(adjacency: Adjacency, unit: PrivacyUnit | None = None) -> tuple
     if unit is not None and unit.missing == "ignore":  # one that is replaced by rows without an id is not counted
         return (Caveat.UNITS_COUNTED,)
     return ()
-
-
-def warn_of_large_delta(delta: float, n: int, unit: PrivacyUnit | None = None) -> None:
-    """Say so where δ promises nothing about a table of n rows or units."""
-    if delta >= 1.0 / n:
-        whose = "one row" if unit is None else f"all rows of one {unit.word}"
-        warnings.warn(
-            f"delta = {delta:g} is not below 1/n = {1.0 / n:g}: a guarantee this weak would allow publishing {whose} "
-            "in the clear.",
-            LargeDeltaWarning,
-            stacklevel=_level_of_caller(),
-        )
-
-
-def _level_of_caller() -> int:
-    """For a warning of the caller of this: how far up the first line is that is not the library's."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("dperm."):
-        level, frame = level + 1, frame.f_back
-    return level
