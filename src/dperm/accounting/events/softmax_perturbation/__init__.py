@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 from scipy.special import ndtr, ndtri
 
 from dperm.accounting.curve import ROUNDING, Curve, gaussian_delta
-from dperm.accounting.divergence import divergence_of_minimiser
 from dperm.accounting.events.base import SingleEvent
 from dperm.privacy.guarantee import Adjacency
 
@@ -60,10 +59,6 @@ class SoftmaxPerturbation(SingleEvent):
         """In closed form."""
         return CornerCurve(self, adjacency)
 
-    def renyi_divergence(self, order: int, adjacency: Adjacency) -> float:
-        """From the curve: E e^{(α − 1)·loss} of the worst mechanism below it."""
-        return _divergence(self, order, adjacency)
-
     def corners(self, adjacency: Adjacency) -> list[tuple[int, float]]:
         """How many corners there are of which length over σ: of one row's simplex, or of the product of two."""
         others, mu = self.n_classes - 1, (1.0 + ROUNDING) / self.noise_multiplier
@@ -113,12 +108,3 @@ def _chord_end(event: SoftmaxPerturbation, adjacency: Adjacency) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if is_steeper(middle) else (low, middle)
     return high
-
-
-@functools.lru_cache(maxsize=256)
-def _divergence(event: SoftmaxPerturbation, order: int, adjacency: Adjacency) -> float:
-    """By the curve, up to where it hardly counts; beyond, no corner does more than one of the longest."""
-    shifts = event.corners(adjacency)
-    times, shift = sum(number for number, _ in shifts), max(mu for _, mu in shifts)
-    cost = event.log_jacobian + event.remainder
-    return divergence_of_minimiser(CornerCurve(event, adjacency), cost, shift, times, order)

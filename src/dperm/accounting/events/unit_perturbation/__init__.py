@@ -1,6 +1,5 @@
 """The minimiser of a perturbed objective, where all rows of one unit may differ (docs/proofs/units.md)."""
 
-import functools
 import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
@@ -9,7 +8,6 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dperm.accounting.curve import ROUNDING, Array, Curve
-from dperm.accounting.divergence import divergence_of_minimiser
 from dperm.accounting.events.base import SingleEvent
 from dperm.accounting.events.objective_perturbation import determinant_costs
 from dperm.privacy.guarantee import Adjacency
@@ -85,10 +83,6 @@ class UnitPerturbation(SingleEvent):
         """In closed form, but for the line and the tangent that are searched for."""
         return StopLossCurve(self, adjacency)
 
-    def renyi_divergence(self, order: int, adjacency: Adjacency) -> float:
-        """From the curve: E e^{(α − 1)·loss} of the worst mechanism below it."""
-        return _divergence(self, order, adjacency)
-
     def determinant_costs(self) -> list[tuple[float, float]]:
         """What the change of variables costs where all slopes are 0, and at their bound; every pair will do."""
         if not self.sigmoidal:
@@ -156,12 +150,3 @@ class StopLossCurve(Curve):
             above += times * length * (np.maximum(density - z * tail, 0.0) + rounding) * (1.0 + ROUNDING)
             beyond += times * tail
         return above, beyond
-
-
-@functools.lru_cache(maxsize=256)
-def _divergence(event: UnitPerturbation, order: int, adjacency: Adjacency) -> float:
-    """By the curve, up to where it hardly counts; beyond, no shift does more than one of the longest."""
-    shifts = event.shifts(adjacency)
-    times, shift = sum(each.times for each in shifts), max(each.length for each in shifts)
-    cost = min(max(costs) for costs in event.determinant_costs()) + event.remainder
-    return divergence_of_minimiser(StopLossCurve(event, adjacency), cost, shift, times, order)
