@@ -181,7 +181,7 @@ def changed(content, *path, to):
         (("columns",), ["age"], "do not fit together"),
         (("classes",), ["no", "yes", "maybe"], "do not fit together"),
         (("coef",), [[float("nan")] * 5], "do not fit together"),
-        (("privacy", "epsilon"), "inf", "nothing is promised"),
+        (("privacy", "epsilon"), "inf", "the run had no noise"),
         (("kind",), "forest", "do not fit together"),
     ],
 )
