@@ -63,7 +63,7 @@ NOT_BELIEVED = {
 BEYOND_MEMORY = ("rows.kept", "rows.cluster", "rows.cluster_tasks")
 
 # Code lines. The aim is 7000; these may only go down.
-CEILING, CEILING_BEYOND_MEMORY = 7894, 512
+CEILING, CEILING_BEYOND_MEMORY = 7863, 512
 
 
 def path_of(name):

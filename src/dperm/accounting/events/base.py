@@ -134,10 +134,6 @@ class SingleEvent(Event):
     def scale(self, adjacency: "Adjacency") -> float:
         """About the standard deviation of the privacy loss."""
 
-    def precision(self, adjacency: "Adjacency") -> float:
-        """About the μ² that it adds to many: for first guesses, never a bound."""
-        return self.scale(adjacency) ** 2
-
     def loss(self, adjacency: "Adjacency", width: float) -> LossDistribution:
         """The privacy loss of one on a grid of this width: an upper bound, and it adds up under composition."""
         return discretised(self.curve(adjacency), self.scale(adjacency), width)

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from dperm.accounting.central_limit import central_limit_precision
 from dperm.accounting.curve import ROUNDING, Array, Curve, gaussian_delta, two_sided_delta
 from dperm.accounting.events.base import Parts, SingleEvent, counted
 from dperm.privacy.guarantee import Adjacency
@@ -58,10 +57,6 @@ class ObjectivePerturbation(SingleEvent):
     def scale(self, adjacency: Adjacency) -> float:
         """That of the Gaussian alone."""
         return float(adjacency.records_moved / self.noise_multiplier)
-
-    def precision(self, adjacency: Adjacency) -> float:
-        """That of the Gaussian alone."""
-        return central_limit_precision(1.0, self.noise_multiplier / adjacency.records_moved, adjacency)
 
     def curve(self, adjacency: Adjacency) -> Curve:
         """By the tails of the loss where every loss may have its own tangent, else in closed form."""

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from scipy.special import log_ndtr
 
-from dperm.accounting.central_limit import central_limit_precision
 from dperm.accounting.curve import ROUNDING, Array, Curve, gaussian_delta
 from dperm.accounting.events.base import Parts, SingleEvent
 from dperm.accounting.events.gaussian import Gaussian
@@ -42,11 +41,6 @@ class PoissonSampledGaussian(SingleEvent):
     def scale(self, adjacency: Adjacency) -> float:
         """That of the mean over whether the record is drawn."""
         return float(self.sampling_probability * adjacency.records_moved / self.noise_multiplier)
-
-    def precision(self, adjacency: Adjacency) -> float:
-        """By the central limit theorem."""
-        noise = self.noise_multiplier / adjacency.records_moved
-        return central_limit_precision(self.sampling_probability, noise, adjacency)
 
     def curve(self, adjacency: Adjacency) -> Curve:
         """The exact curve of one answer."""

@@ -2,10 +2,10 @@
 
 import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from dperm.accounting.curve import ROUNDING, Curve, gaussian_delta
 from dperm.accounting.events.base import SingleEvent
@@ -49,11 +49,6 @@ class SoftmaxPerturbation(SingleEvent):
     def scale(self, adjacency: Adjacency) -> float:
         """That of one Gaussian shift alone."""
         return float(adjacency.records_moved / self.noise_multiplier)
-
-    def precision(self, adjacency: Adjacency) -> float:
-        """μ² of the Gaussian that has the same δ at ε = 0, the determinant and the remainder left out."""
-        noise = replace(self, log_jacobian=0.0, remainder=0.0)
-        return float(4.0 * ndtri(0.5 + 0.5 * min(noise.curve(adjacency).delta(0.0), 1.0 - 1e-9)) ** 2)
 
     def curve(self, adjacency: Adjacency) -> Curve:
         """In closed form."""
