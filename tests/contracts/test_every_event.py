@@ -12,8 +12,10 @@ from dp_accounting import LaplaceDpEvent, UnsupportedEventError, pld, rdp
 
 from contracts.discovered import concrete
 from contracts.events import EVENT_EXAMPLES
+from dperm.accounting.calibration import precision
 from dperm.accounting.composition import composed_loss, curve_of, delta_of, epsilon_of
 from dperm.accounting.curve import FINE_GRID, Curve, gaussian_delta
+from dperm.accounting.divergence import renyi_divergence
 from dperm.accounting.events import (
     ZCDP,
     BoundedRange,
@@ -208,7 +210,7 @@ def test_its_renyi_divergence_bounds_its_curve(event, adjacency):
     epsilons = np.linspace(0.0, event.curve(adjacency).epsilon(1e-12), 150)
     reached = least_possible(event.curve(adjacency), epsilons)
     for order in (2, 7, 40):
-        divergence = event.renyi_divergence(order, adjacency)
+        divergence = renyi_divergence(event, order, adjacency)
         assert divergence > 0.0
         log_bound = (order - 1) * (divergence - epsilons) + order * math.log1p(-1 / order) - math.log(order - 1)
         assert (reached <= np.exp(np.minimum(log_bound, 700.0)) * (1 + 1e-3) + 1e-15).all()
@@ -219,10 +221,10 @@ def test_its_renyi_divergence_bounds_its_curve(event, adjacency):
 @both
 def test_many_are_worth_about_their_precision(event, adjacency):
     """By the central limit theorem: within a factor, which is what a first guess needs; never used as a bound."""
-    count = math.ceil(0.25 / event.precision(adjacency))
+    count = math.ceil(0.25 / precision(event, adjacency))
     if count < 100:
         return
-    rough = math.sqrt(count * event.precision(adjacency))
+    rough = math.sqrt(count * precision(event, adjacency))
     found = epsilon_of(Repeated(event, count), 1e-6, adjacency)
     by_guess = epsilon_of(Gaussian(adjacency.records_moved / rough), 1e-6, adjacency)
     assert 0.5 * by_guess < found < 2.0 * by_guess

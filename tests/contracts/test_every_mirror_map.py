@@ -9,7 +9,8 @@ from scipy.optimize import minimize as scipy_minimize
 from contracts.discovered import DOMAINS
 from contracts.test_every_domain import FAR, fits, inside
 from dperm.problem.domains import Box, GroupBall, L1Ball, L2Ball, Simplex
-from dperm.problem.domains.mirror import EntropicDomain, MirrorDomain, best_length
+from dperm.problem.domains.polytope import EntropicDomain
+from dperm.problem.geometry.mirror import MirrorDomain, best_length
 
 CASES = [
     (domain, p)

@@ -24,7 +24,8 @@ from dperm.problem import (
     Simplex,
     WholeSpace,
 )
-from dperm.problem.prox import _dykstra, composite_prox, coordinate_prox, prox_is_exact
+from dperm.problem.dykstra import dykstra
+from dperm.problem.prox import composite_prox, coordinate_prox, prox_is_exact
 
 PAIRS = [
     pytest.param(Problem(Logistic(), regularizer, domain), p, id=f"{regularizer}-{domain}-{p}")
@@ -125,7 +126,7 @@ def test_block_pairs_are_called_exact_where_the_prox_is_that_of_the_blocks(regul
     rng = np.random.default_rng(0)
     for scale, step in SCALES_AND_STEPS[:6]:
         v = scale * rng.normal(size=6)
-        slow = _dykstra(regularizer, domain, v, step)
+        slow = dykstra(regularizer, domain, v, step)
         np.testing.assert_allclose(composite_prox(regularizer, domain, v, step), slow, rtol=0, atol=1e-9 * scale)
 
 

@@ -1,6 +1,7 @@
 """Pitfalls 10, 18, 22, 23: the noise that is found keeps the promise, evaluated again by other means."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from dperm.accounting.curve import gaussian_epsilon
 from dperm.errors import NoiseTooLargeError, UnsupportedProblemError
 from dperm.mechanisms import GradientQuery, LastIterateQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.plan.transaction import Transaction
 from dperm.privacy.guarantee import Adjacency
 from dperm.solvers import DPGD
 from privacy.harness import logistic_problem, setting_of
@@ -149,3 +151,12 @@ def test_the_paper_noise_is_stated_as_what_it_is_worth():
     assert fit.privacy.certified_delta > 0.04
     assert "nominally" in str(fit.privacy)
     assert "NOT FOR RELEASE" in str(fit.statement)
+
+
+def test_a_plan_with_less_noise_than_it_promises_is_refused_before_a_row_is_read():
+    plan = FitOptions(logistic_problem(), guarantee=Guarantee(1.0, 1e-6), solver="dp-gd").plan(1000, 3)
+    noise = plan.calibrated.noise_multiplier
+    Transaction(plan, None, None, found=1000).__enter__()
+    less = replace(plan, parts=(plan.calibrated.plan.with_noise(0.999 * noise),))
+    with pytest.raises(NoiseTooLargeError, match="does not keep its guarantee"):
+        Transaction(less, None, None, found=1000).__enter__()

@@ -150,14 +150,12 @@ IMPORTS = {
         "source": {"LocalSource", "Source"},
     },
     # Files are read for `fit` and `predict`, of which nothing is printed, and for `diagnose`, which prints exact facts.
-    "cli.audit": {"rows.files": {"TableFile"}},
     "cli.diagnose": {"rows.files": {"TableFile"}},
     "cli.fit": {"rows": {"Table"}, "rows.dask_client": {"open_cluster"}, "rows.files": {"TableFile"}},
     "cli.options": {"rows.files": {"OtherSeparatorError"}},
     "cli.plan": {"rows.memory": {"bytes_of", "is_on_disk"}},
     "cli.predict": {"rows.files": {"check_columns", "number_columns", "open_pieces"}},
     "cli.schema": {"rows.column_facts": {"Finding"}, "rows.files": {"columns_on_disk", "open_pieces"}},
-    "cli.tune": {"rows.files": {"TableFile"}},
     # Studies on public data.
     "paper.studies.reference": {"block": {"Block"}},
     "models.apart": {

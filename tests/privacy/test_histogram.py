@@ -16,9 +16,9 @@ from dperm.accounting.events import Composed
 from dperm.kernel.noise import Noise, Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery, HistogramQuery
-from dperm.mechanisms.histogram import HISTOGRAM_SHARE, count_deviation, histogram_query
 from dperm.mechanisms.histogram.answer import exact_histogram
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
+from dperm.plan.ranges import HISTOGRAM_SHARE, count_deviation, histogram_query
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2
 from dperm.rows.tables import TableSource

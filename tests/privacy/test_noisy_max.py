@@ -20,7 +20,7 @@ from dperm.mechanisms import VertexQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L1Ball, L2Ball, Logistic, Simplex, Softmax, Squared
-from dperm.problem.domains.mirror import EntropicDomain
+from dperm.problem.domains.polytope import EntropicDomain
 from dperm.solvers import TalwarFrankWolfe
 from dperm.unsafe import empirical_risk
 from privacy.harness import (

@@ -18,8 +18,9 @@ from dperm.kernel.noise import Noise, Randomness
 from dperm.kernel.oracle import Oracle
 from dperm.mechanisms import GradientQuery
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
-from dperm.mechanisms.range import RangeQuery, range_queries
+from dperm.mechanisms.range import RangeQuery
 from dperm.mechanisms.range.answer import first_place
+from dperm.plan.ranges import range_queries
 from dperm.privacy.guarantee import Adjacency
 from dperm.rows.tables import TableSource
 from privacy.harness import logistic_problem, setting_of

@@ -26,8 +26,8 @@ from dperm import (
 )
 from dperm.files.content import content_of
 from dperm.files.model_file import read_content
+from dperm.plan.large_delta import warn_of_large_delta
 from dperm.plan.search import SearchOptions
-from dperm.plan.transaction import warn_of_large_delta
 from dperm.privacy.assumptions import assumptions
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import FitStatement, PrivacyStatement

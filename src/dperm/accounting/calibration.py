@@ -1,15 +1,28 @@
 """Find the least noise that keeps the guarantee, and check the answer before using it."""
 
 import enum
+import functools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple, Protocol, TypeVar
 
 from scipy.optimize import brentq
+from scipy.special import ndtri
 
+from dperm.accounting.central_limit import central_limit_precision
 from dperm.accounting.composition import MixtureCurve, curve_of, delta_of, epsilon_of
 from dperm.accounting.curve import COARSE_GRID, GaussianCurve, gaussian_mu
-from dperm.accounting.events import Event
+from dperm.accounting.events import (
+    ZCDP,
+    Event,
+    Gaussian,
+    ObjectivePerturbation,
+    PoissonSampledGaussian,
+    SingleEvent,
+    SoftmaxPerturbation,
+    UnitPerturbation,
+)
 from dperm.accounting.events.gaussian import composed_mu
 from dperm.errors import NoiseTooLargeError
 from dperm.extensions import Registry
@@ -269,10 +282,52 @@ def _central_limit_guess(plan: Calibratable[object], guarantee: Guarantee) -> fl
         total = 0.0
         for (leaf, count), same in zip(plan.event(math.exp(log_multiplier)).leaves(), fixed, strict=True):
             if not same:
-                total += count * leaf.precision(plan.adjacency)
+                total += count * precision(leaf, plan.adjacency)
         return 0.5 * math.log(total) - log_target
 
     least, most = math.log(1e-2), math.log(1e9)
     if excess(most) >= 0.0:  # a part of it costs the same whatever the noise, and for a Gaussian that would be too much
         return 1.0 / math.exp(log_target)
     return math.exp(brentq(excess, least, most))
+
+
+@functools.singledispatch
+def precision(event: SingleEvent, adjacency: Adjacency) -> float:
+    """About the μ² that an event adds to many: for first guesses, never a bound."""
+    return event.scale(adjacency) ** 2
+
+
+@precision.register
+def _(event: ZCDP, adjacency: Adjacency) -> float:
+    """μ² of the Gaussian with this ρ."""
+    return 2.0 * float(event.rho)
+
+
+@precision.register
+def _(event: Gaussian | ObjectivePerturbation, adjacency: Adjacency) -> float:
+    """μ² of the Gaussian alone."""
+    return central_limit_precision(1.0, event.noise_multiplier / adjacency.records_moved, adjacency)
+
+
+@precision.register
+def _(event: PoissonSampledGaussian, adjacency: Adjacency) -> float:
+    """By the central limit theorem."""
+    noise = event.noise_multiplier / adjacency.records_moved
+    return central_limit_precision(event.sampling_probability, noise, adjacency)
+
+
+@precision.register
+def _(event: SoftmaxPerturbation, adjacency: Adjacency) -> float:
+    """From the curve, the determinant and the remainder left out."""
+    return _at_zero(replace(event, log_jacobian=0.0, remainder=0.0), adjacency)
+
+
+@precision.register
+def _(event: UnitPerturbation, adjacency: Adjacency) -> float:
+    """The same."""
+    return _at_zero(replace(event, log_jacobian=0.0, remainder=0.0, sigmoidal=False), adjacency)
+
+
+def _at_zero(event: SingleEvent, adjacency: Adjacency) -> float:
+    """μ² of the Gaussian that has the same δ at ε = 0."""
+    return float(4.0 * ndtri(0.5 + 0.5 * min(event.curve(adjacency).delta(0.0), 1.0 - 1e-9)) ** 2)

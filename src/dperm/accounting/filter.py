@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 
 from dperm.accounting.composition import curve_of, epsilon_of
 from dperm.accounting.curve import Array, Curve, gaussian_epsilon
+from dperm.accounting.divergence import renyi_divergence
 from dperm.accounting.events import Event, Gaussian
 from dperm.accounting.events.gaussian import composed_mu
 from dperm.privacy.guarantee import SMALLEST_DELTA, Adjacency, Guarantee
@@ -157,7 +158,7 @@ class Filter:
         if allowed == 0.0:
             return math.inf
         leaves = (leaf for charge in charges for leaf in charge.event.leaves())
-        divergence = math.fsum(times * leaf.renyi_divergence(order, adjacency) for leaf, times in leaves)
+        divergence = math.fsum(times * renyi_divergence(leaf, order, adjacency) for leaf, times in leaves)
         return divergence * (1.0 + _ROUNDING) + (self.guarantee.epsilon - allowed)
 
     def _gaussian(self, charges: Sequence[Charge], adjacency: Adjacency) -> float:

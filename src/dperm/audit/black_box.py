@@ -31,7 +31,7 @@ from dperm.mechanisms import (
     VertexQuery,
 )
 from dperm.mechanisms.plan import PlannedQuery
-from dperm.problem.domains.mirror import EntropicDomain
+from dperm.problem.domains.polytope import EntropicDomain
 
 Array = NDArray[np.float64]
 

@@ -48,7 +48,7 @@ def plan(
     Example: dperm plan --n 20000 --p 54 --epsilon 1 --delta 1e-6 --unit patient_id --max-rows-per-unit 5
     """
     with ended_by_an_interrupt():
-        from dperm.plan.transaction import warn_of_large_delta
+        from dperm.plan.large_delta import warn_of_large_delta
         from dperm.rows.memory import bytes_of, is_on_disk
     if explain and options["noise"] != "certified":
         raise InvalidParameterError("--explain requires certified noise; remove --noise.")

@@ -54,18 +54,6 @@ class Mechanism(ABC):
     def event(self, noise_multiplier: float) -> Event:
         """What one answer costs."""
 
-    def coefficient_variance(self, scale: float, before: float) -> float | None:
-        """A bound on the variance that noise of this scale gives one coefficient, or None where none is known.
-
-        Parameters
-        ----------
-        scale : float
-            Of the noise.
-        before : float
-            The same bound for the point that the mechanism is asked at.
-        """
-        return None
-
 
 @dataclass(frozen=True)
 class Query(Mechanism):

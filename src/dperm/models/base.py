@@ -28,12 +28,12 @@ from dperm.models.units import declared_unit, schema_with_unit, split_groups, un
 from dperm.models.weights import check_given, check_policy
 from dperm.plan.fit_plan import FitPlan, Release
 from dperm.plan.options import FitOptions, IsSlow, check_schema
+from dperm.plan.start import LinearStart
 from dperm.plan.transaction import check_budget, check_releasable
 from dperm.plan.uncertainty import Uncertainty
 from dperm.privacy.guarantee import Guarantee
 from dperm.privacy.statement import FitStatement, Promised
 from dperm.problem import Problem
-from dperm.problem.start import LinearStart
 from dperm.rows.columns import array_names
 from dperm.rows.labels import read_table
 from dperm.rows.table import Table, taken

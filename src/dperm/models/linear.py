@@ -14,11 +14,11 @@ from dperm.models.bounds import behind_encoding, by_schema, names_of, with_ids
 from dperm.models.row_by_row import products
 from dperm.models.summary import Intervals, Summary, intervals_of, summary_of
 from dperm.plan.fit_plan import Release
+from dperm.plan.start import LinearStart
 from dperm.problem import Problem
 from dperm.problem.domains import Domain, WholeSpace
 from dperm.problem.losses import Loss
 from dperm.problem.regularizers import L1, L2, NoRegularizer, Regularizer
-from dperm.problem.start import LinearStart
 from dperm.schema import Schema
 from dperm.validation import one_of, positive, truth
 

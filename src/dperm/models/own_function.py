@@ -9,7 +9,8 @@ import numpy as np
 from dperm.errors import InvalidParameterError
 from dperm.models.base import Array
 from dperm.models.network import Network, NetworkClassifier, NetworkRegressor
-from dperm.problem.tracing import flat_leaves, in_float64, jax_modules, makes_params, unflattened
+from dperm.problem.parameters import flat_leaves, jax_modules, makes_params, unflattened
+from dperm.problem.tracing import in_float64
 
 # Rows that predictions are computed for at once.
 _ROWS_AT_ONCE = 1024

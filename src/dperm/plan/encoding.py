@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 from dperm.accounting.curve import gaussian_mu
-from dperm.mechanisms.histogram import count_deviation
+from dperm.plan.ranges import count_deviation
 from dperm.privacy.guarantee import Adjacency, Guarantee
 from dperm.schema import Schema
 from dperm.schema.number import Number

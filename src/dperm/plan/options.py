@@ -9,9 +9,7 @@ import numpy as np
 from dperm.accounting.calibration import ACCOUNTANTS, calibrate, find_noise_multiplier
 from dperm.errors import DpermError, InvalidParameterError, UnsupportedProblemError
 from dperm.mechanisms import LastIterateQuery
-from dperm.mechanisms.histogram import histogram_query
 from dperm.mechanisms.plan import CalibratedPlan
-from dperm.mechanisms.range import range_queries
 from dperm.mechanisms.setting import Setting
 from dperm.plan.around import Beside, Fixed, fixed, what_is_left
 from dperm.plan.auto import check_solver, choose_solver
@@ -19,12 +17,13 @@ from dperm.plan.encoding import decide
 from dperm.plan.fit_plan import FitPlan
 from dperm.plan.intervals import check_problem, check_share, interval_queries
 from dperm.plan.noise_modes import NOISE_MODES
+from dperm.plan.ranges import histogram_query, range_queries
 from dperm.plan.release_plan import Promise
 from dperm.plan.rules import check_strength_by_rule, with_scaled_constant, with_strength_by_rule
+from dperm.plan.start import LinearStart
 from dperm.privacy.guarantee import LARGEST_EPSILON, Adjacency, Guarantee
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import Problem
-from dperm.problem.start import LinearStart
 from dperm.schema import Schema
 from dperm.solvers import Solver
 from dperm.validation import count, one_of

@@ -1,17 +1,17 @@
 """The transaction that every release goes through: check, reserve, answer, write, settle."""
 
-import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from dperm.errors import InvalidParameterError, LargeDeltaWarning, NotSettledError
+from dperm.accounting.composition import epsilon_of
+from dperm.errors import InvalidParameterError, NoiseTooLargeError, NotSettledError
 from dperm.kernel.noise import Randomness, check_random_state
 from dperm.kernel.source import Source, check_count
 from dperm.ledger import Budget, Reservation
+from dperm.plan.large_delta import warn_of_large_delta
 from dperm.plan.release_plan import ReleasePlan
 from dperm.privacy.caveats import Caveat
 from dperm.privacy.guarantee import Adjacency
@@ -64,6 +64,7 @@ class Transaction:
         if self.unit != plan.unit:
             raise InvalidParameterError("the plan and the table have different privacy units.")
         check_count(self.found, plan.n, plan.adjacency, plan.unit)
+        check_promise(plan)
         warn_of_large_delta(plan.delta, plan.n, plan.unit)
         if self.budget is not None:
             self._reservation = self.budget.reserve(*plan.charge)
@@ -122,6 +123,14 @@ class Transaction:
                 raise
 
 
+def check_promise(plan: ReleasePlan) -> None:
+    """Raise if a plan whose result may be released costs more than it promises: a search for noise is not believed."""
+    if plan.promise.guarantee is None or not plan.statement.for_release:
+        return
+    if not epsilon_of(plan.event, plan.delta, plan.adjacency) <= plan.guarantee.epsilon:
+        raise NoiseTooLargeError("the plan's noise does not keep its guarantee; nothing was read or spent.")
+
+
 def check_budget(plan: ReleasePlan, budget: Budget | None) -> None:
     """Raise `BudgetExceededError` if the budget has no room for a release now; the ledger is only read."""
     if budget is not None:
@@ -144,23 +153,3 @@ def undeclared_n(adjacency: Adjacency, unit: PrivacyUnit | None = None) -> tuple
     if unit is not None and unit.missing == "ignore":  # one that is replaced by rows without an id is not counted
         return (Caveat.UNITS_COUNTED,)
     return ()
-
-
-def warn_of_large_delta(delta: float, n: int, unit: PrivacyUnit | None = None) -> None:
-    """Say so where δ promises nothing about a table of n rows or units."""
-    if delta >= 1.0 / n:
-        whose = "one row" if unit is None else f"all rows of one {unit.word}"
-        warnings.warn(
-            f"delta = {delta:g} is not below 1/n = {1.0 / n:g}: a guarantee this weak would allow publishing {whose} "
-            "in the clear.",
-            LargeDeltaWarning,
-            stacklevel=_level_of_caller(),
-        )
-
-
-def _level_of_caller() -> int:
-    """For a warning of the caller of this: how far up the first line is that is not the library's."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("dperm."):
-        level, frame = level + 1, frame.f_back
-    return level

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameterError
 from dperm.problem.domains import Domain, WholeSpace
-from dperm.problem.domains.mirror import EntropicDomain, MirrorDomain
+from dperm.problem.domains.polytope import EntropicDomain
+from dperm.problem.geometry.mirror import MirrorDomain
 from dperm.problem.losses.base import RowLoss
-from dperm.problem.prox import composite_prox, prox_is_exact, prox_with_steps
+from dperm.problem.prox import composite_prox, prox_is_exact
 from dperm.problem.regularizers import NoRegularizer, Regularizer
 from dperm.remembered import remembered
 from dperm.validation import finite, positive
@@ -272,10 +273,6 @@ class Problem:
     def prox(self, v: Array, step: float) -> Array:
         """Proximal step of r plus the indicator of C: argmin over w in C of ½‖w − v‖² + step · r(w)."""
         return composite_prox(self.regularizer, self.domain, v, step)
-
-    def prox_with_steps(self, v: Array, steps: Array) -> Array:
-        """The same with a step for every coefficient, as good as it can be had (`prox.prox_with_steps`)."""
-        return prox_with_steps(self.regularizer, self.domain, v, steps)
 
     def _value_bound(self, start: Array) -> float:
         # Losses are at least 0, so the loss at the start bounds its excess over the minimum.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dperm.problem.domains import BlockDomain, Box, Domain, GroupBall, L1Ball, L2Ball, Simplex, WholeSpace
+from dperm.problem.dykstra import dykstra
 from dperm.problem.regularizers import L1, BlockRegularizer, GroupL2, NoRegularizer, Regularizer
 
 Array = NDArray[np.float64]
@@ -39,24 +40,7 @@ def composite_prox(regularizer: Regularizer, domain: Domain, v: Array, step: flo
     pair = _PAIRS.get((type(easier), type(domain)))
     if pair is not None:
         return pair(easier, domain, v, step)
-    return _dykstra(easier, domain, v, step)
-
-
-def prox_with_steps(regularizer: Regularizer, domain: Domain, v: Array, steps: Array) -> Array:
-    """Proximal step with a step for every coefficient: argmin over w of Σ (w_j − v_j)²/(2 steps_j) + r(w), then onto C.
-
-    Exact where r works coordinate by coordinate and C is the whole space or a box. A regularizer of groups takes the
-    mean of the steps, and the projection onto any other C is the nearest point as usual.
-    """
-    if isinstance(regularizer, BlockRegularizer):
-        w = v.copy()
-        for start, stop, part in regularizer.blocks:
-            w[start:stop] = prox_with_steps(part, WholeSpace(), v[start:stop], steps[start:stop])
-    elif regularizer.shrink is not None:
-        w = np.asarray(regularizer.shrink(v, steps, *regularizer.parameters))
-    else:
-        w = regularizer.prox(v, float(steps.mean()))
-    return domain.project(w)
+    return dykstra(easier, domain, v, step)
 
 
 @dataclass(frozen=True)
@@ -170,19 +154,3 @@ _PAIRS: dict[tuple[type, type], Callable[..., Array]] = {
     (GroupL2, Simplex): _groups_on_simplex,
     (GroupL2, Box): _groups_on_box,
 }
-
-
-def _dykstra(regularizer: Regularizer, domain: Domain, v: Array, step: float) -> Array:
-    """Proximal Dykstra iteration, for pairs that nothing better is known about; not exact."""
-    point, prox_memory, projection_memory = v, np.zeros_like(v), np.zeros_like(v)
-    scale = 1.0 + float(np.linalg.norm(v))
-    for _ in range(10_000):
-        shrunk = regularizer.prox(point + prox_memory, step)
-        prox_memory = point + prox_memory - shrunk
-        projected = domain.project(shrunk + projection_memory)
-        projection_memory = shrunk + projection_memory - projected
-        moved = float(np.linalg.norm(projected - point)) + float(np.linalg.norm(projected - shrunk))
-        point = projected
-        if moved <= 1e-13 * scale:
-            break
-    return point

@@ -1,7 +1,7 @@
 """Why a method cannot take a problem: the sentences that several of them share."""
 
 from dperm.problem import Problem
-from dperm.problem.domains.mirror import MirrorDomain
+from dperm.problem.geometry.mirror import MirrorDomain
 from dperm.problem.regularizers import NoRegularizer
 
 

@@ -1,6 +1,5 @@
 """What an accounting event is: what ran, with its privacy curve and all that composing it with others needs."""
 
-import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -129,20 +128,11 @@ class SingleEvent(Event):
         """Rényi divergences of this many answers at these orders, by code that shares nothing with `curve`."""
         raise NotImplementedError(f"{type(self).__name__} has no Rényi bound")
 
-    def renyi_divergence(self, order: int, adjacency: "Adjacency") -> float:
-        """An upper bound on the Rényi divergence of one answer, whatever ran before it; infinite if none is known."""
-        rho = self.zcdp_rho(adjacency)
-        return math.inf if rho is None else order * rho * (1.0 + ROUNDING)
-
     # Many together
 
     @abstractmethod
     def scale(self, adjacency: "Adjacency") -> float:
         """About the standard deviation of the privacy loss."""
-
-    def precision(self, adjacency: "Adjacency") -> float:
-        """About the μ² that it adds to many: for first guesses, never a bound."""
-        return self.scale(adjacency) ** 2
 
     def loss(self, adjacency: "Adjacency", width: float) -> LossDistribution:
         """The privacy loss of one on a grid of this width: an upper bound, and it adds up under composition."""

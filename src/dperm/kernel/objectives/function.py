@@ -17,7 +17,8 @@ from dperm.kernel.objectives.base import Array, Indices, Objective
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
 from dperm.problem.losses.function import FunctionLoss
-from dperm.problem.tracing import in_float64, jax_modules, traced
+from dperm.problem.parameters import jax_modules
+from dperm.problem.tracing import in_float64, traced
 
 # Numbers of float64 that the rows of one compiled call may take.
 _NUMBERS = 2**22

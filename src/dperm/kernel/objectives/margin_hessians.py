@@ -6,7 +6,6 @@ move more than that row. The products are left to BLAS, and the sensitivity is p
 rounding (docs/proofs/hessian.md).
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,15 @@ from scipy import sparse
 
 from dperm.kernel.block import Block
 from dperm.kernel.compiling import compile_kernel
-from dperm.kernel.objectives.margin_gradients import clip_vector
 from dperm.kernel.objectives.margin_rows import Array, Derivative, columns_of, derivative_of
 from dperm.mechanisms.setting import summation_block
 from dperm.problem.losses import Loss
 
 # Half the distance at which ℓ' is compared to find ℓ''.
-_MARGIN_STEP = 1e-5
+MARGIN_STEP = 1e-5
 
 # Rows that are held a second time while they are multiplied.
-_ROWS_AT_ONCE = 16_384
+ROWS_AT_ONCE = 16_384
 
 
 def hessian_sum(
@@ -51,7 +49,7 @@ def hessian_sum(
     table, scale, weight, target = block.table, block.scale, block.weight, block.target
     width, derivative = table.shape[1], derivative_of(loss, slope_bound, curvature_bound)
     total = np.zeros((w.size, w.size))
-    rows_at_once = min(summation_block(target.size), _ROWS_AT_ONCE) * stride
+    rows_at_once = min(summation_block(target.size), ROWS_AT_ONCE) * stride
     for first in range(0, target.size, rows_at_once):
         chosen = slice(first, first + rows_at_once, stride)
         part, counted = table[chosen], weight[chosen] != 0.0
@@ -78,70 +76,13 @@ def hessian_sum(
     return total
 
 
-def hessian_blocks(
-    loss: Loss, slope_bound: float, curvature_bound: float, block: Block, w: Array, intercept: float, stride: int
-) -> Array:  # fmt: skip
-    """Σ_i weight_i ∂ℓ'_k/∂m_k x_i x_iᵀ over every stride-th row, for every output k: of shape (outputs, p, p).
-
-    For a search that wants to know roughly how the loss bends: nothing of it is released. Parameters as of
-    `hessian_sum`, for any number of margins.
-    """
-    width = w.size // loss.n_outputs
-    total = np.zeros((loss.n_outputs, width, width))
-    for part, curvatures in _parts(loss, slope_bound, curvature_bound, block, w, intercept, stride):
-        for k in range(loss.n_outputs):
-            roots = np.sqrt(curvatures[:, k])
-            if sparse.issparse(part):
-                weighted = (sparse.diags_array(roots) @ part).tocsr()
-                total[k] += (weighted.T @ weighted).toarray()
-            else:
-                weighted = roots[:, None] * part
-                total[k] += weighted.T @ weighted
-    return total
-
-
-def hessian_diagonals(
-    loss: Loss, slope_bound: float, curvature_bound: float, block: Block, w: Array, intercept: float, stride: int
-) -> Array:  # fmt: skip
-    """The diagonals of `hessian_blocks`, of shape (outputs, p)."""
-    total = np.zeros((loss.n_outputs, w.size // loss.n_outputs))
-    for part, curvatures in _parts(loss, slope_bound, curvature_bound, block, w, intercept, stride):
-        squares = part.multiply(part) if sparse.issparse(part) else part * part
-        total += np.asarray(squares.T @ curvatures).T
-    return total
-
-
-def _parts(
-    loss: Loss, slope_bound: float, curvature_bound: float, block: Block, w: Array, intercept: float, stride: int
-) -> Iterator[tuple[Any, Array]]:  # fmt: skip
-    """Every stride-th row, scaled and with its constant column, and weight · ∂ℓ'_k/∂m_k of shape (rows, outputs)."""
-    matrix = w.reshape(loss.n_outputs, -1)
-    for first in range(0, len(block), _ROWS_AT_ONCE * stride):
-        chosen = slice(first, first + _ROWS_AT_ONCE * stride, stride)
-        counted = np.flatnonzero(block.weight[chosen] != 0.0)
-        part = block.table[chosen][counted]  # ignored rows may hold what is not a number
-        scales, weights, targets = (values[chosen][counted] for values in (block.scale, block.weight, block.target))
-        constant = np.full((counted.size, int(intercept != 0.0)), intercept)
-        if sparse.issparse(part):
-            part = sparse.hstack([sparse.diags_array(scales) @ part, sparse.csr_array(constant)], format="csr")
-        else:
-            part = np.hstack([scales[:, None] * part, constant])
-        curvatures = np.ascontiguousarray(part @ matrix.T)
-        derivative = derivative_of(loss, slope_bound, curvature_bound)
-        if loss.n_outputs == 1:
-            _curvatures(derivative, np.ones(counted.size), targets, 0.0, curvatures[:, 0])
-        else:
-            _output_curvatures(derivative, targets, curvatures)
-        yield part, weights[:, None] * curvatures
-
-
 def _roots(
     derivative: Derivative, table: Any, scale: Array, weight: Array, target: Array, w: Array, intercept: float
 ) -> tuple[Array, Array]:
     """√(weight · ℓ'') of every row, and the same times its scale."""
     margins = margins_of(table, w)
     constant = intercept * w[-1] if intercept != 0.0 else 0.0
-    _curvatures(derivative, scale, target, constant, margins)
+    curvatures_of(derivative, scale, target, constant, margins)
     roots = np.sqrt(weight * margins)
     return roots, roots * scale
 
@@ -177,41 +118,16 @@ def _csr_margins(columns, w, out):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _curvatures(derivative, scale, target, constant, margins):  # type: ignore[no-untyped-def]
-    # Turns unscaled margins into curvatures, in place.
+def curvatures_of(derivative, scale, target, constant, margins):  # type: ignore[no-untyped-def]
+    """Turn unscaled margins into curvatures, in place."""
     slope_bound, bound = derivative.bound, derivative.curvature
     for i in range(margins.shape[0]):
         margin = margins[i] * scale[i] + constant
-        up = derivative.function(margin + _MARGIN_STEP, target[i], *derivative.parameters)
-        down = derivative.function(margin - _MARGIN_STEP, target[i], *derivative.parameters)
+        up = derivative.function(margin + MARGIN_STEP, target[i], *derivative.parameters)
+        down = derivative.function(margin - MARGIN_STEP, target[i], *derivative.parameters)
         up, down = min(max(up, -slope_bound), slope_bound), min(max(down, -slope_bound), slope_bound)
-        curvature = (up - down) / (2.0 * _MARGIN_STEP)
+        curvature = (up - down) / (2.0 * MARGIN_STEP)
         # Written so that a NaN ends at the bound instead of passing through.
         if not curvature <= bound:
             curvature = bound
         margins[i] = max(curvature, 0.0)
-
-
-@compile_kernel
-def _output_curvatures(derivative, target, margins):  # type: ignore[no-untyped-def]
-    # Turns margins, one row of outputs each, into the curvature along every output, in place.
-    slope_bound, bound = derivative.bound, derivative.curvature
-    n_outputs = margins.shape[1]
-    margin, up, down, out = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
-    for i in range(margins.shape[0]):
-        for k in range(n_outputs):
-            margin[k] = margins[i, k]
-        for k in range(n_outputs):
-            up[:] = 0.0
-            down[:] = 0.0
-            margin[k] = margins[i, k] + _MARGIN_STEP
-            derivative.function(margin, target[i], up, *derivative.parameters)
-            margin[k] = margins[i, k] - _MARGIN_STEP
-            derivative.function(margin, target[i], down, *derivative.parameters)
-            margin[k] = margins[i, k]
-            clip_vector(up, slope_bound)
-            clip_vector(down, slope_bound)
-            curvature = (up[k] - down[k]) / (2.0 * _MARGIN_STEP)
-            out[k] = min(max(curvature, 0.0), bound) if curvature <= bound else bound
-        for k in range(n_outputs):
-            margins[i, k] = out[k]

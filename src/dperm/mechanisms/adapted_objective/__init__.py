@@ -50,10 +50,6 @@ class AdaptedObjectiveQuery(ObjectivePerturbationQuery):
         """How far the linear term moves with slopes clipped at the share asked with."""
         return share_of(points[1]) * self.sensitivity
 
-    def coefficient_variance(self, scale: float, before: float) -> float | None:
-        """Not known before it is asked: the noise is in proportion to the share."""
-        return None
-
     def event(self, noise_multiplier: float) -> Event:
         """What the answer costs at the least ridge, remainder included."""
         per_record = positive("noise multiplier", noise_multiplier) * self.setting.adjacency.records_moved

@@ -58,10 +58,6 @@ class DescentOutputQuery(Query):
         """One per step."""
         return float(self.n_steps)
 
-    def coefficient_variance(self, scale: float, before: float) -> float | None:
-        """Noise on the output moves a coefficient by just as much."""
-        return scale**2
-
     def event(self, noise_multiplier: float) -> Event:
         """One Gaussian release."""
         return sampled_gaussian(self.setting, 1.0, noise_multiplier)

@@ -3,17 +3,11 @@
 import math
 from dataclasses import dataclass
 
-from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Event
 from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import Query, whole_change
-from dperm.mechanisms.setting import Setting, summation_slack
-from dperm.privacy.guarantee import Adjacency, Guarantee
+from dperm.mechanisms.setting import summation_slack
 from dperm.validation import one_of, positive
-
-# The share of the fit's precision (of μ², or of a pure ε) that all histograms together cost: the solver's noise grows
-# by 2 %, and quantiles of a few thousand rows are known to a few per cent.
-HISTOGRAM_SHARE = 0.04
 
 
 @dataclass(frozen=True)
@@ -67,24 +61,3 @@ class HistogramQuery(Query):
     def event(self, noise_multiplier: float) -> Event:
         """What the counts cost."""
         return whole_change(self, noise_multiplier)
-
-
-def histogram_scale(guarantee: Guarantee) -> float:
-    """The noise multiplier with which all histograms together cost their share of a guarantee."""
-    if guarantee.delta == 0.0:
-        return 1.0 / (HISTOGRAM_SHARE * guarantee.epsilon) * (1.0 + 1e-11)
-    return 1.0 / (math.sqrt(HISTOGRAM_SHARE) * gaussian_mu(guarantee)) * (1.0 + 1e-11)
-
-
-def histogram_query(columns: tuple[str, ...], setting: Setting, guarantee: Guarantee) -> HistogramQuery:
-    """The query that a fit asks for its bins."""
-    distribution = "Laplace" if guarantee.delta == 0.0 else "Gaussian"
-    return HistogramQuery(setting, columns, histogram_scale(guarantee), distribution)
-
-
-def count_deviation(n_columns: int, adjacency: Adjacency, guarantee: Guarantee) -> float:
-    """Standard deviation of the noise on one count of this many columns."""
-    moved = n_columns * adjacency.records_moved
-    if guarantee.delta == 0.0:
-        return math.sqrt(2.0) * moved * histogram_scale(guarantee)
-    return math.sqrt(moved) * histogram_scale(guarantee)

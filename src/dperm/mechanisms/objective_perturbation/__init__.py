@@ -90,20 +90,6 @@ class ObjectivePerturbationQuery(Query):
         """Not public: the minimisation ends when it is done."""
         return math.inf
 
-    def coefficient_variance(self, scale: float, before: float) -> float | None:
-        """What b does to a coefficient, what a point before passes on, and the noise for the remainder.
-
-        b moves the minimiser of a Λ-strongly convex objective by at most ‖b‖/(nΛ), so by the Poincaré inequality its
-        coefficients have a variance of at most C/(nΛ)², with C = σ² for Gaussian noise and C = E‖b‖²/(p − 1) for a
-        density ∝ exp(−‖b‖/s) (Bonnefont, Joulin and Ma 2016). The centre of the ridge passes on the share ridge/Λ.
-        """
-        p, convexity = self.setting.constants.dimension, self.strong_convexity
-        spread = scale**2
-        if self.distribution == "Gamma":
-            spread = scale**2 * p * (p + 1.0) / (p - 1.0) if p > 1 else 2.0 * scale**2
-        variance = (self.ridge / convexity) ** 2 * before + spread / (self.setting.n * convexity) ** 2
-        return variance + (p + 1.0) * self.remainder_scale**2
-
     def event(self, noise_multiplier: float) -> Event:
         """What the answer costs, remainder included."""
         multiplier = positive("noise multiplier", noise_multiplier)

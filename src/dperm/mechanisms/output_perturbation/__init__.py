@@ -42,10 +42,6 @@ class OutputPerturbationQuery(Query):
         """Not public: the minimisation ends when it is done."""
         return math.inf
 
-    def coefficient_variance(self, scale: float, before: float) -> float | None:
-        """Noise on the output moves a coefficient by just as much; its length has the variance of a Gamma variable."""
-        return scale**2 * (self.setting.constants.dimension + 1.0)
-
     def event(self, noise_multiplier: float) -> Event:
         """Pure: the density changes by at most exp(sensitivity/scale)."""
         return Pure(math.nextafter(1.0 / positive("noise multiplier", noise_multiplier), math.inf))

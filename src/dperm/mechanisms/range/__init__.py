@@ -3,13 +3,10 @@
 import math
 from dataclasses import dataclass
 
-from dperm.accounting.curve import gaussian_mu
 from dperm.accounting.events import Event, Gaussian, Pure, Repeated
 from dperm.errors import InvalidParameterError
 from dperm.mechanisms.base import Query
-from dperm.mechanisms.setting import Setting, summation_slack
-from dperm.privacy.guarantee import SMALLEST_EPSILON, Guarantee
-from dperm.schema import Schema
+from dperm.mechanisms.setting import summation_slack
 from dperm.validation import one_of, positive
 
 # How much of a column may lie beyond each end: the least that is aimed at, and the most that is still a range.
@@ -113,21 +110,3 @@ class RangeQuery(Query):
 def search_steps(candidates: tuple[float, ...]) -> int:
     """Steps of a bisection among this many candidates."""
     return max(1, math.ceil(math.log2(len(candidates))))
-
-
-def range_queries(schema: Schema, setting: Setting, guarantee: Guarantee) -> tuple[RangeQuery, ...]:
-    """What a fit must ask for before it can encode a row, with equal noise on every count.
-
-    All of it alone would keep (`range_share`·ε, δ).
-    """
-    private = schema.private_ranges
-    n_counts = sum(2 * search_steps(column.candidates) for column in private.values())
-    share = Guarantee(max(schema.range_share * guarantee.epsilon, SMALLEST_EPSILON), guarantee.delta)
-    if guarantee.delta == 0.0:
-        scale, distribution = n_counts / share.epsilon, "Laplace"
-    else:
-        scale, distribution = math.sqrt(n_counts) / gaussian_mu(share), "Gaussian"
-    return tuple(
-        RangeQuery(setting, name, column.candidates, scale * (1.0 + 1e-11), distribution)
-        for name, column in private.items()
-    )

@@ -5,7 +5,7 @@ import numpy as np
 from dperm.errors import UnsupportedProblemError
 from dperm.kernel.answers import Array, Asked, answers
 from dperm.mechanisms.vertex import VertexQuery
-from dperm.problem.domains.mirror import EntropicDomain
+from dperm.problem.domains.polytope import EntropicDomain
 
 
 @answers(VertexQuery)

@@ -1,16 +1,14 @@
-"""What a domain is: a closed convex set C of coefficients, with the geometry the paper's section 5 needs."""
+"""What a domain is: a closed convex set C of coefficients, what sensitivities and proximal steps need of it."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
+from dperm.problem.geometry.base import Array as Array
+from dperm.problem.geometry.base import Geometry
 
 
-class Domain(ABC):
+class Domain(Geometry):
     """A closed convex set; sizes depend on the number p of coefficients and never on data."""
 
     name: ClassVar[str]
@@ -18,14 +16,6 @@ class Domain(ABC):
     @abstractmethod
     def project(self, w: Array) -> Array:
         """The point of C nearest to w in l2."""
-
-    @abstractmethod
-    def minkowski_norm(self, w: Array) -> float:
-        """Min {r ≥ 0 : w ∈ rC} (paper, Definition 5.1); infinite if no multiple of C holds w."""
-
-    @abstractmethod
-    def dual_norm(self, v: Array) -> float:
-        """Max over w in C of |⟨w, v⟩|."""
 
     @abstractmethod
     def norm_bound(self, dimension: int) -> float:
@@ -38,10 +28,6 @@ class Domain(ABC):
     @abstractmethod
     def diameter(self, dimension: int) -> float:
         """Max over w, w' in C of ‖w − w'‖₂."""
-
-    @abstractmethod
-    def gaussian_width(self, dimension: int) -> float:
-        """E max over w in C of ⟨w, g⟩, g standard normal (paper, Definition 5.2)."""
 
     def check_dimension(self, dimension: int) -> None:
         """Raise if C is not a set of vectors of that length."""

@@ -1,20 +1,18 @@
 """The l1 ball (cross-polytope), the paper's high-dimensional case."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.integrate import quad
-from scipy.special import log_ndtr
 
 from dperm.problem.domains.base import Array
-from dperm.problem.domains.mirror import EntropicDomain
+from dperm.problem.domains.polytope import EntropicDomain
 from dperm.problem.domains.simplex import project_onto_simplex
+from dperm.problem.geometry.l1_ball import L1BallGeometry
 from dperm.validation import size
 
 
 @dataclass(frozen=True)
-class L1Ball(EntropicDomain):
+class L1Ball(L1BallGeometry, EntropicDomain):
     """C = {w : ‖w‖₁ ≤ radius}.
 
     Parameters
@@ -37,14 +35,6 @@ class L1Ball(EntropicDomain):
             return w
         return np.sign(w) * project_onto_simplex(np.abs(w), self.radius)
 
-    def minkowski_norm(self, w: Array) -> float:
-        """‖w‖₁ over the radius."""
-        return float(np.abs(w).sum()) / self.radius
-
-    def dual_norm(self, v: Array) -> float:
-        """Radius times the largest size."""
-        return self.radius * float(np.abs(v).max())
-
     def norm_bound(self, dimension: int) -> float:
         """The vertices lie furthest out."""
         return self.radius
@@ -56,16 +46,6 @@ class L1Ball(EntropicDomain):
     def diameter(self, dimension: int) -> float:
         """From a vertex to its opposite."""
         return 2.0 * self.radius
-
-    def gaussian_width(self, dimension: int) -> float:
-        """Radius times E max|g_j| = ∫ 1 − (2Φ(t) − 1)^p dt."""
-
-        def tail(t: float) -> float:
-            # log(2Φ(t) − 1) = log1p(−2Φ(−t)), accurate far out where p·Φ(−t) decides.
-            return -math.expm1(dimension * math.log1p(-2.0 * math.exp(log_ndtr(-t)))) if t > 0 else 1.0
-
-        edge = math.sqrt(2.0 * math.log(2.0 * dimension)) + 10.0
-        return self.radius * float(quad(tail, 0.0, edge, limit=200)[0])
 
     def n_vertices(self, dimension: int) -> int:
         """One on each side of every axis."""

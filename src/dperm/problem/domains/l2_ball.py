@@ -1,17 +1,16 @@
 """The Euclidean ball."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from dperm.problem.domains.base import Array
-from dperm.problem.domains.mirror import MirrorDomain
+from dperm.problem.geometry.l2_ball import L2BallGeometry
 from dperm.validation import size
 
 
 @dataclass(frozen=True)
-class L2Ball(MirrorDomain):
+class L2Ball(L2BallGeometry):
     """C = {w : ‖w‖₂ ≤ radius}.
 
     Parameters
@@ -33,14 +32,6 @@ class L2Ball(MirrorDomain):
         norm = float(np.linalg.norm(w))
         return w if norm <= self.radius else w * (self.radius / norm)
 
-    def minkowski_norm(self, w: Array) -> float:
-        """‖w‖₂ over the radius."""
-        return float(np.linalg.norm(w)) / self.radius
-
-    def dual_norm(self, v: Array) -> float:
-        """Radius times ‖v‖₂."""
-        return self.radius * float(np.linalg.norm(v))
-
     def norm_bound(self, dimension: int) -> float:
         """The radius."""
         return self.radius
@@ -48,32 +39,3 @@ class L2Ball(MirrorDomain):
     def diameter(self, dimension: int) -> float:
         """Twice the radius."""
         return 2.0 * self.radius
-
-    def gaussian_width(self, dimension: int) -> float:
-        """Radius times E‖g‖ = √2 Γ((p+1)/2)/Γ(p/2)."""
-        mean_norm = math.sqrt(2.0) * math.exp(math.lgamma((dimension + 1) / 2) - math.lgamma(dimension / 2))
-        return self.radius * mean_norm
-
-    def centre(self, dimension: int) -> Array:
-        """Zero."""
-        return np.zeros(dimension)
-
-    def divergence_bound(self, dimension: int) -> float:
-        """From 0 to the sphere."""
-        return 0.5
-
-    def divergence(self, u: Array, z: Array) -> float:
-        """That of w = ½‖·‖₂²/radius²: half the squared norm itself."""
-        return 0.5 * self.step_norm(u - z) ** 2
-
-    def step_norm(self, v: Array) -> float:
-        """‖v‖₂ over the radius."""
-        return self.minkowski_norm(v)
-
-    def mirror_step(self, z: Array, slope: Array) -> Array:
-        """A projected gradient step."""
-        return self.project(z - self.radius**2 * slope)
-
-    def descent_step(self, x: Array, slope: Array, curvature: float, v: Array) -> Array:
-        """A projected gradient step too."""
-        return self.project(x - (self.radius**2 / curvature) * slope)

@@ -4,11 +4,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.integrate import quad
-from scipy.special import log_ndtr
 
 from dperm.problem.domains.base import Array
-from dperm.problem.domains.mirror import EntropicDomain
+from dperm.problem.domains.polytope import EntropicDomain
+from dperm.problem.geometry.simplex import SimplexGeometry
 from dperm.validation import size
 
 
@@ -22,7 +21,7 @@ def project_onto_simplex(w: Array, total: float) -> Array:
 
 
 @dataclass(frozen=True)
-class Simplex(EntropicDomain):
+class Simplex(SimplexGeometry, EntropicDomain):
     """C = {w ≥ 0 : Σ w_j = total}. It is not symmetric: its Minkowski norm is infinite off the positive ray.
 
     Parameters
@@ -43,14 +42,6 @@ class Simplex(EntropicDomain):
         """Sort, then subtract the threshold that makes the sum right."""
         return project_onto_simplex(w, self.total)
 
-    def minkowski_norm(self, w: Array) -> float:
-        """Σ w_j over the total for w ≥ 0, else infinite."""
-        return float(w.sum()) / self.total if (w >= 0).all() else math.inf
-
-    def dual_norm(self, v: Array) -> float:
-        """Total times the largest size, reached at a vertex."""
-        return self.total * float(np.abs(v).max())
-
     def norm_bound(self, dimension: int) -> float:
         """The vertices lie furthest out."""
         return self.total
@@ -62,16 +53,6 @@ class Simplex(EntropicDomain):
     def diameter(self, dimension: int) -> float:
         """Between two vertices."""
         return self.total * math.sqrt(2.0) if dimension > 1 else 0.0
-
-    def gaussian_width(self, dimension: int) -> float:
-        """Total times E max g_j = ∫₀^∞ 1 − Φ(t)^p dt − ∫₋∞^0 Φ(t)^p dt."""
-
-        def below(t: float) -> float:
-            return math.exp(dimension * log_ndtr(t))
-
-        edge = math.sqrt(2.0 * math.log(2.0 * dimension)) + 10.0
-        upper = quad(lambda t: -math.expm1(dimension * log_ndtr(t)), 0.0, edge, limit=200)[0]
-        return self.total * float(upper - quad(below, -40.0, 0.0, limit=200)[0])
 
     def n_vertices(self, dimension: int) -> int:
         """One per coefficient."""

@@ -1,6 +1,5 @@
 """What a loss is: f(w, z) = ℓ(⟨w, x⟩, y), with bounds on ℓ' and ℓ'' that need no data."""
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import astuple
 from typing import Any, ClassVar, Self
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameterError
+from dperm.problem.losses.slips import check_bounds
 from dperm.validation import count, positive
 
 Array = NDArray[np.float64]
@@ -189,68 +189,8 @@ class Loss(RowLoss):
         return self
 
     def check_bounds(self, margin_bound: float) -> None:
-        """Raise if the declared bounds are visibly wrong, on a grid of margins and targets.
-
-        A safeguard against a slip in a loss of one's own; it sees no data. The sensitivity does not rest on it,
-        because the kernel clips every derivative to the declared slope; last-iterate accounting does.
-        """
-        if self.n_outputs > 1:
-            self._check_vector_slope(margin_bound)
-            return
-        edge = min(margin_bound, 30.0)
-        margins = np.linspace(-edge, edge, 4001)
-        slope, curvature = self.slope_bound(margin_bound), self.curvature_bound(margin_bound)
-        if not (0 < slope < math.inf and 0 < curvature < math.inf):
-            raise InvalidParameterError(
-                f"the {self.name} loss has no bounded derivative for margins up to {margin_bound:g}; "
-                "give the problem a bounded domain such as L2Ball(radius)."
-            )
-        for target in np.linspace(*self.target_range, 5):
-            slopes = np.asarray(self.derivative(margins, np.full_like(margins, target), *self.parameters))
-            rises, width = np.diff(slopes), margins[1] - margins[0]
-            rounding = 2.0**-49 * (np.abs(slopes).max() + abs(target) + edge)
-            if not np.abs(slopes).max() <= slope * (1 + 1e-9):
-                raise InvalidParameterError(f"the {self.name} loss exceeds its declared slope bound {slope:g}.")
-            if not np.abs(rises).max() <= curvature * width * (1 + 1e-6) + rounding:
-                raise InvalidParameterError(f"the {self.name} loss exceeds its declared curvature bound {curvature:g}.")
-            if self.convex and not rises.min() >= -rounding:
-                raise InvalidParameterError(f"the {self.name} loss declares itself convex, but its derivative falls.")
-            if self.sigmoidal and not self._is_sigmoid(slopes, width, rounding):
-                raise InvalidParameterError(
-                    f"the {self.name} loss declares its slope a sigmoid, but it curves where the slope is large."
-                )
-            if self.monotone and slopes.min() < 0.0 < slopes.max():
-                raise InvalidParameterError(f"the {self.name} loss declares itself monotone, but its derivative turns.")
-
-    def _is_sigmoid(self, slopes: Array, width: float, rounding: float) -> bool:
-        steepest, curvature = self.slope_bound(math.inf), self.curvature_bound(math.inf)
-        share = np.abs(slopes) / steepest
-        bend = 4.0 * curvature * share * (1.0 - share)
-        # Within a step t changes by curvature · width/steepest at most, and 4t(1 − t) by four times that.
-        allowed = np.maximum(bend[1:], bend[:-1]) + 4.0 * curvature**2 / steepest * width
-        return self.monotone and bool((np.abs(np.diff(slopes)) <= allowed * width + rounding).all())
-
-    def _check_vector_slope(self, margin_bound: float) -> None:
-        """The same for a vector of margins, at fixed pseudo-random places."""
-        slope, curvature = self.slope_bound(margin_bound), self.curvature_bound(margin_bound)
-        rng = np.random.default_rng(0)
-        one, two = np.empty(self.n_outputs), np.empty(self.n_outputs)
-        for size in (0.1, 1.0, 10.0):
-            for target in range(self.n_outputs):
-                margin = size * rng.normal(size=self.n_outputs)
-                shift = 0.01 * rng.normal(size=self.n_outputs)
-                self.derivative(margin, target, one, *self.parameters)
-                self.derivative(margin + shift, target, two, *self.parameters)
-                if not np.linalg.norm(one) <= slope * (1 + 1e-9):
-                    raise InvalidParameterError(f"the {self.name} loss exceeds its declared slope bound {slope:g}.")
-                if not np.linalg.norm(two - one) <= curvature * np.linalg.norm(shift) * (1 + 1e-6):
-                    raise InvalidParameterError(
-                        f"the {self.name} loss exceeds its declared curvature bound {curvature:g}."
-                    )
-                if self.convex and (two - one) @ shift < -1e-9 * slope:
-                    raise InvalidParameterError(
-                        f"the {self.name} loss declares itself convex, but its derivative falls."
-                    )
+        """Raise if the declared bounds are visibly wrong (`slips.py`)."""
+        check_bounds(self, margin_bound)
 
 
 class SignLoss(Loss):

@@ -11,8 +11,9 @@ import numpy as np
 from dperm.errors import InvalidParameterError
 from dperm.problem.domains import BlockDomain, Domain
 from dperm.problem.losses.base import Array, RowLoss, class_numbers
+from dperm.problem.parameters import flat_leaves, makes_params, tree_of, unflattened
 from dperm.problem.regularizers import BlockRegularizer, Regularizer
-from dperm.problem.tracing import flat_leaves, makes_params, traced, tree_of, unflattened
+from dperm.problem.tracing import traced
 from dperm.validation import count, one_of, positive
 
 # What a row's gradient is scaled by: shortened to the clip, each layer on its own, or brought to about that length.

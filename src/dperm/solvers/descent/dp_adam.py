@@ -14,6 +14,7 @@ from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver
+from dperm.solvers.descent.prox_with_steps import prox_with_steps
 from dperm.solvers.descent.stochastic import expected_sigma
 from dperm.solvers.expected import noise_floor
 from dperm.validation import positive
@@ -168,7 +169,7 @@ class DPAdam(Solver):
                 w = problem.prox(w - falling / slowest * direction, falling / slowest)
             else:
                 steps = np.divide(falling, size, out=np.zeros(start.size), where=size > 0.0)
-                w = problem.prox_with_steps(w - steps * direction, steps)
+                w = prox_with_steps(problem.regularizer, problem.domain, w - steps * direction, steps)
         return w
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:

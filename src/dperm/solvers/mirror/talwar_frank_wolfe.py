@@ -13,7 +13,7 @@ from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
-from dperm.problem.domains.mirror import EntropicDomain
+from dperm.problem.domains.polytope import EntropicDomain
 from dperm.solvers.base import Array, Oracle, Profile, Solver
 from dperm.solvers.refusals import needs_convexity, needs_no_regularizer
 

@@ -11,7 +11,7 @@ from dperm.mechanisms.plan import Plan, PlannedQuery
 from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
-from dperm.problem.domains.mirror import MirrorDomain
+from dperm.problem.geometry.mirror import MirrorDomain
 from dperm.solvers.base import Array, Oracle, Profile, Solver, StepSettings
 from dperm.solvers.refusals import needs_a_mirror_map
 

@@ -30,10 +30,6 @@ class ZCDP(SingleEvent):
         """That of the Gaussian with this ρ."""
         return math.sqrt(2.0 * self.rho)
 
-    def precision(self, adjacency: Adjacency) -> float:
-        """μ² of the Gaussian with this ρ."""
-        return 2.0 * float(self.rho)
-
     def curve(self, adjacency: Adjacency) -> Curve:
         """The least that follows from ρ."""
         return ConcentratedCurve(float(self.rho))

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dperm.accounting.central_limit import central_limit_precision
 from dperm.accounting.curve import ROUNDING, Array, Curve, GaussianCurve
 from dperm.accounting.events.base import Parts, SingleEvent
 from dperm.accounting.privacy_loss import LossDistribution, relation
@@ -52,10 +51,6 @@ class Gaussian(SingleEvent):
     def renyi(self, orders: Array, count: int, adjacency: Adjacency) -> Array:
         """That of the whole shift between neighbouring datasets."""
         return renyi_divergences(Gaussian(self.noise_multiplier / adjacency.records_moved).to_dp_event(), count, orders)
-
-    def precision(self, adjacency: Adjacency) -> float:
-        """μ²."""
-        return central_limit_precision(1.0, self.noise_multiplier / adjacency.records_moved, adjacency)
 
     @classmethod
     def merged(cls, parts: Parts) -> Parts:

@@ -9,10 +9,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from dperm.accounting.central_limit import central_limit_precision
 from dperm.accounting.curve import ROUNDING, Array, Curve, gaussian_delta, two_sided_delta
 from dperm.accounting.events.base import Parts, SingleEvent, counted
-from dperm.accounting.renyi import divergence_of_minimiser
 from dperm.privacy.guarantee import Adjacency
 
 # From so many on they are composed on a grid, which is tighter and faster. Up to so many the other way is at hand where
@@ -60,17 +58,9 @@ class ObjectivePerturbation(SingleEvent):
         """That of the Gaussian alone."""
         return float(adjacency.records_moved / self.noise_multiplier)
 
-    def precision(self, adjacency: Adjacency) -> float:
-        """That of the Gaussian alone."""
-        return central_limit_precision(1.0, self.noise_multiplier / adjacency.records_moved, adjacency)
-
     def curve(self, adjacency: Adjacency) -> Curve:
         """By the tails of the loss where every loss may have its own tangent, else in closed form."""
         return TailCurve((self,), adjacency) if self.sigmoidal else TangentCurve(self, adjacency)
-
-    def renyi_divergence(self, order: int, adjacency: Adjacency) -> float:
-        """From the curve: E e^{(α − 1)·loss} of the worst mechanism below it."""
-        return _divergence(self, order, adjacency)
 
     @classmethod
     def composed(cls, parts: Parts, adjacency: Adjacency) -> Curve | None:
@@ -212,14 +202,6 @@ class OneMinimiser(Curve):
         if on_grid > _FAINT:
             return on_grid
         return min(on_grid, TangentCurve(self.event, self.adjacency).delta(epsilon))
-
-
-@functools.lru_cache(maxsize=256)
-def _divergence(event: ObjectivePerturbation, order: int, adjacency: Adjacency) -> float:
-    """By the curve with tangents, up to where it hardly counts; beyond, all corners are at most four Gaussians."""
-    shift = adjacency.records_moved / event.noise_multiplier * (1.0 + ROUNDING)
-    cost = min(max(costs) for costs in event.determinant_costs()) + event.remainder
-    return divergence_of_minimiser(TangentCurve(event, adjacency), cost, shift, 4, order)
 
 
 # Kept, because a calibrated plan is asked for its ε and its δ again by anyone who states them.

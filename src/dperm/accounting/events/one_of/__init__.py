@@ -61,10 +61,6 @@ class OneOf(SingleEvent):
         curves = [concentrated_curve(tuple(event.leaves()), adjacency) for event in self.alternatives]
         return None if None in curves else max(curve.rho for curve in curves if curve is not None)
 
-    def renyi_divergence(self, order: int, adjacency: Adjacency) -> float:
-        """The largest."""
-        return max(renyi_divergence_of(event, order, adjacency) for event in self.alternatives)
-
     def scale(self, adjacency: Adjacency) -> float:
         """The largest."""
         return max(scale_of(event, adjacency) for event in self.alternatives)
@@ -94,12 +90,6 @@ def total_pure_epsilon(event: Event) -> float | None:
     if any(epsilon is None for epsilon, _ in known):
         return None
     return total if len(known) == 1 and known[0][1] == 1 else total * (1.0 + ROUNDING)
-
-
-def renyi_divergence_of(event: Event, order: int, adjacency: Adjacency) -> float:
-    """Σ of the divergences of the single events."""
-    divergences = [count * leaf.renyi_divergence(order, adjacency) for leaf, count in event.leaves()]
-    return math.fsum(divergences) * (1.0 + ROUNDING) if math.inf not in divergences else math.inf
 
 
 def scale_of(event: Event, adjacency: Adjacency) -> float:

@@ -43,13 +43,6 @@ class Pure(SingleEvent):
         """ε²/2."""
         return 0.5 * float(self.epsilon) ** 2
 
-    def renyi_divergence(self, order: int, adjacency: Adjacency) -> float:
-        """That of randomized response: ε + ln((1 + e^{−(2α − 1)ε})/(1 + e^−ε))/(α − 1)."""
-        epsilon = float(self.epsilon)
-        shrunk = math.log1p(math.exp(-(2 * order - 1) * epsilon)) - math.log1p(math.exp(-epsilon))
-        # For small ε the difference cancels; ε²α/2 is a bound as well.
-        return min(epsilon + shrunk / (order - 1) + ROUNDING, 0.5 * order * epsilon**2 * (1.0 + ROUNDING))
-
     def loss(self, adjacency: Adjacency, width: float) -> LossDistribution:
         """The curve has one kink; the grid has points on both sides of it."""
         below = math.floor(self.epsilon / width)

@@ -10,16 +10,12 @@ import numpy as np
 from dperm.accounting.curve import ROUNDING, Curve, PureCurve, SmallerOf
 from dperm.accounting.events.base import Event, SingleEvent
 from dperm.accounting.events.composed import check_event
-from dperm.accounting.events.one_of import renyi_divergence_of, scale_of, total_pure_epsilon
+from dperm.accounting.events.one_of import scale_of, total_pure_epsilon
 from dperm.accounting.events.plain_data import event_from_list, event_to_list
 from dperm.accounting.events.pure import Pure
 from dperm.accounting.privacy_loss import LossDistribution
-from dperm.accounting.renyi import divergence_of_curve
 from dperm.privacy.guarantee import Adjacency
 from dperm.validation import positive
-
-# Points at which the curve is evaluated for a Rényi divergence.
-_DOTS = 400
 
 
 @dataclass(frozen=True)
@@ -69,27 +65,13 @@ class RandomTrials(SingleEvent):
 
     def curve(self, adjacency: Adjacency) -> Curve:
         """By theorem 2; of pure trials it is also a pure mechanism."""
-        curve, pure = _curve(self, adjacency), self.pure_epsilon
+        curve, pure = trials_curve(self, adjacency), self.pure_epsilon
         return curve if pure is None else SmallerOf(curve, PureCurve(pure))
 
     def loss(self, adjacency: Adjacency, width: float) -> LossDistribution:
         """From the curve, unless that has a kink."""
         pure = self.pure_epsilon
         return super().loss(adjacency, width) if pure is None else Pure(pure).loss(adjacency, width)
-
-    def renyi_divergence(self, order: int, adjacency: Adjacency) -> float:
-        """From the curve; beyond the points at which it is evaluated by the divergence of a trial at the next order."""
-        curve = _curve(self, adjacency)
-        above = renyi_divergence_of(self.trial, order + 1, adjacency)
-        # ∫ e^{(α − 1)t} δ(t) dt beyond T is at most e^{−T} ∫ e^{αt} δ(t) dt.
-        reach = order * above + 30.0
-        if not (order * (reach + curve.shift) < 600.0):
-            return math.inf  # more than any budget has
-        # Without the second 0 where the shift is 0, as it is for one trial.
-        epsilons = np.unique([0.0, *(curve.shift + np.linspace(0.0, reach, _DOTS) ** 2 / reach)])
-        tail = math.exp(-reach) * math.expm1(order * above) / (order * (order + 1.0))
-        beyond = math.exp((order - 1.0) * curve.shift) * tail / self.stop
-        return divergence_of_curve(epsilons, np.minimum.accumulate(curve.deltas(epsilons)), beyond, order)
 
 
 @dataclass(frozen=True)
@@ -128,7 +110,8 @@ class TrialsCurve(Curve):
 
 # Kept, because the shift takes a search.
 @functools.lru_cache(maxsize=64)
-def _curve(event: RandomTrials, adjacency: Adjacency) -> TrialsCurve:
+def trials_curve(event: RandomTrials, adjacency: Adjacency) -> TrialsCurve:
+    """δ(ε) of all trials together, without the bound by a pure ε."""
     from dperm.accounting.composition import curve_of  # which imports the events
 
     trial, odds = curve_of(event.trial, adjacency), (1.0 - event.stop) / event.stop

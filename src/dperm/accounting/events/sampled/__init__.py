@@ -1,31 +1,22 @@
 """An answer with Gaussian noise on a Poisson sample of the rows."""
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from scipy.special import log_ndtr
 
-from dperm.accounting.central_limit import central_limit_precision
 from dperm.accounting.curve import ROUNDING, Array, Curve, gaussian_delta
 from dperm.accounting.events.base import Parts, SingleEvent
 from dperm.accounting.events.gaussian import Gaussian
 from dperm.accounting.events.sampled.curve import SampledCurve
 from dperm.accounting.privacy_loss import LossDistribution, gaussian_grid_width, gaussian_loss_range, relation
-from dperm.accounting.renyi import divergence_of_curve, renyi_divergences
+from dperm.accounting.renyi import renyi_divergences
 from dperm.privacy.guarantee import Adjacency
 
 # With less noise than this, relative to one record, a record that is drawn shows at any ε below 1000. Such a privacy
 # loss is too wide for a grid, and the bound by the probability of a draw gives δ as well.
 HARDLY_ANY_NOISE = 0.02
-
-# Rényi divergences of larger orders are not computed.
-_LARGEST_ORDER = 20_000
-
-# Points at which the curve is evaluated for one.
-_DOTS = 1000
 
 
 @dataclass(frozen=True)
@@ -50,11 +41,6 @@ class PoissonSampledGaussian(SingleEvent):
     def scale(self, adjacency: Adjacency) -> float:
         """That of the mean over whether the record is drawn."""
         return float(self.sampling_probability * adjacency.records_moved / self.noise_multiplier)
-
-    def precision(self, adjacency: Adjacency) -> float:
-        """By the central limit theorem."""
-        noise = self.noise_multiplier / adjacency.records_moved
-        return central_limit_precision(self.sampling_probability, noise, adjacency)
 
     def curve(self, adjacency: Adjacency) -> Curve:
         """The exact curve of one answer."""
@@ -96,13 +82,6 @@ class PoissonSampledGaussian(SingleEvent):
         there, back = (renyi_divergences(event, count, shifted) for shifted in (2 * orders, 2 * orders - 1))
         return weight * there + back
 
-    def renyi_divergence(self, order: int, adjacency: Adjacency) -> float:
-        """By `renyi`; under replace_one the exact curve gives less, where a float can hold its powers."""
-        if order > _LARGEST_ORDER or self.drawn_bare:
-            return math.inf
-        known = float(self.renyi(np.array([float(order)]), 1, adjacency)[0]) * (1.0 + 1e-9)
-        return min(known, _replaced_divergence(self, order)) if adjacency is Adjacency.REPLACE_ONE else known
-
     @classmethod
     def composed(cls, parts: Parts, adjacency: Adjacency) -> Curve | None:
         """Samples and Gaussians beside them, on a grid of their own."""
@@ -115,23 +94,6 @@ class PoissonSampledGaussian(SingleEvent):
         from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 
         return PoissonSampledDpEvent(self.sampling_probability, GaussianDpEvent(self.noise_multiplier))
-
-
-@functools.lru_cache(maxsize=256)
-def _replaced_divergence(event: PoissonSampledGaussian, order: int) -> float:
-    """From the curve of one answer; far out it is at most that of the Gaussian without sampling."""
-    shift = 2.0 / event.noise_multiplier
-    log_moment = 0.5 * order * (order - 1.0) * shift**2
-    far = math.sqrt(2.0 * log_moment + 80.0)  # so far out e^log_moment does not count either
-    last = (order - 0.5) * shift**2 + far * shift
-    if order * last > 600.0:
-        return math.inf
-    small = 1e-3 * min(event.scale(Adjacency.REPLACE_ONE), last)
-    epsilons = np.append(0.0, np.geomspace(small, last, _DOTS))
-    deltas = np.minimum.accumulate(event.curve(Adjacency.REPLACE_ONE).deltas(epsilons))
-    # E[e^{(α − 1)L}; L > last]/(α − 1) for the loss L of that Gaussian.
-    tilted = math.exp(log_moment + float(log_ndtr(-far)))
-    return divergence_of_curve(epsilons, deltas, tilted / (order - 1.0), order)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from dperm.accounting.curve import ROUNDING, Curve, gaussian_delta
 from dperm.accounting.events.base import SingleEvent
-from dperm.accounting.renyi import divergence_of_minimiser
 from dperm.privacy.guarantee import Adjacency
 
 # Halvings by which the end of a chord is found; a bound holds wherever it ends.
@@ -51,18 +50,9 @@ class SoftmaxPerturbation(SingleEvent):
         """That of one Gaussian shift alone."""
         return float(adjacency.records_moved / self.noise_multiplier)
 
-    def precision(self, adjacency: Adjacency) -> float:
-        """μ² of the Gaussian that has the same δ at ε = 0, the determinant and the remainder left out."""
-        noise = replace(self, log_jacobian=0.0, remainder=0.0)
-        return float(4.0 * ndtri(0.5 + 0.5 * min(noise.curve(adjacency).delta(0.0), 1.0 - 1e-9)) ** 2)
-
     def curve(self, adjacency: Adjacency) -> Curve:
         """In closed form."""
         return CornerCurve(self, adjacency)
-
-    def renyi_divergence(self, order: int, adjacency: Adjacency) -> float:
-        """From the curve: E e^{(α − 1)·loss} of the worst mechanism below it."""
-        return _divergence(self, order, adjacency)
 
     def corners(self, adjacency: Adjacency) -> list[tuple[int, float]]:
         """How many corners there are of which length over σ: of one row's simplex, or of the product of two."""
@@ -113,12 +103,3 @@ def _chord_end(event: SoftmaxPerturbation, adjacency: Adjacency) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if is_steeper(middle) else (low, middle)
     return high
-
-
-@functools.lru_cache(maxsize=256)
-def _divergence(event: SoftmaxPerturbation, order: int, adjacency: Adjacency) -> float:
-    """By the curve, up to where it hardly counts; beyond, no corner does more than one of the longest."""
-    shifts = event.corners(adjacency)
-    times, shift = sum(number for number, _ in shifts), max(mu for _, mu in shifts)
-    cost = event.log_jacobian + event.remainder
-    return divergence_of_minimiser(CornerCurve(event, adjacency), cost, shift, times, order)

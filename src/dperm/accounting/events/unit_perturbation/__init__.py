@@ -1,17 +1,15 @@
 """The minimiser of a perturbed objective, where all rows of one unit may differ (docs/proofs/units.md)."""
 
-import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from dperm.accounting.curve import ROUNDING, Array, Curve
 from dperm.accounting.events.base import SingleEvent
 from dperm.accounting.events.objective_perturbation import determinant_costs
-from dperm.accounting.renyi import divergence_of_minimiser
 from dperm.privacy.guarantee import Adjacency
 
 # Tangents that are tried for the determinant of a sigmoidal loss: one must do for all losses beyond m.
@@ -76,18 +74,9 @@ class UnitPerturbation(SingleEvent):
         """That of one Gaussian shift alone."""
         return float(adjacency.records_moved / self.noise_multiplier)
 
-    def precision(self, adjacency: Adjacency) -> float:
-        """μ² of the Gaussian that has the same δ at ε = 0, the determinant and the remainder left out."""
-        noise = replace(self, log_jacobian=0.0, remainder=0.0, sigmoidal=False)
-        return float(4.0 * ndtri(0.5 + 0.5 * min(noise.curve(adjacency).delta(0.0), 1.0 - 1e-9)) ** 2)
-
     def curve(self, adjacency: Adjacency) -> Curve:
         """In closed form, but for the line and the tangent that are searched for."""
         return StopLossCurve(self, adjacency)
-
-    def renyi_divergence(self, order: int, adjacency: Adjacency) -> float:
-        """From the curve: E e^{(α − 1)·loss} of the worst mechanism below it."""
-        return _divergence(self, order, adjacency)
 
     def determinant_costs(self) -> list[tuple[float, float]]:
         """What the change of variables costs where all slopes are 0, and at their bound; every pair will do."""
@@ -156,12 +145,3 @@ class StopLossCurve(Curve):
             above += times * length * (np.maximum(density - z * tail, 0.0) + rounding) * (1.0 + ROUNDING)
             beyond += times * tail
         return above, beyond
-
-
-@functools.lru_cache(maxsize=256)
-def _divergence(event: UnitPerturbation, order: int, adjacency: Adjacency) -> float:
-    """By the curve, up to where it hardly counts; beyond, no shift does more than one of the longest."""
-    shifts = event.shifts(adjacency)
-    times, shift = sum(each.times for each in shifts), max(each.length for each in shifts)
-    cost = min(max(costs) for costs in event.determinant_costs()) + event.remainder
-    return divergence_of_minimiser(StopLossCurve(event, adjacency), cost, shift, times, order)

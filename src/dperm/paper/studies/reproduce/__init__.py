@@ -13,7 +13,7 @@ from dperm.paper.studies.reproduce.page import template, write_page
 from dperm.paper.studies.reproduce.section import QUICK, Section
 from dperm.pictures.canvas import offscreen
 from dperm.printable import one_line
-from dperm.problem.tracing import jax_modules
+from dperm.problem.parameters import jax_modules
 
 
 class Study(Protocol):

@@ -10,7 +10,6 @@ from abc import abstractmethod
 import numpy as np
 from scipy.special import rel_entr
 
-from dperm.errors import InvalidParameterError
 from dperm.problem.domains.base import Array, Domain
 
 
@@ -18,7 +17,7 @@ class MirrorDomain(Domain):
     """A bounded domain C with a mirror map w that is 1-strongly convex in its `step_norm`.
 
     The iterates are points of a set K that a linear map takes to C: `coefficients` is that map and `pull_back` its
-    transpose. Here K is C itself; `EntropicDomain` has another.
+    transpose. Here K is C itself; an `EntropicMap` has another.
     """
 
     @abstractmethod
@@ -66,23 +65,12 @@ class MirrorDomain(Domain):
         return gradient
 
 
-class EntropicDomain(MirrorDomain):
-    """A polytope with few vertices: K is the unit simplex of weights on them, w the negative entropy."""
+class EntropicMap(MirrorDomain):
+    """K is the unit simplex of weights on vertices, w the negative entropy."""
 
     @abstractmethod
     def n_vertices(self, dimension: int) -> int:
         """Number of vertices that weights are put on."""
-
-    def check_dimension(self, dimension: int) -> None:
-        """Raise if a vertex lies outside the declared norm bound, looking at a few of them.
-
-        The sensitivity of choosing a vertex rests on that bound. This catches slips and is not a proof.
-        """
-        count = self.n_vertices(dimension)
-        for index in {0, min(1, count - 1), count // 3, count // 2, max(count - 2, 0), count - 1}:
-            vertex = self.coefficients(np.eye(1, count, index)[0])
-            if not float(np.linalg.norm(vertex)) <= self.norm_bound(dimension) * (1.0 + 1e-9):
-                raise InvalidParameterError(f"a vertex of {self.name} is longer than its declared norm bound.")
 
     def centre(self, dimension: int) -> Array:
         """Equal weights."""

@@ -1,0 +1,1 @@
+"""What solvers need of a domain: widths, norms and mirror maps. Nothing here bounds a sensitivity."""
