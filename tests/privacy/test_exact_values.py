@@ -31,7 +31,7 @@ IMPORTS = {
         "rows_per_unit": {"FEWEST_ROWS", "cells_of_units"},
         "units": {"Membership"},
     },
-    "cli.rows_per_unit": {"rows.files": {"TableFile"}},
+    "cli.rows_per_unit": {"rows": {"Table"}},
     "plan.sums": {"oracle": {"Oracle"}, "units": {"Membership"}},
     # Check what is fitted, and encode what is predicted or scored on the caller"s own rows.
     "models.base": {
@@ -72,9 +72,8 @@ IMPORTS = {
     "evaluation.scores": {"rows.labels": {"class_numbers"}},
     "evaluation.held_out": {
         "rows.cells": {"number_table"},
-        "rows.columns": {"as_numbers", "as_words"},
+        "rows.columns": {"as_numbers", "as_words", "number_columns"},
         "rows.encoding": {"check_table", "count_rows", "label_numbers", "target_numbers"},
-        "rows.files": {"number_columns"},
         "rows.ids": {"membership_of_array"},
         "rows.labels": {"class_numbers", "numeric_target", "read_target"},
         "rows.table": {"Table"},
@@ -85,7 +84,7 @@ IMPORTS = {
     "transformers.base": {
         "rows.ids": {"membership_of_array"},
         "rows.labels": {"read_table"},
-        "rows.table": {"Table", "made_up_row", "taken"},
+        "rows.table": {"NumberColumns", "Table", "made_up_row", "taken"},
         "units": {"Membership"},
     },
     "transformers.min_max_scaler": {"rows.column_parts": {"cells_of"}},
@@ -135,7 +134,7 @@ IMPORTS = {
         "rows.columns": {"Columns", "as_numbers", "as_words", "as_written"},
         "rows.encoder": {"ROWS_AT_ONCE", "rows_of"},
         "rows.ids": {"codes_of_column"},
-        "rows.table": {"Table", "taken"},
+        "rows.table": {"StoredTable", "Table", "taken"},
         "source": {"Source"},
         "units": {"Membership"},
     },
@@ -150,14 +149,12 @@ IMPORTS = {
         "source": {"LocalSource", "Source"},
     },
     # Files are read for `fit` and `predict`, of which nothing is printed, and for `diagnose`, which prints exact facts.
-    "cli.audit": {"rows.files": {"TableFile"}},
-    "cli.diagnose": {"rows.files": {"TableFile"}},
-    "cli.fit": {"rows": {"Table"}, "rows.dask_client": {"open_cluster"}, "rows.files": {"TableFile"}},
+    "cli.diagnose": {"rows": {"Table"}},
+    "cli.fit": {"rows": {"Table"}, "rows.dask_client": {"open_cluster"}},
     "cli.options": {"rows.files": {"OtherSeparatorError"}},
     "cli.plan": {"rows.memory": {"bytes_of", "is_on_disk"}},
-    "cli.predict": {"rows.files": {"check_columns", "number_columns", "open_pieces"}},
-    "cli.schema": {"rows.column_facts": {"Finding"}, "rows.files": {"columns_on_disk", "open_pieces"}},
-    "cli.tune": {"rows.files": {"TableFile"}},
+    "cli.predict": {"rows": {"Table"}, "rows.columns": {"number_columns"}},
+    "cli.schema": {"rows": {"Table"}, "rows.column_facts": {"Finding"}},
     # Studies on public data.
     "paper.studies.reference": {"block": {"Block"}},
     "models.apart": {

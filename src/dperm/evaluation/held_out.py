@@ -13,9 +13,8 @@ from dperm.evaluation.scores import predicted_row_by_row
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.cells import number_table
-from dperm.rows.columns import as_numbers, as_words
+from dperm.rows.columns import as_numbers, as_words, number_columns
 from dperm.rows.encoding import check_table, count_rows, label_numbers, target_numbers
-from dperm.rows.files import number_columns
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import class_numbers, numeric_target, read_target
 from dperm.rows.table import Table
@@ -187,7 +186,7 @@ def _stored(
                 )
 
     whose = stored.membership(unit, () if schema is None else schema.missing)
-    return HeldOut(stored._n_rows, blocks, takes_anything, whose)
+    return HeldOut(len(stored), blocks, takes_anything, whose)
 
 
 def _column_truth(column: Any, name: str, classes: Sequence[Any] | None) -> Array:
