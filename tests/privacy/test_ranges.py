@@ -21,7 +21,7 @@ from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.mechanisms.range import RangeQuery, range_queries
 from dperm.mechanisms.range.answer import first_place
 from dperm.privacy.guarantee import Adjacency
-from dperm.rows.tables import TableSource
+from dperm.rows.arrays import TableSource
 from privacy.harness import logistic_problem, setting_of
 
 CANDIDATES = Number("private").candidates

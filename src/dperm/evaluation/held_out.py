@@ -15,10 +15,9 @@ from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.cells import number_table
 from dperm.rows.columns import as_numbers, as_words, number_columns
 from dperm.rows.encoding import check_table, count_rows, label_numbers, target_numbers
-from dperm.rows.ids import membership_of_array
+from dperm.rows.ids import membership_of, membership_of_array
 from dperm.rows.labels import class_numbers, numeric_target, read_target
 from dperm.rows.table import Table
-from dperm.rows.tables import membership_of
 from dperm.schema import Classes, Schema
 from dperm.schema.checks import as_text
 

@@ -12,7 +12,7 @@ from dperm.errors import InvalidParameterError, InvalidTableError
 from dperm.kernel.source import Source
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.arrays import ArraySource
+from dperm.rows.arrays import ArraySource, TableSource
 from dperm.rows.by_schema import SchemaSource
 from dperm.rows.cluster import ClusterSource
 from dperm.rows.columns import Columns, as_numbers, as_words, as_written, number_columns
@@ -23,7 +23,6 @@ from dperm.rows.files import check_columns, is_files, open_pieces, shown
 from dperm.rows.ids import codes_of_column
 from dperm.rows.pieces import ParquetPiece, Piece
 from dperm.rows.streamed import FileSource
-from dperm.rows.tables import TableSource
 from dperm.schema import Schema
 from dperm.schema.checks import as_text
 
