@@ -273,7 +273,7 @@ UNITS = {  # how many rows the units have, and those of the odd ones, who may ha
     "no unit repeats": (np.ones(N, int), 500, "hardly any person has more than one row"),
     "all units repeat": (np.full(N, 2), 1, None),
     "none beyond": (np.full(N, 3), 2000, None),
-    "all beyond": (np.full(N, 8), 3, "about 60 %, in the mean over all people, are beyond 3, and are not used"),
+    "all beyond": (np.full(N, 8), 3, "about 60 %, in the mean over all units, are beyond 3, and are not used"),
 }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -256,9 +257,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
                 f"a private pipeline does not pass parameters to its steps, got {next(iter(params))!r}."
             )
         self.check_steps()
-        # A list of texts holds rows; paths in a list must be of the type of paths.
-        texts = isinstance(X, list | tuple) and any(isinstance(row, str) for row in X)
-        table = X if texts else taken(X)
+        # A list of texts holds rows; paths in a list must be of the type of paths. No row is asked for its class.
+        rows = isinstance(X, list | tuple) and not all(issubclass(type(row), Path) for row in X)
+        table = X if rows else taken(X)
         X, y, groups = self._from_stored(table, y, groups) if isinstance(table, Table) else (table, y, groups)
         unit = self._check_groups(X, groups)
         first = next(step for _, step in self.steps if not is_nothing(step))

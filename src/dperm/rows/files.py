@@ -24,7 +24,7 @@ class OtherSeparatorError(InvalidTableError):
 def is_files(data: Any) -> bool:
     """Whether it names files: a path, a pattern, a list of paths or a pyarrow dataset."""
     if isinstance(data, list | tuple):
-        return bool(data) and all(isinstance(path, str | Path) for path in data)
+        return bool(data) and all(issubclass(type(path), str | Path) for path in data)  # isinstance would ask a row
     return isinstance(data, str | Path) or _is_dataset(data)
 
 
