@@ -50,8 +50,8 @@ IMPORTS = {
     },
     # Weights of rows: checked where they are public, bounded where they are not.
     "models.weights": {
-        "rows.encoding": {"count_rows"},
-        "rows.weights": {"bounded_weights", "weight_column"},
+        "rows.columns": {"Columns", "as_numbers"},
+        "rows.weights": {"bounded_weights"},
         "source": {"Source"},
     },
     # Put rows apart and hand losses on them to the oracle, which releases who won.
@@ -71,8 +71,8 @@ IMPORTS = {
     "evaluation.scores": {"rows.labels": {"class_numbers"}},
     "evaluation.held_out": {
         "rows.cells": {"number_table"},
-        "rows.columns": {"as_numbers", "as_words", "number_columns"},
-        "rows.encoding": {"check_table", "count_rows", "label_numbers", "target_numbers"},
+        "rows.columns": {"Columns", "as_numbers", "as_words", "number_columns"},
+        "rows.encoding": {"check_table", "label_numbers", "target_numbers"},
         "rows.ids": {"membership_of", "membership_of_array"},
         "rows.labels": {"class_numbers", "numeric_target", "read_target"},
         "rows.table": {"Table"},
@@ -157,7 +157,8 @@ IMPORTS = {
     "models.apart": {
         "apart": {"two_parts"},
         "exact.words": {"Stream"},
-        "rows.encoding": {"count_rows", "label_numbers", "target_numbers"},
+        "rows.columns": {"Columns"},
+        "rows.encoding": {"label_numbers", "target_numbers"},
         "rows.labels": {"class_numbers", "numeric_target", "one_by_one"},
         "units": {"Membership"},
     },

@@ -57,7 +57,7 @@ class FileSource(SchemaSource, LocalSource):
 
     def _store(self) -> KeptBlocks:
         """In memory, and on disk beyond that."""
-        return KeptBlocks(Room(self._memory // KEPT), None if self._cache is False else cache_folder(self._cache))
+        return KeptBlocks(Room(self._memory // KEPT), cache_folder(self._cache))
 
     def _pieces(self) -> list[TablePiece]:
         """The files."""
