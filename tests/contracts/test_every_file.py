@@ -146,7 +146,7 @@ def test_what_no_file_can_describe_is_refused_before_the_fit_where_a_file_is_ask
     with pytest.raises(NotDescribableError, match="make it a frozen dataclass"):
         model.fit(ROWS, LABELS, save=lambda fitted: save_model(fitted, tmp_path / "model.json"))
     fitted = model.fit(ROWS, LABELS)
-    with pytest.raises(InvalidParameterError, match="a part of it is code, or an object that is no frozen dataclass"):
+    with pytest.raises(InvalidParameterError, match="contains code, or an object that is not a frozen dataclass"):
         save_model(fitted.best_estimator_ if searching else fitted, tmp_path / "model.json")
     assert not (tmp_path / "model.json").exists()
 

@@ -305,7 +305,7 @@ def test_class_weights_of_a_table_are_those_of_an_array():
 
 def test_rows_without_a_schema_have_no_ranges_to_find():
     source = ArraySource(*numbers())
-    with pytest.raises(InvalidParameterError, match="cannot apply a schema"):
+    with pytest.raises(InvalidParameterError, match="cannot apply a schema to array input"):
         source.with_schema(SCHEMA)
     with pytest.raises(InvalidParameterError, match="no schema"):
         source._count(BeyondPart(("x",), (0.0, 1.0)))

@@ -368,7 +368,7 @@ def test_a_table_without_the_target_or_a_column_is_named_and_a_changed_model_ref
         assert f"has no column '{missing}'" in capsys.readouterr().err
     model_file.write_text(model_file.read_text().replace('"version": 2', '"version": 2 ').replace("yes", "maybe"))
     assert run_with(["evaluate", str(model_file), str(tmp_path / "test.csv"), "--epsilon", "1"]) == 2
-    assert "was changed" in capsys.readouterr().err
+    assert "was modified" in capsys.readouterr().err
 
 
 def test_an_epsilon_that_says_nothing_is_named_from_public_numbers(classifier, table):

@@ -117,7 +117,7 @@ def test_without_a_schema_the_largest_coefficients_come_first():
     order = np.argsort(-np.abs(model.coef_[0]))[:4]
     assert dots(axes) == [(f"x{place}", model.coef_[0, place]) for place in order]
     assert "no bars: no bound on the noise of a coefficient is known for this solver" in words(axes)
-    with pytest.raises(InvalidParameterError, match="needs a schema"):
+    with pytest.raises(InvalidParameterError, match="need a schema"):
         model.plot_effects()
 
 

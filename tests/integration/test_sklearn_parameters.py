@@ -17,7 +17,6 @@ from contracts.solvers import example_of
 from dperm import (
     Amount,
     Classes,
-    Guarantee,
     InvalidParameterError,
     Number,
     PrivateHuberRegression,
@@ -32,10 +31,8 @@ from dperm import (
     balanced_weights,
     save_model,
 )
-from dperm.accounting.events import Gaussian
 from dperm.files.model_file import read_content
 from dperm.privacy.assumptions import assumptions
-from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.statement import PrivacyStatement
 from dperm.problem import L2Ball
 from dperm.solvers import DPGD, SOLVERS
@@ -362,10 +359,10 @@ def test_plans_and_joint_statements_have_a_page_too():
     plan = MODEL.plan(n=400, n_features=3)
     assert "nothing was fitted" in plan._repr_html_()
     assert "Verdict" in plan._repr_html_()
-    event = Gaussian(10.0)
-    page = PrivacyStatement.of(
-        event, Guarantee(1.0, 1e-6), Adjacency.REPLACE_ONE, 100, ("the sum of ages",), generator="ChaCha20"
-    )._repr_html_()
+    page = PrivacyStatement(
+        1.0, 1e-6, certified_epsilon=0.9, certified_delta=1e-7, adjacency="replace_one", n=100,
+        parts=("the sum of ages",),
+    )._repr_html_()  # fmt: skip
     assert "ages" in page
     assert "With one person" in page
 

@@ -671,7 +671,7 @@ def test_a_difference_is_asked_at_two_points(kind, points):
     calibrated = CalibratedPlan(Plan("test", (item,), {}), 1.0)
     with (
         Oracle(rows, problem, setting, calibrated, Randomness.from_random_state(0)) as oracle,
-        pytest.raises(InvalidParameterError, match=f"asked at 2 .* got {len(points)}"),
+        pytest.raises(InvalidParameterError, match=f"takes 2 .* got {len(points)}"),
     ):
         oracle.ask(item, *points)
 

@@ -24,7 +24,6 @@ from dperm import (
     private_evaluate,
     save_model,
 )
-from dperm.accounting.events import Gaussian
 from dperm.files.content import content_of
 from dperm.files.model_file import read_content
 from dperm.plan.search import SearchOptions
@@ -113,22 +112,24 @@ def test_a_unit_is_called_as_its_column_is_without_what_says_that_it_is_an_id(na
     assert PrivacyUnit(name, 1).word == word
 
 
+def joint_statement(adjacency, n, unit):
+    return PrivacyStatement(
+        1.0, 1e-6, certified_epsilon=0.9, certified_delta=1e-7, adjacency=adjacency, n=n, parts=("a count",), unit=unit
+    )
+
+
 def test_one_unit_is_not_several(contents):
     statement = replace(FitStatement.from_dict(contents["no schema"]["privacy"]), n=1)
     assert "n = 1 unit, 2 columns" in str(statement)
     assert "That there is 1 unit is public" in " ".join(assumptions(statement, None, None))
-    joint = PrivacyStatement.of(
-        Gaussian(5.0), Guarantee(1.0, 1e-6), Adjacency.REPLACE_ONE, 1, ("a count",), generator="x", unit=PATIENT
-    )
+    joint = joint_statement("replace_one", 1, PATIENT)
     assert "n = 1 unit, and every parameter" in str(joint)
 
 
 def test_the_promise_in_words_is_about_a_unit_with_all_of_its_rows(contents):
     statement = FitStatement.from_dict(contents["no schema"]["privacy"])
     assert statement.promise_in_words.startswith("With one patient replaced by any other, with all of its rows, no ")
-    joint = PrivacyStatement.of(
-        Gaussian(5.0), Guarantee(1.0, 1e-6), Adjacency.ADD_REMOVE, 10, ("a count",), generator="x", unit=PATIENT
-    )
+    joint = joint_statement("add_remove", 10, PATIENT)
     assert joint.promise_in_words.startswith("With one patient added or removed, with all of its rows, no ")
     assert "unit: one patient, with up to 3 rows" in str(joint)
     assert "n = 10 units, and every parameter, but not the number of rows" in str(joint)
@@ -136,7 +137,7 @@ def test_the_promise_in_words_is_about_a_unit_with_all_of_its_rows(contents):
 
 
 def test_a_statement_of_several_parts_without_a_unit_is_about_rows():
-    joint = PrivacyStatement.of(Gaussian(5.0), Guarantee(1.0, 1e-6), Adjacency.ADD_REMOVE, 10, ("a",), generator="x")
+    joint = joint_statement("add_remove", 10, None)
     assert joint.to_dict()["unit"] is None
     assert PrivacyStatement.from_dict(joint.to_dict()) == joint
 

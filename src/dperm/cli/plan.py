@@ -13,13 +13,13 @@ from dperm.cli.context import CONTEXT
 from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.options import build_estimator, fit_options, memory_option, schema_option
 from dperm.errors import InvalidParameterError
-from dperm.privacy.guarantee import Guarantee
 from dperm.schema import load_schema
 from dperm.validation import positive
 
 if TYPE_CHECKING:
     from dperm.mechanisms.setting import Setting
     from dperm.plan.fit_plan import FitPlan
+    from dperm.privacy.guarantee import Guarantee
     from dperm.solvers import Solver
 
 
@@ -89,7 +89,7 @@ def _explain(planned: FitPlan) -> None:
     from dperm.plan.auto import predictions
     from dperm.solvers import SOLVERS
 
-    guarantee = Guarantee(planned.statement.epsilon, planned.statement.delta)
+    guarantee = planned.guarantee
     click.echo("\nexpected excess risk of every solver that supports this problem, and its passes over the rows:")
     for solver, risk in predictions(planned.problem, planned.setting, guarantee, tuple(SOLVERS.values())):
         passes = _passes_of(solver, planned.setting, guarantee)

@@ -9,10 +9,9 @@ from dperm.cli.context import CONTEXT
 from dperm.cli.entry import ended_by_an_interrupt
 from dperm.cli.options import separator_by_option
 from dperm.cli.output import FILE, output_option
+from dperm.cli.schema import read_form
 from dperm.printable import one_line
 from dperm.privacy.unit import MISSING
-from dperm.schema.table import SEPARATORS
-from dperm.validation import one_of
 
 
 @click.command(context_settings=CONTEXT)
@@ -50,8 +49,7 @@ def rows_per_unit(
     if output is not None:
         outputs.check(output, force=force, inputs=[table], ledger=ledger)
     budget = outputs.charged_budget(dataset, ledger)
-    names = None if header is None else tuple(name.strip() for name in header.split(","))
-    between = one_of("--separator", "\t" if separator == "tab" else separator, SEPARATORS)
+    names, between = read_form(table, header, separator)
     with separator_by_option():
         rows = Table(table).opened(names, between)
     found = counting.rows_per_unit(

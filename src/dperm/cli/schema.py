@@ -40,8 +40,8 @@ def _form(command: Any) -> Any:
     return command
 
 
-def _read_form(table: Path, header: str | None, separator: str | None) -> tuple[tuple[str, ...] | None, str]:
-    """Names and separator, as far as they are told; raises where the first line shows that it is another one."""
+def read_form(table: Path, header: str | None, separator: str | None) -> tuple[tuple[str, ...] | None, str]:
+    """Names and separator of a CSV file, as far as they are told."""
     names = None if header is None else tuple(name.strip() for name in header.split(","))
     plain = table.name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
     if separator is None:
@@ -93,7 +93,7 @@ def draft(
         from dperm.unsafe import check_schema, draft_schema
     if output is not None:
         outputs.check(output, force=force, inputs=[table])
-    names, between = _read_form(table, header, separator)
+    names, between = read_form(table, header, separator)
     with separator_by_option():
         columns = Table(table).opened(names, between)
         columns.require(columns.names)
@@ -140,7 +140,7 @@ def check(
             raise InvalidParameterError("--target, --header and --separator cannot be combined with --schema.")
         found = check_schema(table, load_schema(schema))
     else:
-        names, between = _read_form(table, header, separator)
+        names, between = read_form(table, header, separator)
         with separator_by_option():
             known = Table(table).opened(names, between).names
         _check_form(known, between)

@@ -6,8 +6,7 @@ import numpy as np
 
 from dperm.errors import NotInstalledError
 from dperm.evaluation.result import PrivateEvaluation
-
-_BLUE, _PALE, _GREY = "#0b4f8a", "#dbe8f4", "#4a4a4a"
+from dperm.pictures.canvas import BLUE, GREY, PALE, bare
 
 
 def draw_evaluation(found: PrivateEvaluation) -> Any:
@@ -33,8 +32,7 @@ def draw_evaluation(found: PrivateEvaluation) -> Any:
     figure = Figure(figsize=(4.4 * len(panels), 4.8), layout="constrained")
     for axes, draw in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels, strict=True):
         draw(axes, found)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
+        bare(axes)
     figure.suptitle(
         f"{found.model} on n = {found.privacy_.n} rows, ε = {found.privacy_.epsilon:g}, "
         f"δ = {found.privacy_.delta:g}, {found.privacy_.adjacency}",
@@ -44,12 +42,12 @@ def draw_evaluation(found: PrivateEvaluation) -> Any:
 
 
 def _square(axes: Any, across: str, up: str, title: str) -> None:
-    axes.plot([0, 1], [0, 1], color=_GREY, lw=1, ls="--")
+    axes.plot([0, 1], [0, 1], color=GREY, lw=1, ls="--")
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=across, ylabel=up, title=title)
 
 
 def _draw_roc(axes: Any, found: PrivateEvaluation) -> None:
-    axes.plot(*np.array(found.roc).T, color=_BLUE, lw=2, clip_on=False)
+    axes.plot(*np.array(found.roc).T, color=BLUE, lw=2, clip_on=False)
     _square(axes, "false positive rate", "true positive rate", f"ROC, AUC {found.auc}")
 
 
@@ -57,8 +55,8 @@ def _draw_calibration(axes: Any, found: PrivateEvaluation) -> None:
     points = found.calibration or ()
     across = [point.predicted for point in points]
     low, high = ([getattr(point.observed, side) for point in points] for side in ("low", "high"))
-    axes.fill_between(across, low, high, color=_PALE, lw=0)
-    axes.plot(across, [point.observed.value for point in points], color=_BLUE, marker="o", ms=4)
+    axes.fill_between(across, low, high, color=PALE, lw=0)
+    axes.plot(across, [point.observed.value for point in points], color=BLUE, marker="o", ms=4)
     _square(axes, "predicted probability", "share that came true", f"calibration, {100 * found.level:g} % bands")
 
 
@@ -78,7 +76,7 @@ def _draw_confusion(axes: Any, found: PrivateEvaluation) -> None:
 def _draw_intervals(axes: Any, found: PrivateEvaluation) -> None:
     table = {name: value for name, value in found.table.items() if np.isfinite(value.low)}
     for place, (name, value) in enumerate(table.items()):
-        axes.plot([value.low, value.high], [place, place], color=_BLUE, lw=3)
-        axes.plot(value.value, place, "o", color=_BLUE)
+        axes.plot([value.low, value.high], [place, place], color=BLUE, lw=3)
+        axes.plot(value.value, place, "o", color=BLUE)
         axes.annotate(f"{name} {value}", (value.low, place), xytext=(0, 8), textcoords="offset points", fontsize=9)
     axes.set(yticks=[], ylim=(-0.6, len(table) - 0.2), title=f"{100 * found.level:g} % intervals")

@@ -10,7 +10,6 @@ import numpy as np
 
 from dperm.accounting.events import Event
 from dperm.disk import fingerprint
-from dperm.errors import InvalidParameterError
 from dperm.evaluation.design import Design
 from dperm.evaluation.intervals import Estimate
 from dperm.evaluation.metrics import Metrics
@@ -169,16 +168,8 @@ class PrivateEvaluation(Metrics):
         return content | {"fingerprint": fingerprint(content)}
 
     @classmethod
-    def from_dict(cls, content: Any) -> "PrivateEvaluation":
-        """Read what `to_dict` wrote, or raise; `dperm verify` says whether it is true."""
-        try:
-            with np.errstate(all="ignore"):  # numbers that no run has
-                return cls._from(content)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError):
-            raise InvalidParameterError("this is not a private evaluation.") from None
-
-    @classmethod
-    def _from(cls, content: Any) -> "PrivateEvaluation":
+    def from_dict(cls, content: dict[str, Any]) -> "PrivateEvaluation":
+        """Read what `to_dict` gave; raises if it does not fit together."""
         if set(content) != _KEYS or content["kind"] != KIND:
             raise ValueError("kind")
         design = dict(content["design"])

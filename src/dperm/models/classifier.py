@@ -195,7 +195,7 @@ def check_classes(classes: Any) -> tuple[Any, ...]:
     if len({isinstance(label, str) for label in labels}) > 1:
         raise InvalidParameterError("classes must be all text or all numbers.")
     if len(labels) < 2 or not different:
-        raise InvalidParameterError("classes must list at least two different labels.")
+        raise InvalidParameterError("classes must list at least two different labels; one class is not enough.")
     return labels
 
 

@@ -226,10 +226,11 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
             winner = run.winner(X, y, membership)
             # An n that nobody declared is public under replace_one, and a caveat of the fit under add_remove.
             public = declared if undeclared_n(plan.options.adjacency, candidates.unit) else n
-            model = candidates.built(winner, _promised(plan), public, run.next_seed(), plan.refits[winner].solver)
+            refit = plan.refits[winner]
+            model = candidates.built(winner, refit.guarantee, public, run.next_seed(), refit.solver)
             model.row_warnings = self.row_warnings
-            model.fit(X, y, groups=groups, plan=None if public is None else plan.refits[winner])
-            if model.event_ != plan.refits[winner].event:
+            model.fit(X, y, groups=groups, plan=None if public is None else refit)
+            if model.event_ != refit.event:
                 raise PlanExceededError("the last fit is not the one that was planned.")
             statement = plan.statement.of_run(seeded=seed is not None, caveats=model.privacy_.caveats)
             model.search_ = SearchRecord(statement, plan.event, winner, len(candidates), plan.n - plan.n_train)
@@ -296,9 +297,3 @@ class PrivateSearch(Charged, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _promised(plan: SearchPlan) -> Guarantee:
-    """Of the last fit on its own."""
-    statement = plan.refits[0].statement
-    return Guarantee(statement.epsilon, statement.delta)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -257,9 +256,9 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
                 f"a private pipeline does not pass parameters to its steps, got {next(iter(params))!r}."
             )
         self.check_steps()
-        # A list of texts holds rows; paths in a list must be of the type of paths. No row is asked for its class.
-        rows = isinstance(X, list | tuple) and not all(issubclass(type(row), Path) for row in X)
-        table = X if rows else taken(X)
+        # A list of texts holds rows; paths in a list must be of the type of paths.
+        texts = isinstance(X, list | tuple) and any(issubclass(type(row), str) for row in X)
+        table = X if texts else taken(X)
         X, y, groups = self._from_stored(table, y, groups) if isinstance(table, Table) else (table, y, groups)
         unit = self._check_groups(X, groups)
         first = next(step for _, step in self.steps if not is_nothing(step))
@@ -352,10 +351,8 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
             elif step is not None and not isinstance(step, str):
                 X = through(step, X, tried(name, step, made_up(X)))
         final = self.steps[-1][1]
-        options = plan.final.options.guarantee
-        assert options is not None  # a private pipeline has noise
         # Of a part nothing is told: the plan of all was, and an n that nobody declared is not public.
-        with self._as_part(options, plan.n, seeds[-1], classes), untold():
+        with self._as_part(plan.final.guarantee, plan.n, seeds[-1], classes), untold():
             final.fit(X, y, groups=groups, plan=plan.final)
         if final.event_ != plan.final.event:
             final.forget()

@@ -185,7 +185,7 @@ class FitOptions:
             raise _no_plan() from error  # public numbers alone: nothing of a row is in it
 
     def _plan(self, facts: "PublicFacts", is_slow: IsSlow | None) -> FitPlan:
-        _, width, problem, setting, beside, left = facts
+        schema, width, problem, setting, beside, left = facts
         chosen = self._choose(facts, is_slow)
         if self._prescribed and self.guarantee is not None:
             chosen, published = NOISE_MODES[str(self.noise)](chosen, setting, self.guarantee)
@@ -193,7 +193,12 @@ class FitOptions:
         else:
             calibrated = self._calibrated(chosen, setting, beside, left)
         _check_start(problem, width, calibrated)
-        return self._fit_plan(facts, chosen, calibrated)
+        promise = Promise(None if self.noise is None else self.guarantee, setting.adjacency, setting.n, setting.unit)
+        plan = FitPlan(
+            promise, (calibrated,), options=self, problem=problem, solver=chosen, n_features=width, schema=schema
+        )  # fmt: skip
+        _ = plan.statement  # numbers too large to account for are refused here, before a row is read
+        return plan
 
     def chosen_solver(self, n_rows: int | None, n_features: int | None) -> Solver:
         """The solver that `plan` takes for a table in memory, by expected risk alone: nothing is calibrated.
@@ -211,16 +216,6 @@ class FitOptions:
             solver = "dp-gd"  # the published formulae and accountants are those of the paper's methods
         slow = is_slow is not None and is_slow(setting.n, facts.schema)
         return choose_solver(solver, facts.problem, setting, facts.left, slow_passes=slow)
-
-    def _fit_plan(self, facts: "PublicFacts", solver: Solver, calibrated: CalibratedPlan) -> FitPlan:
-        setting = facts.setting
-        promise = Promise(None if self.noise is None else self.guarantee, setting.adjacency, setting.n, setting.unit)
-        plan = FitPlan(
-            promise, (calibrated,), options=self, problem=facts.problem, solver=solver, n_features=facts.n_features,
-            schema=facts.schema,
-        )  # fmt: skip
-        _ = plan.statement  # numbers too large to account for are refused here, before a row is read
-        return plan
 
     def facts(self, n_rows: int | None, n_features: int | None) -> "PublicFacts":
         """What a plan rests on, with all that is left to rules; nothing is calibrated and no solver chosen.

@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass
 from functools import cached_property
 
+from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.events import Composed, Event, OneOf, RandomTrials
 from dperm.kernel.noise import GENERATOR
 from dperm.mechanisms.plan import CalibratedPlan
@@ -122,8 +123,11 @@ class ReleasePlan:
     @cached_property
     def statement(self) -> PrivacyStatement:
         """What is promised; what happens in a run, a seed for instance, is added there."""
-        return PrivacyStatement.of(
-            self.event, self.guarantee, self.adjacency, self.n, self.released, generator=GENERATOR, unit=self.unit
+        epsilon, delta, adjacency = self.guarantee.epsilon, self.guarantee.delta, self.adjacency
+        return PrivacyStatement(
+            epsilon, delta, certified_epsilon=epsilon_of(self.event, delta, adjacency),
+            certified_delta=delta_of(self.event, epsilon, adjacency), adjacency=adjacency.value, n=self.n,
+            parts=self.released, generator=GENERATOR, unit=self.unit,
         )  # fmt: skip
 
     @property

@@ -4,7 +4,6 @@ import math
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from typing import Any, NamedTuple, Self
 
-from dperm.accounting.composition import delta_of, epsilon_of
 from dperm.accounting.events import Event
 from dperm.printable import one_line
 from dperm.privacy.caveats import Caveat, in_words
@@ -52,28 +51,6 @@ class PrivacyStatement:
     caveats: tuple[Caveat, ...] = ()
     generator: str = "ChaCha20"
     unit: PrivacyUnit | None = None
-
-    @classmethod
-    def of(
-        cls, event: Event, guarantee: Guarantee, adjacency: Adjacency, n: int, parts: tuple[str, ...], *,
-        generator: str, unit: PrivacyUnit | None = None,
-    ) -> "PrivacyStatement":  # fmt: skip
-        """The statement of an event.
-
-        Parameters
-        ----------
-        event : Event
-            All that will run.
-        guarantee : Guarantee
-            What is promised of it.
-        adjacency, n, parts, generator, unit
-            As of the class.
-        """
-        return PrivacyStatement(
-            guarantee.epsilon, guarantee.delta, certified_epsilon=epsilon_of(event, guarantee.delta, adjacency),
-            certified_delta=delta_of(event, guarantee.epsilon, adjacency), adjacency=adjacency.value, n=n, parts=parts,
-            generator=generator, unit=unit,
-        )  # fmt: skip
 
     def of_run(self, *, seeded: bool = False, caveats: tuple[Caveat, ...] = ()) -> Self:
         """The statement with what happened in a run; a seed is a caveat by itself."""

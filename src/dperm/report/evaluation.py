@@ -6,6 +6,7 @@ from typing import Any
 from dperm.errors import InvalidParameterError
 from dperm.evaluation.result import PrivateEvaluation
 from dperm.files.model_file import is_unchanged
+from dperm.files.reading import release_from
 from dperm.verify.finding import Finding
 from dperm.verify.release import _knows, verify
 
@@ -83,7 +84,9 @@ def scored(content: dict[str, Any], model_fingerprint: str, file_name: str, ledg
     """
     if not is_unchanged(content):
         raise InvalidParameterError("the evaluation was modified after it was written (fingerprint mismatch).")
-    found = PrivateEvaluation.from_dict(content)
+    found = release_from(content)
+    if not isinstance(found, PrivateEvaluation):
+        raise InvalidParameterError("this is not a private evaluation.")
     if found.model_fingerprint != model_fingerprint:
         raise InvalidParameterError(f"the evaluation is of another model than {file_name}: its fingerprint differs.")
     entry = found.ledger_entry_
