@@ -27,10 +27,10 @@ from dperm.kernel.objectives import objective_of
 from dperm.kernel.parts import GradientPart
 from dperm.kernel.threads import n_threads
 from dperm.problem import L2, Logistic
+from dperm.rows.arrays import TableSource
 from dperm.rows.cluster import ClusterSource, open_cluster
 from dperm.rows.encoder import Encoder
 from dperm.rows.streamed import FileSource, rows_of_block
-from dperm.rows.tables import TableSource
 from dperm.solvers import DPGD
 
 P, FILE_ROWS = 20, 2_500_000

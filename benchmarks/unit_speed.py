@@ -20,9 +20,8 @@ from pyarrow import parquet
 from dperm import Classes, Guarantee, Number, PrivacyUnit, Problem, Schema
 from dperm.plan.options import FitOptions
 from dperm.problem import L2, Logistic
-from dperm.rows.arrays import ArraySource
+from dperm.rows.arrays import ArraySource, TableSource
 from dperm.rows.streamed import FileSource
-from dperm.rows.tables import TableSource
 from dperm.solvers import DPGD, DPSGD, DPNewton
 
 SOLVERS = {

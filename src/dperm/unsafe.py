@@ -24,7 +24,7 @@ from dperm.rows.column_facts import NOTHING, Finding, findings
 from dperm.rows.columns import Columns, as_numbers, as_words, as_written
 from dperm.rows.encoder import ROWS_AT_ONCE, rows_of
 from dperm.rows.ids import codes_of_column
-from dperm.rows.table import Table, taken
+from dperm.rows.table import StoredTable, Table, taken
 from dperm.schema import Amount, Category, Classes, Column, Number, Schema
 from dperm.schema.checks import as_text
 
@@ -90,7 +90,7 @@ def draft_schema(table: Any, target: str, unit: str | None = None) -> tuple[Sche
 
     Parameters
     ----------
-    table : pandas, polars or Arrow table
+    table : pandas, polars or Arrow table, or StoredTable
         The sensitive table.
     target : str
         The column to predict.
@@ -103,7 +103,7 @@ def draft_schema(table: Any, target: str, unit: str | None = None) -> tuple[Sche
     Schema, dict of str to str
         The draft, and why some columns are left out of it.
     """
-    columns = table if isinstance(table, Columns) else Columns(table)
+    columns = table if isinstance(table, StoredTable) else Columns(table)
     columns.arrow(target)  # raises if there is none
     if unit == target:
         raise InvalidParameterError("the target cannot be the privacy unit.")
@@ -185,7 +185,6 @@ def check_schema(
     if isinstance(table, Table):
         stored = table.opened(header, separator)
         names = stored.names if columns is None else list(columns)
-        stored.require(names)
         parts = stored.tables(names)
     else:
         known = Columns(table)
@@ -198,7 +197,7 @@ def check_schema(
     return findings(islice(parts, n_tables), schema, names, target)
 
 
-def _describe_unit(columns: Columns, name: str) -> tuple[int, PrivacyUnit, set[str]]:
+def _describe_unit(columns: Columns | StoredTable, name: str) -> tuple[int, PrivacyUnit, set[str]]:
     """How many units there are, one with the usual number of rows, and which texts for no value their ids hold."""
     ids = columns.arrow(name)
     membership = Membership.of(PrivacyUnit(name, 1), codes_of_column(ids, name, NOTHING))
@@ -206,7 +205,9 @@ def _describe_unit(columns: Columns, name: str) -> tuple[int, PrivacyUnit, set[s
     return membership.n, PrivacyUnit(name, usual), set(as_words(ids, name)[1]) & set(NOTHING)
 
 
-def _describe(columns: Columns, name: str, fewest_numbers: int, most_words: int) -> tuple[Number | Category, set[str]]:
+def _describe(
+    columns: Columns | StoredTable, name: str, fewest_numbers: int, most_words: int
+) -> tuple[Number | Category, set[str]]:  # fmt: skip
     """The column, and which of the usual texts for no value it holds; raises why it cannot be described."""
     if not str(name).strip():
         raise InvalidParameterError("it has no name")
@@ -233,7 +234,7 @@ def _describe(columns: Columns, name: str, fewest_numbers: int, most_words: int)
     return Category(tuple((word,) for word in known), missing="column" if holes else "none"), nothing
 
 
-def _as_written(columns: Columns, described: Category, name: str) -> tuple[tuple[Any, ...], ...]:
+def _as_written(columns: Columns | StoredTable, described: Category, name: str) -> tuple[tuple[Any, ...], ...]:
     """The categories as the table spells them, so that predictions are spelled as the target is."""
     spelled = {as_text(entry): entry for entry in as_written(columns.arrow(name), name)[1]}
     return tuple((spelled[text],) for (text,) in described.values)

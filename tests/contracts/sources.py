@@ -20,12 +20,11 @@ from dperm import Classes, Number, Problem, Schema
 from dperm.audit.watched import _MadeUpSource
 from dperm.kernel.source import EncodedRows, LocalSource, Source, TablePiece
 from dperm.problem import L2, Logistic
-from dperm.rows.arrays import ArraySource
+from dperm.rows.arrays import ArraySource, TableSource
 from dperm.rows.canaries import WithCanaries
 from dperm.rows.cluster import ClusterSource
 from dperm.rows.dask_client import open_cluster
 from dperm.rows.streamed import FileSource
-from dperm.rows.tables import TableSource
 
 N, P = 1200, 4
 PROBLEM = Problem(Logistic(), L2(0.05), row_norm=2.0, intercept=True)

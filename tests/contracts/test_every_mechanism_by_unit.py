@@ -39,8 +39,7 @@ from dperm.mechanisms.setting import Setting
 from dperm.privacy.guarantee import Adjacency
 from dperm.privacy.unit import PrivacyUnit
 from dperm.problem import L2, L1Ball, Logistic
-from dperm.rows.arrays import ArraySource
-from dperm.rows.tables import TableSource
+from dperm.rows.arrays import ArraySource, TableSource
 
 # Rows may weigh up to 2, so that a mechanism that is not proportional to weights is noticed.
 # The ball is so large that slopes come near their bound.

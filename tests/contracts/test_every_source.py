@@ -44,8 +44,7 @@ from dperm.paper import RRPSGD
 from dperm.plan.options import FitOptions
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2, Huber, L1Ball, L2Ball, Logistic, Softmax, Squared
-from dperm.rows.arrays import ArraySource
-from dperm.rows.tables import TableSource
+from dperm.rows.arrays import ArraySource, TableSource
 from dperm.solvers import DPGD, DPSGD, DPSVRG, BassilySGD, DPNewton, DPObjective, TalwarFrankWolfe
 
 SETTING = Setting(PROBLEM.constants(P), N, Adjacency.REPLACE_ONE)

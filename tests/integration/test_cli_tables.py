@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from dperm import InvalidTableError, load_model, load_schema
 from dperm.cli.main import run_with
-from dperm.rows.files import TableFile
+from dperm.rows import Table
 from dperm.rows.pieces import ParquetPiece
 from dperm.schema.plain import schema_to_toml
 from dperm.unsafe import draft_schema
@@ -160,13 +160,13 @@ def test_packed_and_nameless_tables_are_read(pack, suffix, tmp_path):
     table, _ = write(tmp_path, lines_of(20))
     packed = tmp_path / f"table.csv{suffix}"
     packed.write_bytes(pack(table.read_bytes()))
-    assert TableFile(packed).table.equals(TableFile(table).table)
+    assert Table(packed).opened().table.equals(Table(table).opened().table)
     nameless = tmp_path / f"table.data{suffix}"
     nameless.write_bytes(pack(table.read_bytes().split(b"\n", 1)[1]))
-    assert TableFile(nameless, HEADER.split(",")).table.equals(TableFile(table).table)
+    assert Table(nameless).opened(HEADER.split(",")).table.equals(Table(table).opened().table)
     packed.write_bytes(b"not packed")
     with pytest.raises(InvalidTableError, match="cannot be unpacked"):
-        TableFile(packed)
+        Table(packed).opened()
 
 
 def test_a_table_without_the_target_is_predicted_and_odd_lines_keep_their_place(tmp_path, capsys):
@@ -224,9 +224,9 @@ HOSTILE_LINES = [
 def test_one_line_of_a_file_does_not_change_the_rows_of_the_others(line, tmp_path):
     lines = lines_of(500)
     table, _ = write(tmp_path, lines)
-    expected = TableFile(table).table
+    expected = Table(table).opened().table
     write(tmp_path, [*lines[:7], line.encode().decode("unicode_escape"), *lines[8:]])
-    found = TableFile(table).table
+    found = Table(table).opened().table
     added = found.num_rows - 500  # a break in a line makes lines of it
     assert added == line.count("\\n")
     assert found.slice(0, 7).equals(expected.slice(0, 7))
@@ -238,7 +238,7 @@ def test_the_last_line_does_not_change_how_many_rows_there_are(last, tmp_path):
     table = tmp_path / "table.csv"
     for ending in ("", "\n", "\n\n"):
         table.write_text("a\tb\n1\t2\n3\t4\n" + last + ending, newline="")
-        assert TableFile(table, separator="\t").table.num_rows == 3
+        assert Table(table).opened(separator="\t").table.num_rows == 3
 
 
 SECRET = "S3cretV4lue"

@@ -6,7 +6,7 @@ from dperm import load_model, load_schema
 from dperm.cli.main import run_with
 from dperm.datasets.adult import load_adult
 from dperm.datasets.examples import EXAMPLES
-from dperm.rows.files import TableFile
+from dperm.rows import Table
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -26,7 +26,7 @@ def test_an_example_becomes_a_verified_release_that_predicts_better_than_the_mos
     capsys.readouterr()
     model = load_model("model.json")
     assert model.privacy_.for_release
-    test = TableFile(f"{name}-test.csv").table
+    test = Table(f"{name}-test.csv").opened().table
     labels = test.column(model.schema_.target.column).to_pylist()
     assert model.score(test) > max(labels.count(label) for label in set(labels)) / len(labels)
 
@@ -45,7 +45,7 @@ def test_what_is_written_is_what_the_loader_returns(tmp_path):
     data = load_adult()
     assert load_schema(tmp_path / "new" / "adult.toml") == data.schema
     for name, table in (("adult", data.train), ("adult-test", data.test)):
-        written = TableFile(tmp_path / "new" / f"{name}.csv").table
+        written = Table(tmp_path / "new" / f"{name}.csv").opened().table
         assert written.column_names == table.column_names
         texts = {column: [str(value) for value in table.column(column).to_pylist()] for column in table.column_names}
         read = {

@@ -39,11 +39,11 @@ from dperm.mechanisms.setting import PublicTable, Setting, summation_slack
 from dperm.plan.auto import choose_solver, expected_passes, predictions
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import Logistic
+from dperm.rows.arrays import TableSource
 from dperm.rows.csv_file import CsvPiece
 from dperm.rows.memory import bytes_of
 from dperm.rows.pieces import ParquetPiece
 from dperm.rows.streamed import FileSource
-from dperm.rows.tables import TableSource
 from dperm.solvers import DPGD
 
 pytestmark = pytest.mark.usefixtures("own_folders")

@@ -15,7 +15,7 @@ from dperm.ledger import tables as ledger_tables
 from dperm.mechanisms.range import answer as ranges
 from dperm.models import base, classifier
 from dperm.plan import fit_plan, options, statement, transaction
-from dperm.rows import encoding, tables
+from dperm.rows import arrays, encoding
 from dperm.solvers import DPGD
 from privacy.ledger_processes import tracer
 
@@ -23,8 +23,8 @@ from privacy.ledger_processes import tracer
 _TRACED = {
     module.__file__
     for module in (
-        base, classifier, content, encoding, files, fit_plan, ledger, ledger_tables, model_file, noise, options,
-        oracle, ranges, statement, tables, transaction,
+        arrays, base, classifier, content, encoding, files, fit_plan, ledger, ledger_tables, model_file, noise, options,
+        oracle, ranges, statement, transaction,
     )
 } | {__file__}  # fmt: skip
 

@@ -17,7 +17,7 @@ from dperm import (
     minimize,
 )
 from dperm.problem import L2, Logistic
-from dperm.rows.files import TableFile
+from dperm.rows import Table
 from integration.hostile import LINES, fit_arguments, run, write_table
 
 N = 40
@@ -139,9 +139,9 @@ def test_a_target_of_another_form_is_one_sentence_without_a_value(name, model):
 @pytest.mark.parametrize("last", ["", '"', "nothing of the kind", "1,2,3,4", ",,", "\r"])
 def test_no_last_line_stops_a_fit_or_changes_the_rows_before_it(last, ending, tmp_path, own_folders):
     table, _ = write_table(tmp_path)
-    before = TableFile(table, n_rows=60).table
+    before = Table(table, n_rows=60).opened().table
     table.write_text("\n".join(["age,job,rich", *LINES[:-1], last]) + ending, newline="")
-    after = TableFile(table, n_rows=60).table
+    after = Table(table, n_rows=60).opened().table
     assert after.num_rows == 60
     assert after.slice(0, 59).equals(before.slice(0, 59))
     assert all(not value or value == b"" for value in after.slice(59).to_pylist()[0].values())

@@ -16,7 +16,8 @@ from sklearn.model_selection import cross_val_score
 
 from dperm import Amount, Bins, Category, Classes, InvalidTableError, Number, PrivateLogisticRegression, Schema
 from dperm.problem import L2
-from dperm.rows.encoding import check_table, count_rows, encode_rows, encode_target
+from dperm.rows.columns import Columns
+from dperm.rows.encoding import check_table, encode_rows, encode_target
 
 MIXED = Schema(
     {
@@ -211,7 +212,7 @@ def test_pandas_polars_and_arrow_tables_give_the_same_rows():
         FRAME.convert_dtypes(),
         strings,
     ):
-        assert count_rows(table) == 3
+        assert len(Columns(table)) == 3
         check_table(table, None, MIXED)
         np.testing.assert_array_equal(dense(encode_rows(table, MIXED, fitting=True)), expected)
         np.testing.assert_array_equal(encode_target(table, None, MIXED), [-1, 1, np.nan])

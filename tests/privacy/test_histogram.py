@@ -21,7 +21,7 @@ from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.plan.ranges import HISTOGRAM_SHARE, count_deviation, histogram_query
 from dperm.privacy.guarantee import Adjacency
 from dperm.problem import L2
-from dperm.rows.tables import TableSource
+from dperm.rows.arrays import TableSource
 from dperm.schema.binning import cell_counts, cell_edges, quantile_cuts
 from privacy.harness import logistic_problem, setting_of
 

@@ -22,7 +22,7 @@ from dperm.mechanisms.range import RangeQuery
 from dperm.mechanisms.range.answer import first_place
 from dperm.plan.ranges import range_queries
 from dperm.privacy.guarantee import Adjacency
-from dperm.rows.tables import TableSource
+from dperm.rows.arrays import TableSource
 from privacy.harness import logistic_problem, setting_of
 
 CANDIDATES = Number("private").candidates

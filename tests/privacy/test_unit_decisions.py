@@ -25,8 +25,8 @@ from dperm import (
 )
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
+from dperm.rows import Table
 from dperm.rows.digests import IdColumn, PartitionUnits, sequence_of
-from dperm.rows.files import TableFile
 from dperm.rows.streamed import FileSource
 
 UNIT = {"unit": "who", "max_rows_per_unit": 3}
@@ -75,7 +75,7 @@ def test_a_row_that_is_a_block_by_itself_does_not_decide_what_a_column_holds(tmp
 
 def test_a_table_without_a_schema_asks_no_majority_where_a_unit_is_protected(tmp_path):
     (tmp_path / "rows.csv").write_text("x\n1\ntext\ntext\n")
-    table = TableFile(tmp_path / "rows.csv")
+    table = Table(tmp_path / "rows.csv").opened()
     with pytest.raises(InvalidTableError, match="holds text"):
         table.numbers(["x"])
     assert np.isnan(table.numbers(["x"], majority=False).column("x").to_numpy()).tolist() == [False, True, True]
@@ -178,3 +178,11 @@ def test_an_evaluation_may_weigh_rows_otherwise_than_the_fit():
         "who", 3, "average"
     )
     assert private_evaluate(model, frame, epsilon=1.0, max_rows_per_unit=2).privacy_.unit == PrivacyUnit("who", 2)
+
+
+def test_files_with_numbers_of_different_types_are_read_together_whatever_the_numbers_are(tmp_path):
+    for name, numbers in (("a", pa.array([2**53 + 1, 8])), ("b", pa.array([0.5, 9.0]))):
+        pq.write_table(pa.table({"x": numbers}), tmp_path / f"{name}.parquet")
+    table = Table(tmp_path).opened()
+    assert table.table.column("x").to_pylist() == [2.0**53, 8.0, 0.5, 9.0]
+    assert [part.num_rows for part in table.tables(["x"], 3)] == [3, 1]

@@ -17,12 +17,12 @@ from dperm.kernel.noise import Randomness
 from dperm.kernel.sums import RowSums
 from dperm.kernel.units import Membership
 from dperm.rows import digests
+from dperm.rows.arrays import TableSource
 from dperm.rows.digests import IdColumn, Numbering
 from dperm.rows.ids import codes_of_column
 from dperm.rows.kept import KeptBlocks, Room
 from dperm.rows.pieces import ParquetPiece
 from dperm.rows.streamed import FileSource
-from dperm.rows.tables import TableSource
 
 MEAN, LIMITED = PrivacyUnit("who", contribution="average"), PrivacyUnit("who", 3)
 W = np.random.default_rng(3).normal(size=PROBLEM.dimension(4))

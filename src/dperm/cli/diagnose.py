@@ -38,16 +38,16 @@ def diagnose(model_path: Path, table: Path, target: str | None) -> None:
 
 def _rows(model: PrivateEstimator, path: Path, target: str | None) -> tuple[Any, Any, Any]:
     """What the model was fitted on: a table with its own target, or numbers with the target and ids of units beside."""
-    from dperm.rows.files import TableFile
+    from dperm.rows import Table
 
     schema = model.schema_
     if schema is not None:
         if target is not None:
             raise InvalidParameterError("--target cannot be combined with a schema, which declares it.")
-        return TableFile(path, schema.header, schema.separator).table, None, None
+        return Table(path).opened(schema.header, schema.separator).table, None, None
     if target is None:
         raise InvalidParameterError("pass --target: the model has no schema that declares it.")
-    source = TableFile(path)
+    source = Table(path).opened()
     is_text = hasattr(model, "classes_") and model.classes_.dtype.kind == "U"
     labels = (
         source.labels(target, model.classes_.tolist()) if is_text else np.asarray(source.numbers([target]).column(0))

@@ -223,14 +223,15 @@ def rows_in_memory(
 
     Without a schema the rows are columns of numbers, of which the options name the target.
     """
-    from dperm.rows.files import TableFile
+    from dperm.rows import Table
 
+    opened = Table(table, n_rows=n_rows).opened
     if schema is not None:
-        return (TableFile(table, schema.header, schema.separator, n_rows=n_rows).table, None), {}
+        return (opened(schema.header, schema.separator).table, None), {}
     if target is None:
         raise InvalidParameterError("pass --target or a --schema.")
-    source = TableFile(table, n_rows=n_rows)
-    source.require([target] if model.unit is None else [target, model.unit])
+    source = opened()
+    source.select([target] if model.unit is None else [target, model.unit])
     columns = (
         [name.strip() for name in features.split(",")]
         if features

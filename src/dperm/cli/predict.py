@@ -63,24 +63,22 @@ def _predicted(model: PrivateEstimator, path: Path, kept: list[str]) -> Iterator
     """Arrow tables of kept columns and predictions, a few rows each."""
     import pyarrow as pa
 
-    from dperm.rows.files import check_columns, number_columns, open_pieces
+    from dperm.rows import Table
+    from dperm.rows.columns import number_columns
 
     schema = model.schema_
     if schema is None:
-        pieces, columns = open_pieces(path), list(model.feature_names_in_)
+        stored, columns = Table(path).opened(), list(model.feature_names_in_)
     else:
         # A table without column names may leave the target out.
         features = None if schema.header is None else [name for name in schema.header if name != schema.target.column]
-        pieces = open_pieces(path, schema.header, schema.separator, shorter_header=features)
+        stored = Table(path).opened(schema.header, schema.separator, features)
         columns = list(schema.columns)
-    read = [*dict.fromkeys([*columns, *kept])]
-    check_columns(pieces, read)
-    for piece in pieces:
-        for rows in piece.tables(read):
-            found = rows if schema is not None else _filled(number_columns(rows, columns))
-            predicted = np.asarray(model.predict(found))  # type: ignore[attr-defined]
-            beside = {name: _readable(rows.column(name)) for name in kept}
-            yield pa.table({**beside, "prediction": pa.array(predicted.tolist())})
+    for rows in stored.parts([*dict.fromkeys([*columns, *kept])]):
+        found = rows if schema is not None else _filled(number_columns(rows, columns))
+        predicted = np.asarray(model.predict(found))  # type: ignore[attr-defined]
+        beside = {name: _readable(rows.column(name)) for name in kept}
+        yield pa.table({**beside, "prediction": pa.array(predicted.tolist())})
 
 
 def _filled(rows: Any) -> Any:

@@ -45,13 +45,13 @@ def rows_per_unit(
     with ended_by_an_interrupt():
         from dperm.files.model_file import save_model
         from dperm.plan import rows_per_unit as counting
-        from dperm.rows.files import TableFile
+        from dperm.rows import Table
     if output is not None:
         outputs.check(output, force=force, inputs=[table], ledger=ledger)
     budget = outputs.charged_budget(dataset, ledger)
     names, between = read_form(table, header, separator)
     with separator_by_option():
-        rows = TableFile(table, names, between)
+        rows = Table(table).opened(names, between)
     found = counting.rows_per_unit(
         rows.ids(unit), unit, epsilon=epsilon, delta=delta, adjacency=adjacency, n=n,
         missing_units=missing_units, budget=budget, random_state=seed,

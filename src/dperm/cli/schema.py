@@ -89,13 +89,14 @@ def draft(
     Example: dperm schema draft visits.csv --target ill --unit patient_id -o visits.toml
     """
     with ended_by_an_interrupt():
-        from dperm.rows.files import columns_on_disk
+        from dperm.rows import Table
         from dperm.unsafe import check_schema, draft_schema
     if output is not None:
         outputs.check(output, force=force, inputs=[table])
     names, between = read_form(table, header, separator)
     with separator_by_option():
-        columns = columns_on_disk(table, names, between)
+        columns = Table(table).opened(names, between)
+        columns.require(columns.names)
     _check_form(columns.names, between)
     drafted, left_out = draft_schema(columns, target, unit)
     drafted = replace(drafted, header=names, separator=between)
@@ -132,7 +133,7 @@ def check(
     Example: dperm schema check people.csv --schema people.toml
     """
     with ended_by_an_interrupt():
-        from dperm.rows.files import open_pieces
+        from dperm.rows import Table
         from dperm.unsafe import check_schema
     if schema is not None:
         if given_options("target", "header", "separator"):
@@ -141,7 +142,7 @@ def check(
     else:
         names, between = read_form(table, header, separator)
         with separator_by_option():
-            known = open_pieces(table, names, between)[0].empty().column_names
+            known = Table(table).opened(names, between).names
         _check_form(known, between)
         if target is not None and target not in known:
             raise InvalidTableError(f"{one_line(table)} has no column {target!r}.")

@@ -13,13 +13,11 @@ from dperm.evaluation.scores import predicted_row_by_row
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.cells import number_table
-from dperm.rows.columns import as_numbers, as_words
-from dperm.rows.encoding import check_table, count_rows, label_numbers, target_numbers
-from dperm.rows.files import number_columns
-from dperm.rows.ids import membership_of_array
+from dperm.rows.columns import Columns, as_numbers, as_words, number_columns
+from dperm.rows.encoding import check_table, label_numbers, target_numbers
+from dperm.rows.ids import membership_of, membership_of_array
 from dperm.rows.labels import class_numbers, numeric_target, read_target
 from dperm.rows.table import Table
-from dperm.rows.tables import membership_of
 from dperm.schema import Classes, Schema
 from dperm.schema.checks import as_text
 
@@ -118,7 +116,7 @@ def held_out(
     if schema is not None:
         check_table(X, y, schema)
         whose = membership_of(X, schema)
-        return HeldOut(count_rows(X), lambda: [(X, _truth(X, y, schema))], takes_anything, whose)
+        return HeldOut(len(Columns(X)), lambda: [(X, _truth(X, y, schema))], takes_anything, whose)
     if takes_anything:
         X = number_table(X, majority=unit is None)
     shape: tuple[int, ...] = getattr(X, "shape", ())
@@ -187,7 +185,7 @@ def _stored(
                 )
 
     whose = stored.membership(unit, () if schema is None else schema.missing)
-    return HeldOut(stored._n_rows, blocks, takes_anything, whose)
+    return HeldOut(len(stored), blocks, takes_anything, whose)
 
 
 def _column_truth(column: Any, name: str, classes: Sequence[Any] | None) -> Array:

@@ -12,7 +12,8 @@ from dperm.kernel.apart import two_parts
 from dperm.kernel.exact.words import Stream
 from dperm.kernel.units import Membership
 from dperm.models.row_by_row import sums
-from dperm.rows.encoding import count_rows, label_numbers, target_numbers
+from dperm.rows.columns import Columns
+from dperm.rows.encoding import label_numbers, target_numbers
 from dperm.rows.labels import class_numbers, numeric_target, one_by_one
 from dperm.schema import Schema
 
@@ -47,7 +48,7 @@ def rows_apart(
     X: Any, y: Any, slots: int, train_slots: int, stream: Stream, membership: Membership | None = None
 ) -> RowsApart:  # fmt: skip
     """The rows of a table in memory, put apart at random; parameters as of `two_parts`."""
-    n_rows = count_rows(X) if _is_frame(X) else int(np.shape(X)[0])
+    n_rows = len(Columns(X)) if _is_frame(X) else int(np.shape(X)[0])
     fit_on, score_on = two_parts(n_rows, slots, train_slots, stream, membership)
     y = one_by_one(y)
     train, held_out = ((_taken(X, rows), None if y is None else _taken(y, rows)) for rows in (fit_on, score_on))

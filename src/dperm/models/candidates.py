@@ -25,9 +25,8 @@ from dperm.models.regressor import Regressor, number_of
 from dperm.models.units import protected_unit, schema_with_unit, split_groups
 from dperm.plan.fit_plan import FitPlan
 from dperm.privacy.guarantee import Guarantee
-from dperm.rows.ids import membership_of_array
+from dperm.rows.ids import membership_of, membership_of_array
 from dperm.rows.table import in_memory
-from dperm.rows.tables import membership_of
 from dperm.solvers import Solver
 from dperm.validation import one_of
 

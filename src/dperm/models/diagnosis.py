@@ -26,10 +26,9 @@ from dperm.problem import Problem
 from dperm.problem.regularizers import NoRegularizer
 from dperm.rows.columns import Columns, as_numbers, as_words
 from dperm.rows.encoding import target_numbers
-from dperm.rows.ids import membership_of_array
+from dperm.rows.ids import membership_of, membership_of_array
 from dperm.rows.labels import numeric_target, one_by_one, read_table, read_target
 from dperm.rows.table import in_memory
-from dperm.rows.tables import membership_of
 from dperm.schema import Amount, Category, Number, Schema
 from dperm.unsafe import risk_over
 

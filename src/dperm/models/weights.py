@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from dperm.errors import InvalidParameterError
 from dperm.kernel.source import Source
 from dperm.models.units import Protecting, protected_unit
-from dperm.rows.encoding import count_rows
-from dperm.rows.weights import bounded_weights, weight_column
+from dperm.rows.columns import Columns, as_numbers
+from dperm.rows.weights import bounded_weights
 from dperm.validation import positive, truth
 
 Array = NDArray[np.float64]
@@ -61,9 +61,10 @@ def weights_of_table(model: Weighted, table: Any, sample_weight: Any) -> Array |
     """The same for a table with a schema, of which they may be a column."""
     if sample_weight is None:
         return None
+    columns = Columns(table)
     if isinstance(sample_weight, str):
-        sample_weight = weight_column(table, sample_weight)
-    return weights_of_rows(model, sample_weight, count_rows(table))
+        sample_weight = as_numbers(columns.arrow(sample_weight), sample_weight)
+    return weights_of_rows(model, sample_weight, len(columns))
 
 
 def facts_of_weights(model: Weighted, given: bool) -> dict[str, Any]:

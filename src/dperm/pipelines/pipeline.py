@@ -283,7 +283,7 @@ class PrivatePipeline(Charged, Pipeline):  # type: ignore[misc]
         """Features, target and ids of a table in files or on a cluster, all of it in memory."""
         if not isinstance(y, str) or not (groups is None or isinstance(groups, str)):
             raise InvalidParameterError("with files and Dask frames, y and groups must be names of columns.")
-        read, final = table.whole(), self.steps[-1][1]
+        read, final = table.opened(), self.steps[-1][1]
         X = read.frame([name for name in read.names if name not in (y, groups)])
         ids = None if groups is None else read.ids(groups)
         if hasattr(final, "classes"):

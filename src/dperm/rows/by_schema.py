@@ -7,32 +7,44 @@ from typing import Any, ClassVar, Self
 from dperm.errors import InvalidParameterError
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.base import ReadSource
 from dperm.rows.digests import DigestedRows, IdColumn, Numbering
 from dperm.rows.encoder import Encoder
-from dperm.rows.files import open_pieces
+from dperm.rows.encoding import check_table
+from dperm.rows.files import check_columns, filled_pieces, open_pieces
 from dperm.rows.memory import bytes_of
 from dperm.rows.pieces import Piece
+from dperm.rows.row_facts import ReadSource
 from dperm.schema import Schema
 
 
 class SchemaSource(ReadSource):
-    """Rows outside of this process's memory; see a concrete one for the parameters."""
+    """Rows outside of this process's memory.
+
+    Parameters
+    ----------
+    data, memory, cache, n_rows
+        As of `Table`.
+    schema : Schema, optional
+        Says how rows are encoded; a fit hands over its own.
+    class_weights : sequence of float, optional
+        A public weight for every declared class.
+    """
 
     # Where its rows are, for messages.
     _where: ClassVar[str]
 
     def __init__(
-        self, data: Any, memory: int | str, cache: Any, class_weights: Sequence[float] | None, n_rows: int | None
-    ) -> None:
+        self, data: Any, schema: Schema | None = None, *, memory: int | str = "1 GB", cache: Any = True,
+        class_weights: Sequence[float] | None = None, n_rows: int | None = None,
+    ) -> None:  # fmt: skip
         self._data, self._memory, self._cache = data, bytes_of(memory), cache
         self._class_weights, self._declared = class_weights, n_rows
         self._encoder: Encoder | None = None
         self._membership: Membership | None = None
-
-    @abstractmethod
-    def _use(self, encoder: Encoder) -> None:
-        """Open the table, and check that it has the columns of the encoder's schema."""
+        self._opened: list[Any] = []
+        self._forget()
+        if schema is not None:
+            self._encode_by(schema)
 
     @abstractmethod
     def _forget(self) -> None:
@@ -42,9 +54,24 @@ class SchemaSource(ReadSource):
     def _digested(self, ids: IdColumn) -> Iterator[DigestedRows]:
         """A pass over the column of ids alone."""
 
-    @abstractmethod
+    def _use(self, encoder: Encoder) -> None:
+        """Open the table, and check that it has the columns of the encoder's schema."""
+        schema = encoder.schema
+        if not self._opened:
+            # With a unit, a schema's n is that of units.
+            declared = schema.n if self._declared is None and schema.unit is None else self._declared
+            self._opened = self._cut(open_pieces(self._data, schema.header, schema.separator, n_rows=declared))
+        check_columns(self._opened, encoder.columns)
+        check_table(self._opened[0].empty(), None, schema)
+
+    def _cut(self, pieces: list[Piece]) -> list[Piece]:
+        """The pieces as they are read."""
+        return pieces
+
     def _fill(self, n_missing: int) -> bool:
         """Take this many empty lines at the ends of CSV files for rows; whether there are any."""
+        before, self._opened = self._opened, filled_pieces(self._opened, n_missing)
+        return self._opened != before
 
     def _encode_by(self, schema: Schema) -> None:
         encoder, before = Encoder(schema, self._class_weights), self._encoder
@@ -71,11 +98,6 @@ class SchemaSource(ReadSource):
 
     def _numbered(self, unit: PrivacyUnit, missing: Sequence[str]) -> Membership:
         return Numbering.of(self._digested(IdColumn.of(unit, missing))).membership(unit)
-
-    def _open_pieces(self, schema: Schema) -> list[Piece]:
-        # With a unit, a schema's n is that of units.
-        declared = schema.n if self._declared is None and schema.unit is None else self._declared
-        return open_pieces(self._data, schema.header, schema.separator, n_rows=declared)
 
     def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> Self:
         """The same table, encoded by this schema; nothing that is kept of the rows is shared."""

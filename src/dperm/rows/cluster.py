@@ -7,7 +7,7 @@ once. Task names hold a random word and numbers of steps; errors come back as se
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Any
@@ -27,7 +27,8 @@ from dperm.rows.dask_client import current_client, dask_distributed, is_frame
 from dperm.rows.digests import DigestedRows, IdColumn, PartitionUnits, sequence_of
 from dperm.rows.encoder import Encoder
 from dperm.rows.encoding import check_table
-from dperm.rows.files import check_columns, filled_pieces, is_files
+from dperm.rows.files import is_files
+from dperm.rows.pieces import Piece
 from dperm.schema import Schema
 
 Array = NDArray[np.float64]
@@ -51,61 +52,41 @@ class ClusterSource(SchemaSource):
 
     Parameters
     ----------
-    data, client, n_rows
+    data, client
         As of `Table`. Files are read by the workers, so they must have the same path there as here.
-    memory, cache
-        The same for each worker.
-    schema : Schema, optional
-        Says how rows are encoded; a fit hands over its own.
-    class_weights : sequence of float, optional
-        A public weight for every declared class.
+    schema, **settings
+        As of `SchemaSource`; memory and cache are the same for each worker.
     """
 
     _where = "on a cluster"
 
-    def __init__(
-        self,
-        data: Any,
-        client: Any = None,
-        schema: Schema | None = None,
-        *,
-        memory: int | str = "1 GB",
-        cache: Any = True,
-        class_weights: Sequence[float] | None = None,
-        n_rows: int | None = None,
-    ) -> None:
+    def __init__(self, data: Any, client: Any = None, schema: Schema | None = None, **settings: Any) -> None:
         if not (is_frame(data) or is_files(data)):
             raise InvalidParameterError(f"a cluster reads Dask data frames and files, got {type(data).__name__}.")
-        super().__init__(data, memory, cache, class_weights, n_rows)
         self._client = current_client() if client is None else client
-        self._partitions: list[Any] = []
         self._counted: int | None = None
         self._seen: list[tuple[int, IdColumn, bytes]] = []
-        self._forget()
-        if schema is not None:
-            self._encode_by(schema)
+        super().__init__(data, schema, **settings)
 
     def _use(self, encoder: Encoder) -> None:
-        if is_frame(self._data):
-            check_table(self._data._meta, None, encoder.schema)
-            if encoder.schema.unit is not None:
-                Columns(self._data._meta).arrow(encoder.schema.unit.name)  # raises where there is none
-            self._partitions = self._data[encoder.columns].to_delayed()
+        if not is_frame(self._data):
+            super()._use(encoder)
             return
-        if not self._partitions:
-            pieces = self._open_pieces(encoder.schema)
-            n_rows = sum(piece.n_rows for piece in pieces)
-            n_threads = max(self._n_threads(), 1)
-            rows = max(_FEWEST_ROWS, -(-n_rows // (_PER_THREAD * n_threads)))
-            self._partitions = [part for piece in pieces for part in piece.split(rows)]
-            self._counted = n_rows
-        check_columns(self._partitions, encoder.columns)
-        check_table(self._partitions[0].empty(), None, encoder.schema)
+        check_table(self._data._meta, None, encoder.schema)
+        if encoder.schema.unit is not None:
+            Columns(self._data._meta).arrow(encoder.schema.unit.name)  # raises where there is none
+        self._opened = self._data[encoder.columns].to_delayed()
+
+    def _cut(self, pieces: list[Piece]) -> list[Piece]:
+        """A few for every thread of the cluster."""
+        self._counted = sum(piece.n_rows for piece in pieces)
+        rows = max(_FEWEST_ROWS, -(-self._counted // (_PER_THREAD * max(self._n_threads(), 1))))
+        return [part for piece in pieces for part in piece.split(rows)]
 
     def _digested(self, ids: IdColumn) -> Iterator[DigestedRows]:
         self._n_questions += 1
         name = f"ids-{self._n_questions}"
-        found = [self._submit(tasks.read_ids, name, k, part, ids) for k, part in enumerate(self._partitions)]
+        found = [self._submit(tasks.read_ids, name, k, part, ids) for k, part in enumerate(self._opened)]
         self._seen = []
         try:
             for future in found:
@@ -118,17 +99,11 @@ class ClusterSource(SchemaSource):
             _release(found)
         self._counted = sum(n_rows for n_rows, _, _ in self._seen)
 
-    def _fill(self, n_missing: int) -> bool:
-        if is_frame(self._data):
-            return False
-        before, self._partitions = self._partitions, filled_pieces(self._partitions, n_missing)
-        return self._partitions != before
-
     def _units(self) -> Iterator[PartitionUnits | None]:
         """Whose the rows of every partition are."""
         chosen, first = self._chosen_rows(), 0
         if chosen is None:
-            yield from [None] * len(self._partitions)
+            yield from [None] * len(self._opened)
             return
         for n_rows, ids, sequence in self._seen:
             yield PartitionUnits(chosen[first : first + n_rows], ids, sequence)
@@ -144,7 +119,7 @@ class ClusterSource(SchemaSource):
         """Number of rows: that of the files' own notes, or counted by the workers."""
         self._encoding()
         if self._counted is None:
-            counts = [self._submit(tasks.count_rows, "rows", k, part) for k, part in enumerate(self._partitions)]
+            counts = [self._submit(tasks.count_rows, "rows", k, part) for k, part in enumerate(self._opened)]
             self._counted = int(self._collect(counts, "rows"))
         return self._counted
 
@@ -173,7 +148,7 @@ class ClusterSource(SchemaSource):
         name = f"count-{self._n_questions}"
         counts = [
             self._submit(tasks.count, name, k, rows, encoder, part, units)
-            for k, (rows, units) in enumerate(zip(self._partitions, self._units(), strict=True))
+            for k, (rows, units) in enumerate(zip(self._opened, self._units(), strict=True))
         ]
         return np.asarray(self._collect(counts, name))
 
@@ -187,13 +162,13 @@ class ClusterSource(SchemaSource):
         """Futures of encoded partitions: read when they are first needed, and again by who takes over a lost one."""
         if self._encoded is None or self._encoded[0] is not problem:
             self.close()
-            size = min(_SHOWN_SIZE, self._memory // len(self._partitions))
+            size = min(_SHOWN_SIZE, self._memory // len(self._opened))
             keeping = tasks.Keeping(self._word, self._memory, self._cache, size)
             self._encoded = (
                 problem,
                 [
                     self._submit(tasks.encode, "rows", k, part, self._encoding(), problem, units, keeping)
-                    for k, (part, units) in enumerate(zip(self._partitions, self._units(), strict=True))
+                    for k, (part, units) in enumerate(zip(self._opened, self._units(), strict=True))
                 ],
             )
         return self._encoded[1]

@@ -121,7 +121,7 @@ def _arrived(blocks: list[Any] | None, *origin: Any) -> Partition:
 def _kept_partition(
     partition: Any, encoder: Encoder, problem: Problem, units: PartitionUnits | None, keeping: Keeping
 ) -> Partition:  # fmt: skip
-    kept = KeptBlocks(_room(keeping), None if keeping.cache is False else cache_folder(keeping.cache))
+    kept = KeptBlocks(_room(keeping), cache_folder(keeping.cache))
     n_blocks = 0
     for n_blocks, block in enumerate(_blocks(partition, encoder, problem, units, keeping), 1):
         kept.offer(n_blocks - 1, block)

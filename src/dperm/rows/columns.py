@@ -163,6 +163,27 @@ def count_texts(column: Any) -> int:
     return pc.sum(pc.greater(pc.binary_length(column), 0)).as_py() or 0 if pa.types.is_binary(column.type) else 0
 
 
+def number_columns(table: Any, names: Sequence[str], majority: bool = True) -> Any:
+    """Columns of an Arrow table as floats, NaN where there is no number.
+
+    Whether a column holds numbers is decided by the majority of its entries and counts as public, like its name. Where
+    one unit, or one row, may be the majority nothing is decided.
+    """
+    import pyarrow as pa
+
+    columns = {}
+    for name in names:
+        column = table.column(name)
+        numbers = as_numbers(column, name)
+        n_others = count_texts(column) - np.count_nonzero(~np.isnan(numbers))  # numbers of a CSV file are texts too
+        if majority and 2 * n_others > len(column):
+            raise InvalidTableError(
+                f"column {name!r} holds text; declare its categories in a --schema or leave it out with --features."
+            )
+        columns[name] = pa.array(numbers)
+    return pa.table(columns)
+
+
 def _numbers_in_text(column: Any) -> Any:
     """Binary texts as floats, null where there is no number."""
     import pyarrow as pa

@@ -29,14 +29,9 @@ WIDEST_DENSE = 64
 _ROUNDED_DOWN = 1.0 - 2.0**-50
 
 
-def count_rows(table: Any) -> int:
-    """Number of rows of a table, read without looking at a value."""
-    return len(Columns(table))
-
-
 def check_table(table: Any, y: Any, schema: Schema) -> None:
     """Raise if a column is missing, named twice, or of a type that cannot be encoded: public facts, and no value."""
-    count_rows(table)  # raises for what is not a table
+    n_rows = len(Columns(table))  # raises for what is not a table
     anywhere = _linear(schema)
     empty = table[:0] if is_array(table) else table.slice(0, 0) if hasattr(table, "slice") else table.head(0)
     encode_rows(empty, anywhere, fitting=True)
@@ -49,8 +44,8 @@ def check_table(table: Any, y: Any, schema: Schema) -> None:
     nested = len(y.shape) != 1 if hasattr(y, "shape") else schema.unit is None and 2 * sum(map(_is_nested, y)) > len(y)
     if nested:
         raise InvalidParameterError("the target must have one dimension.")
-    if len(y) != count_rows(table):
-        raise InvalidParameterError(f"the table has {count_rows(table)} rows and the target {len(y)}.")
+    if len(y) != n_rows:
+        raise InvalidParameterError(f"the table has {n_rows} rows and the target {len(y)}.")
 
 
 def _linear(schema: Schema) -> Schema:

@@ -1,21 +1,16 @@
-"""Tables on disk: which files they are, and the columns of one that is read as a whole."""
+"""Tables on disk: which files they are, and whether they fit together."""
 
 import glob
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dperm.errors import InvalidTableError
 from dperm.printable import one_line
-from dperm.rows.columns import Columns, as_numbers, as_words, as_written, count_texts, is_text
+from dperm.rows.columns import is_text
 from dperm.rows.csv_file import UNPACKERS, CsvPiece
 from dperm.rows.dask_client import is_frame
-from dperm.rows.ids import codes_of_column
 from dperm.rows.pieces import ParquetPiece, Piece, dataset_pieces, frame_pieces
-from dperm.schema.checks import as_text
 
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".tsv")
 
@@ -29,7 +24,7 @@ class OtherSeparatorError(InvalidTableError):
 def is_files(data: Any) -> bool:
     """Whether it names files: a path, a pattern, a list of paths or a pyarrow dataset."""
     if isinstance(data, list | tuple):
-        return bool(data) and all(isinstance(path, str | Path) for path in data)
+        return bool(data) and all(issubclass(type(path), str | Path) for path in data)  # isinstance would ask a row
     return isinstance(data, str | Path) or _is_dataset(data)
 
 
@@ -68,11 +63,11 @@ def open_pieces(
         paths = [found for path in _listed(data) for found in _files(path)]
         kinds = {_kind(path, header) for path, _ in paths}
         if len(kinds) > 1:
-            raise InvalidTableError(f"{_shown(data)} has Parquet and CSV files; name those of one kind.")
+            raise InvalidTableError(f"{shown(data)} has Parquet and CSV files; name those of one kind.")
         pieces = [_open(path, root, header, separator, shorter_header) for path, root in paths]
     pieces = filled_pieces(pieces, (n_rows or 0) - sum(piece.n_rows for piece in pieces))
     if not any(piece.n_rows for piece in pieces):
-        raise InvalidTableError(f"{_shown(data)} has no rows.")
+        raise InvalidTableError(f"{shown(data)} has no rows.")
     return pieces
 
 
@@ -135,7 +130,8 @@ def _listed(data: Any) -> list[Path]:
     return [Path(path) for path in data] if isinstance(data, list | tuple) else [Path(data)]
 
 
-def _shown(data: Any) -> str:
+def shown(data: Any) -> str:
+    """How messages call what was handed over."""
     if is_frame(data) or _is_dataset(data):
         return "the frame" if is_frame(data) else "the dataset"
     return ", ".join(one_line(path) for path in _listed(data)[:3])
@@ -194,114 +190,3 @@ def _open(
         error.fact = fact
         raise error
     return piece
-
-
-def number_columns(table: Any, names: Sequence[str], majority: bool = True) -> Any:
-    """Columns of an Arrow table as floats, NaN where there is no number.
-
-    Whether a column holds numbers is decided by the majority of its entries and counts as public, like its name. Where
-    one unit, or one row, may be the majority nothing is decided.
-    """
-    import pyarrow as pa
-
-    columns = {}
-    for name in names:
-        column = table.column(name)
-        numbers = as_numbers(column, name)
-        n_others = count_texts(column) - np.count_nonzero(~np.isnan(numbers))  # numbers of a CSV file are texts too
-        if majority and 2 * n_others > len(column):
-            raise InvalidTableError(
-                f"column {name!r} holds text; declare its categories in a --schema or leave it out with --features."
-            )
-        columns[name] = pa.array(numbers)
-    return pa.table(columns)
-
-
-def columns_on_disk(path: Path, header: Sequence[str] | None = None, separator: str = ",") -> Columns:
-    """The columns of a table on disk: of Parquet files each is read when it is asked for, of CSV files all at once."""
-    pieces = open_pieces(path, header, separator)
-    if all(isinstance(piece, ParquetPiece) for piece in pieces):
-        return _StoredColumns(pieces)
-    return Columns(TableFile(path, header, separator).table)
-
-
-class _StoredColumns(Columns):
-    """Columns that are read one by one, so that one is in memory at a time."""
-
-    def __init__(self, pieces: Sequence[Piece]) -> None:
-        super().__init__(pieces[0].empty())
-        check_columns(pieces, self.names)
-        self._pieces, self.n_rows = pieces, sum(piece.n_rows for piece in pieces)
-
-    def arrow(self, name: str) -> Any:
-        """Read the column."""
-        import pyarrow as pa
-
-        super().arrow(name)  # raises unless there is one
-        parts = [table.select([name]) for piece in self._pieces for table in piece.tables([name])]
-        return pa.concat_tables(parts, promote_options="permissive").column(name)
-
-
-class TableFile:
-    """A stored table that is read as a whole, its columns in Arrow arrays; parameters as of `open_pieces`."""
-
-    def __init__(
-        self,
-        data: Any,
-        header: Sequence[str] | None = None,
-        separator: str = ",",
-        *,
-        n_rows: int | None = None,
-        names: Sequence[str] | None = None,
-    ) -> None:
-        pieces = open_pieces(data, header, separator, n_rows=n_rows)
-        import pyarrow as pa
-
-        self.names = list(pieces[0].empty().column_names if names is None else names)
-        check_columns(pieces, self.names)
-        parts = [table for piece in pieces for table in piece.tables(self.names)]
-        self.table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
-        self._name, self._columns = _shown(data), Columns(self.table)
-
-    def require(self, names: Sequence[str]) -> None:
-        """Raise if a column is missing."""
-        missing = [name for name in names if name not in self.names]
-        if missing:
-            # The columns are not listed: in a file without a header they would be a row.
-            raise InvalidTableError(f"{self._name} has no column {missing[0]!r}; its first line must name the columns.")
-
-    def numbers(self, names: Sequence[str], majority: bool = True) -> Any:
-        """Columns as an Arrow table of floats, NaN where there is no number; `majority` as of `number_columns`."""
-        self.require(names)
-        return number_columns(self.table, names, majority)
-
-    def frame(self, names: Sequence[str]) -> Any:
-        """Columns as a pandas frame of their own types; the text of CSV files as numbers, NaN where there is none."""
-        import pyarrow as pa
-
-        self.require(names)
-        columns = {name: self.table.column(name) for name in names}
-        return pa.table({
-            name: pa.array(as_numbers(column, name)) if pa.types.is_binary(column.type) else column
-            for name, column in columns.items()
-        }).to_pandas()  # fmt: skip
-
-    def ids(self, name: str) -> NDArray[Any]:
-        """A column as ids of units: the same whole number for the same id, None for a row without one."""
-        self.require([name])
-        codes = codes_of_column(self._columns.arrow(name), name)
-        ids = codes.astype(object)
-        ids[codes < 0] = None
-        return ids
-
-    def labels(self, name: str, classes: Sequence[Any] | None = None) -> NDArray[Any]:
-        """A column as labels, spelled as the declared classes are; without those as the column does."""
-        self.require([name])
-        column = self._columns.arrow(name)
-        if classes is None:
-            codes, labels = as_written(column, name)
-        else:
-            declared = {as_text(label): label for label in classes}
-            codes, words = as_words(column, name)
-            labels = [declared.get(text, text) for text in words]
-        return np.asarray(np.array([*labels, ""], dtype=object)[codes])

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from dperm.errors import InvalidParameterError, InvalidTableError
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.columns import different_entries, is_text, word
+from dperm.rows.columns import Columns, different_entries, is_text, word
 from dperm.rows.labels import one_by_one
+from dperm.schema import Schema
 from dperm.schema.checks import as_text
 
 Codes = NDArray[np.int64]
@@ -54,6 +55,14 @@ def codes_of_array(ids: Any, n_rows: int) -> Codes:
 def membership_of_array(ids: Any, n_rows: int, unit: PrivacyUnit | None) -> Membership | None:
     """The unit of every row; None where each row is its own unit."""
     return None if unit is None else Membership.of(unit, codes_of_array(ids, n_rows))
+
+
+def membership_of(table: Any, schema: Schema) -> Membership | None:
+    """Whose every row is, if the schema says that a unit is protected."""
+    if schema.unit is None:
+        return None
+    codes = codes_of_column(Columns(table).arrow(schema.unit.name), schema.unit.name, schema.missing)
+    return Membership.of(schema.unit, codes)
 
 
 def codes_of_column(column: Any, name: str, missing: Sequence[str] = ()) -> Codes:

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import DroppedRowsWarning
+from dperm.kernel.adding import add_up
+from dperm.kernel.source import Source
 from dperm.kernel.units import Membership
 
 Array = NDArray[np.float64]
@@ -234,6 +236,14 @@ def _usual_row(table: Any, norms: Array, weights: Array) -> Usual:
         for first in range(0, table.shape[0], _ROWS_AT_ONCE)
     ])  # fmt: skip
     return Usual(value, float(weights[same].sum()))
+
+
+class ReadSource(Source):
+    """Rows that were read here: what is wrong with them can be told."""
+
+    def _warn(self, facts: Sequence[RowFacts]) -> None:
+        """Of all rows, and of their units."""
+        warn_about(add_up(facts or [NO_FACTS]), unit_remarks(self._members()))
 
 
 def warn_about(facts: RowFacts, further: Sequence[str] = ()) -> None:

@@ -11,9 +11,6 @@ from dperm.kernel.source import EncodedRows, LocalSource, TablePiece
 from dperm.problem import Problem
 from dperm.rows.by_schema import SchemaSource
 from dperm.rows.digests import DigestedRows, IdColumn
-from dperm.rows.encoder import Encoder
-from dperm.rows.encoding import check_table
-from dperm.rows.files import check_columns, filled_pieces
 from dperm.rows.kept import KeptBlocks, Room, cache_folder
 from dperm.rows.memory import KEPT, RAW, is_on_disk, rows_of_block
 from dperm.rows.pieces import Piece
@@ -25,42 +22,17 @@ Array = NDArray[np.float64]
 class FileSource(SchemaSource, LocalSource):
     """A table in files: read, encoded by a schema and kept for later passes, in memory and then on local disk.
 
-    Parameters
-    ----------
-    data, memory, cache, n_rows
-        As of `Table`.
-    schema : Schema, optional
-        Says how rows are encoded; a fit hands over its own.
-    class_weights : sequence of float, optional
-        A public weight for every declared class.
+    Parameters as of `SchemaSource`.
     """
 
     _where = "in files"
     _block_by_block: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        data: Any,
-        schema: Schema | None = None,
-        *,
-        memory: int | str = "1 GB",
-        cache: Any = True,
-        class_weights: Sequence[float] | None = None,
-        n_rows: int | None = None,
-    ) -> None:
-        super().__init__(data, memory, cache, class_weights, n_rows)
+    def __init__(self, data: Any, schema: Schema | None = None, *, cache: Any = True, **settings: Any) -> None:
         if cache is not True:
             cache_folder(cache)  # raises before anything is read
+        super().__init__(data, schema, cache=cache, **settings)
         self._raw = _RawTables(self._memory // RAW)
-        self._opened: list[Piece] = []
-        if schema is not None:
-            self._encode_by(schema)
-
-    def _use(self, encoder: Encoder) -> None:
-        if not self._opened:
-            self._opened = self._open_pieces(encoder.schema)
-        check_columns(self._opened, encoder.columns)
-        check_table(self._opened[0].empty(), None, encoder.schema)
 
     def _forget(self) -> None:
         self._kept = None
@@ -70,9 +42,8 @@ class FileSource(SchemaSource, LocalSource):
         return ids.read(table for k, piece in pieces for table in self._raw.of(k, piece, columns, (ids.name,)))
 
     def _fill(self, n_missing: int) -> bool:
-        before, self._opened = self._opened, filled_pieces(self._opened, n_missing)
         self._raw = _RawTables(self._memory // RAW)
-        return self._opened != before
+        return super()._fill(n_missing)
 
     @property
     def _n_rows(self) -> int:
@@ -86,7 +57,7 @@ class FileSource(SchemaSource, LocalSource):
 
     def _store(self) -> KeptBlocks:
         """In memory, and on disk beyond that."""
-        return KeptBlocks(Room(self._memory // KEPT), None if self._cache is False else cache_folder(self._cache))
+        return KeptBlocks(Room(self._memory // KEPT), cache_folder(self._cache))
 
     def _pieces(self) -> list[TablePiece]:
         """The files."""

@@ -8,21 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import InvalidParameterError
+from dperm.errors import InvalidParameterError, InvalidTableError
 from dperm.kernel.source import Source
 from dperm.kernel.units import Membership
 from dperm.privacy.unit import PrivacyUnit
-from dperm.rows.arrays import ArraySource
+from dperm.rows.arrays import ArraySource, TableSource
 from dperm.rows.by_schema import SchemaSource
 from dperm.rows.cluster import ClusterSource
+from dperm.rows.columns import Columns, as_numbers, as_words, as_written, number_columns
 from dperm.rows.dask_client import is_frame
 from dperm.rows.digests import IdColumn, Numbering
 from dperm.rows.encoder import ROWS_AT_ONCE, Encoder
-from dperm.rows.files import TableFile, check_columns, is_files, number_columns, open_pieces
-from dperm.rows.pieces import Piece
+from dperm.rows.files import check_columns, is_files, open_pieces, shown
+from dperm.rows.ids import codes_of_column
+from dperm.rows.pieces import ParquetPiece, Piece
 from dperm.rows.streamed import FileSource
-from dperm.rows.tables import TableSource
 from dperm.schema import Schema
+from dperm.schema.checks import as_text
 
 Array = NDArray[np.float64]
 
@@ -117,7 +119,9 @@ class Table:
             return ClusterSource(self.data, self.client, schema, n_rows=self.n_rows, **settings)
         return FileSource(self.data, schema, n_rows=self.n_rows, **settings)
 
-    def opened(self, header: Sequence[str] | None = None, separator: str = ",") -> "StoredTable":
+    def opened(
+        self, header: Sequence[str] | None = None, separator: str = ",", shorter_header: Sequence[str] | None = None
+    ) -> "StoredTable":  # fmt: skip
         """The columns of a stored table as they are, for whoever does not minimise over rows.
 
         Parameters
@@ -126,25 +130,16 @@ class Table:
             Names of the columns of CSV files whose first line does not name them.
         separator : str
             What stands between their fields.
+        shorter_header : sequence of str, optional
+            Names to take where no line has as many fields as `header` names.
         """
-        data, n_rows = self._stored
-        return StoredTable(open_pieces(data, header, separator, n_rows=n_rows))
-
-    def whole(
-        self, header: Sequence[str] | None = None, separator: str = ",", names: Sequence[str] | None = None
-    ) -> TableFile:  # fmt: skip
-        """All rows in memory, of the named columns; `header` and `separator` as of `opened`."""
-        data, n_rows = self._stored
-        return TableFile(data, header, separator, n_rows=n_rows, names=names)
-
-    @property
-    def _stored(self) -> tuple[Any, int | None]:
-        """The files or the frame, and how many rows are declared."""
-        if isinstance(self.data, SchemaSource):
-            return self.data._data, self.data._declared
-        if isinstance(self.data, Source):
+        data, n_rows = self.data, self.n_rows
+        if isinstance(data, SchemaSource):
+            data, n_rows = data._data, data._declared
+        if isinstance(data, Source):
             raise InvalidParameterError("a source of rows can only be fitted: pass the table itself.")
-        return self.data, self.n_rows
+        pieces = open_pieces(data, header, separator, n_rows=n_rows, shorter_header=shorter_header)
+        return StoredTable(pieces, shown(data))
 
 
 def in_memory(X: Any, schemas: Sequence[Schema]) -> Any:
@@ -155,7 +150,7 @@ def in_memory(X: Any, schemas: Sequence[Schema]) -> Any:
     if not schemas:
         raise InvalidParameterError("files and clusters require a schema: pass schema=.")
     names = [name for schema in schemas for name in Encoder(schema).columns]
-    return table.whole(schemas[0].header, schemas[0].separator, list(dict.fromkeys(names))).table
+    return table.opened(schemas[0].header, schemas[0].separator).read(list(dict.fromkeys(names))).combine_chunks()
 
 
 def taken(X: Any) -> Any:
@@ -165,24 +160,25 @@ def taken(X: Any) -> Any:
 
 
 class StoredTable:
-    """The columns of a table in files or on a cluster, read a few rows at a time.
+    """The columns of a table in files or on a cluster, read a few rows at a time or as a whole.
 
     Parameters
     ----------
     pieces : sequence of Piece
         What it is made of.
+    name : str
+        How messages call it.
     """
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
-        self._pieces = pieces
+    def __init__(self, pieces: Sequence[Piece], name: str) -> None:
+        self._pieces, self._name = pieces, name
 
     @cached_property
     def names(self) -> list[str]:
         """Of its columns."""
         return [str(name) for name in self._pieces[0].empty().column_names]
 
-    @cached_property
-    def _n_rows(self) -> int:
+    def __len__(self) -> int:
         """Number of rows, read without looking at a value."""
         return sum(piece.n_rows for piece in self._pieces)
 
@@ -194,30 +190,88 @@ class StoredTable:
         """Raise unless every piece has these columns, with values of one kind."""
         check_columns(self._pieces, names)
 
+    def parts(self, names: Sequence[str]) -> Iterator[Any]:
+        """Arrow tables of a few rows, as its pieces have them."""
+        self.require(names)
+        return (table for piece in self._pieces for table in piece.tables(names))
+
     def tables(self, names: Sequence[str], rows: int = ROWS_AT_ONCE) -> Iterator[Any]:
         """Arrow tables of so many rows: how long a text is must not move others to another place."""
-        import pyarrow as pa
-
         kept = None
-        for table in (table for piece in self._pieces for table in piece.tables(names)):
-            kept = table if kept is None else pa.concat_tables([kept, table], promote_options="permissive")
+        for table in self.parts(names):
+            kept = table if kept is None else _together([kept, table])
             while kept.num_rows > rows:
                 yield kept.slice(0, rows)
                 kept = kept.slice(rows)
         if kept is not None:
             yield kept
 
-    def numbers(self, names: Sequence[str]) -> "NumberColumns":
-        """Columns as numbers, NaN where there is none."""
-        self.require(names)
-        return NumberColumns(self, tuple(names))
+    def read(self, names: Sequence[str]) -> Any:
+        """All rows of these columns, as one Arrow table."""
+        return _together(list(self.parts(names)))
+
+    @cached_property
+    def table(self) -> Any:
+        """All rows of all columns, kept in memory."""
+        return self.read(self.names).combine_chunks()
+
+    def arrow(self, name: str) -> Any:
+        """A column of all rows, as of `Columns`: of Parquet files read by itself, of others with the rest, and once."""
+        Columns(self.empty()).arrow(name)  # raises unless there is one
+        by_itself = all(isinstance(piece, ParquetPiece) for piece in self._pieces)
+        return (self.read([name]) if by_itself else self.table).column(name)
+
+    def select(self, names: Sequence[str]) -> Any:
+        """Columns of the whole table; raises if one is missing."""
+        missing = [name for name in names if name not in self.names]
+        if missing:
+            # The columns are not listed: in a file without a header they would be a row.
+            raise InvalidTableError(f"{self._name} has no column {missing[0]!r}; its first line must name the columns.")
+        return self.table.select(list(names))
+
+    def numbers(self, names: Sequence[str], majority: bool = True) -> Any:
+        """Columns as an Arrow table of floats, NaN where there is no number; `majority` as of `number_columns`."""
+        return number_columns(self.select(names), names, majority)
+
+    def frame(self, names: Sequence[str]) -> Any:
+        """Columns as a pandas frame of their own types; the text of CSV files as numbers, NaN where there is none."""
+        import pyarrow as pa
+
+        columns = {name: self.select(names).column(name) for name in names}
+        return pa.table({
+            name: pa.array(as_numbers(column, name)) if pa.types.is_binary(column.type) else column
+            for name, column in columns.items()
+        }).to_pandas()  # fmt: skip
+
+    def ids(self, name: str) -> NDArray[Any]:
+        """A column as ids of units: the same whole number for the same id, None for a row without one."""
+        codes = codes_of_column(self.select([name]).column(name), name)
+        return np.where(codes < 0, None, codes)  # type: ignore[call-overload, no-any-return]
+
+    def labels(self, name: str, classes: Sequence[Any] | None = None) -> NDArray[Any]:
+        """A column as labels, spelled as the declared classes are; without those as the column does."""
+        column = self.select([name]).column(name)
+        if classes is None:
+            codes, labels = as_written(column, name)
+        else:
+            declared = {as_text(label): label for label in classes}
+            codes, words = as_words(column, name)
+            labels = [declared.get(text, text) for text in words]
+        return np.asarray(np.array([*labels, ""], dtype=object)[codes])
 
     def membership(self, unit: PrivacyUnit | None, missing: Sequence[str] = ()) -> Membership | None:
         """Whose every row is; None where every row is protected by itself. It reads the column of ids alone."""
         if unit is None:
             return None
-        self.require([unit.name])
-        return Numbering.of(IdColumn.of(unit, missing).read(self.tables([unit.name]))).membership(unit)
+        return Numbering.of(IdColumn.of(unit, missing).read(self.parts([unit.name]))).membership(unit)
+
+
+def _together(tables: list[Any]) -> Any:
+    """One Arrow table; files may hold numbers of different types, and no value raises that does not fit another's."""
+    import pyarrow as pa
+
+    schema = pa.unify_schemas([table.schema for table in tables], promote_options="permissive")
+    return pa.concat_tables([table.select(schema.names).cast(schema, safe=False) for table in tables])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -238,7 +292,7 @@ class NumberColumns:
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        return self.table._n_rows, len(self.names)
+        return len(self.table), len(self.names)
 
     def __getitem__(self, key: tuple[slice, NDArray[np.intp]]) -> "NumberColumns":
         """Some of the columns, as of an array."""

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameterError
 from dperm.rows.cells import number_or_nan
-from dperm.rows.columns import Columns, as_numbers
 from dperm.rows.labels import one_by_one
 
 Array = NDArray[np.float64]
@@ -74,8 +73,3 @@ def bounded_weights(weights: Any, n_rows: int, bound: float, *, private: bool) -
     if not numbers.any():
         raise InvalidParameterError("sample_weight must not be zero for all rows.")
     return numbers
-
-
-def weight_column(table: Any, name: str) -> Array:
-    """A column of a table as weights, NaN where it has no number."""
-    return as_numbers(Columns(table).arrow(name), name, ())

@@ -30,7 +30,7 @@ from dperm.privacy.statement import PrivacyStatement
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.ids import membership_of_array
 from dperm.rows.labels import read_table
-from dperm.rows.table import Table, made_up_row, taken
+from dperm.rows.table import NumberColumns, Table, made_up_row, taken
 from dperm.validation import agreed_n, count, finite
 
 Array = NDArray[np.float64]
@@ -172,8 +172,9 @@ class PrivateTransformer(Charged, TransformerMixin, BaseEstimator):  # type: ign
             raise InvalidParameterError("groups cannot be combined with files: ids are the column that unit names.")
         stored = X.opened()
         names = [name for name in stored.names if unit is None or name != unit.name]
+        stored.require(names)
         self.read(made_up_row(names), fitting=True)
-        return stored.numbers(names), stored.membership(unit)
+        return NumberColumns(stored, tuple(names)), stored.membership(unit)
 
     def run(
         self, X: Any, plan: SumsPlan, *, random_state: Any, caveats: tuple[Caveat, ...], membership: Membership | None
