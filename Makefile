@@ -11,10 +11,10 @@ MUTANTS ?= 100
 FAST := $(foreach name,\
   every_domain every_event every_loss every_mechanism every_mirror_map every_model every_prox_on_every_domain \
   every_regularizer every_solver every_source \
-  auto dp_accmd dp_agd events exponential files kernels numbers_encoding plan_verdict progress rules schema second_order \
+  auto dp_accmd dp_agd events exponential disk kernels numbers_encoding plan_verdict progress rules schema second_order \
   solver_settings verdicts \
   accounting audit calibration composition encoding histogram ledger metadata noise rigorous sensitivity trusted_boundary \
-  cli_budget cli_unexpected diagnose evaluation plan_once preprocessing private_pipeline releases report schema_check \
+  cli_budget cli_unexpected diagnose evaluation plan_once transformers private_pipeline releases report schema_check \
   search units_cli verify_checks,$(wildcard tests/*/test_$(name).py))
 PEERS := .venv-peers
 PEERS_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib opacus jax-privacy)
@@ -76,7 +76,7 @@ test-for: $(READY) ## The tests of one source file: make test-for FILE=src/dperm
 test-slow: $(READY) ## Every solver on every problem: what `make test` takes a sample of
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
-test-versions: $(READY) ## Unit and contract tests with the wheel, on each of Python 3.11, 3.12 and 3.13 that is installed
+test-versions: $(READY) ## Contract, problem, schema and solver tests with the wheel, on each of Python 3.11, 3.12 and 3.13 that is installed
 	$(BIN)/python tests/release/run.py versions
 
 release-check: $(READY) ## Build sdist and wheel, check them, install outside the checkout and follow the quick start

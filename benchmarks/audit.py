@@ -1,6 +1,6 @@
 """Which attack notices which broken mechanism, with how many fits, and how often a right one is accused.
 
-Every broken mechanism of `tests/privacy/broken` (logistic regression on 60 rows of 3 columns, ε = 4, δ = 1e-5) is
+Every broken mechanism of `tests/audit/broken` (logistic regression on 60 rows of 3 columns, ε = 4, δ = 1e-5) is
 audited by one attack at a time at confidence 95 %, with twice as many fits each time until it is caught with every
 seed. The right mechanisms are audited by all attacks at once.
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from audit.broken import BROKEN, BROKEN_UNITS
 from dperm import FitOptions, Guarantee, Problem
 from dperm.audit import audit_plan
 from dperm.audit.plan import ATTACKS
 from dperm.problem import L2, Logistic
 from dperm.solvers import DPGD, DPSVRG
-from privacy.broken import BROKEN, BROKEN_UNITS
 
 FITS = {"replay": (20,), "black-box": (25, 50, 100, 200, 400), "low-bits": (25, 50, 100)}
 

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-import rows
 from data import Data
 from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
+
+import rows
 
 
 def linear(data: Data) -> float:

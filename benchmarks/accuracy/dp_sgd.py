@@ -13,10 +13,11 @@ from typing import Any
 
 import dp_accounting
 import numpy as np
-import rows
 from data import Data
 from dp_accounting.pld import PLDAccountant
 from numba import njit
+
+import rows
 
 TUNING_SEED = 1000
 # Of privacy losses; rounded pessimistically.

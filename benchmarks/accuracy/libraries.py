@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import rows
 from data import HERE, Data
 from results import ROOT
 from scipy import sparse
+
+import rows
 
 # The worker and the package behind a method.
 WORKERS = {"DP-EBM": "interpret", "diffprivlib": "diffprivlib"}

@@ -43,7 +43,7 @@ STEADY_EXAMPLES = [
 ]
 
 # With a step size of its own for every coefficient DP-Adam is exact for regularizers that work coordinate by coordinate
-# (tests/unit/test_dp_adam.py), not for groups and balls. With one step size it is exact for all.
+# (tests/solvers/test_dp_adam.py), not for groups and balls. With one step size it is exact for all.
 CONVERGING_EXAMPLES = [
     solver for solver in STEADY_EXAMPLES if not (isinstance(solver, DPAdam) and solver.second_momentum is not None)
 ]

@@ -43,7 +43,7 @@ from dperm.mechanisms.base import Mechanism
 from dperm.mechanisms.plan import CalibratedPlan, Plan, PlannedQuery
 from dperm.problem import L2, L1Ball, L2Ball, Logistic, Softmax, Squared
 from dperm.rows.arrays import ArraySource, TableSource
-from privacy.harness import BlindNoise, BlindOracle, RecordingOracle
+from kernel.harness import BlindNoise, BlindOracle, RecordingOracle
 
 GUARANTEE = Guarantee(1.0, 1e-6)
 

@@ -53,27 +53,28 @@ OPERATORS = tuple(
 )  # fmt: skip
 
 # The tests that know most about a file, fast ones first; the first entry counts that a path begins with.
-ANSWERS = "integration/golden contracts/every_mechanism privacy/joints_minimiser"
-CURVES = "unit/events privacy/joints_accounting contracts/every_event privacy/composition privacy/accounting"
-KERNELS = "integration/golden unit/kernels unit/difference_kernels privacy/joints_minimiser privacy/joints_lying_losses"
+ANSWERS = "files/golden contracts/every_mechanism kernel/joints_minimiser"
+CURVES = "accounting/events accounting/joints_accounting contracts/every_event accounting/composition"
+CURVES += " accounting/accounting"
+KERNELS = "files/golden kernel/kernels kernel/difference_kernels kernel/joints_minimiser kernel/joints_lying_losses"
 TESTS = {
-    "accounting/advanced_composition": "privacy/advanced_composition",
-    "accounting/calibration": "privacy/calibration privacy/composition integration/golden",
-    "accounting/central_limit": "unit/stochastic_solvers integration/golden",
-    "accounting/guarantee": f"privacy/bad_input privacy/calibration {CURVES}",
-    "accounting/last_iterate": "privacy/joints_accounting privacy/last_iterate",
-    "accounting/events/unit_perturbation": "contracts/every_event privacy/unit_objective",
+    "accounting/advanced_composition": "paper/advanced_composition",
+    "accounting/calibration": "accounting/calibration accounting/composition files/golden",
+    "accounting/central_limit": "solvers/stochastic_solvers files/golden",
+    "accounting/guarantee": f"kernel/bad_input accounting/calibration {CURVES}",
+    "accounting/last_iterate": "accounting/joints_accounting accounting/last_iterate",
+    "accounting/events/unit_perturbation": "contracts/every_event mechanisms/unit_objective",
     "accounting/": CURVES,
-    "mechanisms/last_iterate": "privacy/joints_accounting privacy/last_iterate",
-    "mechanisms/range": f"privacy/ranges {ANSWERS}",
-    "mechanisms/": f"{ANSWERS} privacy/joints_accounting privacy/coefficient_noise",
-    "kernel/block": f"privacy/joints_rows privacy/sensitivity {ANSWERS}",
-    "kernel/objectives/margin_hessians": "privacy/joints_minimiser privacy/hessian",
+    "mechanisms/last_iterate": "accounting/joints_accounting accounting/last_iterate",
+    "mechanisms/range": f"mechanisms/ranges {ANSWERS}",
+    "mechanisms/": f"{ANSWERS} accounting/joints_accounting mechanisms/coefficient_noise",
+    "kernel/block": f"kernel/joints_rows kernel/sensitivity {ANSWERS}",
+    "kernel/objectives/margin_hessians": "kernel/joints_minimiser mechanisms/hessian",
     "kernel/objectives/": KERNELS,
-    "kernel/row_norms": "privacy/joints_rows privacy/sensitivity",
-    "rows/files": "privacy/chunked_tables contracts/every_source privacy/encoding integration/cli_tables",
-    "rows/": "privacy/encoding privacy/joints_rows privacy/chunked_tables contracts/every_source",
-    "kernel/": f"{ANSWERS} privacy/noise privacy/trusted_boundary",
+    "kernel/row_norms": "kernel/joints_rows kernel/sensitivity",
+    "rows/files": "rows/chunked_tables contracts/every_source rows/encoding cli/cli_tables",
+    "rows/": "rows/encoding kernel/joints_rows rows/chunked_tables contracts/every_source",
+    "kernel/": f"{ANSWERS} kernel/noise kernel/trusted_boundary",
 }
 
 

@@ -2,7 +2,7 @@
 
     python tests/release/run.py wheel       build sdist and wheel, check them, install the wheel outside the checkout,
                                             follow the quick start there, and say how long it took
-    python tests/release/run.py versions    the unit and contract tests on every supported Python that is installed
+    python tests/release/run.py versions    contract, problem, schema and solver tests on every Python that is installed
 
 Everything is made in temporary folders; the checkout stays as it is.
 """
@@ -140,7 +140,7 @@ print(time.perf_counter() - began)
 
 
 def try_versions(wheel: Path, folder: Path) -> None:
-    """Unit and contract tests with the wheel, on every supported Python that can be found."""
+    """Contract, problem, schema and solver tests with the wheel, on every supported Python that can be found."""
     found = {version: interpreter(version) for version in SUPPORTED}
     print("  ".join(f"Python {version}: {path or 'not installed'}" for version, path in found.items()))
     for version, path in found.items():
@@ -151,7 +151,7 @@ def try_versions(wheel: Path, folder: Path) -> None:
         )
         python = installed(folder / version, path, build, ["--no-build-isolation", *dev], ["--no-deps", wheel])
         began = time.perf_counter()
-        chosen = ("tests/unit", "tests/contracts", "tests/integration/test_examples.py")
+        chosen = ("tests/problem", "tests/schema", "tests/solvers", "tests/contracts", "tests/cli/test_examples.py")
         run([python, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *chosen], cwd=folder / "checkout")
         print(f"Python {version}: passed in {time.perf_counter() - began:.0f} s")
     require(any(found.values()), "no supported Python was found")

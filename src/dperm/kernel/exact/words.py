@@ -1,7 +1,7 @@
 """ChaCha20 (Bernstein 2008; RFC 8439) as a stream of digits for compiled code.
 
 A compiled loop cannot ask a bit generator of another library for a word without losing more time than the word takes.
-So the block function is here, many blocks at a time; `tests/privacy/test_exact_words.py` compares it with the RFC's
+So the block function is here, many blocks at a time; `tests/kernel/test_exact_words.py` compares it with the RFC's
 test vectors.
 """
 
