@@ -527,6 +527,10 @@ def test_nothing_of_the_rows_is_outside_when_a_column_cannot_be_encoded(marked, 
         assert_clean(text)
 
 
+# Not the text that other tests look for: Dask's own log shows what the owner's function raises.
+OWN_TEXT = "HIDDENvalue"
+
+
 def _fail_with(part, kind, text):
     raise kind(text)
 
@@ -535,9 +539,10 @@ def _fail_with(part, kind, text):
 @pytest.mark.usefixtures("hasty")
 def test_a_frame_that_cannot_be_computed_is_told_from_a_cluster_that_is_gone(kind, client):
     table = dask_frame.from_pandas(frame(*numbers()), npartitions=2)
-    broken = table.map_partitions(_fail_with, kind, SENTINEL_TEXT, meta=table._meta)
+    broken = table.map_partitions(_fail_with, kind, OWN_TEXT, meta=table._meta)
     with pytest.raises(ClusterError, match=rf"of the frame cannot be computed \({kind.__name__}\)\.") as caught:
         within(10, lambda: ClusterSource(broken, client, SCHEMA)._n_rows)
+    assert OWN_TEXT not in every_text_of(caught.value)
     assert_clean(every_text_of(caught.value))
 
 
@@ -545,7 +550,8 @@ def test_a_frame_may_be_read_by_another_schema_than_it_was_opened_with(client):
     table = dask_frame.from_pandas(frame(*numbers()), npartitions=2)
     narrow = Schema({"x1": SCHEMA.columns["x1"]}, SCHEMA.target)
     one, other = ClusterSource(table, client, narrow).with_schema(SCHEMA), ClusterSource(table, client, SCHEMA)
-    np.testing.assert_array_equal(fitted(one).w, fitted(other).w)
+    # The last digit of a product may depend on where a worker's arrays lie in memory.
+    np.testing.assert_allclose(fitted(one).w, fitted(other).w, rtol=1e-14)
 
 
 def test_rows_are_not_in_the_files_that_dask_writes_when_memory_is_short(marked, loud, client):
