@@ -93,7 +93,7 @@ def _trusted(root):
     for test in (root / "tests").rglob("test_trusted_size.py"):
         printed = subprocess.run(
             [sys.executable, "-c", "from test_trusted_size import *; print(*believed().values(), sep='\\n')"],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(test.parent)])},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (root / "src", root / "tests", test.parent)))},
             check=True, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         return [Path(line) for line in printed.stdout.split()]
