@@ -1,6 +1,8 @@
 """Files of every kind that an earlier version wrote: they verify, whatever is worded or planned otherwise since."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -92,3 +94,10 @@ def test_no_file_holds_a_sentence_that_verify_would_compare():
     for name in FILES:
         content = read_content(FOLDER / f"{name}.json")
         assert not {"statement", "assumptions", "events", "fit"} & set(content)
+
+
+@pytest.mark.parametrize("name", ["standard-scaler", "pipeline"])
+def test_a_file_verifies_in_a_process_that_has_imported_nothing_else(name):
+    command = [sys.executable, "-m", "dperm", "verify", str(FOLDER / f"{name}.json")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "verified: the recorded events imply the stated guarantee" in run.stdout, run.stdout + run.stderr

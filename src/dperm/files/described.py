@@ -10,6 +10,7 @@ import math
 import pkgutil
 from collections.abc import Iterator
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -163,8 +164,14 @@ def _below(base: type) -> Iterator[type]:
         yield from _below(kind)
 
 
-@cache
 def _import_our_own() -> None:
     for package in _PACKAGES:
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
+        import_modules_of(package)
+    list(solvers.SOLVERS)  # those of the paper too, which nothing imports
+
+
+@cache
+def import_modules_of(package: ModuleType) -> None:
+    """Import every module of a package, so that its classes can be looked up."""
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from dperm import transformers
 from dperm.evaluation.result import KIND as EVALUATION
 from dperm.evaluation.result import PrivateEvaluation
 from dperm.files.content import HEAD, column_names
-from dperm.files.described import NotImportedError, class_named
+from dperm.files.described import NotImportedError, class_named, import_modules_of
 from dperm.files.plan_data import own_part, part_from, plan_from
 from dperm.files.search_record import SearchRecord
 from dperm.models.base import PrivateEstimator
@@ -74,7 +75,7 @@ def _reader(kind: str) -> Callable[[dict[str, Any]], Any]:
     if kind in models():
         return model_from
     try:
-        class_named(kind, PrivateTransformer)
+        _transformer_class(kind)
     except (ValueError, NotImportedError):
         return model_from  # a user's own, or none at all
     return _transformer_from
@@ -179,9 +180,14 @@ def _check_numbers(value: Any) -> None:
         raise TypeError("a number")
 
 
+def _transformer_class(kind: object) -> Any:
+    import_modules_of(transformers)
+    return class_named(kind, PrivateTransformer)
+
+
 def _transformer_from(content: dict[str, Any]) -> PrivateTransformer:
     _check_keys(content, _TRANSFORMER)
-    step: PrivateTransformer = class_named(content["kind"], PrivateTransformer).from_told(content)
+    step: PrivateTransformer = _transformer_class(content["kind"]).from_told(content)
     step.plan_, step.ledger_entry_ = content["plan"], content["ledger"]
     step.event_ = part_from(content["plan"], *promise_of(content)).event
     return step
@@ -195,7 +201,7 @@ def _pipeline_from(content: dict[str, Any]) -> PrivatePipeline:
     for name, told in content["steps"][:-1]:
         if isinstance(told, dict) and "kind" in told:
             _check_keys(told, _TRANSFORMER - {"plan", "ledger", *HEAD, "fingerprint"})
-            step: Any = class_named(told["kind"], PrivateTransformer).from_told(told)
+            step: Any = _transformer_class(told["kind"]).from_told(told)
             step.plan_, step.ledger_entry_ = plans.pop(0), None
             step.event_ = part_from(step.plan_, adjacency, unit).event
             if width_of(rows) != step.n_features_in_:
