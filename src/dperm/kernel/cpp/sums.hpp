@@ -96,39 +96,66 @@ void tile_margins(
         for (std::int64_t i = 0; i < n; ++i) out[i] = dot(x[i], w, p);
         return;
     }
-    std::int64_t k = 0;
-    for (; k + 4 <= outputs; k += 4) {
+    for (std::int64_t k = 0; k < outputs; k += 5) {
+        const double* some = w + k * width;
+        double* found = out + k;
         std::int64_t i = 0;
-        for (; i + 2 <= n; i += 2) dots<2, 4>(x + i, w + k * width, width, p, outputs, out + i * outputs + k);
-        for (; i < n; ++i) dots<1, 4>(x + i, w + k * width, width, p, outputs, out + i * outputs + k);
-    }
-    for (; k < outputs; ++k) {
-        std::int64_t i = 0;
-        for (; i + 4 <= n; i += 4) dots<4, 1>(x + i, w + k * width, width, p, outputs, out + i * outputs + k);
-        for (; i < n; ++i) dots<1, 1>(x + i, w + k * width, width, p, outputs, out + i * outputs + k);
+        switch (outputs - k) {
+            case 1:
+                for (; i + 4 <= n; i += 4) dots<4, 1>(x + i, some, width, p, outputs, found + i * outputs);
+                for (; i < n; ++i) dots<1, 1>(x + i, some, width, p, outputs, found + i * outputs);
+                break;
+            case 2:
+                for (; i + 4 <= n; i += 4) dots<4, 2>(x + i, some, width, p, outputs, found + i * outputs);
+                for (; i < n; ++i) dots<1, 2>(x + i, some, width, p, outputs, found + i * outputs);
+                break;
+            case 3:
+                for (; i + 2 <= n; i += 2) dots<2, 3>(x + i, some, width, p, outputs, found + i * outputs);
+                for (; i < n; ++i) dots<1, 3>(x + i, some, width, p, outputs, found + i * outputs);
+                break;
+            case 4:
+                for (; i + 2 <= n; i += 2) dots<2, 4>(x + i, some, width, p, outputs, found + i * outputs);
+                for (; i < n; ++i) dots<1, 4>(x + i, some, width, p, outputs, found + i * outputs);
+                break;
+            default:
+                for (; i + 2 <= n; i += 2) dots<2, 5>(x + i, some, width, p, outputs, found + i * outputs);
+                for (; i < n; ++i) dots<1, 5>(x + i, some, width, p, outputs, found + i * outputs);
+        }
     }
 }
 
-// sum[j] += Σ_i factor_i x_ij, four rows at a time.
-template <class T>
-void tile_add(const T* const* x, std::int64_t n, const double* factors, std::int64_t stride, std::int64_t p, double* sum) {
+// sum[k][j] += Σ_i factor[i][k] x_ij, four rows at a time, for C outputs at once.
+template <int C, class T>
+void tile_add(
+    const T* const* x, std::int64_t n, const double* factors, std::int64_t stride, std::int64_t p, std::int64_t width, double* sum
+) {
     std::int64_t i = 0;
     for (; i + 4 <= n; i += 4) {
         const T *x0 = x[i], *x1 = x[i + 1], *x2 = x[i + 2], *x3 = x[i + 3];
-        const double a = factors[i * stride], b = factors[(i + 1) * stride];
-        const double c = factors[(i + 2) * stride], d = factors[(i + 3) * stride];
+        double f[C][4];
+        for (int c = 0; c < C; ++c)
+            for (int r = 0; r < 4; ++r) f[c][r] = factors[(i + r) * stride + c];
         std::int64_t j = 0;
-        for (; j + 4 <= p; j += 4)
-            store(sum + j, load(sum + j) + ((a * load(x0 + j) + b * load(x1 + j)) + (c * load(x2 + j) + d * load(x3 + j))));
-        for (; j < p; ++j) sum[j] += (a * x0[j] + b * x1[j]) + (c * x2[j] + d * x3[j]);
+        for (; j + 4 <= p; j += 4) {
+            const Four a = load(x0 + j), b = load(x1 + j), c = load(x2 + j), d = load(x3 + j);
+            for (int k = 0; k < C; ++k) {
+                double* own = sum + k * width + j;
+                store(own, load(own) + ((f[k][0] * a + f[k][1] * b) + (f[k][2] * c + f[k][3] * d)));
+            }
+        }
+        for (; j < p; ++j)
+            for (int k = 0; k < C; ++k)
+                sum[k * width + j] += (f[k][0] * x0[j] + f[k][1] * x1[j]) + (f[k][2] * x2[j] + f[k][3] * x3[j]);
     }
-    for (; i < n; ++i) {
-        const T* row = x[i];
-        const double factor = factors[i * stride];
-        std::int64_t j = 0;
-        for (; j + 4 <= p; j += 4) store(sum + j, load(sum + j) + factor * load(row + j));
-        for (; j < p; ++j) sum[j] += factor * row[j];
-    }
+    for (; i < n; ++i)
+        for (int k = 0; k < C; ++k) {
+            const T* row = x[i];
+            const double factor = factors[i * stride + k];
+            double* own = sum + k * width;
+            std::int64_t j = 0;
+            for (; j + 4 <= p; j += 4) store(own + j, load(own + j) + factor * load(row + j));
+            for (; j < p; ++j) own[j] += factor * row[j];
+        }
 }
 
 template <class T>
@@ -190,7 +217,9 @@ struct DenseRows {
         tile_margins(row, n, w, outputs, width, table.p, out);
     }
     void add(std::int64_t n, const double* factors, std::int64_t outputs, std::int64_t width, double* sum) {
-        for (std::int64_t k = 0; k < outputs; ++k) tile_add(row, n, factors + k, outputs, table.p, sum + k * width);
+        std::int64_t k = 0;
+        for (; k + 2 <= outputs; k += 2) tile_add<2>(row, n, factors + k, outputs, table.p, width, sum + k * width);
+        if (k < outputs) tile_add<1>(row, n, factors + k, outputs, table.p, width, sum + k * width);
     }
     // Add a block's sum to the total and clear it.
     void move(double* sum, std::int64_t outputs, std::int64_t width, double* out) {
