@@ -1,9 +1,7 @@
 """Progress on the terminal: bars of work that takes longer than two seconds, only where somebody can watch them."""
 
-import multiprocessing
 import threading
 import time
-from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -59,37 +57,6 @@ def _is_watched() -> bool:
 
 
 _DISPLAY = _Display()
-
-
-class WaitingBar:
-    """A moving bar for work whose steps cannot be counted.
-
-    Examples
-    --------
-    >>> bar = WaitingBar()
-    >>> bar.start("compiling")
-    >>> bar.stop()
-    """
-
-    def __init__(self) -> None:
-        self._line: TaskID | None = None
-
-    def start(self, label: str) -> None:
-        """Show it on a terminal, in the process that a person has started.
-
-        Not in a notebook: it cannot be taken away there, and without ipywidgets every one is a warning of rich's.
-        """
-        console = Console(stderr=True)
-        if multiprocessing.parent_process() is None and console.is_terminal and not console.is_jupyter:
-            with suppress(OSError, ValueError):  # a closed terminal is not a reason to lose a release
-                self._line = _DISPLAY.add(label)
-
-    def stop(self) -> None:
-        """Take it away."""
-        line, self._line = self._line, None
-        if line is not None:
-            with suppress(OSError, ValueError):
-                _DISPLAY.remove(line)
 
 
 class ProgressBar:

@@ -1,13 +1,12 @@
 """The progress bar: it waits, it appears where somebody can watch it, and it leaves nothing behind elsewhere."""
 
 import io
-import re
 import time
 from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
-from dperm.progress import ProgressBar, WaitingBar
+from dperm.progress import ProgressBar
 
 
 class Terminal(io.StringIO):
@@ -46,29 +45,3 @@ def test_on_a_terminal_slow_work_has_a_bar_that_names_its_steps(monkeypatch):
 
 def test_on_a_terminal_work_of_less_than_two_seconds_has_no_bar(monkeypatch):
     assert watch(Terminal(), monkeypatch, 0.5) == ""
-
-
-def test_a_bar_of_uncounted_work_joins_the_one_that_is_shown(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    stream, waiting = Terminal(), WaitingBar()
-    with redirect_stderr(stream), ProgressBar("fitting") as bar:
-        now[0] += 3.0
-        bar(1, 3)
-        waiting.start("compiling once")
-        both = stream.getvalue()
-        waiting.stop()
-        bar(2, 3)
-    assert re.search(r"fitting[^\n]*\n[^\n]*compiling once", both)
-    assert stream.getvalue().count("\x1b[?25l") == 1  # one display: the cursor is hidden once
-    assert stream.getvalue().endswith("\x1b[2K")
-
-
-def test_a_bar_of_uncounted_work_leaves_nothing_where_the_stream_is_no_terminal():
-    stream, waiting = io.StringIO(), WaitingBar()
-    with redirect_stderr(stream):
-        waiting.start("compiling once")
-        waiting.stop()
-    assert stream.getvalue() == ""

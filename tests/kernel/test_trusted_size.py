@@ -62,7 +62,7 @@ NOT_BELIEVED = {
 BEYOND_MEMORY = ("rows.kept", "rows.cluster", "rows.cluster_tasks")
 
 # Code lines. The aim is 7000; these may only go down.
-CEILING, CEILING_BEYOND_MEMORY = 7863, 512
+CEILING, CEILING_BEYOND_MEMORY, CEILING_NATIVE = 7200, 491, 1471
 
 
 def path_of(name):
@@ -90,6 +90,13 @@ def code_lines(path):
         if token.type not in nothing:
             lines |= set(range(token.start[0], token.end[0] + 1))
     return len(lines - documented)
+
+
+def native_lines(path):
+    """The same of C++ and Cython, where comments have lines of their own."""
+    source = re.sub(r'"""(.*?)"""', "", path.read_text(), flags=re.S)
+    sign = "#" if path.suffix == ".pyx" else "//"
+    return sum(bool(line.strip()) and not line.lstrip().startswith(sign) for line in source.splitlines())
 
 
 def imports(path):
@@ -159,7 +166,10 @@ def test_what_must_be_read_to_believe_epsilon_only_shrinks():
     further = sum(map(code_lines, believed(BEYOND_MEMORY).values()))
     assert count <= CEILING
     assert further <= CEILING_BEYOND_MEMORY
+    native = sum(map(native_lines, [PACKAGE / "kernel" / "native.pyx", *PACKAGE.glob("kernel/cpp/*")]))
+    assert native <= CEILING_NATIVE
     assert count > 0.9 * CEILING, "lower the ceiling"
+    assert native > 0.9 * CEILING_NATIVE, "lower the ceiling"
 
 
 def test_the_page_about_the_design_has_the_list_and_its_size():
@@ -169,6 +179,7 @@ def test_the_page_about_the_design_has_the_list_and_its_size():
     for name in (*TRUSTED, *NOT_BELIEVED, *BEYOND_MEMORY):
         assert name.replace(".", "/") in named, name
     assert f"{CEILING:,}".replace(",", " ") in section
+    assert f"{CEILING_NATIVE:,}".replace(",", " ") in section
     assert str(CEILING_BEYOND_MEMORY) in section
 
 
@@ -176,3 +187,8 @@ def test_lines_of_code_are_counted_without_words_about_them(tmp_path):
     path = tmp_path / "some.py"
     path.write_text('"""Words.\n\nMore."""\n\n# Why.\nx = [\n    1,\n]\n\n\ndef f():\n    """Words."""\n    return x\n')
     assert code_lines(path) == 5
+    native = tmp_path / "some.pyx"
+    native.write_text('# Why.\ncdef int x\n\ndef f():\n    """Words.\n\n    More."""\n    return x  # why\n')
+    assert native_lines(native) == 3
+    (tmp_path / "some.hpp").write_text("// Why.\n#pragma once\n\nint x;  // why\n")
+    assert native_lines(tmp_path / "some.hpp") == 2

@@ -2,7 +2,7 @@
 
 `python tests/mutants/run.py 100` takes 100 mutants at random, always the same ones; 0 takes all of them, and a seed may
 follow. cosmic-ray finds them and makes them, each in a fresh copy of the tree: a run that is killed leaves the working
-tree as it is. A copy brings its compiled kernels along, so only a mutant of compiled code is compiled anew.
+tree as it is. A copy brings its compiled kernels along; these are not mutated.
 
 A mutant that survives is printed as a diff. It is either equivalent, or a test is missing.
 """
@@ -100,7 +100,7 @@ def pytest_command(tests):
 
 
 def copy_tree(source, target):
-    """With the times of the files, so that what was compiled from them is still valid."""
+    """With the times of the files, so that bytecode of them is still valid."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source / "src", target / "src")
     shutil.copytree(source / "tests", target / "tests")
@@ -114,7 +114,7 @@ def run(n_mutants, seed, folder):
         found = list(all_mutants())
         sample = random.Random(seed).sample(found, min(n_mutants or len(found), len(found)))
         print(f"{len(found)} mutants, {len(sample)} of them drawn with seed {seed}", flush=True)
-        # Without a mutant all tests pass, and every kernel is compiled.
+        # Without a mutant all tests pass.
         os.environ["PYTHONPATH"] = os.pathsep.join([str(original / "src"), str(original / "tests")])
         subprocess.run(pytest_command(dict.fromkeys(t for m in sample for t in tests_of(m.module_path))), check=True)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(mutated / "src"), str(mutated / "tests")])

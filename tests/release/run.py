@@ -69,7 +69,7 @@ def built(folder: Path) -> Path:
 
 
 def check_contents(wheel: Path, sdist: Path) -> None:
-    """Licence, notices, types, data and pages are in the wheel, and caches in neither."""
+    """Licence, notices, types, data, pages and kernels are in the wheel, sources in the sdist, caches in neither."""
     with zipfile.ZipFile(wheel) as packed, tarfile.open(sdist) as archive:
         names, sources = packed.namelist(), archive.getnames()
         (described,) = [name for name in names if name.endswith(".dist-info/METADATA")]
@@ -77,8 +77,17 @@ def check_contents(wheel: Path, sdist: Path) -> None:
     for ending in (
         "licenses/LICENSE", "covertype.NOTICE.txt", "adult.NOTICE.txt", "dperm/py.typed", "dperm/__init__.pyi",
         "datasets/adult.toml", "datasets/adult.data.xz", "datasets/covertype.npz", "report/page.html",
+        "kernel/native.abi3.so", "kernel/native.pyi",
     ):  # fmt: skip
         require(any(name.endswith(ending) for name in names), f"the wheel has no {ending}")
+    kernel = ROOT / "src" / "dperm" / "kernel"
+    native = ["setup.py", "build_backend.py", *(kernel.glob("native.py[xi]")), *(kernel.glob("cpp/*"))]
+    top = sources[0].partition("/")[0]
+    for source in native:
+        name = (ROOT / source).relative_to(ROOT).as_posix()
+        require(f"{top}/{name}" in sources, f"the sdist has no {name}")
+    require(not [name for name in names if name.endswith((".pyx", ".cpp", ".hpp"))], "the wheel has sources of kernels")
+    require("-cp311-abi3-" in wheel.name, "the wheel is not for every Python from 3.11 on")
     require(
         not [name for name in (*names, *sources) if "__pycache__" in name or name.endswith(".pyc")], "a cache is in it"
     )
@@ -101,6 +110,9 @@ def try_wheel(wheel: Path, folder: Path) -> None:
         "XDG_STATE_HOME": str(folder / "state"),
         "PATH": os.environ["PATH"],
     }
+    first, second = (seconds_of_a_fit(python, place, outside) for _ in range(2))
+    print(f"a small fit in the first process after the installation: {first:.2f} s, in the second: {second:.2f} s")
+    print(f"first over second: {first / second:.2f}")
     began = time.perf_counter()
     for command in QUICK_START:
         start = time.perf_counter()
@@ -114,29 +126,20 @@ def try_wheel(wheel: Path, folder: Path) -> None:
         )
         require(ended.returncode == 2 and needed in ended.stderr, f"dperm {command} does not name {needed}")
         require(len(ended.stderr.splitlines()) == 1, f"dperm {command} says more than a sentence")
-    first, second = (seconds_of_a_fit(python, place, outside, folder / cache) for cache in ("cache", "cache"))
-    print(
-        f"first fit of a new process: {first:.1f} s where nothing is compiled yet, {second:.1f} s in the next process"
-    )
     print("release check: passed")
 
 
-def seconds_of_a_fit(python: Path, place: Path, environment: dict[str, str], cache: Path) -> float:
-    """How long a small fit takes in a new process, with compiled kernels kept in a folder."""
+def seconds_of_a_fit(python: Path, place: Path, environment: dict[str, str]) -> float:
+    """How long a new process takes for a small fit, imports included."""
     code = """
-import time
 import numpy as np
 from dperm import PrivateLogisticRegression
 X = np.random.default_rng(0).normal(size=(1000, 5)) / 5
-began = time.perf_counter()
 PrivateLogisticRegression(1.0, 1e-6, classes=[0, 1]).fit(X, (X[:, 0] > 0).astype(int))
-print(time.perf_counter() - began)
 """
-    ended = subprocess.run(
-        [python, "-W", "ignore", "-c", code], cwd=place, env=environment | {"NUMBA_CACHE_DIR": str(cache)}, check=True,
-        capture_output=True, text=True,
-    )  # fmt: skip
-    return float(ended.stdout)
+    began = time.perf_counter()
+    run([python, "-W", "ignore", "-c", code], cwd=place, env=environment)
+    return time.perf_counter() - began
 
 
 def try_versions(wheel: Path, folder: Path) -> None:

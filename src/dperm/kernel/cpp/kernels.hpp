@@ -4,6 +4,9 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace dperm {
 
@@ -76,8 +79,16 @@ const Kernels& kernels();
 namespace avx2 {
 const Kernels& kernels();
 }
+// Whether processor and system have them. __builtin_cpu_supports needs a table that the packaged compiler does not bring.
+inline bool has_avx2() {
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return false;
+    unsigned saved, high;
+    __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+    return (saved & 6) == 6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
+}
 inline const Kernels& kernels() {
-    static const Kernels& chosen = __builtin_cpu_supports("avx2") ? avx2::kernels() : plain::kernels();
+    static const Kernels& chosen = has_avx2() ? avx2::kernels() : plain::kernels();
     return chosen;
 }
 #else

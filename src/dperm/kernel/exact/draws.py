@@ -1,6 +1,6 @@
 """Exact draws, in the words of the papers: Gaussian (Karney 2016, algorithm N) and exponential (von Neumann 1951).
 
-`compiled_draws.py` does the same with first digits alone and comes here when they do not decide. Both take the same
+`cpp/draws.hpp` does the same with first digits alone and comes here when they do not decide. Both take the same
 words in the same order. Proof: docs/proofs/exact.md.
 """
 

@@ -99,8 +99,8 @@ class Loss(RowLoss):
     """A generalized linear loss ℓ(margin, target, *parameters).
 
     A new loss is a frozen dataclass whose fields are its numeric parameters. `value` and
-    `derivative` are static and written with numpy functions: the same text serves arrays and, compiled,
-    the gradient kernel. See docs/extending.md for a loss in ten lines.
+    `derivative` are static and written with numpy functions, for arrays. dperm's own losses have native
+    derivatives too (kernel/cpp/losses.hpp). See docs/extending.md for a loss in ten lines.
 
     A loss with `n_outputs` > 1 sees a vector of margins; its `derivative` takes a third argument, the
     array that receives the derivative, and its bounds are on the l2 norm and the spectral norm.

@@ -20,7 +20,7 @@ class Regularizer(ABC):
     # Domains C for which projecting after the prox is exactly prox of r + indicator(C).
     # For the others see prox.py.
     projects_exactly_onto: ClassVar[frozenset[str]]
-    # Where the prox works coordinate by coordinate: shrink(v_j, step, *parameters), also compiled by numba.
+    # Where the prox works coordinate by coordinate: shrink(v_j, step, *parameters).
     shrink: ClassVar[Callable[..., Any] | None] = None
 
     @property

@@ -36,7 +36,7 @@ _WITHOUT_INFLUENCE = (
 # shows what was measured.
 _HERE = "paper/studies/reproduce/"
 _MEASURING = tuple(_HERE + name for name in ("costs.py", "gradients.py", "lab.py", "rows.py"))
-_LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "dp-accounting", "jax", "jaxlib")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "dp-accounting", "jax", "jaxlib")
 
 
 class Measurement(Protocol):
@@ -172,7 +172,7 @@ def _sources(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
         path = prefix + entry.name
         if entry.is_dir():
             found += _sources(entry, path + "/")
-        elif path.endswith((".py", ".npz")) and _has_influence(path):
+        elif path.endswith((".py", ".npz", ".so")) and _has_influence(path):
             found.append((path, entry.read_bytes()))
     return found
 
