@@ -35,6 +35,9 @@ _TOLERANCE = 2e-3
 
 _LARGEST_MULTIPLIER = 1e30
 
+# How far beyond the root a search for it aims, in the logarithm of the noise: the caller evaluates it again.
+_BEYOND = 2e-11
+
 # The search ends where the noise is e^this times smaller or larger than the central limit suggests.
 _FURTHEST = 10.0
 
@@ -188,32 +191,54 @@ def _fixed(plan: Calibratable[object]) -> list[bool]:
 
 
 def _by_delta(plan: Calibratable[object], guarantee: Guarantee) -> float | None:
-    """Where δ comes down to its target, between a multiplier that keeps it and one that does not."""
+    """Where δ comes down to its target: by halving, or where δ > 0 by secants, which take few steps."""
 
-    def keeps(multiplier: float) -> bool:
-        return delta_of(plan.event(multiplier), guarantee.epsilon, plan.adjacency) <= guarantee.delta
+    def delta_at(multiplier: float) -> float:
+        return delta_of(plan.event(multiplier), guarantee.epsilon, plan.adjacency)
 
-    # One Gaussian release would need this.
-    high = 1.0 if guarantee.delta == 0.0 else 1.0 / gaussian_mu(guarantee)
-    while not keeps(high):
+    if guarantee.delta > 0.0:
+        target = math.log(guarantee.delta)
+
+        def gap(log_multiplier: float) -> float:
+            # ln δ of Gaussian noise falls about with its square, so that this is nearly a straight line.
+            log_delta = math.log(min(max(delta_at(math.exp(log_multiplier)), 1e-300), 1.0 - 1e-9))
+            return 0.5 * math.log(target / log_delta)
+
+        root = _falling_root(gap, -math.log(gaussian_mu(guarantee)))  # one Gaussian release would need this
+        return None if root is None else math.exp(root)
+    high = 1.0
+    while delta_at(high) > 0.0:
         high *= 2.0
         if high > _LARGEST_MULTIPLIER:
             return None
     low = 0.5 * high
-    while keeps(low):
+    while delta_at(low) == 0.0:
         low, high = 0.5 * low, low
-    if guarantee.delta == 0.0:
-        while high > low * (1.0 + 1e-12):
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if keeps(middle) else (middle, high)
-        return high
+    while high > low * (1.0 + 1e-12):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if delta_at(middle) == 0.0 else (middle, high)
+    return high
 
-    def too_much(log_multiplier: float) -> float:
-        delta = delta_of(plan.event(math.exp(log_multiplier)), guarantee.epsilon, plan.adjacency)
-        return math.log(max(delta, 1e-300) / guarantee.delta)
 
-    # A little more than where the curve comes down to δ; the caller evaluates it again.
-    return math.exp(brentq(too_much, math.log(low), math.log(high), xtol=1e-11)) * (1.0 + 2e-11)
+def _falling_root(gap: Callable[[float], float], guess: float) -> float | None:
+    """A point hardly beyond where a gap that falls with a slope of about −1 comes down to 0; None if it does not.
+
+    By secants; by halving, or steps of 1, where one would leave the interval in which the point is known to lie.
+    """
+    low, high, slope = -math.inf, math.inf, -1.0
+    point, value = guess, gap(guess)
+    while not -2.0 * _BEYOND <= value <= 0.0 and high - low > _BEYOND:
+        low, high = (point, high) if value > 0.0 else (low, point)
+        following = point - (value + _BEYOND) / slope
+        if not max(low, point - 1.0) < following < min(high, point + 1.0):
+            following = 0.5 * (low + high) if high - low < math.inf else point + math.copysign(1.0, value)
+        if following > math.log(_LARGEST_MULTIPLIER):
+            return None
+        before, point = (point, value), following
+        value = gap(point)
+        slope = (value - before[1]) / (point - before[0])
+        slope = slope if slope < 0.0 else -1.0
+    return point if value <= 0.0 else high
 
 
 def _by_epsilon(plan: Calibratable[object], guarantee: Guarantee, tolerance: float) -> float:

@@ -12,6 +12,9 @@ from dperm.problem import Constants
 # Rows of one block of a table (kernel/block.py): more are cut into several, whose sums are added up by pairs.
 MOST_ROWS = 2**24
 
+# A path of fewer hidden steps may begin as far from 0 as one of so many.
+FEWEST_STEPS = 1000
+
 
 class TableFacts(Protocol):
     """The public facts about a table that every mechanism rests on."""
@@ -114,9 +117,9 @@ class HiddenPath:
     @property
     def longest_start(self) -> float:
         """Where the path may begin: in C; if that is unbounded, no further from 0 than it can go in 1000 steps."""
-        bound = self.setting.constants.norm_bound
-        walked = max(self.n_steps, 1000) * self.step_size * self.longest_direction
-        return bound * (1.0 + 1e-9) if bound < math.inf else walked
+        if self.setting.constants.norm_bound < math.inf:
+            return self.setting.constants.norm_bound * (1.0 + 1e-9)
+        return max(self.n_steps, FEWEST_STEPS) * self.step_size * self.longest_direction
 
     @property
     def rounding(self) -> float:

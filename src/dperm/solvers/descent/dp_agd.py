@@ -2,9 +2,11 @@
 
 import functools
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.lapack import dtbtrs
 
 from dperm.accounting.curve import gaussian_mu
 from dperm.mechanisms import GradientQuery
@@ -81,8 +83,7 @@ class DPAGD(Solver):
 
     def plan(self, setting: Setting, guarantee: Guarantee | None) -> Plan[StepSettings]:
         """Choose T; momentum and the shares of the budget follow from it."""
-        step_size = self.step_size or 1.0 / setting.smoothness
-        n_steps = self.n_steps or self._default_steps(setting, guarantee, step_size)
+        n_steps, step_size = self._steps(setting, guarantee)
         path = accelerated_path(n_steps, step_size, setting.constants.strong_convexity)
         # With a share s of the budget a release has 1/√s times the noise that it would have alone.
         planned = tuple(PlannedQuery(GradientQuery(setting), 1, 1.0 / math.sqrt(share)) for share in path.shares)
@@ -103,31 +104,36 @@ class DPAGD(Solver):
 
     def expected_risk(self, setting: Setting, guarantee: Guarantee) -> float:
         """What the steps do on the worst quadratic: far less than the bound, which ignores averaging."""
-        plan = self.plan(setting, guarantee)
-        n_steps, step_size = plan.settings.n_steps, plan.settings.step_size
+        n_steps, step_size = self._steps(setting, guarantee)
         constants = setting.constants
         curvatures = setting.smoothness * np.geomspace(1.0 / (3.0 * n_steps) ** 2, 1.0, 40)
         bias, noise = risk_on_quadratics(n_steps, step_size, constants.strong_convexity, curvatures)
         variance = constants.dimension * _release_variance(setting, guarantee)
         return float(self._distance(setting) ** 2 * bias.max() + variance * noise.max())
 
-    def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float) -> int:
-        if guarantee is None:
-            enough = (
-                t for t in _tried(_NOISELESS_MAX_STEPS) if self._bound(setting, None, t, step_size) <= _NOISELESS_GAP
-            )
-            return next(enough, _NOISELESS_MAX_STEPS)
-        return min(_tried(self.max_steps), key=lambda t: self._bound(setting, guarantee, t, step_size))
+    def _steps(self, setting: Setting, guarantee: Guarantee | None) -> tuple[int, float]:
+        """T and η."""
+        step_size = self.step_size or 1.0 / setting.smoothness
+        return self.n_steps or self._default_steps(setting, guarantee, step_size), step_size
 
-    def _bound(self, setting: Setting, guarantee: Guarantee | None, n_steps: int, step_size: float) -> float:
-        """The bound on E[F^r(answer) − min F^r]."""
+    def _default_steps(self, setting: Setting, guarantee: Guarantee | None, step_size: float) -> int:
+        """Where the bound on E[F^r(answer) − min F^r] is smallest, or without noise small enough."""
         constants = setting.constants
-        path = accelerated_path(n_steps, step_size, constants.strong_convexity)
-        bias = 0.5 * self._distance(setting) ** 2 * path.bias
-        if guarantee is None:
-            return bias
-        variance = constants.dimension * _release_variance(setting, guarantee)
-        return bias + variance * float((path.noise / path.shares).sum())
+        tried = _tried(_NOISELESS_MAX_STEPS if guarantee is None else self.max_steps)
+        far = 0.5 * self._distance(setting) ** 2
+        variance = 0.0 if guarantee is None else constants.dimension * _release_variance(setting, guarantee)
+
+        def bound(n_steps: int) -> float:
+            path = accelerated_path(n_steps, step_size, constants.strong_convexity)
+            return far * path.bias + (variance * float((path.noise / path.shares).sum()) if variance else 0.0)
+
+        def is_enough(place: int) -> bool:
+            if guarantee is None:
+                return bound(tried[place]) <= _NOISELESS_GAP
+            # Bias falls with T and noise grows: the bound falls, then rises. A nan is never smaller.
+            return not bound(tried[place + 1]) < bound(tried[place])
+
+        return tried[bisect_left(range(len(tried) - 1), True, key=is_enough)]
 
     def _distance(self, setting: Setting) -> float:
         """What is taken for ‖w* − start‖: the least that the domain, strong convexity and the guess allow."""
@@ -144,6 +150,7 @@ def _release_variance(setting: Setting, guarantee: Guarantee) -> float:
     return (setting.domain_sensitivity / (setting.n * gaussian_mu(guarantee))) ** 2
 
 
+@functools.lru_cache(maxsize=16)
 def _tried(largest: int) -> list[int]:
     """Numbers of steps to choose from: near the best one the bound is flat."""
     return [int(t) for t in np.unique(np.geomspace(1, largest, 120).astype(int))]
@@ -193,24 +200,28 @@ def accelerated_path(n_steps: int, step_size: float, strong_convexity: float) ->
     weights /= weights.sum()
     # Of one list of momenta the first T are those of T steps: few lists serve every T that is tried.
     theta, inverse = (part[:n_steps] for part in _momenta(1 << (n_steps - 1).bit_length(), step_size, strong_convexity))
-    # Σ_{t≥k} c_t A_k/A_t, from the end; with Python's numbers, which are faster one by one.
-    from_the_end = weights[::-1].tolist()
-    later = from_the_end[:1]
-    for weight, kept in zip(from_the_end[1:], (1.0 - theta[:0:-1]).tolist(), strict=True):
-        later.append(weight + kept * later[-1])
-    noise = np.array(later[::-1]) * theta**2 / (inverse + strong_convexity)
+    # Σ_{k≥t} c_k A_t/A_k, which is c_t + (1 − θ_{t+1}) times the following one: a system of two diagonals.
+    later, _ = dtbtrs(np.stack([theta - 1.0, np.ones(n_steps)]), weights[:, None], uplo="U", diag="U")
+    noise = later[:, 0] * theta**2 / (inverse + strong_convexity)
     roots = np.sqrt(noise)
     return Path(theta, weights, float(weights @ inverse), noise, 0.5 * (roots / roots.sum() + weights))
 
 
 @functools.lru_cache(maxsize=64)
 def _momenta(n_steps: int, step_size: float, strong_convexity: float) -> tuple[Array, Array]:
-    """θ_t and 1/A_t: θ_t² = η(1 − θ_t)(1/A_{t−1} + μ), 1/A_t = (1 − θ_t)/A_{t−1}, written so that nothing overflows."""
-    theta, inverse = [1.0], [1.0 / step_size]
-    for _ in range(1, n_steps):
-        pull = step_size * (inverse[-1] + strong_convexity)
-        theta.append(2.0 / (1.0 + math.sqrt(1.0 + 4.0 / pull)))
-        inverse.append((1.0 - theta[-1]) * inverse[-1])
+    """θ_t and 1/A_t: θ_t² = η(1 − θ_t)(1/A_{t−1} + μ), 1/A_t = (1 − θ_t)/A_{t−1}, written so that nothing overflows.
+
+    The number of steps is a power of 2, and the first half is that of half as many.
+    """
+    if n_steps == 1:
+        return np.ones(1), np.array([1.0 / step_size])
+    theta, inverse = (half.tolist() for half in _momenta(n_steps // 2, step_size, strong_convexity))
+    last = inverse[-1]
+    for _ in range(n_steps // 2):
+        momentum = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 / (step_size * (last + strong_convexity))))
+        last *= 1.0 - momentum
+        theta.append(momentum)
+        inverse.append(last)
     return np.array(theta), np.array(inverse)
 
 
@@ -224,15 +235,19 @@ def risk_on_quadratics(
     """
     path = accelerated_path(n_steps, step_size, strong_convexity)
     total = curvatures + strong_convexity
-    of_x, of_z = np.zeros(curvatures.size), np.zeros(curvatures.size)  # how far the answer follows x_t and z_t
-    moved, noise = np.zeros(curvatures.size), np.zeros(curvatures.size)
-    for theta, weight, share in zip(path.theta[::-1], path.weights[::-1], path.shares[::-1], strict=True):
-        of_x = of_x + weight
-        of_z, of_x = of_z + theta * of_x, (1.0 - theta) * of_x
-        shrunk = of_z / (1.0 + strong_convexity * step_size / theta)
-        of_gradient = shrunk * (step_size / theta)
-        of_y = -of_gradient * curvatures
-        of_z, of_x = shrunk + theta * of_y, of_x + (1.0 - theta) * of_y
-        moved += total * of_gradient
-        noise += of_gradient**2 / share
-    return 0.5 * total * (1.0 - moved) ** 2, 0.5 * total * noise
+    # From the end, with s_t and x_t for how far the answer follows z and x around step t:
+    #   s_t = kept_{t+1} s_{t+1} + θ_t(x_{t+1} + c_t),   x_t = (1 − θ_t)(x_{t+1} + c_t − bent_t s_t),
+    # for every curvature a triangular system, all of them one.
+    theta, weights = path.theta[::-1], path.weights[::-1]
+    steps = step_size / (theta + strong_convexity * step_size)
+    kept = np.outer(1.0 - step_size * curvatures, theta * steps / step_size)
+    diagonals = np.zeros((3, curvatures.size, n_steps, 2))
+    diagonals[1, :, :, 0] = np.outer(curvatures, (1.0 - theta) * steps)
+    diagonals[1, :, :-1, 1] = -theta[1:]
+    diagonals[2, :, :-1, 0] = -kept[:, :-1]
+    diagonals[2, :, :-1, 1] = theta[1:] - 1.0
+    known = np.tile(np.stack([theta * weights, (1.0 - theta) * weights], axis=1), (curvatures.size, 1, 1))
+    solved, _ = dtbtrs(diagonals.reshape(3, -1), known.reshape(-1, 1), uplo="L", diag="U")
+    of_gradients = steps * solved.reshape(known.shape)[:, :, 0]
+    moved, noise = of_gradients.sum(axis=1), of_gradients**2 @ (1.0 / path.shares[::-1])
+    return 0.5 * total * (1.0 - total * moved) ** 2, 0.5 * total * noise

@@ -4,11 +4,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dperm.accounting.curve import gaussian_mu
 from dperm.mechanisms import DescentOutputQuery
 from dperm.mechanisms.plan import Plan, PlannedQuery
-from dperm.mechanisms.setting import Setting
+from dperm.mechanisms.setting import FEWEST_STEPS, HiddenPath, Setting
 from dperm.privacy.guarantee import Guarantee
 from dperm.problem import Problem
 from dperm.solvers.base import Array, Oracle, Profile, Solver, StepSettings
@@ -95,8 +96,7 @@ class ZhangOutput(Solver):
             return noiseless_steps(setting, step_size)
         rate = math.log1p(step_size * constants.strong_convexity)  # a step divides the gap by e^rate
         steps = np.unique(np.geomspace(1, self.max_steps, 400).astype(int))
-        moved = np.array([DescentOutputQuery(setting, int(t), step_size).sensitivity for t in steps])
-        sigma = moved / gaussian_mu(guarantee)
+        sigma = _sensitivities(setting, steps, step_size, rate) / gaussian_mu(guarantee)
         # Noise on a smooth and Lipschitz function costs at most this, on average.
         root = math.sqrt(constants.dimension) * sigma
         noise = np.minimum(0.5 * setting.smoothness * root**2, constants.lipschitz * root)
@@ -105,3 +105,12 @@ class ZhangOutput(Solver):
             return int(steps[done.argmax()]) if done.any() else self.max_steps
         distance = nominal_length(setting, self.nominal_distance)
         return int(steps[np.argmin(distance**2 / (2.0 * step_size * steps) + noise)])
+
+
+def _sensitivities(setting: Setting, steps: NDArray[np.int64], step_size: float, rate: float) -> Array:
+    """`DescentOutputQuery.sensitivity` for many T at once, of which the rounding grows along straight lines."""
+    ends = [FEWEST_STEPS, max(int(steps[-1]), FEWEST_STEPS + 1)]
+    rounding = np.interp(steps, ends, [HiddenPath(setting, n_steps, step_size).rounding for n_steps in ends])
+    shift = step_size * (setting.sum_sensitivity / setting.n + rounding)
+    total = shift * (-np.expm1(-rate * steps) / math.expm1(rate) if rate > 0.0 else steps)
+    return np.minimum(total, setting.constants.diameter or math.inf)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from dperm.accounting.curve import ROUNDING, Array, Curve, gaussian_delta, two_sided_delta
+from dperm.accounting.curve import FINE_GRID, ROUNDING, Array, Curve, gaussian_delta, two_sided_delta
 from dperm.accounting.events.base import Parts, SingleEvent, counted
 from dperm.privacy.guarantee import Adjacency
 
@@ -19,8 +19,10 @@ _MANY, _TOO_MANY = 4, 33
 
 # Tangents that are tried for the determinant of a sigmoidal loss, and cells that a privacy loss is rounded up to.
 _TANGENTS, _GRID = 32, 2000
-# Losses at which all tangents are compared, to find those that matter in between.
-_KNOTS = 50
+# Where on the grid all tangents are compared, to find those that matter in between; and for each of its points the
+# first of these that is not before it.
+_KNOTS = np.linspace(0, _GRID, 50).astype(int)
+_NEXT_KNOT = np.searchsorted(_KNOTS, np.arange(_GRID + 1)).clip(1)
 
 _FAINT = 1e-12
 
@@ -72,24 +74,24 @@ class ObjectivePerturbation(SingleEvent):
         events = tuple(leaf for leaf, count in known for _ in range(count))
         if len(events) > 1:
             return TailCurve(events, adjacency)
-        return OneMinimiser(events[0], adjacency) if events[0].sigmoidal else TangentCurve(events[0], adjacency)
+        return OneMinimiser(events, adjacency) if events[0].sigmoidal else TangentCurve(events[0], adjacency)
 
     @classmethod
     def grid_is_tighter(cls, parts: Parts, n_releases: int) -> bool:
         """Whether there are many."""
         return sum(count for _, count in parts) >= _MANY
 
-    def determinant_costs(self) -> list[tuple[float, float]]:
+    def determinant_costs(self) -> tuple[tuple[float, float], ...]:
         """What the change of variables costs where the row's slope is 0, and at its bound; every pair will do.
 
         For a sigmoidal loss every tangent is a bound that keeps the proof's convexity (theorem 4).
         """
         if not self.sigmoidal:
-            return [(self.log_jacobian, self.log_jacobian)]
+            return ((self.log_jacobian, self.log_jacobian),)
         return determinant_costs(self.log_jacobian, self.slope_share)
 
     def loss_tail(self, adjacency: Adjacency) -> Callable[[Array], Array]:
-        """P(loss > m) at rising m, as the least of the bounds that the determinant's costs give."""
+        """P(loss > m) at the m of a grid, as the least of the bounds that the determinant's costs give."""
         mu = (1.0 + ROUNDING) / self.noise_multiplier
         flats, steeps = np.array(self.determinant_costs()).T
 
@@ -108,10 +110,8 @@ class ObjectivePerturbation(SingleEvent):
         def tail(m: Array) -> Array:
             # All tangents are compared at a few m. The best one moves steadily with m, so in between those around the
             # best at both ends will do: every tangent is a bound, so one that is missed only makes the answer larger.
-            knots = np.linspace(0, m.size - 1, _KNOTS).astype(int)
-            best = bound(m[knots], flats[:, None], steeps[:, None]).argmin(axis=0)
-            right = np.searchsorted(knots, np.arange(m.size)).clip(1)
-            ends = np.stack([best[right - 1], best[right]])
+            best = bound(m[_KNOTS], flats[:, None], steeps[:, None]).argmin(axis=0)
+            ends = np.stack([best[_NEXT_KNOT - 1], best[_NEXT_KNOT]])
             first, last = (ends.min(axis=0) - 1).clip(0), (ends.max(axis=0) + 1).clip(max=flats.size - 1)
             counts = last - first + 1
             begins = np.cumsum(counts) - counts
@@ -127,9 +127,11 @@ class ObjectivePerturbation(SingleEvent):
         return min(max(costs) for costs in self.determinant_costs()) + 0.5 * shift**2 + 10.0 * shift
 
 
+# Kept, because a search for noise asks for it at every step.
+@functools.lru_cache(maxsize=64)
 def determinant_costs(
     log_jacobian: float, slope_share: float, rank: int = 1, tangents: int = _TANGENTS
-) -> list[tuple[float, float]]:
+) -> tuple[tuple[float, float], ...]:
     """For a sigmoidal loss, the values of tangents where slopes are 0, and where they are at their bound.
 
     At t times the largest gradient the cost is at most r ln(1 + 4(β/Λ) t(1 − t)/r), concave in t, for Hessians of rank
@@ -141,7 +143,7 @@ def determinant_costs(
     height, slope = rank * np.log1p(inside), rank * ratio * (1.0 - 2.0 * touching) / (1.0 + inside)
     padding = ROUNDING * (1.0 + height + np.abs(slope))
     flat, steep = height - touching * slope + padding, height + (slope_share - touching) * slope + padding
-    return list(zip(flat.tolist(), steep.tolist(), strict=True))
+    return tuple(zip(flat.tolist(), steep.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -189,19 +191,19 @@ class TailCurve(Curve):
         return min(1.0, (inside + beyond) * (1.0 + 1e-9) + 1e-18)
 
 
-@dataclass(frozen=True)
-class OneMinimiser(Curve):
+class OneMinimiser(TailCurve):
     """δ(ε) of one minimiser: by its tails, on a grid; below what that can tell, with one tangent for all losses."""
-
-    event: ObjectivePerturbation
-    adjacency: Adjacency
 
     def delta(self, epsilon: float) -> float:
         """δ at this ε."""
-        on_grid = TailCurve((self.event,), self.adjacency).delta(epsilon)
+        on_grid = super().delta(epsilon)
         if on_grid > _FAINT:
             return on_grid
-        return min(on_grid, TangentCurve(self.event, self.adjacency).delta(epsilon))
+        return min(on_grid, TangentCurve(self.events[0], self.adjacency).delta(epsilon))
+
+    def epsilon(self, delta: float, points: int = FINE_GRID) -> float:
+        """ε at this δ: on the grid alone where that can tell it."""
+        return TailCurve(self.events, self.adjacency).epsilon(delta) if delta > _FAINT else super().epsilon(delta)
 
 
 # Kept, because a calibrated plan is asked for its ε and its δ again by anyone who states them.

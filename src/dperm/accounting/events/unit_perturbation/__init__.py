@@ -78,10 +78,10 @@ class UnitPerturbation(SingleEvent):
         """In closed form, but for the line and the tangent that are searched for."""
         return StopLossCurve(self, adjacency)
 
-    def determinant_costs(self) -> list[tuple[float, float]]:
+    def determinant_costs(self) -> tuple[tuple[float, float], ...]:
         """What the change of variables costs where all slopes are 0, and at their bound; every pair will do."""
         if not self.sigmoidal:
-            return [(self.log_jacobian, self.log_jacobian)]
+            return ((self.log_jacobian, self.log_jacobian),)
         return determinant_costs(self.log_jacobian, self.slope_share, self.rank, _TANGENTS)
 
     def shifts(self, adjacency: Adjacency) -> list[Shift]:
