@@ -59,7 +59,7 @@ def pool():
 
 
 def sums(source, pool, problem=PROBLEM, seed=0):
-    return RowSums(source, problem, pool, Randomness.from_random_state(seed).sampling, source._n_rows)
+    return RowSums(source, problem, pool, Randomness.from_random_state(seed).sampling)
 
 
 def points(problem=PROBLEM):

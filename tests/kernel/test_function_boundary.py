@@ -300,7 +300,7 @@ def test_a_difference_that_a_row_adds_is_the_same_in_any_place():
 
 
 def test_no_more_than_1024_rows_are_added_up_one_after_another():
-    """The padding for rounding counts on it. Sums of the halves, each in a call of its own, are the same to the bit."""
+    """The padding for rounding counts on it: a call has no more. Sums of the halves are the same to the bit."""
     problem, rng = problem_of(clip=50.0), np.random.default_rng(0)
     X, y, w = rng.normal(size=(2048, P)), rng.normal(size=2048), problem.loss.start_point + 0.2
     for total in (
@@ -312,32 +312,34 @@ def test_no_more_than_1024_rows_are_added_up_one_after_another():
 
 
 def test_code_that_treats_places_differently_is_replaced_by_one_row_at_a_time():
-    loss, length = problem_of(gated).loss, 64
+    loss, together, length = problem_of(gated).loss, 32, 64
     parts = sums._Parts(loss, P)
+    compiled = []
 
     def jit(function):
-        compiled = jax.jit(function)
-        if function != parts.gradient:
-            return compiled
+        compiled.append(jax.jit(function))
+        if len(compiled) > 1:
+            return compiled[-1]
 
-        def uneven(w, clip, x, y, weight):
-            return np.asarray(compiled(w, clip, x, y, weight)) * (1.0 + 2.0**-52 * weight[-1])  # in the last place
+        def uneven(w, clip, n_rows, x, y, weight):
+            return np.asarray(compiled[0](w, clip, n_rows, x, y, weight)) * (1.0 + 2.0**-52 * weight[together - 1])
 
         return uneven
 
     with sums.in_float64():
-        even = sums._alike_everywhere(parts, length)
+        even = sums._alike_everywhere(parts, together, length)
         parts.jax = SimpleNamespace(jit=jit, lax=jax.lax, numpy=jnp, vmap=jax.vmap, grad=jax.grad)
-        replaced = sums._alike_everywhere(parts, length)
+        replaced = sums._alike_everywhere(parts, together, length)
         rng = np.random.default_rng(0)
         x, y, weight = rng.normal(size=(length, P)), rng.normal(size=length), rng.uniform(size=length)
-        total = np.asarray(replaced(loss.start_point, CLIP, x, y, weight))
-        np.testing.assert_allclose(total, even(loss.start_point, CLIP, x, y, weight), rtol=1e-12)
+        total = np.asarray(replaced(loss.start_point, CLIP, length, x, y, weight))
+        np.testing.assert_allclose(total, even(loss.start_point, CLIP, length, x, y, weight), rtol=1e-12)
         row, added = rng.normal(size=P), []
         for place in (0, 30, length - 1):
             here = np.where(np.arange(length)[:, None] == place, row, x)
             chosen = (np.arange(length) == place).astype(float)
-            added.append(np.asarray(replaced(loss.start_point, CLIP, here, np.zeros(length), chosen)))
+            added.append(np.asarray(replaced(loss.start_point, CLIP, length, here, np.zeros(length), chosen)))
+    assert len(compiled) == 2
     assert added[0].any()
     np.testing.assert_array_equal(added[0], added[1])
     np.testing.assert_array_equal(added[0], added[2])

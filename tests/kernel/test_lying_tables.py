@@ -101,7 +101,7 @@ def answers(table, problem):
     key = Randomness.from_random_state(3)
     with ThreadPoolExecutor(1) as pool:
         table.draw_units(key.unit_key)
-        sums = RowSums(table, problem, pool, key.sampling, N)
+        sums = RowSums(table, problem, pool, key.sampling)
         yield sums.gradient(w, constants.lipschitz) / N, GradientQuery(setting).sensitivity
         yield sums.hessian(w, 1, constants.smoothness) / N, HessianQuery(setting).sensitivity
         if isinstance(problem.loss, Squared):

@@ -57,7 +57,7 @@ def solve(problem, X, y, ridge, share=1.0, seed=3):
     )  # moves the minimiser by up to 10, as a ridge by rule does
     start = np.linspace(-0.5, 0.5, linear.size)
     with ThreadPoolExecutor(1) as pool:
-        sums = RowSums(ArraySource(X, y), problem, pool, Randomness.from_random_state(0).sampling, len(y))
+        sums = RowSums(ArraySource(X, y), problem, pool, Randomness.from_random_state(0).sampling)
         w = minimiser(problem, sums, setting, linear, ridge, tolerance, start, share)
         mean = sums.gradient(w, share * setting.constants.lipschitz) / len(y)
     pulled = problem.regularizer.strong_convexity * w + ridge * (w - start)

@@ -623,9 +623,7 @@ def test_rows_of_two_partitions_are_in_a_gradient_at_the_accounted_rate_and_inde
         table.iloc[chosen].to_parquet(tmp_path / f"part-{place}.parquet")
     source = FileSource(tmp_path, Schema({"id": Category(tuple(names))}, Classes("y", [0, 1])))
     with ThreadPoolExecutor(1) as pool:
-        sums = RowSums(
-            source, Problem(Logistic(), L2(0.1)), pool, Randomness.from_random_state(5).sampling, source._n_rows
-        )
+        sums = RowSums(source, Problem(Logistic(), L2(0.1)), pool, Randomness.from_random_state(5).sampling)
         included = np.array([sums.gradient(np.zeros(n), rate=rate) != 0.0 for _ in range(draws)]).astype(float)
     # Binomial standard errors; 4.5 of them over 24 rows and 276 pairs: false alarm below 0.3 %, fixed seed.
     assert np.abs(included.mean(axis=0) - rate).max() <= 4.5 * math.sqrt(rate * (1 - rate) / draws)

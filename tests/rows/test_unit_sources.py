@@ -51,7 +51,7 @@ FORMATS = [as_parquet, as_csv, as_dataset, as_filtered_dataset]
 
 def gradient(source):
     with ThreadPoolExecutor(1) as pool:
-        sums = RowSums(source, PROBLEM, pool, Randomness.from_random_state(0).sampling, source._n_units)
+        sums = RowSums(source, PROBLEM, pool, Randomness.from_random_state(0).sampling)
         return sums.gradient(W)
 
 

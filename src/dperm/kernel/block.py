@@ -122,7 +122,9 @@ class Block:
 
     def take(self, chosen: NDArray[np.intp]) -> "Block":
         """The chosen rows, for one sum."""
-        return Block(self.table[chosen], self.target[chosen], self.scale[chosen], self.weight[chosen])
+        # Of an array, `take` is several times as fast as an index.
+        table = self.table[chosen] if sparse.issparse(self.table) else self.table.take(chosen, axis=0)
+        return Block(table, self.target[chosen], self.scale[chosen], self.weight[chosen])
 
     def cut(self, most: int = MOST_ROWS) -> Iterator["Block"]:
         """Blocks of at most this many rows, without a copy; the first has the facts of all."""

@@ -222,7 +222,7 @@ class Oracle:
         self._opened.callback(source.close)
         source.draw_units(self._randomness.unit_key)
         assert self._pool is not None
-        return RowSums(source, self._problem, self._pool, self._randomness.sampling, self._setting.n)
+        return RowSums(source, self._problem, self._pool, self._randomness.sampling)
 
     def _noise_of(self, item: Planned) -> Noise:
         return Noise(item, self._calibrated, self._randomness)

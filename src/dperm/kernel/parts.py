@@ -35,13 +35,12 @@ class GradientPart(RowPart):
     w: Array
     bound: float | None
     sample: Sample | None
-    expected: int | None = None
 
     def of(self, block: Block, place: int, objective: Objective, pool: Executor) -> Array:
         """An empty batch gives zeros."""
         if self.sample is not None:
             block = block.take(block.batches(self.sample, place).rows)
-        return objective.gradient_sum(block, self.w, self.bound, pool, self.expected)
+        return objective.gradient_sum(block, self.w, self.bound, pool)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

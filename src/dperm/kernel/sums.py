@@ -1,7 +1,6 @@
 """Sums over all rows of a source: what every answer is made of before noise."""
 
 import copy
-import math
 from concurrent.futures import Executor
 from typing import Any
 
@@ -42,14 +41,12 @@ class RowSums:
         Threads.
     sampling : Sampling
         Draws batches.
-    n : int
-        The public number of rows or units.
     """
 
-    def __init__(self, source: Source, problem: Problem, pool: Executor, sampling: Sampling, n: int) -> None:
+    def __init__(self, source: Source, problem: Problem, pool: Executor, sampling: Sampling) -> None:
         self.source = source
         self.objective = objective_of(problem)
-        self._problem, self._pool, self._sampling, self._n = problem, pool, sampling, n
+        self._problem, self._pool, self._sampling = problem, pool, sampling
 
     def of(self, problem: Problem) -> "RowSums":
         """The same rows, bounded and encoded as they are, with another loss: that of this problem."""
@@ -60,7 +57,7 @@ class RowSums:
     def gradient(self, w: Array, bound: float | None = None, rate: float = 1.0) -> Array:
         """Σ ∇f(w, z_i), every row's part at most `bound` long; an empty batch gives zeros."""
         sample = None if rate == 1.0 else self._sampling.next(rate)
-        return np.asarray(self._total(GradientPart(w, bound, sample, math.ceil(rate * self._n))))
+        return np.asarray(self._total(GradientPart(w, bound, sample)))
 
     def difference(
         self, w: Array, anchor: Array, bound: float, rate: float, ball_smoothness: float | None = None

@@ -91,13 +91,8 @@ class Objective(ABC):
         return False
 
     @abstractmethod
-    def gradient_sum(
-        self, block: Block, w: Array, bound: float | None, pool: Executor, expected: int | None = None
-    ) -> Array:  # fmt: skip
-        """Σ ∇f(w, z_i), every row's part at most `bound` long; None stands for the declared Lipschitz constant.
-
-        About this many rows are `expected`, a public number that may be of use for speed.
-        """
+    def gradient_sum(self, block: Block, w: Array, bound: float | None, pool: Executor) -> Array:
+        """Σ ∇f(w, z_i), every row's part at most `bound` long; None stands for the declared Lipschitz constant."""
 
     @abstractmethod
     def difference_sum(

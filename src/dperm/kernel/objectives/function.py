@@ -1,7 +1,6 @@
-"""Losses that are functions of one row: clipped gradients by JAX, at most 2048 rows at a time."""
+"""Losses that are functions of one row: clipped gradients by JAX, at most 1024 rows at a time."""
 
 import functools
-import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -20,12 +19,12 @@ from dperm.problem.losses.function import FunctionLoss
 from dperm.problem.parameters import jax_modules
 from dperm.problem.tracing import in_float64, traced
 
-# Numbers of float64 that the rows of one compiled call may take.
-_NUMBERS = 2**22
-# Rows of a call: a multiple of the first, and at most the second.
-_ROWS, _MOST_ROWS = 16, 2048
-# Rows that are added up in one go: no more than `summation_block` allows.
-_ADDED_AT_ONCE = 1024
+# Rows of one compiled call, no more than `summation_block` allows to be added up one after the other, and entries that
+# these rows may have: a call takes less memory than the compiler.
+_MOST_ROWS, _MOST_ENTRIES = 1024, 2**18
+# Within a call, rows whose gradients are computed together: a multiple of the first, at most the second, and about as
+# many numbers as a processor has near.
+_ROWS, _TOGETHER, _NEAR = 16, 128, 2**18
 # Calls that are started before the first of them is waited for, so that memory does not grow with the rows.
 _AT_ONCE = 4
 # Gradients of single rows beyond this size take more room than a processor has near: one row at a time is faster.
@@ -38,11 +37,10 @@ _LEAST_ENTRY, _LEAST_BOUND = 2.0**-400, 2.0**-450
 
 
 class FunctionObjective(Objective):
-    """Sums of what a compiled function adds for rows, at most 2048 at once.
+    """Sums of what a compiled function adds for rows, at most 1024 at a call, a few of them at once.
 
     Compiled code must treat every place of a call alike, so that what a row adds does not depend on the others. That is
-    tried, bit by bit, before a row is read; where it fails, rows go through one at a time. All calls of a query have
-    one length: code for another length may round a row's gradient differently.
+    tried, bit by bit, before a row is read; where it fails, rows go through one at a time.
     """
 
     takes = FunctionLoss
@@ -60,15 +58,11 @@ class FunctionObjective(Objective):
             self._by_width[width] = _compiled(self.loss, width)
         return self._by_width[width]
 
-    def gradient_sum(
-        self, block: Block, w: Array, bound: float | None, pool: Executor, expected: int | None = None
-    ) -> Array:  # fmt: skip
+    def gradient_sum(self, block: Block, w: Array, bound: float | None, pool: Executor) -> Array:
         """Σ of clipped gradients; what is not finite counts as zero."""
         clip = self.loss.clip if bound is None else bound / self.problem.weight_bound
         compiled = self._compiled(block)
-        length = compiled.length(expected)
-        gradient = compiled.gradient(length, _kind_of(block))
-        return self._sum(block, length, lambda *rows: gradient(w, clip, *rows), w.size)
+        return self._sum(block, functools.partial(compiled.gradient(_kind_of(block)), w, clip), w.size)
 
     def difference_sum(
         self, block: Block, chosen: Indices, w: Array, anchor: Array, bound: float, pool: Executor,
@@ -80,26 +74,23 @@ class FunctionObjective(Objective):
         clip = bound / self.problem.weight_bound
         if clip < _LEAST_BOUND:
             return np.zeros(w.size)
-        compiled = self._compiled(block)
-        return self._sum(
-            block.take(chosen), compiled.length(None), lambda *rows: compiled.difference(w, anchor, clip, *rows), w.size
-        )  # fmt: skip
+        difference = self._compiled(block).difference
+        return self._sum(block.take(chosen), functools.partial(difference, w, anchor, clip), w.size)
 
     def risk_sum(self, block: Block, w: Array) -> float:
         """Σ f; a row whose loss is not finite counts as zero."""
-        compiled = self._compiled(block)
-        return float(self._sum(block, compiled.length(None), lambda *rows: compiled.risk(w, *rows), 1)[0])
+        return float(self._sum(block, functools.partial(self._compiled(block).risk, w), 1)[0])
 
     def gradient_rounding(self, setting: Setting, norm: float) -> float:
         """Unknown: no search for an exact minimum may rest on it."""
         return np.inf
 
-    def _sum(self, block: Block, length: int, part: Callable[..., Any], size: int) -> Array:
+    def _sum(self, block: Block, part: Callable[..., Any], size: int) -> Array:
         """What all calls add up to, by pairs; a few run at the same time where there are processors for it."""
 
         def parts() -> Iterator[Array]:
             started: deque[Any] = deque()
-            for rows in _calls(block, length):
+            for rows in _calls(block, self._compiled(block).length):
                 started.append(part(*rows))  # not waited for
                 if len(started) > _AT_ONCE:
                     yield np.asarray(started.popleft())
@@ -114,8 +105,8 @@ def _kind_of(block: Block) -> Any:
     return np.float32 if block.table.dtype == np.float32 else np.float64
 
 
-def _calls(block: Block, length: int) -> Iterator[tuple[Any, Array, Array]]:
-    """Rows, targets and weights of every call; what is missing in the last has weight 0."""
+def _calls(block: Block, length: int) -> Iterator[tuple[int, Any, Array, Array]]:
+    """Number of rows, rows, targets and weights of every call; what is missing in the last has weight 0."""
     for first in range(0, len(block), length):
         rows = slice(first, first + length)
         table, n_rows = block.table[rows], block.weight[rows].size
@@ -126,41 +117,31 @@ def _calls(block: Block, length: int) -> Iterator[tuple[Any, Array, Array]]:
         ignored = weight[:n_rows] == 0.0
         if ignored.any():
             x[:n_rows][ignored] = target[:n_rows][ignored] = 0.0  # a row that is ignored may hold anything
-        yield x, target, weight
+        yield n_rows, x, target, weight
 
 
 class _Compiled:
     """The sums of one function for rows of one width, each compiled when it is first asked for."""
 
     def __init__(self, loss: FunctionLoss, width: int) -> None:
-        found = traced(loss, width)
-        most = min(_MOST_ROWS, _NUMBERS // found.numbers_per_row)
-        unit = _ROWS * _n_groups(most)
-        self._most = max(_ROWS, most // unit * unit)
         parts = _Parts(loss, width)
+        self._together = _multiple_of(_ROWS, min(_TOGETHER, _NEAR // parts.traced.numbers_per_row))
+        self.length = _multiple_of(self._together, min(_MOST_ROWS, _MOST_ENTRIES // width))
         self._parts, self._gradients = parts, dict[Any, Any]()
-        self.difference = _one_by_one(parts, parts.difference)
-        self.risk = jax_modules().jit(parts.risk)
+        self.difference = _adding_up(parts, parts.difference, 1, parts.size)
+        self.risk = _adding_up(parts, parts.risk, self._together, 1)
 
-    def length(self, expected: int | None) -> int:
-        """Rows of a call where this many are expected in all: few calls, with little room to spare."""
-        if expected is None:
-            return self._most
-        likely = expected + 2.0 * math.sqrt(expected)
-        n_calls = math.ceil(likely / self._most)
-        unit = _ROWS * _n_groups(likely / n_calls)
-        return min(self._most, math.ceil(likely / n_calls / unit) * unit)
+    def gradient(self, kind: Any) -> Any:
+        """The sum of clipped gradients for rows of this kind of numbers."""
+        if kind not in self._gradients:
+            together = 1 if self._parts.traced.n_alone > _LARGE else self._together
+            self._gradients[kind] = _alike_everywhere(self._parts, together, self.length, kind)
+        return self._gradients[kind]
 
-    def gradient(self, length: int, kind: Any) -> Any:
-        """The sum of clipped gradients for calls of this length, with rows of this kind of numbers."""
-        if (length, kind) not in self._gradients:
-            parts = self._parts
-            with in_float64():
-                large = parts.traced.n_alone > _LARGE
-                self._gradients[length, kind] = (
-                    _one_by_one(parts, parts.gradient) if large else _alike_everywhere(parts, length, kind)
-                )
-        return self._gradients[length, kind]
+
+def _multiple_of(unit: int, most: int) -> int:
+    """The largest multiple up to this number, or the unit itself."""
+    return max(1, most // unit) * unit
 
 
 @functools.lru_cache(maxsize=16)
@@ -190,22 +171,19 @@ class _Parts:
         for place in range(len(self.loss.leaves)):
             if place in self.ghosts:
                 ghost = self.ghosts[place]
-                vectors[ghost], deltas[ghost] = _normal(jnp, vectors[ghost]), _normal(jnp, deltas[ghost])
                 squares.append(_square(jnp, vectors[ghost]) * _square(jnp, deltas[ghost]))
             else:
                 squares.append(_square(jnp, whole[place]))
         out = []
-        for place, factor in enumerate(self._factors(squares, clip, weight)):
-            kept = factor != 0.0
+        # The compiler would compute the factors again for every entry.
+        factors = self.jax.lax.optimization_barrier(self._factors(squares, clip, weight))
+        for place, factor in enumerate(factors):
             if place in self.ghosts:
                 ghost = self.ghosts[place]
-                vector = jnp.where(kept[:, None], vectors[ghost], 0.0)
-                delta = jnp.where(kept[:, None], factor[:, None] * deltas[ghost], 0.0)
-                left, right = (delta, vector) if self.traced.layers[ghost].transposed else (vector, delta)
-                out.append(_summed_products(jnp, left, right).ravel())
+                vector, delta = _counted(jnp, factor, vectors[ghost]), _times(jnp, factor, deltas[ghost])
+                out.append((delta.T @ vector if self.traced.layers[ghost].transposed else vector.T @ delta).ravel())
             else:
-                kept_rows = jnp.where(kept[:, None], whole[place], 0.0)
-                out.append(_summed_products(jnp, factor[:, None], kept_rows).ravel())
+                out.append(jnp.sum(_times(jnp, factor, whole[place]), axis=0))
         return jnp.concatenate(out)
 
     def difference(self, w: Any, anchor: Any, bound: Any, x: Any, y: Any, weight: Any) -> Any:
@@ -214,7 +192,7 @@ class _Parts:
         x, y = self._given(x, y)
         moved = self._clipped_rows(w, x, y) - self._clipped_rows(anchor, x, y)
         factor = weight * _shortening(jnp, _square(jnp, moved), bound, self.size)
-        return factor @ jnp.where((factor != 0.0)[:, None], moved, 0.0)
+        return jnp.sum(_times(jnp, factor, moved), axis=0)
 
     def risk(self, w: Any, x: Any, y: Any, weight: Any) -> Any:
         """Σ weight · f(w, z)."""
@@ -238,7 +216,8 @@ class _Parts:
 
         slopes = jax.vmap(jax.grad(value, argnums=(0, 1), has_aux=True), in_axes=(None, None, 0, 0))
         (whole, deltas), vectors = slopes(own, taps, x, y)
-        return {place: part.reshape(len(x), -1) for place, part in whole.items()}, vectors, deltas
+        whole = {place: _flat(part) for place, part in whole.items()}
+        return whole, [_flat(vector) for vector in vectors], [_flat(delta) for delta in deltas]
 
     def _clipped_rows(self, w: Any, x: Any, y: Any) -> Any:
         """Every row's clipped gradient; zeros where it is not finite."""
@@ -246,11 +225,7 @@ class _Parts:
         whole, _, _ = self._row_gradients(w, x, y, ghosts=False)
         rows = [whole[place] for place in range(len(self.loss.leaves))]
         factors = self._factors([_square(jnp, part) for part in rows], self.loss.clip, jnp.ones(len(x)))
-        clipped = [
-            jnp.where((factor != 0.0)[:, None], factor[:, None] * part, 0.0)
-            for factor, part in zip(factors, rows, strict=True)
-        ]
-        return jnp.concatenate(clipped, axis=1)
+        return jnp.concatenate([_times(jnp, *both) for both in zip(factors, rows, strict=True)], axis=1)
 
     def _factors(self, squares: list[Any], clip: Any, weight: Any) -> list[Any]:
         """What every array's part of a row's gradient is multiplied by, from its squared norms; 0 if not finite."""
@@ -278,31 +253,24 @@ class _Parts:
         return [weight * factor] * len(leaves)
 
 
-def _n_groups(rows: float) -> int:
-    """How many groups of at most `_ADDED_AT_ONCE` this many rows make."""
-    return max(1, math.ceil(rows / _ADDED_AT_ONCE))
-
-
-def _summed_products(jnp: Any, left: Any, right: Any) -> Any:
-    """Σ left_i ⊗ right_i over the rows of a call: within groups of equal length, then over the groups."""
-    n_groups = _n_groups(len(left))
-    if n_groups == 1:
-        return left.T @ right
-    left, right = left.reshape(n_groups, -1, left.shape[1]), right.reshape(n_groups, -1, right.shape[1])
-    # The compiler must not make one long sum of it again.
-    sums = jax_modules().lax.optimization_barrier(jnp.einsum("gri,gro->gio", left, right))
-    return jnp.sum(sums, axis=0)
-
-
 def _room(size: int) -> float:
     """A few ulp below 1, so that a vector of this many entries, measured again, does not exceed its bound."""
     return 1.0 - 8.0 * (size + 64) * 2.0**-53
 
 
-def _normal(jnp: Any, rows: Any) -> Any:
-    """Vectors in float64, without entries whose squares would vanish."""
-    rows = rows.reshape(len(rows), -1).astype(np.float64)
-    return jnp.where(jnp.abs(rows) < _LEAST_ENTRY, 0.0, rows)
+def _flat(rows: Any) -> Any:
+    """Every row's numbers as one vector, in float64."""
+    return rows.reshape(len(rows), -1).astype(np.float64)
+
+
+def _counted(jnp: Any, factor: Any, rows: Any) -> Any:
+    """Vectors, 0 where the factor is, as these may hold anything, and without entries whose squares may vanish."""
+    return jnp.where((factor != 0.0)[:, None] & (jnp.abs(rows) >= _LEAST_ENTRY), rows, 0.0)
+
+
+def _times(jnp: Any, factor: Any, rows: Any) -> Any:
+    """Every one of these vectors times its factor."""
+    return factor[:, None] * _counted(jnp, factor, rows)
 
 
 def _square(jnp: Any, rows: Any) -> Any:
@@ -317,37 +285,36 @@ def _shortening(jnp: Any, square: Any, bound: Any, size: int) -> Any:
     return jnp.where(jnp.isfinite(square), limit / jnp.maximum(norm, limit), 0.0)
 
 
-def _alike_everywhere(parts: _Parts, length: int, kind: Any = np.float64) -> Any:
+def _alike_everywhere(parts: _Parts, together: int, length: int, kind: Any = np.float64) -> Any:
     """The compiled sum of gradients, if what a made-up row adds is the same to the last bit in any position of a call.
 
     Otherwise one that takes rows one at a time: slower, and alike by construction.
     """
-    compiled = parts.jax.jit(parts.gradient)
+    compiled = _adding_up(parts, parts.gradient, together, parts.size)
     made_up = np.random.default_rng(0).uniform(-1.0, 1.0, (length, parts.width)).astype(kind)
     added = []
-    tried = {0, 1, length // 2 - 1, length // 2, *range(length - _ROWS, length)}  # code for the last rows may differ
-    for place in sorted(place for place in tried if place >= 0):
-        x, weight = made_up.copy(), np.zeros(length)
-        x[place], weight[place] = np.linspace(-1.0, 1.0, parts.width), 1.0
-        added.append(np.asarray(compiled(parts.loss.start_point, parts.loss.clip, x, np.zeros(length), weight)))
-    alike = all(np.array_equal(other, added[0]) for other in added)
-    return compiled if alike else _one_by_one(parts, parts.gradient)
+    # Code for the last of the rows that are computed together may differ.
+    tried = {0, 1, together // 2 - 1, together // 2, *range(together - _ROWS, together), length - 1}
+    with in_float64():
+        for place in sorted(place for place in tried if place >= 0):
+            x, weight = made_up.copy(), np.zeros(length)
+            x[place], weight[place] = np.linspace(-1.0, 1.0, parts.width), 1.0
+            added.append(compiled(parts.loss.start_point, parts.loss.clip, length, x, np.zeros(length), weight))
+        alike = all(np.array_equal(other, added[0]) for other in added)
+    return compiled if alike else _adding_up(parts, parts.gradient, 1, parts.size)
 
 
-def _one_by_one(parts: _Parts, part: Callable[..., Any]) -> Any:
-    """The compiled sum of what single rows add: one after the other within groups, then over the groups."""
+def _adding_up(parts: _Parts, part: Callable[..., Any], together: int, size: int) -> Any:
+    """The compiled sum of what the rows of a call add, a few of them at once and these one after the other."""
     jax = parts.jax
 
     def total(*arguments: Any) -> Any:
-        *fixed, x, y, weight = arguments
-        groups = tuple(given.reshape(_n_groups(len(x)), -1, *given.shape[1:]) for given in (x, y, weight))
+        *fixed, n_rows, x, y, weight = arguments
 
-        def step(so_far: Any, row: Any) -> Any:
-            return so_far + part(*fixed, *(given[None] for given in row)), None
+        def step(place: Any, so_far: Any) -> Any:
+            rows = (jax.lax.dynamic_slice_in_dim(given, place * together, together) for given in (x, y, weight))
+            return so_far + part(*fixed, *rows)
 
-        def group_sum(rows: Any) -> Any:
-            return jax.lax.scan(step, jax.numpy.zeros(parts.size), rows)[0]
-
-        return jax.numpy.sum(jax.lax.map(group_sum, groups), axis=0)
+        return jax.lax.fori_loop(0, (n_rows + together - 1) // together, step, jax.numpy.zeros(size))
 
     return jax.jit(total)

@@ -56,9 +56,7 @@ class MarginObjective(Objective):
         self.loss.derivative(margin + 1.0, 0.0, there, *self.loss.parameters)
         return bool(np.allclose(here, there, rtol=0.0, atol=1e-12))
 
-    def gradient_sum(
-        self, block: Block, w: Array, bound: float | None, pool: Executor, expected: int | None = None
-    ) -> Array:  # fmt: skip
+    def gradient_sum(self, block: Block, w: Array, bound: float | None, pool: Executor) -> Array:
         """Σ ℓ'(⟨w, x_i⟩, y_i) x_i."""
         problem = self.problem
         return gradient_sum(self.loss, self._slope_bound(block, bound), block, w, problem.intercept_value, pool)
