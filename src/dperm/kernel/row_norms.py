@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dperm.kernel.coded import CodedRows
 from dperm.kernel.compiling import compile_exact, compile_kernel
 
 Array = NDArray[np.float64]
@@ -26,6 +27,8 @@ def is_canonical(table: Any) -> bool:
 
 def row_norms(table: Any) -> tuple[Array, Array]:
     """l2 norm and largest entry of every row; NaN where an entry is not finite or larger than `LARGEST_ENTRY`."""
+    if isinstance(table, CodedRows):
+        return table.norms()
     norms, entries = np.empty(table.shape[0]), np.empty(table.shape[0])
     if sparse.issparse(table):
         _csr_norms(table.data, table.indptr, norms, entries)

@@ -9,11 +9,10 @@ import functools
 from concurrent.futures import Executor
 
 import numpy as np
-from scipy import sparse
 
 from dperm.kernel.block import Block
 from dperm.kernel.compiling import compile_kernel
-from dperm.kernel.objectives.margin_rows import Array, derivative_of, rows_of
+from dperm.kernel.objectives.margin_rows import Array, Csr, derivative_of, rows_of
 from dperm.kernel.threads import pieces_of
 from dperm.mechanisms.setting import summation_block
 from dperm.problem.losses import Loss
@@ -42,14 +41,13 @@ def gradient_sum(
     pool : Executor
         Threads.
     """
-    table = block.table
-    if sparse.issparse(table):
+    derivative, rows = derivative_of(loss, slope_bound), rows_of(block, intercept)
+    if isinstance(rows.columns, Csr):
         kernel = _csr_scalar if loss.n_outputs == 1 else _csr_vector
-        work = int(table.nnz)
+        work = int(rows.columns.data.size)
     else:
         kernel = _dense_scalar if loss.n_outputs == 1 else _dense_vector
-        work = int(table.size)
-    derivative, rows = derivative_of(loss, slope_bound), rows_of(block, intercept)
+        work = int(rows.columns.table.size)
     shape = (w.size,) if loss.n_outputs == 1 else (loss.n_outputs, w.size // loss.n_outputs)
     point = np.ascontiguousarray(w).reshape(shape)
     n = len(block)
@@ -61,7 +59,7 @@ def gradient_sum(
         return out
 
     # Every piece has sums of its own for all coefficients: with few entries a column they cost more than they save.
-    edges = pieces_of(n, work * loss.n_outputs, most=work // (4 * table.shape[1]))
+    edges = pieces_of(n, work * loss.n_outputs, most=work // (4 * block.table.shape[1]))
     parts = [piece(edges[0])] if len(edges) == 1 else list(pool.map(piece, edges))
     return functools.reduce(np.add, parts).reshape(w.shape)
 

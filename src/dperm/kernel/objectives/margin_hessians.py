@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm.kernel.block import Block
+from dperm.kernel.coded import plain
 from dperm.kernel.compiling import compile_kernel
 from dperm.kernel.objectives.margin_rows import Array, Derivative, columns_of, derivative_of
 from dperm.mechanisms.setting import summation_block
@@ -52,7 +53,7 @@ def hessian_sum(
     rows_at_once = min(summation_block(target.size), ROWS_AT_ONCE) * stride
     for first in range(0, target.size, rows_at_once):
         chosen = slice(first, first + rows_at_once, stride)
-        part, counted = table[chosen], weight[chosen] != 0.0
+        part, counted = plain(table[chosen]), weight[chosen] != 0.0
         if not counted.any():
             continue
         if not counted.all():
@@ -89,6 +90,7 @@ def _roots(
 
 def margins_of(table: Any, w: Array) -> Array:
     """⟨w, x⟩ of every row, before its scale; a row's own depends on that row alone, bit for bit."""
+    table = plain(table)
     margins = np.empty(table.shape[0])
     if sparse.issparse(table):
         _csr_margins(columns_of(table), w, margins)

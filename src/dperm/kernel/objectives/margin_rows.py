@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dperm.kernel.block import Block
+from dperm.kernel.coded import plain
 from dperm.kernel.compiling import compiled
 from dperm.problem.losses import Loss
 
@@ -47,7 +48,8 @@ class Derivative(NamedTuple):
 
 
 def columns_of(table: Any) -> Dense | Csr:
-    """The arrays of a dense or sparse table."""
+    """The arrays of a dense or sparse table; coded rows are written out."""
+    table = plain(table)
     return Csr(table.data, table.indices, table.indptr) if sparse.issparse(table) else Dense(table)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm.kernel.block import Block
+from dperm.kernel.coded import plain
 from dperm.kernel.compiling import compile_kernel
 from dperm.kernel.objectives.margin_gradients import clip_vector
 from dperm.kernel.objectives.margin_hessians import MARGIN_STEP, ROWS_AT_ONCE, curvatures_of
@@ -55,7 +56,7 @@ def _parts(
     for first in range(0, len(block), ROWS_AT_ONCE * stride):
         chosen = slice(first, first + ROWS_AT_ONCE * stride, stride)
         counted = np.flatnonzero(block.weight[chosen] != 0.0)
-        part = block.table[chosen][counted]  # ignored rows may hold what is not a number
+        part = plain(block.table[chosen])[counted]  # ignored rows may hold what is not a number
         scales, weights, targets = (values[chosen][counted] for values in (block.scale, block.weight, block.target))
         constant = np.full((counted.size, int(intercept != 0.0)), intercept)
         if sparse.issparse(part):
