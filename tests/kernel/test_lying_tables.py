@@ -9,7 +9,7 @@ import pytest
 from dperm import Classes, InvalidTableError, Number, Problem, Schema
 from dperm.errors import PlanExceededError
 from dperm.kernel.block import Block
-from dperm.kernel.coded import PARTS, CodedColumn, CodedCross, CodedLayout, CodedRows, plain
+from dperm.kernel.coded import PARTS, CodedColumn, CodedLayout, CodedRows, plain
 from dperm.kernel.counts import BeyondPart, CellsPart
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.noise import Randomness
@@ -128,8 +128,15 @@ def test_no_lie_about_a_row_or_a_person_moves_an_answer_beyond_its_sensitivity(p
 
 
 LAYOUT = CodedLayout(
-    (CodedColumn("place", 3), CodedColumn("knots", 4), CodedColumn("number", 1), CodedColumn("number", 2)),
-    (CodedCross((0, 1, 3), ((0, 1, 2), (0, 0, 1, 2), ()), 5),),
+    (
+        CodedColumn("place", 3),
+        CodedColumn("knots", 4),
+        CodedColumn("number"),
+        CodedColumn("number"),
+        CodedColumn("place"),
+    ),
+    (((0, (0, 1, 2)), (1, (0, 0, 1, 2)), (3, ())),),
+    5,
 )
 
 
@@ -147,7 +154,7 @@ def coded(n_rows=N, codes=(0, 0, 0), fraction=0, numbers=(0.5, 0.5)):
 @pytest.mark.parametrize("lie", [
     {"codes": (4, 0, 0)}, {"codes": (255, 0, 0)}, {"codes": (0, 3, 0)}, {"codes": (0, 0, 2)}, {"fraction": PARTS + 1},
     {"fraction": 255}, {"numbers": (1.0001, 0.0)}, {"numbers": (0.0, -np.inf)}, {"numbers": (np.nan, 0.0)},
-    {"codes": (0, 0, 1), "numbers": (0.0, 7.0)},
+    {"codes": (0, 0, 0), "numbers": (0.0, 7.0)},
 ], ids=str)  # fmt: skip
 def test_a_row_of_codes_that_its_layout_does_not_have_is_ignored(lie):
     for problem in PROBLEMS:
@@ -168,15 +175,14 @@ def test_the_norm_of_a_row_of_codes_is_that_of_the_row_written_out():
     norms, entries = rows.norms()
     np.testing.assert_allclose(norms, np.linalg.norm(plain(rows).toarray().astype(float), axis=1), rtol=1e-15)
     np.testing.assert_array_equal(entries, np.abs(plain(rows).toarray()).max(axis=1))
-    assert norms.max() <= 5**0.5
+    assert norms.max() <= 6**0.5
 
 
 @pytest.mark.parametrize("forged", [
     lambda: replace(coded(), codes=coded().codes.astype(np.uint16)), lambda: replace(coded(), codes=coded().codes[:-1]),
     lambda: replace(coded(), fractions=coded().codes), lambda: replace(coded(), numbers=coded().numbers[::-1]),
-    lambda: CodedLayout((CodedColumn("knots", 1),)), lambda: CodedLayout((CodedColumn("number", 3),)),
-    lambda: replace(LAYOUT, crosses=(CodedCross((0,), ((0, 1, 5),), 5),)),
-    lambda: replace(LAYOUT, crosses=(CodedCross((0,), ((0, 1),), 5),)),
+    lambda: CodedLayout((CodedColumn("knots", 1),)), lambda: CodedLayout((CodedColumn("number", 2),)),
+    lambda: replace(LAYOUT, crosses=(((0, (0, 1, 5)),),)), lambda: replace(LAYOUT, crosses=(((0, (0, 1)),),)),
 ])  # fmt: skip
 def test_codes_of_another_form_and_layouts_with_places_that_are_not_there_are_refused(forged):
     with pytest.raises(InvalidTableError):

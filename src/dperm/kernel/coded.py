@@ -54,48 +54,18 @@ class CodedColumn:
     ----------
     kind : {"place", "knots", "number"}
         One entry of 1 at the place that the code says, or none if it says `n_places`; two entries, at that place and
-        the next, by the fraction; or the number itself at the first place, and, where there is a second, 1 there
-        instead if the code says so.
+        the next, by the fraction; or one entry, the number itself.
     n_places : int
         Its length.
     """
 
     kind: str
-    n_places: int
+    n_places: int = 1
 
     @property
-    def has_code(self) -> bool:
-        """Whether it has one: all but a number that is always there."""
-        return self.kind != "number" or self.n_places > 1
-
-    @property
-    def codes(self) -> int:
-        """How many different codes it can have."""
-        return {"place": self.n_places + 1, "knots": self.n_places - 1, "number": 2}[self.kind]
-
-
-@dataclass(frozen=True)
-class CodedCross:
-    """Columns whose levels together make one entry.
-
-    Attributes
-    ----------
-    columns : tuple of int
-        Which columns of the layout.
-    levels : tuple of tuples of int
-        The level of every place of those columns; empty for a number, whose range is cut evenly.
-    n_levels : int
-        Of every column.
-    """
-
-    columns: tuple[int, ...]
-    levels: tuple[tuple[int, ...], ...]
-    n_levels: int
-
-    @property
-    def n_cells(self) -> int:
-        """Its length in a row."""
-        return int(self.n_levels ** len(self.columns))
+    def last_code(self) -> int:
+        """The largest code that it can have."""
+        return self.n_places if self.kind == "place" else self.n_places - 2
 
 
 class Where(NamedTuple):
@@ -116,60 +86,70 @@ class CodedLayout:
     ----------
     columns : tuple of CodedColumn
         The blocks of a row, in order.
-    crosses : tuple of CodedCross
-        What follows them.
+    crosses : tuple of tuples of (int, tuple of int)
+        What follows them, one entry each: which columns are crossed, and the level of every place of those; for a
+        number no places, its range is cut evenly. Levels are the digits of a cell's number.
+    n_levels : int
+        Of every column in a cross.
     """
 
     columns: tuple[CodedColumn, ...]
-    crosses: tuple[CodedCross, ...] = ()
+    crosses: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...] = ()
+    n_levels: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what would put two entries at one place, or one beyond the row."""
-        good = all(
-            column.n_places >= (2 if column.kind == "knots" else 1)
-            and (column.kind != "number" or column.n_places <= 2)
-            for column in self.columns
-        )
-        for cross in self.crosses:
-            for place, levels in zip(cross.columns, cross.levels, strict=True):
-                column = self.columns[place]
-                length = 0 if column.kind == "number" else column.n_places
-                good = good and len(levels) == length and all(0 <= level < cross.n_levels for level in levels)
+        least = {"place": 1, "knots": 2, "number": 1}
+        good = all(column.n_places >= least[column.kind] for column in self.columns)
+        good = good and all(column.n_places == 1 for column in self.columns if column.kind == "number")
+        for place, levels in (digit for cross in self.crosses for digit in cross):
+            length = 0 if self.columns[place].kind == "number" else self.columns[place].n_places
+            good = good and len(levels) == length and all(0 <= level < self.n_levels for level in levels)
         if not good:
             raise InvalidTableError("the layout of coded rows contradicts itself.")
 
     @cached_property
     def where(self) -> tuple[Where, ...]:
         """Every column's block, codes, fractions and numbers: one after the other."""
-        found, first, code, fraction, number = [], 0, 0, 0, 0
+        found, first, counts = [], 0, {"code": 0, "knots": 0, "number": 0}
         for column in self.columns:
-            has = column.has_code, column.kind == "knots", column.kind == "number"
-            own = [at if exists else -1 for at, exists in zip((code, fraction, number), has, strict=True)]
+            own = [
+                counts[what] if has else -1
+                for what, has in (("code", column.kind != "number"), ("knots", column.kind == "knots"),
+                                  ("number", column.kind == "number"))
+            ]  # fmt: skip
             found.append(Where(column, first, *own))
-            code, fraction, number = code + has[0], fraction + has[1], number + has[2]
+            for what, at in zip(counts, own, strict=True):
+                counts[what] += at >= 0
             first += column.n_places
         return tuple(found)
-
-    @cached_property
-    def width(self) -> int:
-        """Columns of a row that is written out."""
-        return sum(column.n_places for column in self.columns) + sum(cross.n_cells for cross in self.crosses)
-
-    @cached_property
-    def n_entries(self) -> int:
-        """Entries of a row that is written out."""
-        return sum(1 + (column.kind == "knots") for column in self.columns) + len(self.crosses)
 
     @cached_property
     def shapes(self) -> tuple[int, int, int]:
         """How many codes, fractions and numbers a row has."""
         kinds = [column.kind for column in self.columns]
-        return sum(column.has_code for column in self.columns), kinds.count("knots"), kinds.count("number")
+        return len(kinds) - kinds.count("number"), kinds.count("knots"), kinds.count("number")
+
+    @cached_property
+    def cells(self) -> tuple[int, ...]:
+        """Where the entries of crosses begin, and the end of a row."""
+        lengths = [self.n_levels ** len(cross) for cross in self.crosses]
+        return tuple(np.cumsum([sum(column.n_places for column in self.columns), *lengths]).tolist())
+
+    @property
+    def width(self) -> int:
+        """Columns of a row that is written out."""
+        return self.cells[-1]
+
+    @property
+    def n_entries(self) -> int:
+        """Entries of a row that is written out."""
+        return len(self.columns) + self.shapes[1] + len(self.crosses)
 
     @cached_property
     def code_type(self) -> np.dtype[Any]:
         """The shortest unsigned integers for all codes; the largest of them is no code, and the row is ignored."""
-        return np.dtype(np.min_scalar_type(max((column.codes for column in self.columns), default=0) + 1))
+        return np.min_scalar_type(max((column.last_code for column in self.columns), default=0) + 1)
 
     @property
     def bytes_per_row(self) -> int:
@@ -202,7 +182,8 @@ class CodedRows:
     def __post_init__(self) -> None:
         """Refuse arrays of another form than the layout's."""
         kinds = (self.layout.code_type, np.dtype(np.uint8), np.dtype(np.float32))
-        for array, kind, width in zip(self.arrays, kinds, self.layout.shapes, strict=True):
+        arrays: tuple[NDArray[Any], ...] = self.arrays
+        for array, kind, width in zip(arrays, kinds, self.layout.shapes, strict=True):
             if array.dtype != kind or array.shape != (self.codes.shape[0], width) or not array.flags.c_contiguous:
                 raise InvalidTableError("coded rows are not of the form that their layout says.")
 
@@ -266,10 +247,17 @@ class CodedRows:
         wrong = np.zeros(n_rows, dtype=bool)
         nearest = []
         for column, first, code, fraction, number in self.layout.where:
-            here = np.zeros(n_rows, np.int32)
-            if code >= 0:
-                wrong |= self.codes[:, code] >= column.codes
-                here = np.minimum(self.codes[:, code], column.codes - 1).astype(np.int32)
+            if column.kind == "number":
+                value = self.numbers[:, number]
+                wrong |= ~(np.abs(value) <= 1.0)
+                places[:, at], values[:, at] = first, value
+                inside = np.nan_to_num(np.clip(value.astype(np.float64), -1.0, 1.0))
+                here = np.minimum((inside + 1.0) / 2.0 * self.layout.n_levels, self.layout.n_levels - 1).astype(
+                    np.int32
+                )
+            else:
+                wrong |= self.codes[:, code] > column.last_code
+                here = np.minimum(self.codes[:, code], column.last_code).astype(np.int32)
             if column.kind == "knots":
                 part = self.fractions[:, fraction]
                 wrong |= part > PARTS
@@ -279,30 +267,16 @@ class CodedRows:
             elif column.kind == "place":
                 there = here < column.n_places
                 places[:, at], values[:, at] = first + here * there, there
-            else:
-                value = self.numbers[:, number]
-                wrong |= ~(np.abs(value) <= 1.0)
-                places[:, at], values[:, at] = first + here, np.where(here == 1, np.float32(1.0), value)
             nearest.append(here)
             at += 1
-        first = sum(column.n_places for column in self.layout.columns)
-        for cross in self.layout.crosses:
-            for digit, (place, levels) in enumerate(zip(cross.columns, cross.levels, strict=True)):
-                own = self._levels(place, levels, nearest[place], cross.n_levels)
-                places[:, at] += cross.n_levels**digit * own
-            places[:, at] += first
-            values[:, at] = CROSS_ENTRY
-            first, at = first + cross.n_cells, at + 1
+        for cross, first in zip(self.layout.crosses, self.layout.cells, strict=False):
+            places[:, at], values[:, at] = first, CROSS_ENTRY
+            for digit, (place, levels) in enumerate(cross):
+                known = [*levels, 0] if levels else range(self.layout.n_levels)  # of no entry the first
+                places[:, at] += self.layout.n_levels**digit * np.asarray(known, np.int32)[nearest[place]]
+            at += 1
         values[wrong] = np.nan
         return places, values
-
-    def _levels(self, place: int, levels: tuple[int, ...], nearest: NDArray[np.int32], n_levels: int) -> Any:
-        """The level of a column: of its nearest place, or of a number itself; of nothing the first."""
-        if levels:
-            return np.asarray([*levels, 0], np.int32)[nearest]
-        number = self.numbers[:, self.layout.where[place].number].astype(np.float64)
-        cut = np.floor((np.nan_to_num(np.clip(number, -1.0, 1.0)) + 1.0) / 2.0 * n_levels).astype(np.int32)
-        return np.where(nearest == 1, 0, np.minimum(cut, n_levels - 1))
 
 
 def plain(table: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameterError, InvalidTableError
-from dperm.kernel.coded import PARTS, CodedColumn, CodedCross, CodedLayout, CodedRows, shortened
+from dperm.kernel.coded import PARTS, CodedColumn, CodedLayout, CodedRows, shortened
 from dperm.rows.columns import Columns, as_arrow, as_numbers, as_words, is_array
 from dperm.schema import Amount, Bins, Category, Classes, Column, Number, Schema
 from dperm.schema.checks import as_text
@@ -77,12 +77,12 @@ def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:
     columns, layout = Columns(table), layout_of(schema)
     if is_array(table) and table.shape[1] != len(schema.columns):
         raise InvalidTableError(f"the array has {table.shape[1]} columns, and {len(schema.columns)} are declared.")
-    linear = layout.n_entries == layout.width == layout.shapes[2]
+    linear = layout.n_entries == layout.shapes[2]
     kinds = layout.code_type, np.uint8, np.float64 if linear and not fitting else np.float32
     room = [np.empty((len(columns), width), kind) for width, kind in zip(layout.shapes, kinds, strict=True)]
     dropped = np.zeros(len(columns), dtype=bool)
-    for (name, rule), where in zip(schema.columns.items(), layout.where, strict=True):
-        own = [array[:, at] for array, at in zip(room, where[2:], strict=True) if at >= 0]
+    for (name, rule), places in zip(schema.columns.items(), _places(schema), strict=True):
+        own = [room[kind][:, at] for kind, at in places]
         dropped |= _encode_column(columns.arrow(name), name, rule, schema.missing, own)
     codes, fractions, numbers = room
     if fitting:
@@ -90,22 +90,42 @@ def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:
     return numbers if linear else CodedRows(layout, codes, fractions, numbers)
 
 
+def _blocks(name: str, rule: Column) -> tuple[CodedColumn, ...]:
+    """What a column becomes: one block, or for a linear number that may be missing two."""
+    if not isinstance(rule, Number):
+        return (CodedColumn("place", len(rule.column_names(name))),)
+    if rule.binned:
+        return (CodedColumn("knots", len(rule.column_names(name))),)
+    return (CodedColumn("number"), CodedColumn("place")) if rule.missing == "column" else (CodedColumn("number"),)
+
+
 @functools.lru_cache(16)
 def layout_of(schema: Schema) -> CodedLayout:
     """Where every column of a schema is in an encoded row."""
-    names, columns = list(schema.columns), []
+    columns: list[CodedColumn] = []
+    where = {}
     for name, rule in schema.columns.items():
-        kind = "place" if not isinstance(rule, Number) else "knots" if rule.binned else "number"
-        columns.append(CodedColumn(kind, len(rule.column_names(name))))
+        where[name] = len(columns)
+        columns += _blocks(name, rule)
     crosses = []
     for cross in schema.crosses:
-        places, levels = tuple(map(names.index, cross.columns)), []
-        for name, column in ((name, columns[names.index(name)]) for name in cross.columns):
-            ordered = not isinstance(schema.columns[name], Category)
-            known = () if column.kind == "number" else cross.levels(name, column.n_places, ordered=ordered)
-            levels.append(known)
-        crosses.append(CodedCross(places, tuple(levels), LEVELS))
-    return CodedLayout(tuple(columns), tuple(crosses))
+        digits = []
+        for name in cross.columns:
+            column, ordered = columns[where[name]], not isinstance(schema.columns[name], Category)
+            levels = () if column.kind == "number" else cross.levels(name, column.n_places, ordered=ordered)
+            digits.append((where[name], levels))
+        crosses.append(tuple(digits))
+    return CodedLayout(tuple(columns), tuple(crosses), LEVELS)
+
+
+@functools.lru_cache(16)
+def _places(schema: Schema) -> tuple[list[tuple[int, int]], ...]:
+    """What is written for every column: a code (0), fraction (1) or number (2), and which of them."""
+    left = iter(layout_of(schema).where)
+    return tuple(
+        [(kind, at) for _ in _blocks(name, rule) for kind, at in enumerate(next(left)[2:]) if at >= 0]
+        for name, rule in schema.columns.items()
+    )
 
 
 def target_column(table: Any, y: Any, schema: Schema) -> Any:
@@ -174,9 +194,9 @@ def _encode_knots(numbers: Array, rule: Number, codes: NDArray[Any], fractions: 
 def _encode_number(numbers: Array, rule: Number, *own: NDArray[Any]) -> Any:
     inside, absent = _inside(numbers, rule)
     values = _scaled(inside, *rule.span)
-    own[-1][:] = shortened(values) if own[-1].dtype == np.float32 else values
     if rule.missing == "column":
-        own[0][:] = absent
+        values[absent], own[1][:] = 0.0, ~absent  # the only place, or none
+    own[0][:] = shortened(values) if own[0].dtype == np.float32 else values
     return absent & (rule.missing == "row")
 
 
