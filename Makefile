@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+NATIVE := src/dperm/kernel/native.abi3.so
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade --no-annotate --quiet \
   --custom-compile-command 'make lock'
@@ -20,45 +21,55 @@ PEERS := .venv-peers
 PEERS_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib opacus jax-privacy)
 ACCURACY_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib interpret)
 
-.PHONY: help setup lock demo reproduce docs notebooks pictures check test test-fast test-for test-slow test-versions test-mutants release-check weight bench bench-scale bench-auto peers bench-peers bench-accuracy clean
+.PHONY: help native setup lock demo reproduce docs notebooks pictures check test test-fast test-for test-slow test-versions test-mutants release-check weight bench bench-scale bench-auto peers bench-peers bench-accuracy clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(READY): pyproject.toml requirements-build.lock requirements-dev.lock
+$(READY): pyproject.toml setup.py build_backend.py requirements-build.lock requirements-compiler.lock requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "dperm needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --require-hashes --only-binary :all: --requirement requirements-build.lock
+	@$(BIN)/python -c 'import build_backend, sys; sys.exit(not build_backend.has_compiler())' || \
+	  { echo "no C++ compiler: installing one from the package index"; \
+	    $(INSTALL) --require-hashes --only-binary :all: --requirement requirements-compiler.lock; }
 	$(INSTALL) --require-hashes --no-build-isolation --requirement requirements-dev.lock
 	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-setup: $(READY) ## Make the virtual environment: the versions in requirements-*.lock, each file checked against its hash
+$(NATIVE): $(READY) src/dperm/kernel/native.pyx $(wildcard src/dperm/kernel/cpp/*)
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $@
+
+native: $(NATIVE) ## Compile the kernels again after a change in src/dperm/kernel
+
+setup: $(NATIVE) ## Make the virtual environment: the versions in requirements-*.lock, each file checked against its hash
 
 # What builds packages is installed first: pip would fetch it without a hash.
-lock: $(READY) ## Renew requirements-*.lock: the newest versions that pyproject.toml allows
-	echo 'setuptools>=77' | $(COMPILE) - --output-file requirements-build.lock
+lock: $(NATIVE) ## Renew requirements-*.lock: the newest versions that pyproject.toml allows
+	printf 'setuptools>=77\ncython>=3.1\n' | $(COMPILE) - --output-file requirements-build.lock
+	echo 'ziglang>=0.13' | $(COMPILE) - --output-file requirements-compiler.lock
 	$(COMPILE) pyproject.toml --extra dev --output-file requirements-dev.lock
 
-demo: $(READY) ## Adult and Covertype from raw tables at the defaults, beside no privacy: a picture in demo-output/
+demo: $(NATIVE) ## Adult and Covertype from raw tables at the defaults, beside no privacy: a picture in demo-output/
 	$(BIN)/dperm demo --output demo-output
 
-reproduce: $(READY) ## The paper's figures and tables measured again, with verdicts: a page in reproduction/ (an hour)
+reproduce: $(NATIVE) ## The paper's figures and tables measured again, with verdicts: a page in reproduction/ (an hour)
 	$(BIN)/dperm reproduce all --output reproduction
 
 # Not with --quiet: it hides the warnings that --strict counts.
-docs: $(READY) ## The documentation site in site/: open site/index.html, no server needed
+docs: $(NATIVE) ## The documentation site in site/: open site/index.html, no server needed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "open site/index.html"
 
-notebooks: $(READY) ## Run the notebooks of the documentation and store what they show
+notebooks: $(NATIVE) ## Run the notebooks of the documentation and store what they show
 	$(BIN)/python docs/execute_notebooks.py
 
-pictures: $(READY) ## The pictures of docs/pictures.md, drawn again
+pictures: $(NATIVE) ## The pictures of docs/pictures.md, drawn again
 	$(BIN)/python docs/pictures/draw.py
 
-check: $(READY) ## Format, lint, types and the trusted boundary
+check: $(NATIVE) ## Format, lint, types and the trusted boundary
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -67,28 +78,28 @@ check: $(READY) ## Format, lint, types and the trusted boundary
 test: check ## All checks and tests, on all cores
 	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10
 
-test-fast: $(READY) ## One case of 800 tests from every package, in a minute: no notebook, no browser, no server
+test-fast: $(NATIVE) ## One case of 800 tests from every package, in a minute: no notebook, no browser, no server
 	$(BIN)/python -m pytest -n auto --dist worksteal --fast $(FAST)
 
-test-for: $(READY) ## The tests of one source file: make test-for FILE=src/dperm/plan/auto.py
+test-for: $(NATIVE) ## The tests of one source file: make test-for FILE=src/dperm/plan/auto.py
 	$(BIN)/python tests/for_file.py $(FILE)
 
-test-slow: $(READY) ## Every solver on every problem: what `make test` takes a sample of
+test-slow: $(NATIVE) ## Every solver on every problem: what `make test` takes a sample of
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
-test-versions: $(READY) ## Contract, problem, schema and solver tests with the wheel, on each of Python 3.11, 3.12 and 3.13 that is installed
+test-versions: $(NATIVE) ## Contract, problem, schema and solver tests with the wheel, on each of Python 3.11, 3.12 and 3.13 that is installed
 	$(BIN)/python tests/release/run.py versions
 
-release-check: $(READY) ## Build sdist and wheel, check them, install outside the checkout and follow the quick start
+release-check: $(NATIVE) ## Build sdist and wheel, check them, install outside the checkout and follow the quick start
 	$(BIN)/python tests/release/run.py wheel
 
-test-mutants: $(READY) ## Does a test notice a wrong operator or number in trusted code? A sample of MUTANTS=100 (about an hour); 0: all
+test-mutants: $(NATIVE) ## Does a test notice a wrong operator or number in trusted code? A sample of MUTANTS=100 (about an hour); 0: all
 	$(BIN)/python tests/mutants/run.py $(MUTANTS)
 
-weight: $(READY) ## Lines, classes, plans, and what one fit and one verification touch; beside a revision: make weight REV=b0fd0bb
+weight: $(NATIVE) ## Lines, classes, plans, and what one fit and one verification touch; beside a revision: make weight REV=b0fd0bb
 	$(BIN)/python tests/weight.py $(if $(REV),--rev $(REV))
 
-bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
+bench: $(NATIVE) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/gradient.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/calibration.py
@@ -109,10 +120,10 @@ bench: $(READY) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/adult.py
 	$(BIN)/python benchmarks/audit.py
 
-bench-scale: $(READY) ## Tables larger than memory and clusters: ratios, and docs/scale.png (20 minutes, 20 GB of disk)
+bench-scale: $(NATIVE) ## Tables larger than memory and clusters: ratios, and docs/scale.png (20 minutes, 20 GB of disk)
 	$(BIN)/python benchmarks/scale.py
 
-bench-auto: $(READY) ## auto against every other solver in 144 cells (hours); DPERM_DATA names a folder with a9a.npz
+bench-auto: $(NATIVE) ## auto against every other solver in 144 cells (hours); DPERM_DATA names a folder with a9a.npz
 	$(BIN)/python benchmarks/auto.py grid --seeds 3
 
 $(PEERS)/%/.ready: benchmarks/peers/%.txt
@@ -122,11 +133,11 @@ $(PEERS)/%/.ready: benchmarks/peers/%.txt
 
 peers: $(PEERS_READY) ## Environments for diffprivlib, Opacus and jax-privacy: 2 GB, more where torch brings CUDA
 
-bench-peers: $(READY) $(PEERS_READY) ## dperm against diffprivlib, Opacus, jax-privacy and scikit-learn (an hour); DPERM_DATA names the folder of tables
+bench-peers: $(NATIVE) $(PEERS_READY) ## dperm against diffprivlib, Opacus, jax-privacy and scikit-learn (an hour); DPERM_DATA names the folder of tables
 	$(BIN)/python benchmarks/peers/compare.py
 	$(BIN)/python benchmarks/peers/networks.py
 
-bench-accuracy: $(READY) $(ACCURACY_READY) ## Accuracy by ε on eight tables against peers and no privacy: docs/accuracy.md (an hour); DPERM_DATA names their folder
+bench-accuracy: $(NATIVE) $(ACCURACY_READY) ## Accuracy by ε on eight tables against peers and no privacy: docs/accuracy.md (an hour); DPERM_DATA names their folder
 	$(BIN)/python benchmarks/accuracy/measure.py
 
 clean: ## Remove what was made here

@@ -81,9 +81,5 @@ class CacheFullWarning(UserWarning):
     """The cache folder is full, so every pass re-reads some rows from the table: slower, but correct."""
 
 
-class NotKeptWarning(UserWarning):
-    """Compiled code cannot be cached, so every process compiles it again: slower, but correct."""
-
-
 class NoWitnessWarning(UserWarning):
     """The ledger's state cannot be recorded on this machine, so a restored older copy would not be detected."""

@@ -8,7 +8,7 @@ import pytest
 from contracts.discovered import DOMAINS, REGULARIZERS
 from contracts.test_every_domain import fits
 from dperm import Problem
-from dperm.kernel.compiling import compiled
+from dperm.kernel import native
 from dperm.problem import (
     L1,
     L2,
@@ -83,19 +83,19 @@ def test_prox_contracts_as_the_strong_convexity_says(problem, p):
 
 @pytest.mark.cases_with_every_value
 @every_pair
-def test_the_compiled_form_of_a_prox_is_the_prox(problem, p):
+def test_the_native_form_of_a_prox_is_the_prox(problem, p):
     separable = isinstance(problem.regularizer, (NoRegularizer, L1, L2, ElasticNet))
     separable = separable and isinstance(problem.domain, (WholeSpace, Box, L2Ball))
     form = coordinate_prox(problem.regularizer, problem.domain)
     assert (form is not None) == separable
     if form is None:
         return
-    shrink, rng = compiled(form.shrink), np.random.default_rng(0)
-    low, high = (np.broadcast_to(side, p) for side in (form.low, form.high))
+    rng, name = np.random.default_rng(0), problem.regularizer.name
+    low, high = (np.array(np.broadcast_to(side, p), float) for side in (form.low, form.high))
     for scale, step in SCALES_AND_STEPS:
         v = scale * rng.normal(size=p)
-        moved = np.array([min(max(shrink(v[j], step, *form.parameters), low[j]), high[j]) for j in range(p)])
-        moved *= min(1.0, form.radius / max(float(np.linalg.norm(moved)), 1e-300))
+        moved = native.proximal_step(name, form.parameters, low, high, form.radius, v, np.zeros(p), step)
+        np.testing.assert_allclose(form(v, step), moved, rtol=1e-14, atol=0)
         expected = composite_prox(problem.regularizer, problem.domain, v, step)
         np.testing.assert_allclose(moved, expected, rtol=1e-14, atol=0)
 
@@ -130,6 +130,6 @@ def test_block_pairs_are_called_exact_where_the_prox_is_that_of_the_blocks(regul
         np.testing.assert_allclose(composite_prox(regularizer, domain, v, step), slow, rtol=0, atol=1e-9 * scale)
 
 
-def test_a_prox_that_ties_coordinates_together_has_no_compiled_form():
+def test_a_prox_that_ties_coordinates_together_has_no_native_form():
     for regularizer in (NoRegularizer(), L2(1.0), L1(1.0)):
         assert coordinate_prox(regularizer, L1Ball(1.0)) is None

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numba
 import numpy as np
 
 from dperm import Guarantee, Problem
@@ -122,16 +121,7 @@ class TaintedOracle(Oracle):
             self._sums = tainted
 
 
-def _blind(add):
-    @numba.njit
-    def blind(values, scale, words):
-        values[:] = 0.0
-        add(values, scale, words)
-
-    return blind
-
-
-def _blind_interpreted(function):
+def _blind(function):
     def blind(values, *rest):
         values[:] = 0.0
         return function(values, *rest)
@@ -145,11 +135,11 @@ class BlindNoise(Noise):
     adders: ClassVar = {
         "Gaussian": _blind(add_gaussian),
         "Laplace": _blind(add_laplace),
-        "Gamma": _blind_interpreted(add_radial),
+        "Gamma": _blind(add_radial),
     }
     choosers: ClassVar = {
-        "Gumbel": _blind_interpreted(exponential_choice),
-        "Laplace": _blind_interpreted(laplace_choice),
+        "Gumbel": _blind(exponential_choice),
+        "Laplace": _blind(laplace_choice),
     }
 
 
@@ -160,7 +150,6 @@ class BlindOracle(TaintedOracle):
         return BlindNoise(item, self._calibrated, self._randomness)
 
 
-@numba.njit
 def _add_given(values, scale, given):
     first = int(given[0])
     values += given[first : first + values.size]
@@ -168,7 +157,7 @@ def _add_given(values, scale, given):
 
 
 def gate_with(noise):
-    """What a compiled loop gets of the gate, with noise that is given instead of drawn."""
+    """What a loop of steps gets of the gate, with noise that is given instead of drawn."""
     return _add_given, 1.0, np.concatenate([[1.0], np.ravel(noise)])
 
 

@@ -9,8 +9,9 @@ from scipy import sparse
 from contracts.discovered import LOSSES
 from dperm import Problem
 from dperm.kernel.block import Block
+from dperm.kernel.native import clip_vector
 from dperm.kernel.objectives import objective_of
-from dperm.kernel.objectives.margin_gradients import clip_vector, gradient_sum
+from dperm.kernel.objectives.margin_sums import gradient_sum
 from dperm.kernel.row_norms import row_norms
 from dperm.problem import L2Ball, Logistic, Softmax
 

@@ -14,6 +14,7 @@ from dperm.kernel.counts import BeyondPart, CellsPart
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
+from dperm.kernel.row_norms import row_norms
 from dperm.kernel.source import EncodedRows, LocalSource, TablePiece
 from dperm.kernel.sums import RowSums
 from dperm.kernel.units import Membership, UnitRows
@@ -172,7 +173,7 @@ def test_a_row_of_codes_that_its_layout_does_not_have_is_ignored(lie):
 
 def test_the_norm_of_a_row_of_codes_is_that_of_the_row_written_out():
     rows = coded()
-    norms, entries = rows.norms()
+    norms, entries = row_norms(rows)
     np.testing.assert_allclose(norms, np.linalg.norm(plain(rows).toarray().astype(float), axis=1), rtol=1e-15)
     np.testing.assert_array_equal(entries, np.abs(plain(rows).toarray()).max(axis=1))
     assert norms.max() <= 6**0.5

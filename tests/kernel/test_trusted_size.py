@@ -52,7 +52,6 @@ NOT_BELIEVED = {
     "privacy.statement": "what is said of a release, from the numbers of its plan",
     "privacy.markup": "the same in a notebook",
     "schema": "public declarations; the kernel bounds rows and counts values by itself",
-    "code_cache": "where compiled code is kept; numba and Python are believed as well",
     "extensions": "loads the paper's own methods where one is asked for by name",
     "progress": "a bar on a terminal",
     "disk": "reads schemas and writes files",

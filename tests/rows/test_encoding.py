@@ -16,6 +16,7 @@ from sklearn.model_selection import cross_val_score
 
 from dperm import Amount, Bins, Category, Classes, InvalidTableError, Number, PrivateLogisticRegression, Schema
 from dperm.kernel.coded import ENDS, PARTS, plain
+from dperm.kernel.row_norms import row_norms
 from dperm.problem import L2
 from dperm.rows.columns import Columns
 from dperm.rows.encoding import check_table, encode_rows, encode_target
@@ -120,7 +121,7 @@ def test_text_that_cannot_be_written_raises_nothing(column):
 def test_the_bound_is_met_so_that_it_cannot_be_smaller():
     schema = Schema({"a": Number((0, 1)), "b": Number((-5, 5)), "c": Category(["x"])}, Classes("y", [0, 1]))
     rows = encode_rows(pd.DataFrame({"a": [1.0], "b": [-7.0], "c": ["x"]}), schema, fitting=True)
-    assert rows.norms()[0] == schema.largest_norm == math.sqrt(3)
+    assert row_norms(rows)[0] == schema.largest_norm == math.sqrt(3)
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def as_table(X: Any) -> Any:
         table = X if X.format == "csr" else X.tocsr()
         if table.dtype.kind not in "fiub":
             raise InvalidParameterError("the table must contain real numbers.")
-        if not _is_plain(table.dtype):
+        if table.dtype not in (np.float32, np.float64) or not table.dtype.isnative:
             table = table.astype(np.float64)
         return table if is_canonical(table) else _canonical(table)
     table = np.asarray(X)
@@ -209,7 +209,7 @@ def as_table(X: Any) -> Any:
 
 
 def _is_plain(dtype: np.dtype[Any]) -> bool:
-    """Whether the kernels can be compiled for it."""
+    """Whether the kernels read it as it is."""
     return dtype.isnative and (dtype.kind != "f" or dtype.itemsize in (4, 8))
 
 

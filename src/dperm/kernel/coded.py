@@ -5,7 +5,7 @@ bound on a row's norm holds by construction. Nothing that a table hands over is 
 or a number that its layout does not have is ignored.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dperm.errors import InvalidTableError
+from dperm.kernel import native
 from dperm.schema.crosses import CROSS_ENTRY
 
 Array = NDArray[np.float64]
@@ -24,9 +25,6 @@ PARTS = 240
 
 # Rows of at most this many columns are multiplied as arrays: BLAS is faster there than anything that skips zeros.
 _WIDEST_ARRAY = 64
-
-# Rows that are written out at once.
-_ROWS_AT_ONCE = 16_384
 
 
 def shortened(values: NDArray[Any]) -> NDArray[np.float32]:
@@ -147,6 +145,38 @@ class CodedLayout:
         return len(self.columns) + self.shapes[1] + len(self.crosses)
 
     @cached_property
+    def compiled(self) -> native.Layout:
+        """The same for the kernels, which look up by slots: numbers, then blocks, then the cells of crosses."""
+        n_numbers = self.shapes[2]
+        kinds = [[place for place in self.where if place.column.kind == kind] for kind in ("number", "place", "knots")]
+        slots = [place.first for place in kinds[0]]
+        blocks, column_of = [], {place: number for number, place in enumerate(kinds[0])}
+        for place in (*kinds[1], *kinds[2]):
+            column_of[place] = n_numbers + len(blocks)
+            blocks.append((place.code, len(slots), place.column.last_code))
+            slots += range(place.first, place.first + place.column.n_places)
+            slots += [-1] * (place.column.kind == "place")  # no entry
+        crosses, digits, levels = [], [], []
+        for cross, first, end in zip(self.crosses, self.cells, self.cells[1:], strict=False):
+            crosses.append((len(slots), len(digits), len(digits) + len(cross)))
+            slots += range(first, end)
+            for digit, (place, known) in enumerate(cross):
+                digits.append((column_of[self.where[place]], len(levels)))
+                # Of no entry the first level.
+                levels += [self.n_levels**digit * level for level in ([*known, 0] if known else range(self.n_levels))]
+        tables = (np.reshape(np.asarray(rows, np.int32), (-1, width)) for rows, width in (
+            (blocks, 3), (crosses, 3), (digits, 2)
+        ))  # fmt: skip
+        return native.Layout(
+            self.shapes, self.width, np.asarray(slots, np.int32), *tables, np.asarray(levels, np.int32), self.n_levels,
+            ENDS.astype(np.float64), CROSS_ENTRY,
+        )  # fmt: skip
+
+    def __reduce__(self) -> Any:
+        """What is compiled stays here."""
+        return CodedLayout, (self.columns, self.crosses, self.n_levels)
+
+    @cached_property
     def code_type(self) -> np.dtype[Any]:
         """The shortest unsigned integers for all codes; the largest of them is no code, and the row is ignored."""
         return np.min_scalar_type(max((column.last_code for column in self.columns), default=0) + 1)
@@ -203,6 +233,11 @@ class CodedRows:
         return self.codes.shape[0], self.layout.width
 
     @property
+    def size(self) -> int:
+        """How many entries they stand for."""
+        return self.shape[0] * self.layout.n_entries
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Of the entries."""
         return np.dtype(np.float32)
@@ -213,21 +248,8 @@ class CodedRows:
 
     def __matmul__(self, other: NDArray[Any]) -> NDArray[Any]:
         """The product with a vector or a matrix."""
-        found = [part.expanded() @ other for part in self._parts()]
-        return np.concatenate(found) if found else np.zeros((0, *other.shape[1:]))
-
-    def _parts(self) -> Iterator["CodedRows"]:
-        return (self[first : first + _ROWS_AT_ONCE] for first in range(0, self.shape[0], _ROWS_AT_ONCE))
-
-    def norms(self) -> tuple[Array, Array]:
-        """l2 norm and largest entry of every row; NaN for one that is ignored."""
-        norms, largest = np.empty(self.shape[0]), np.empty(self.shape[0])
-        for number, part in enumerate(self._parts()):
-            rows = slice(number * _ROWS_AT_ONCE, number * _ROWS_AT_ONCE + part.shape[0])
-            columns = np.ascontiguousarray(part._entries()[1].T, dtype=np.float64)
-            norms[rows] = np.sqrt(sum(column * column for column in columns))
-            largest[rows] = np.abs(columns).max(axis=0)
-        return norms, largest
+        point = np.ascontiguousarray(np.atleast_2d(other.T), dtype=np.float64)
+        return native.margins(native.Rows(self), point, None, 0, self.shape[0]).reshape(-1, *other.shape[1:])
 
     def expanded(self) -> Any:
         """The rows as the schema describes them: an array where they are short, else CSR."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dperm.errors import InvalidTableError, PlanExceededError
-from dperm.kernel.exact.rows_of_units import leave_out
+from dperm.kernel import native
 from dperm.kernel.exact.words import Stream, stream_of
 from dperm.privacy.unit import PrivacyUnit
 
@@ -211,7 +211,7 @@ class Membership:
         counts = np.append(np.minimum(self.counts, largest), 0).astype(self.numbers.dtype)  # the last: of no unit
         if limit is not None and (counts > limit).any():
             unused = np.zeros(self.numbers.size, dtype=bool)
-            leave_out(self.numbers, self.counts, limit, stream_of(key), unused)
+            native.leave_out(self.numbers, self.counts, limit, stream_of(key), unused.view(np.uint8))
             counts = np.minimum(counts, limit)
         if limit is None or self.unit.contribution == "average":
             return ChosenRows(self.numbers, unused, counts, self.n)

@@ -56,9 +56,15 @@ class CoordinateProx:
     high: float | tuple[float, ...]
     radius: float = np.inf
 
+    def __call__(self, v: Array, step: float) -> Array:
+        """The step from v."""
+        w = np.clip(self.shrink(v, step, *self.parameters), self.low, self.high)
+        norm = float(np.linalg.norm(w))
+        return np.asarray(w if norm <= self.radius else w * (self.radius / norm))
+
 
 def coordinate_prox(regularizer: Regularizer, domain: Domain) -> CoordinateProx | None:
-    """The proximal step of this pair in a form that can be compiled, or None if there is none."""
+    """The proximal step of this pair in a form that native code has, or None if there is none."""
     if regularizer.shrink is None or domain.name not in regularizer.projects_exactly_onto:
         return None
     if isinstance(domain, Box):

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dperm.code_cache import named_folder
 from dperm.errors import CacheFullWarning, InvalidParameterError
 from dperm.kernel.block import Block, csr_of
 from dperm.kernel.coded import CodedLayout, CodedRows
@@ -193,9 +192,11 @@ def _own_folders() -> Iterator[Path]:
     """The user's folders for what can be made again; each is made when it is asked for."""
     from dperm.ledger.places import user_folder
 
-    named = named_folder()
-    if named is not None:
-        yield _made(named)
+    named = os.environ.get("DPERM_CACHE")
+    if named:
+        if not os.path.isabs(named):  # anybody may have made that folder where dperm is called
+            raise InvalidParameterError(f"DPERM_CACHE is {one_line(named)}, a relative path: use an absolute one.")
+        yield _made(Path(named))
     with suppress(InvalidParameterError):  # a user without a home
         yield _made(user_folder("XDG_CACHE_HOME", ".cache"))
 

@@ -9,15 +9,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.kernel.compiling import compile_exact
-from dperm.kernel.exact.compiled_draws import UNDECIDED, draw_exponential, draw_gaussian
+from dperm.kernel import native
 from dperm.kernel.exact.digits import Number
 from dperm.kernel.exact.draws import exponential, gaussian
 from dperm.kernel.exact.words import Stream, next_word, place, rewind
 
 Array = NDArray[np.float64]
 
-# Bits of the part of a number, as the compiled code draws them, and more of them for a quotient.
+# Bits of the part of a number, as native code draws them, and more of them for a quotient.
 _BITS = 96
 _MORE_BITS = 64
 
@@ -29,7 +28,7 @@ def add_radial(values: Array, scale: float, stream: Stream) -> None:
     start, p = place(stream), values.size
     whole, parts, signs = np.empty(2 * p, np.int64), np.empty((2 * p, 3), np.uint32), np.ones(2 * p, np.int64)
     total = None
-    if _draw_all(whole, parts, signs, stream):
+    if native.draw_parts(whole, parts, signs, stream):
         sizes = [
             (k << _BITS) | (a << 64) | (b << 32) | c
             for k, (a, b, c) in zip(whole.tolist(), parts.tolist(), strict=True)
@@ -39,21 +38,6 @@ def add_radial(values: Array, scale: float, stream: Stream) -> None:
         rewind(stream, *start)
         total = _from_numbers(values, scale, stream)
     values[:] = total
-
-
-@compile_exact
-def _draw_all(whole, parts, signs, stream):  # type: ignore[no-untyped-def]
-    """Draw p Gaussian and p exponential numbers; whether all of them were decided by first digits."""
-    p = whole.size // 2
-    for i in range(2 * p):
-        k, first = draw_gaussian(stream) if i < p else draw_exponential(stream)
-        if k == UNDECIDED:
-            return False
-        if i < p and next_word(stream) >> np.uint32(31):
-            signs[i] = -1
-        whole[i] = k
-        parts[i, 0], parts[i, 1], parts[i, 2] = first, next_word(stream), next_word(stream)
-    return True
 
 
 def _from_numbers(values: Array, scale: float, stream: Stream) -> list[float]:

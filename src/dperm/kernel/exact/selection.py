@@ -5,13 +5,11 @@ Only the index of the winner is decided here; a rounded score would change with 
 
 from fractions import Fraction
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import NoiseTooLargeError
-from dperm.kernel.compiling import compile_exact, compile_with_fallback
-from dperm.kernel.exact.compiled_draws import UNDECIDED, draw_acceptance
+from dperm.kernel import native
 from dperm.kernel.exact.draws import accepts, laplace
 from dperm.kernel.exact.rounding import add_laplace
 from dperm.kernel.exact.words import Stream, next_word, place, rewind
@@ -33,40 +31,13 @@ def exponential_choice(scores: Array, scale: float, sensitivity: float, stream: 
     if not per_scale > 0.0:
         raise NoiseTooLargeError("the noise on the scores is more than 10¹¹ times their sensitivity.")
     below_best = np.minimum((scores.max() - scores) / sensitivity * per_scale, _FURTHEST)
-    return int(_accepted(np.rint(below_best / _UNIT).astype(np.int64), stream))
+    exponents = np.rint(below_best / _UNIT).astype(np.int64)
 
+    def again(exponent: int, counter: int, position: int) -> int:
+        rewind(stream, counter, position)
+        return int(accepts(exponent, lambda: next_word(stream)))
 
-@compile_with_fallback
-def _accepted(exponents, stream):  # type: ignore[no-untyped-def]
-    """Positions are drawn uniformly until one is accepted, with probability exp(−exponent · 2⁻⁴⁰)."""
-    while True:
-        i = _place_below(stream, exponents.size)
-        counter, position = place(stream)
-        accepted = draw_acceptance(stream, exponents[i])
-        if accepted == UNDECIDED:
-            exponent = exponents[i]
-            with numba.objmode(accepted="int64"):
-                accepted = _accepted_again(exponent, stream, counter, position)
-        if accepted == 1:
-            return i
-
-
-@compile_exact
-def _place_below(stream, bound):  # type: ignore[no-untyped-def]
-    """A uniformly random integer of 0 … bound − 1, by rejection."""
-    bound = np.uint64(bound)
-    mask = bound - np.uint64(1)
-    for shift in (1, 2, 4, 8, 16, 32):
-        mask |= mask >> np.uint64(shift)
-    while True:
-        drawn = (np.uint64(next_word(stream)) | (np.uint64(next_word(stream)) << np.uint64(32))) & mask
-        if drawn < bound:
-            return np.int64(drawn)
-
-
-def _accepted_again(exponent: int, stream: Stream, counter: int, position: int) -> int:
-    rewind(stream, counter, position)
-    return int(accepts(int(exponent), lambda: int(next_word(stream))))
+    return native.accepted_index(exponents, stream, again)
 
 
 def laplace_choice(scores: Array, scale: float, sensitivity: float, stream: Stream) -> int:

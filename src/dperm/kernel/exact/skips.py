@@ -8,9 +8,9 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.kernel.compiling import compile_exact
+from dperm.kernel import native
 from dperm.kernel.exact.digits import WIDTH, Uniform, Word
-from dperm.kernel.exact.words import Stream, next_word, put_back
+from dperm.kernel.exact.words import Stream, next_word
 
 Indices = NDArray[np.intp]
 
@@ -26,7 +26,7 @@ def take_cells(n_cells: int, rate: float, stream: Stream) -> Indices:
     while cell < n_cells:
         expected = rate * (n_cells - cell)
         room = np.empty(int(expected + 6.0 * expected**0.5) + 16, np.intp)
-        n_taken, cell, decided = _take(n_cells, cell, thresholds, stream, room)
+        n_taken, cell, decided = native.take_cells(n_cells, cell, thresholds, stream, room)
         taken.append(room[:n_taken])
         if not decided:
             passed = skip(rate, lambda: int(next_word(stream)))
@@ -34,31 +34,6 @@ def take_cells(n_cells: int, rate: float, stream: Stream) -> Indices:
                 taken.append(np.array([cell + passed], np.intp))
             cell += passed + (passed < _LONGEST_SKIP)
     return np.concatenate(taken) if taken else np.empty(0, np.intp)
-
-
-@compile_exact
-def _take(n_cells, cell, thresholds, stream, taken):  # type: ignore[no-untyped-def]
-    """Fill `taken`: how many cells, the next one, and whether digits decided; if not, the last word is put back."""
-    n_taken = 0
-    while cell < n_cells and n_taken < taken.size:
-        drawn = next_word(stream)
-        passed, end = 0, thresholds.size  # P(passed > j) = P(U < (1 − rate)^(j + 1))
-        while passed < end:
-            middle = (passed + end) // 2
-            if thresholds[middle] > drawn:
-                passed = middle + 1
-            else:
-                end = middle
-        if passed < thresholds.size and thresholds[passed] == drawn:
-            put_back(stream)
-            return n_taken, cell, False
-        cell += passed
-        if passed < thresholds.size:
-            if cell < n_cells:
-                taken[n_taken] = cell
-                n_taken += 1
-            cell += 1
-    return n_taken, cell, True
 
 
 def skip(rate: float, word: Word, width: int = WIDTH) -> int:

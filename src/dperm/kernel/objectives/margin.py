@@ -9,11 +9,10 @@ from dperm.errors import UnsupportedProblemError
 from dperm.kernel.block import Block
 from dperm.kernel.exact.words import Stream
 from dperm.kernel.objectives.base import Array, Indices, Objective, Steps
-from dperm.kernel.objectives.margin_differences import difference_sum
-from dperm.kernel.objectives.margin_gradients import gradient_sum
 from dperm.kernel.objectives.margin_hessians import hessian_sum
 from dperm.kernel.objectives.margin_slopes import slope_sums
 from dperm.kernel.objectives.margin_steps import take_steps
+from dperm.kernel.objectives.margin_sums import difference_sum, gradient_sum
 from dperm.kernel.objectives.rough_hessians import hessian_blocks, hessian_diagonals
 from dperm.kernel.sampling import Batches
 from dperm.mechanisms.setting import Setting, margin_rounding

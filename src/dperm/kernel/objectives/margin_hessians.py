@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dperm.kernel import native
 from dperm.kernel.block import Block
 from dperm.kernel.coded import plain
-from dperm.kernel.compiling import compile_kernel
-from dperm.kernel.objectives.margin_rows import Array, Derivative, columns_of, derivative_of
+from dperm.kernel.objectives.margin_rows import Array, slope_of
+from dperm.kernel.objectives.written_slopes import WrittenSlope
 from dperm.mechanisms.setting import summation_block
 from dperm.problem.losses import Loss
 
@@ -48,7 +49,7 @@ def hessian_sum(
         1 for the sum over all rows.
     """
     table, scale, weight, target = block.table, block.scale, block.weight, block.target
-    width, derivative = table.shape[1], derivative_of(loss, slope_bound, curvature_bound)
+    width, slope = table.shape[1], slope_of(loss, slope_bound, curvature_bound)
     total = np.zeros((w.size, w.size))
     rows_at_once = min(summation_block(target.size), ROWS_AT_ONCE) * stride
     for first in range(0, target.size, rows_at_once):
@@ -61,7 +62,7 @@ def hessian_sum(
         if not sparse.issparse(part):
             part = np.ascontiguousarray(part)  # sums in one order, whether or not a row was left out
         scales, weights, targets = (values[chosen][counted] for values in (scale, weight, target))
-        roots, factors = _roots(derivative, part, scales, weights, targets, w, intercept)
+        roots, factors = _roots(slope, part, scales, weights, targets, w, intercept)
         if sparse.issparse(part):
             weighted = (sparse.diags_array(factors) @ part).tocsr()
             total[:width, :width] += (weighted.T @ weighted).toarray()
@@ -78,58 +79,27 @@ def hessian_sum(
 
 
 def _roots(
-    derivative: Derivative, table: Any, scale: Array, weight: Array, target: Array, w: Array, intercept: float
-) -> tuple[Array, Array]:
+    slope: native.Slope | WrittenSlope, table: Any, scale: Array, weight: Array, target: Array, w: Array,
+    intercept: float,
+) -> tuple[Array, Array]:  # fmt: skip
     """√(weight · ℓ'') of every row, and the same times its scale."""
-    margins = margins_of(table, w)
-    constant = intercept * w[-1] if intercept != 0.0 else 0.0
-    curvatures_of(derivative, scale, target, constant, margins)
-    roots = np.sqrt(weight * margins)
+    curvatures = margins_of(table, w)
+    to_curvatures(slope, scale, target, intercept * w[-1] if intercept != 0.0 else 0.0, curvatures)
+    roots = np.sqrt(weight * curvatures[:, 0])
     return roots, roots * scale
 
 
 def margins_of(table: Any, w: Array) -> Array:
-    """⟨w, x⟩ of every row, before its scale; a row's own depends on that row alone, bit for bit."""
-    table = plain(table)
-    margins = np.empty(table.shape[0])
-    if sparse.issparse(table):
-        _csr_margins(columns_of(table), w, margins)
+    """⟨w, x⟩ of every row, before its scale, of shape (rows, 1); each depends on its row alone, bit for bit."""
+    point = np.ascontiguousarray(w, dtype=np.float64).reshape(1, -1)
+    return native.margins(native.Rows(table), point, None, 0, table.shape[0])
+
+
+def to_curvatures(
+    slope: native.Slope | WrittenSlope, scale: Array, target: Array, constant: float, margins: Array
+) -> None:  # fmt: skip
+    """Turn margins into curvatures, in place: ℓ'' at margin · scale + constant, or of several outputs each its own."""
+    if isinstance(slope, WrittenSlope):
+        slope.curvatures(scale, target, constant, MARGIN_STEP, margins)
     else:
-        _dense_margins(columns_of(table), w, margins)
-    return margins
-
-
-@compile_kernel
-def _dense_margins(columns, w, out):  # type: ignore[no-untyped-def]
-    X = columns.table
-    for i in range(X.shape[0]):
-        margin = 0.0
-        for j in range(X.shape[1]):
-            margin += X[i, j] * w[j]
-        out[i] = margin
-
-
-@compile_kernel
-def _csr_margins(columns, w, out):  # type: ignore[no-untyped-def]
-    data, indices, indptr = columns.data, columns.indices, columns.indptr
-    for i in range(out.shape[0]):
-        margin = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            margin += data[k] * w[indices[k]]
-        out[i] = margin
-
-
-@compile_kernel
-def curvatures_of(derivative, scale, target, constant, margins):  # type: ignore[no-untyped-def]
-    """Turn unscaled margins into curvatures, in place."""
-    slope_bound, bound = derivative.bound, derivative.curvature
-    for i in range(margins.shape[0]):
-        margin = margins[i] * scale[i] + constant
-        up = derivative.function(margin + MARGIN_STEP, target[i], *derivative.parameters)
-        down = derivative.function(margin - MARGIN_STEP, target[i], *derivative.parameters)
-        up, down = min(max(up, -slope_bound), slope_bound), min(max(down, -slope_bound), slope_bound)
-        curvature = (up - down) / (2.0 * MARGIN_STEP)
-        # Written so that a NaN ends at the bound instead of passing through.
-        if not curvature <= bound:
-            curvature = bound
-        margins[i] = max(curvature, 0.0)
+        native.curvatures(slope, scale, target, constant, MARGIN_STEP, margins)

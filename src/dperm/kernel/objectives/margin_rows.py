@@ -1,68 +1,52 @@
-"""What kernels for margin losses are handed: rows and slopes by name, so that two arrays cannot be mistaken."""
+"""What kernels for margin losses are handed: rows, and the slope of a loss."""
 
-from typing import Any, NamedTuple
+import importlib.util
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from dperm.kernel import native
 from dperm.kernel.block import Block
-from dperm.kernel.coded import plain
-from dperm.kernel.compiling import compiled
+from dperm.kernel.objectives.written_slopes import WrittenSlope, compiled_address
+from dperm.problem import losses
 from dperm.problem.losses import Loss
 
 Array = NDArray[np.float64]
 
-
-class Dense(NamedTuple):
-    """A table whose entries are all stored."""
-
-    table: NDArray[Any]
-
-
-class Csr(NamedTuple):
-    """A CSR matrix: row i has data[k] in the column indices[k], k from indptr[i] to indptr[i + 1]."""
-
-    data: NDArray[Any]
-    indices: NDArray[Any]
-    indptr: NDArray[Any]
+# The derivatives that native code has, under the name of their loss. A subclass with its own derivative has another.
+_NATIVE = {
+    kind.derivative: kind.name
+    for kind in (getattr(losses, name) for name in losses.__all__)
+    if getattr(kind, "name", None) in (*native.SCALAR_SLOPES, *native.VECTOR_SLOPES)
+}
 
 
-class Rows(NamedTuple):
-    """Bounded rows: what they hold, their scales, weights and targets, and the value of the constant column."""
-
-    columns: Dense | Csr
-    scale: Array
-    weight: Array
-    target: Array
-    intercept: float
-
-
-class Derivative(NamedTuple):
-    """A compiled derivative with its parameters; the largest slope, or change of it, and the largest curvature."""
-
-    function: Any
-    parameters: tuple[Any, ...]
-    bound: float
-    curvature: float
-
-
-def columns_of(table: Any) -> Dense | Csr:
-    """The arrays of a dense or sparse table; coded rows are written out."""
-    table = plain(table)
-    return Csr(table.data, table.indices, table.indptr) if sparse.issparse(table) else Dense(table)
-
-
-def rows_of(block: Block, intercept: float) -> Rows:
+def rows_of(block: Block, intercept: float) -> native.Rows:
     """Of a block; the intercept is 0 where there is no constant column."""
-    return Rows(
-        columns=columns_of(block.table), scale=block.scale, weight=block.weight, target=block.target,
-        intercept=intercept,
-    )  # fmt: skip
+    return native.Rows(block.table, block.scale, block.weight, block.target, intercept)
 
 
-def derivative_of(loss: Loss, bound: float, curvature: float = 0.0) -> Derivative:
-    """Of a loss."""
-    return Derivative(
-        function=compiled(loss.derivative), parameters=loss.parameters, bound=bound, curvature=curvature
-    )  # fmt: skip
+def slope_of(loss: Loss, bound: float, curvature: float = 0.0) -> "native.Slope | WrittenSlope":
+    """ℓ' of a loss: native, or compiled by numba where that is installed, or as it is written, for many rows at once.
+
+    Parameters
+    ----------
+    loss : Loss
+        Gives the derivative and its parameters.
+    bound : float
+        What slopes, or changes of them, are clipped to (norm, if they are vectors).
+    curvature : float
+        What curvatures are clipped to.
+    """
+    known: Any = _NATIVE.get(loss.derivative)
+    if known is None and importlib.util.find_spec("numba") is not None:
+        known = compiled_address(loss.derivative, loss.parameters, loss.n_outputs)
+    if known is None:
+        return WrittenSlope(loss, bound, curvature)
+    return native.Slope(known, loss.n_outputs, loss.parameters, bound, curvature)
+
+
+def shaped(loss: Loss, w: Array) -> Array:
+    """One row of coefficients per output."""
+    return np.ascontiguousarray(w, dtype=np.float64).reshape(loss.n_outputs, -1)

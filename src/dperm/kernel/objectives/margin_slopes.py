@@ -5,10 +5,11 @@ A row's part is weight · (s, |s|) with s = clip(ℓ'), and depends on that row 
 
 import numpy as np
 
+from dperm.kernel import native
 from dperm.kernel.block import Block
-from dperm.kernel.compiling import compile_kernel
 from dperm.kernel.objectives.margin_hessians import margins_of
-from dperm.kernel.objectives.margin_rows import Array, derivative_of, rows_of
+from dperm.kernel.objectives.margin_rows import Array, rows_of, slope_of
+from dperm.kernel.objectives.written_slopes import WrittenSlope
 from dperm.mechanisms.setting import summation_block
 from dperm.problem.losses import Loss
 
@@ -30,29 +31,11 @@ def slope_sums(loss: Loss, slope_bound: float, block: Block, w: Array, intercept
         Value of the constant column, 0 for none.
     """
     constant = intercept * w[-1] if intercept != 0.0 else 0.0
-    out = np.zeros(2)
-    _add_slopes(
-        derivative_of(loss, slope_bound), rows_of(block, intercept), constant, margins_of(block.table, w),
-        summation_block(len(block)), out,
-    )  # fmt: skip
-    return out
-
-
-@compile_kernel
-def _add_slopes(derivative, rows, constant, margins, rows_at_once, out):  # type: ignore[no-untyped-def]
-    scale, weight, target, bound = rows.scale, rows.weight, rows.target, derivative.bound
-    for first in range(0, margins.shape[0], rows_at_once):
-        total, size = 0.0, 0.0
-        for i in range(first, min(first + rows_at_once, margins.shape[0])):
-            if weight[i] == 0.0:
-                continue  # it may hold what is not a number
-            slope = derivative.function(margins[i] * scale[i] + constant, target[i], *derivative.parameters)
-            # Written so that a NaN ends at the bound instead of passing through.
-            if not slope <= bound:
-                slope = bound
-            if not slope >= -bound:
-                slope = -bound
-            total += weight[i] * slope
-            size += weight[i] * abs(slope)
-        out[0] += total
-        out[1] += size
+    slope, margins = slope_of(loss, slope_bound), margins_of(block.table, w)
+    if not isinstance(slope, WrittenSlope):
+        return native.slope_sums(
+            rows_of(block, intercept), slope, constant, margins.ravel(), summation_block(len(block))
+        )  # fmt: skip
+    margins[block.weight == 0.0] = 0.0  # ignored rows may hold what is not a number
+    slopes = slope.clipped(margins * block.scale[:, None] + constant, block.target)[:, 0] * block.weight
+    return np.array([slopes.sum(), np.abs(slopes).sum()])  # numpy adds up by pairs

@@ -8,10 +8,8 @@ from scipy import sparse
 
 from dperm.kernel.block import Block
 from dperm.kernel.coded import plain
-from dperm.kernel.compiling import compile_kernel
-from dperm.kernel.objectives.margin_gradients import clip_vector
-from dperm.kernel.objectives.margin_hessians import MARGIN_STEP, ROWS_AT_ONCE, curvatures_of
-from dperm.kernel.objectives.margin_rows import Array, derivative_of
+from dperm.kernel.objectives.margin_hessians import ROWS_AT_ONCE, to_curvatures
+from dperm.kernel.objectives.margin_rows import Array, slope_of
 from dperm.problem.losses import Loss
 
 
@@ -64,34 +62,6 @@ def _parts(
         else:
             part = np.hstack([scales[:, None] * part, constant])
         curvatures = np.ascontiguousarray(part @ matrix.T)
-        derivative = derivative_of(loss, slope_bound, curvature_bound)
-        if loss.n_outputs == 1:
-            curvatures_of(derivative, np.ones(counted.size), targets, 0.0, curvatures[:, 0])
-        else:
-            _output_curvatures(derivative, targets, curvatures)
+        slope = slope_of(loss, slope_bound, curvature_bound)
+        to_curvatures(slope, np.ones(counted.size), targets, 0.0, curvatures)
         yield part, weights[:, None] * curvatures
-
-
-@compile_kernel
-def _output_curvatures(derivative, target, margins):  # type: ignore[no-untyped-def]
-    # Turns margins, one row of outputs each, into the curvature along every output, in place.
-    slope_bound, bound = derivative.bound, derivative.curvature
-    n_outputs = margins.shape[1]
-    margin, up, down, out = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
-    for i in range(margins.shape[0]):
-        for k in range(n_outputs):
-            margin[k] = margins[i, k]
-        for k in range(n_outputs):
-            up[:] = 0.0
-            down[:] = 0.0
-            margin[k] = margins[i, k] + MARGIN_STEP
-            derivative.function(margin, target[i], up, *derivative.parameters)
-            margin[k] = margins[i, k] - MARGIN_STEP
-            derivative.function(margin, target[i], down, *derivative.parameters)
-            margin[k] = margins[i, k]
-            clip_vector(up, slope_bound)
-            clip_vector(down, slope_bound)
-            curvature = (up[k] - down[k]) / (2.0 * MARGIN_STEP)
-            out[k] = min(max(curvature, 0.0), bound) if curvature <= bound else bound
-        for k in range(n_outputs):
-            margins[i, k] = out[k]
