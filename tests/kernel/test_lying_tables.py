@@ -145,7 +145,7 @@ def coded(n_rows=N, codes=(0, 0, 0), fraction=0, numbers=(0.5, 0.5)):
     """Codes of rows of which the last one is what it says."""
     rng = np.random.default_rng(0)
     rows = CodedRows(
-        LAYOUT, rng.integers(0, [4, 3, 2], (n_rows, 3)).astype(np.uint8),
+        LAYOUT, rng.integers(0, [4, 2, 3], (n_rows, 3)).astype(np.uint8),
         rng.integers(0, PARTS + 1, (n_rows, 1)).astype(np.uint8), rng.uniform(-1, 1, (n_rows, 2)).astype(np.float32),
     )  # fmt: skip
     rows.codes[-1], rows.fractions[-1], rows.numbers[-1] = codes, fraction, numbers
@@ -153,7 +153,7 @@ def coded(n_rows=N, codes=(0, 0, 0), fraction=0, numbers=(0.5, 0.5)):
 
 
 @pytest.mark.parametrize("lie", [
-    {"codes": (4, 0, 0)}, {"codes": (255, 0, 0)}, {"codes": (0, 3, 0)}, {"codes": (0, 0, 2)}, {"fraction": PARTS + 1},
+    {"codes": (4, 0, 0)}, {"codes": (255, 0, 0)}, {"codes": (0, 2, 0)}, {"codes": (0, 0, 3)}, {"fraction": PARTS + 1},
     {"fraction": 255}, {"numbers": (1.0001, 0.0)}, {"numbers": (0.0, -np.inf)}, {"numbers": (np.nan, 0.0)},
     {"codes": (0, 0, 0), "numbers": (0.0, 7.0)},
 ], ids=str)  # fmt: skip

@@ -8,6 +8,7 @@ or a number that its layout does not have is ignored.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,10 @@ def _ends() -> NDArray[np.float32]:
 
 
 ENDS = _ends()
+
+
+def _table(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int32]:
+    return np.asarray(rows, np.int32).reshape(-1, width)
 
 
 @dataclass(frozen=True)
@@ -108,17 +113,14 @@ class CodedLayout:
 
     @cached_property
     def where(self) -> tuple[Where, ...]:
-        """Every column's block, codes, fractions and numbers: one after the other."""
-        found, first, counts = [], 0, {"code": 0, "knots": 0, "number": 0}
+        """Every column's block, codes, fractions and numbers; codes of knots follow all others."""
+        found, first = [], 0
+        counts = {"place": 0, "knots": 0, "number": 0}
         for column in self.columns:
-            own = [
-                counts[what] if has else -1
-                for what, has in (("code", column.kind != "number"), ("knots", column.kind == "knots"),
-                                  ("number", column.kind == "number"))
-            ]  # fmt: skip
-            found.append(Where(column, first, *own))
-            for what, at in zip(counts, own, strict=True):
-                counts[what] += at >= 0
+            at = counts[column.kind]
+            own = {"place": (at, -1, -1), "knots": (self.shapes[0] - self.shapes[1] + at, at, -1), "number": (-1, -1, at)}
+            found.append(Where(column, first, *own[column.kind]))
+            counts[column.kind] += 1
             first += column.n_places
         return tuple(found)
 
@@ -146,30 +148,28 @@ class CodedLayout:
 
     @cached_property
     def compiled(self) -> native.Layout:
-        """The same for the kernels, which look up by slots: numbers, then blocks, then the cells of crosses."""
-        n_numbers = self.shapes[2]
+        """The same for the kernels: `cpp/coded.hpp` says what slots are."""
         kinds = [[place for place in self.where if place.column.kind == kind] for kind in ("number", "place", "knots")]
         slots = [place.first for place in kinds[0]]
+        slots += [-1] * (len(slots) % 2)  # pairs of slots are read at once
         blocks, column_of = [], {place: number for number, place in enumerate(kinds[0])}
-        for place in (*kinds[1], *kinds[2]):
-            column_of[place] = n_numbers + len(blocks)
+        for place in (*kinds[2], *kinds[1]):
+            column_of[place] = self.shapes[2] + place.code
             blocks.append((place.code, len(slots), place.column.last_code))
-            slots += range(place.first, place.first + place.column.n_places)
-            slots += [-1] * (place.column.kind == "place")  # no entry
+            places = range(place.first, place.first + place.column.n_places)
+            slots += [end for pair in pairwise(places) for end in pair] if place.fraction >= 0 else [*places, -1]
         crosses, digits, levels = [], [], []
-        for cross, first, end in zip(self.crosses, self.cells, self.cells[1:], strict=False):
+        for cross, (first, end) in zip(self.crosses, pairwise(self.cells), strict=True):
             crosses.append((len(slots), len(digits), len(digits) + len(cross)))
             slots += range(first, end)
-            for digit, (place, known) in enumerate(cross):
-                digits.append((column_of[self.where[place]], len(levels)))
+            for digit, (number, known) in enumerate(cross):
+                digits.append((column_of[self.where[number]], len(levels)))
                 # Of no entry the first level.
                 levels += [self.n_levels**digit * level for level in ([*known, 0] if known else range(self.n_levels))]
-        tables = (np.reshape(np.asarray(rows, np.int32), (-1, width)) for rows, width in (
-            (blocks, 3), (crosses, 3), (digits, 2)
-        ))  # fmt: skip
         return native.Layout(
-            self.shapes, self.width, np.asarray(slots, np.int32), *tables, np.asarray(levels, np.int32), self.n_levels,
-            ENDS.astype(np.float64), CROSS_ENTRY,
+            self.shapes, self.width, np.asarray(slots, np.int32), _table([own[1:] for own in sorted(blocks)], 2),
+            _table(crosses, 3), _table(digits, 2), np.asarray(levels, np.int32), self.n_levels, ENDS.astype(np.float64),
+            CROSS_ENTRY,
         )  # fmt: skip
 
     def __reduce__(self) -> Any:

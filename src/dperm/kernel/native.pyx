@@ -15,7 +15,7 @@ from libc.string cimport memset
 
 cdef extern from "cpp/kernels.hpp" namespace "dperm" nogil:
     cdef cppclass CodedBlock:
-        int32_t code, slot, last
+        int32_t slot, last
     cdef cppclass CodedDigit:
         int32_t column, levels
     cdef cppclass CodedCross:
@@ -150,8 +150,8 @@ cdef class Layout:
         Columns of a row.
     places : array of int
         The column of every slot, −1 for none.
-    blocks : array of shape (codes, 3)
-        Code, first slot and largest code.
+    blocks : array of shape (codes, 2)
+        First slot and largest code of each; those with fractions come last.
     crosses, digits, levels : arrays of shapes (crosses, 3), (digits, 2) and (levels,)
         First slot and digits; column and first level; levels times the size of their digit.
     n_levels : int
@@ -179,13 +179,12 @@ cdef class Layout:
         coded.n_slots, coded.n_crosses, coded.n_levels = n_slots, crosses.shape[0], n_levels
         coded.parts, coded.cross_entry = ends.shape[0] - 1, cross_entry
         check(0 <= coded.n_fractions <= coded.n_codes == blocks.shape[0] and 0 <= coded.n_numbers <= n_slots)
-        check(n_levels >= 1 and coded.parts >= 0 and ends.shape[1] == 2 and blocks.shape[1] == crosses.shape[1] == 3)
-        check(digits.shape[1] == 2)
+        check(n_levels >= 1 and coded.parts >= 0 and ends.shape[1] == digits.shape[1] == blocks.shape[1] == 2 and crosses.shape[1] == 3)
         for k in range(n_slots):
             check(-1 <= places[k] < width)
         for k in range(coded.n_codes):
-            last = blocks[k, 2] + (1 if k >= coded.n_codes - coded.n_fractions else 0)
-            check(0 <= blocks[k, 0] < coded.n_codes and blocks[k, 1] >= 0 and blocks[k, 2] >= 0 and blocks[k, 1] + last < n_slots)
+            last = 2 * blocks[k, 1] + 1 if k >= coded.n_codes - coded.n_fractions else blocks[k, 1]
+            check(blocks[k, 0] >= 0 and blocks[k, 1] >= 0 and blocks[k, 0] + last < n_slots)
         for k in range(crosses.shape[0]):
             check(0 <= crosses[k, 1] <= crosses[k, 2] <= digits.shape[0])
             lowest = highest = crosses[k, 0]
@@ -194,7 +193,7 @@ cdef class Layout:
                 if digits[d, 0] < coded.n_numbers:
                     last = n_levels - 1
                 else:
-                    last = blocks[digits[d, 0] - coded.n_numbers, 2]
+                    last = blocks[digits[d, 0] - coded.n_numbers, 1]
                     last += 1 if digits[d, 0] - coded.n_numbers >= coded.n_codes - coded.n_fractions else 0
                 check(digits[d, 1] + last < levels.shape[0])
                 own = self.held[4][digits[d, 1] : digits[d, 1] + last + 1]

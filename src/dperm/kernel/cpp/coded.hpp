@@ -1,6 +1,8 @@
-// ---- Rows as codes (kernel/coded.py). Coefficients and sums lie in slots: numbers first, then every block, with one slot
-// more where a code may mean that there is no entry, then the cells of crosses, and at last the constant column. So a code
-// is looked up without a branch. Codes beyond their block, which only rows that are ignored have, are read as the last one.
+// ---- Rows as codes (kernel/coded.py). Coefficients and sums lie in slots, so that a code is looked up without a branch:
+// numbers first; then every block with one entry or none, with a slot more for none; then those with two entries, whose
+// slots come in pairs, one for every bin; then the cells of crosses, and at last the constant column.
+// Norms are computed of any codes, and so are margins (Checked: one beyond its block is read as the last). Sums read only
+// rows that count, whose codes were found good when their norms were computed.
 
 typedef double Two __attribute__((vector_size(16)));
 inline Two load_two(const double* p) {
@@ -8,6 +10,7 @@ inline Two load_two(const double* p) {
     __builtin_memcpy(&v, p, sizeof v);
     return v;
 }
+inline void store_two(double* p, Two v) { __builtin_memcpy(p, &v, sizeof v); }
 
 inline std::int32_t level_of(float value, std::int64_t n_levels) {
     const double inside = value >= -1.0f ? (value <= 1.0f ? static_cast<double>(value) : 1.0) : -1.0;
@@ -15,10 +18,11 @@ inline std::int32_t level_of(float value, std::int64_t n_levels) {
     return level < n_levels ? level : static_cast<std::int32_t>(n_levels - 1);
 }
 
-template <class Code>
+template <class Code, bool Checked>
 struct CodedRows {
-    const Coded& coded;
-    const std::int64_t p;
+    const Coded coded;
+    const std::int64_t p, n_places;
+    const CodedBlock* const knots;
     static constexpr std::int64_t most = TILE;
     const Code* code[TILE];
     const std::uint8_t* part[TILE];
@@ -28,17 +32,21 @@ struct CodedRows {
     std::int32_t *cells, *nearest;
 
     CodedRows(const Table& table, std::int64_t outputs, bool has_anchor)
-        : coded(*table.coded), p(table.p), turned(coded.n_slots * outputs), turned_anchor(has_anchor ? coded.n_slots * outputs : 0),
+        : coded(*table.coded), p(table.p), n_places(coded.n_codes - coded.n_fractions), knots(coded.blocks + n_places),
+          turned(coded.n_slots * outputs), turned_anchor(has_anchor ? coded.n_slots * outputs : 0),
           room(coded.n_crosses > 0 ? TILE * coded.n_crosses + coded.n_numbers + coded.n_codes : 0),
           cells(reinterpret_cast<std::int32_t*>(room.values)), nearest(cells + TILE * coded.n_crosses) {}
 
-    inline std::int64_t code_of(const Code* own, const CodedBlock& block) const {
-        const std::int64_t found = own[block.code];
-        return found < block.last ? found : block.last;
+    std::int64_t code_of(std::int64_t i, std::int64_t q) const {
+        const std::int64_t found = code[i][q];
+        return Checked && found > coded.blocks[q].last ? coded.blocks[q].last : found;
     }
-    inline std::int64_t slot(std::int64_t i, const CodedBlock& block) const { return block.slot + code_of(code[i], block); }
-    inline std::int64_t part_of(std::int64_t i, std::int64_t q) const { return part[i][q] < coded.parts ? part[i][q] : coded.parts; }
-    const CodedBlock& knots(std::int64_t q) const { return coded.blocks[coded.n_codes - coded.n_fractions + q]; }
+    std::int64_t part_of(std::int64_t i, std::int64_t q) const {
+        return Checked && part[i][q] > coded.parts ? coded.parts : part[i][q];
+    }
+    std::int64_t slot(std::int64_t i, std::int64_t q) const { return coded.blocks[q].slot + code_of(i, q); }
+    std::int64_t pair(std::int64_t i, std::int64_t q) const { return knots[q].slot + 2 * code_of(i, n_places + q); }
+    const double* ends(std::int64_t i, std::int64_t q) const { return coded.ends + 2 * part_of(i, q); }
 
     void read(const std::int64_t* rows, std::int64_t n) {
         for (std::int64_t i = 0; i < n; ++i) {
@@ -50,13 +58,10 @@ struct CodedRows {
     }
     // The slot of every cross: the levels of its columns as digits.
     void read_cells(std::int64_t i) {
-        const std::int64_t n_places = coded.n_codes - coded.n_fractions;
         for (std::int64_t j = 0; j < coded.n_numbers; ++j) nearest[j] = level_of(number[i][j], coded.n_levels);
-        for (std::int64_t q = 0; q < coded.n_codes; ++q) {
-            std::int64_t found = code_of(code[i], coded.blocks[q]);
-            if (q >= n_places) found += part_of(i, q - n_places) > coded.parts / 2;
-            nearest[coded.n_numbers + q] = static_cast<std::int32_t>(found);
-        }
+        std::int32_t* near = nearest + coded.n_numbers;
+        for (std::int64_t q = 0; q < coded.n_codes; ++q) near[q] = static_cast<std::int32_t>(code_of(i, q));
+        for (std::int64_t q = 0; q < coded.n_fractions; ++q) near[n_places + q] += part_of(i, q) > coded.parts / 2;
         std::int32_t* own = cells + i * coded.n_crosses;
         for (std::int64_t x = 0; x < coded.n_crosses; ++x) {
             own[x] = coded.crosses[x].slot;
@@ -71,23 +76,33 @@ struct CodedRows {
             for (std::int64_t k = 0; k < outputs; ++k) out[s * outputs + k] = coded.places[s] < 0 ? 0.0 : w[k * width + coded.places[s]];
         return out;
     }
-    void margins(std::int64_t n, const double* w, std::int64_t outputs, std::int64_t, double* out) {
-        const std::int64_t n_places = coded.n_codes - coded.n_fractions;
-        for (std::int64_t i = 0; i < n; ++i) {
-            if (outputs == 1) {
-                double even = 0.0, odd = 0.0, crossed = 0.0;
-                Two between = {0, 0};
-                std::int64_t q = 0;
-                for (; q + 2 <= n_places; q += 2) {
-                    even += w[slot(i, coded.blocks[q])];
-                    odd += w[slot(i, coded.blocks[q + 1])];
-                }
-                if (q < n_places) even += w[slot(i, coded.blocks[q])];
-                for (q = 0; q < coded.n_fractions; ++q) between += load_two(coded.ends + 2 * part_of(i, q)) * load_two(w + slot(i, knots(q)));
-                for (std::int64_t x = 0; x < coded.n_crosses; ++x) crossed += w[cells[i * coded.n_crosses + x]];
-                out[i] = dot(number[i], w, coded.n_numbers) + ((even + odd) + (between[0] + between[1])) + coded.cross_entry * crossed;
-                continue;
+    // The margins of R rows at once: each is a sum in the same order, however many are computed together.
+    template <int R>
+    void some_margins(std::int64_t i, const double* w, double* out) {
+        double even[R] = {}, odd[R] = {}, crossed[R] = {};
+        Two between[R] = {};
+        std::int64_t q = 0;
+        for (; q + 2 <= n_places; q += 2)
+            for (int r = 0; r < R; ++r) {
+                even[r] += w[slot(i + r, q)];
+                odd[r] += w[slot(i + r, q + 1)];
             }
+        if (q < n_places)
+            for (int r = 0; r < R; ++r) even[r] += w[slot(i + r, q)];
+        for (q = 0; q < coded.n_fractions; ++q)
+            for (int r = 0; r < R; ++r) between[r] += load_two(ends(i + r, q)) * load_two(w + pair(i + r, q));
+        for (std::int64_t x = 0; x < coded.n_crosses; ++x)
+            for (int r = 0; r < R; ++r) crossed[r] += w[cells[(i + r) * coded.n_crosses + x]];
+        for (int r = 0; r < R; ++r)
+            out[i + r] = dot(number[i + r], w, coded.n_numbers) + ((even[r] + odd[r]) + (between[r][0] + between[r][1])) + coded.cross_entry * crossed[r];
+    }
+    void margins(std::int64_t n, const double* w, std::int64_t outputs, std::int64_t, double* out) {
+        std::int64_t i = 0;
+        if (outputs == 1) {
+            for (; i + 4 <= n; i += 4) some_margins<4>(i, w, out);
+            for (; i < n; ++i) some_margins<1>(i, w, out);
+        }
+        for (; i < n; ++i) {
             double* margin = out + i * outputs;
             for (std::int64_t c = 0; c < outputs; ++c) margin[c] = 0.0;
             each_entry(i, [&](std::int64_t s, double value) {
@@ -96,27 +111,32 @@ struct CodedRows {
         }
     }
     void add(std::int64_t n, const double* factors, std::int64_t outputs, std::int64_t, double* sum) {
-        for (std::int64_t i = 0; i < n; ++i) {
-            const double* factor = factors + i * outputs;
-            if (outputs == 1)
-                each_entry(i, [&](std::int64_t s, double value) { sum[s] += *factor * value; });
-            else
-                each_entry(i, [&](std::int64_t s, double value) {
-                    for (std::int64_t c = 0; c < outputs; ++c) sum[s * outputs + c] += factor[c] * value;
-                });
+        if (outputs == 1) {
+            if (coded.n_numbers > 0) tile_add(number, n, factors, 1, coded.n_numbers, sum);
+            for (std::int64_t i = 0; i < n; ++i) {
+                const double factor = factors[i];
+                for (std::int64_t q = 0; q < n_places; ++q) sum[slot(i, q)] += factor;
+                for (std::int64_t q = 0; q < coded.n_fractions; ++q) {
+                    double* own = sum + pair(i, q);
+                    store_two(own, load_two(own) + factor * load_two(ends(i, q)));
+                }
+                for (std::int64_t x = 0; x < coded.n_crosses; ++x) sum[cells[i * coded.n_crosses + x]] += coded.cross_entry * factor;
+            }
+            return;
         }
+        for (std::int64_t i = 0; i < n; ++i)
+            each_entry(i, [&](std::int64_t s, double value) {
+                for (std::int64_t c = 0; c < outputs; ++c) sum[s * outputs + c] += factors[i * outputs + c] * value;
+            });
     }
     // Every entry of a row that was read, by its slot.
     template <class Work>
     void each_entry(std::int64_t i, Work work) {
-        const std::int64_t n_places = coded.n_codes - coded.n_fractions;
         for (std::int64_t j = 0; j < coded.n_numbers; ++j) work(j, number[i][j]);
-        for (std::int64_t q = 0; q < n_places; ++q) work(slot(i, coded.blocks[q]), 1.0);
+        for (std::int64_t q = 0; q < n_places; ++q) work(slot(i, q), 1.0);
         for (std::int64_t q = 0; q < coded.n_fractions; ++q) {
-            const std::int64_t s = slot(i, knots(q));
-            const double* ends = coded.ends + 2 * part_of(i, q);
-            work(s, ends[0]);
-            work(s + 1, ends[1]);
+            work(pair(i, q), ends(i, q)[0]);
+            work(pair(i, q) + 1, ends(i, q)[1]);
         }
         for (std::int64_t x = 0; x < coded.n_crosses; ++x) work(cells[i * coded.n_crosses + x], coded.cross_entry);
     }
@@ -129,44 +149,45 @@ struct CodedRows {
             }
         }
     }
-    // Of a row as it is, not as it is read: NaN where a code, a fraction or a number is none that its column has.
+    // NaN where a code, a fraction or a number is none that its column has.
     void norm(std::int64_t i, double* norm, double* entry) {
-        const std::int64_t n_places = coded.n_codes - coded.n_fractions;
         double total = static_cast<double>(coded.n_crosses) * coded.cross_entry * coded.cross_entry;
         double largest = coded.n_crosses > 0 ? coded.cross_entry : 0.0;
         bool good = true;
         for (std::int64_t j = 0; j < coded.n_numbers; ++j) {
             const double value = number[i][j], size = value < 0.0 ? -value : value;
-            good = good && size <= 1.0;
+            good &= size <= 1.0;
             total += value * value;
             largest = larger(largest, size);
         }
+        for (std::int64_t q = 0; q < coded.n_codes; ++q) good &= static_cast<std::int64_t>(code[i][q]) <= coded.blocks[q].last;
         for (std::int64_t q = 0; q < n_places; ++q) {
-            const std::int64_t found = code[i][coded.blocks[q].code];
-            const double size = found < coded.blocks[q].last ? 1.0 : 0.0;
-            good = good && found <= coded.blocks[q].last;
+            const double size = code_of(i, q) < coded.blocks[q].last ? 1.0 : 0.0;
             total += size;
             largest = larger(largest, size);
         }
         for (std::int64_t q = 0; q < coded.n_fractions; ++q) {
-            good = good && static_cast<std::int64_t>(code[i][knots(q).code]) <= knots(q).last && part[i][q] <= coded.parts;
-            const double* ends = coded.ends + 2 * part_of(i, q);
-            total += ends[0] * ends[0] + ends[1] * ends[1];
-            largest = larger(largest, larger(ends[0], ends[1]));
+            good &= part[i][q] <= coded.parts;
+            const double* both = ends(i, q);
+            total += both[0] * both[0] + both[1] * both[1];
+            largest = larger(largest, larger(both[0], both[1]));
         }
         *norm = good ? __builtin_sqrt(total) : __builtin_nan("");
         *entry = good ? largest : __builtin_nan("");
     }
 };
 
-template <class Code>
-void coded_norms(const Table& table, double* norms, double* entries) {
-    CodedRows<Code> rows(table, 0, false);
-    std::int64_t numbers[TILE];
-    for (std::int64_t first = 0; first < table.n; first += TILE) {
-        const std::int64_t n = table.n - first < TILE ? table.n - first : TILE;
-        for (std::int64_t i = 0; i < n; ++i) numbers[i] = first + i;
-        rows.read(numbers, n);
-        for (std::int64_t i = 0; i < n; ++i) rows.norm(i, norms + first + i, entries + first + i);
+// Calls `work` with the storage that reads codes of their size.
+template <bool Checked, class Work>
+void with_codes(const Table& table, std::int64_t outputs, bool has_anchor, Work work) {
+    if (table.entry == Table::UINT8) {
+        CodedRows<std::uint8_t, Checked> rows(table, outputs, has_anchor);
+        work(rows);
+    } else if (table.entry == Table::UINT16) {
+        CodedRows<std::uint16_t, Checked> rows(table, outputs, has_anchor);
+        work(rows);
+    } else {
+        CodedRows<std::uint32_t, Checked> rows(table, outputs, has_anchor);
+        work(rows);
     }
 }

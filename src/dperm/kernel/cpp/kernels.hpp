@@ -9,7 +9,7 @@ namespace dperm {
 
 // Where the entries of a coded row are: `coded.hpp`. Blocks with one entry or none come first, then those with two.
 struct CodedBlock {
-    std::int32_t code, slot, last;  // which code it has, its first slot, and its largest code
+    std::int32_t slot, last;  // its first slot, and its largest code
 };
 struct CodedDigit {
     std::int32_t column, levels;  // a number, or a block after all numbers; where its levels begin
