@@ -19,7 +19,7 @@ FOLDER = "src/dperm/kernel"
 kernels = Extension(
     "dperm.kernel.native",
     [f"{FOLDER}/native.pyx", f"{FOLDER}/cpp/plain.cpp", f"{FOLDER}/cpp/avx2.cpp"],
-    depends=[f"{FOLDER}/cpp/{name}.hpp" for name in ("kernels", "sums", "losses", "draws")],
+    depends=[f"{FOLDER}/cpp/{name}.hpp" for name in ("kernels", "sums", "coded", "losses", "draws")],
     include_dirs=[FOLDER],
     define_macros=[("Py_LIMITED_API", "0x030b0000")],  # one wheel for every Python from 3.11 on
     extra_compile_args=FLAGS,

@@ -45,6 +45,7 @@ IMPORTS = {
     # Names of columns, ids beside a table put into it, and rows to predict treated as in the fit.
     "models.bounds": {
         "block": {"bounded_rows"},
+        "coded": {"plain"},
         "rows.columns": {"Columns", "array_names", "as_arrow"},
         "rows.encoding": {"encode_rows"},
     },

@@ -1,16 +1,20 @@
 """The kernel believes nothing that a table says of its rows: no lie moves an answer beyond its sensitivity."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dperm import Classes, InvalidTableError, Number, Problem, Schema
 from dperm.errors import PlanExceededError
+from dperm.kernel.block import Block
+from dperm.kernel.coded import PARTS, CodedColumn, CodedLayout, CodedRows, plain
 from dperm.kernel.counts import BeyondPart, CellsPart
 from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.noise import Randomness
 from dperm.kernel.oracle import Oracle
+from dperm.kernel.row_norms import row_norms
 from dperm.kernel.source import EncodedRows, LocalSource, TablePiece
 from dperm.kernel.sums import RowSums
 from dperm.kernel.units import Membership, UnitRows
@@ -122,6 +126,68 @@ def test_no_lie_about_a_row_or_a_person_moves_an_answer_beyond_its_sensitivity(p
     for (answer, sensitivity), (other, _) in zip(answers(with_liar, problem), answers(without, problem), strict=True):
         assert np.isfinite(answer).all()
         assert np.linalg.norm(answer - other) <= sensitivity
+
+
+LAYOUT = CodedLayout(
+    (
+        CodedColumn("place", 3),
+        CodedColumn("knots", 4),
+        CodedColumn("number"),
+        CodedColumn("number"),
+        CodedColumn("place"),
+    ),
+    (((0, (0, 1, 2)), (1, (0, 0, 1, 2)), (3, ())),),
+    5,
+)
+
+
+def coded(n_rows=N, codes=(0, 0, 0), fraction=0, numbers=(0.5, 0.5)):
+    """Codes of rows of which the last one is what it says."""
+    rng = np.random.default_rng(0)
+    rows = CodedRows(
+        LAYOUT, rng.integers(0, [4, 2, 3], (n_rows, 3)).astype(np.uint8),
+        rng.integers(0, PARTS + 1, (n_rows, 1)).astype(np.uint8), rng.uniform(-1, 1, (n_rows, 2)).astype(np.float32),
+    )  # fmt: skip
+    rows.codes[-1], rows.fractions[-1], rows.numbers[-1] = codes, fraction, numbers
+    return rows
+
+
+@pytest.mark.parametrize("lie", [
+    {"codes": (4, 0, 0)}, {"codes": (255, 0, 0)}, {"codes": (0, 2, 0)}, {"codes": (0, 0, 3)}, {"fraction": PARTS + 1},
+    {"fraction": 255}, {"numbers": (1.0001, 0.0)}, {"numbers": (0.0, -np.inf)}, {"numbers": (np.nan, 0.0)},
+    {"codes": (0, 0, 0), "numbers": (0.0, 7.0)},
+], ids=str)  # fmt: skip
+def test_a_row_of_codes_that_its_layout_does_not_have_is_ignored(lie):
+    for problem in PROBLEMS:
+        block = Block.from_table(coded(**lie), np.ones(N), problem)
+        np.testing.assert_array_equal(block.weight == 0.0, np.arange(N) == N - 1)
+        told, kept = (LyingTable(rows, np.ones(rows.shape[0])) for rows in (coded(**lie), coded(**lie)[: N - 1]))
+        w = np.random.default_rng(1).normal(size=problem.dimension(LAYOUT.width))
+        with ThreadPoolExecutor(1) as pool:
+            one, other = (
+                RowSums(table, problem, pool, Randomness.from_random_state(3).sampling, N) for table in (told, kept)
+            )
+            np.testing.assert_allclose(one.gradient(w, 1.0), other.gradient(w, 1.0), rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(one.hessian(w, 1, 1.0), other.hessian(w, 1, 1.0), rtol=1e-12, atol=1e-12)
+
+
+def test_the_norm_of_a_row_of_codes_is_that_of_the_row_written_out():
+    rows = coded()
+    norms, entries = row_norms(rows)
+    np.testing.assert_allclose(norms, np.linalg.norm(plain(rows).toarray().astype(float), axis=1), rtol=1e-15)
+    np.testing.assert_array_equal(entries, np.abs(plain(rows).toarray()).max(axis=1))
+    assert norms.max() <= 6**0.5
+
+
+@pytest.mark.parametrize("forged", [
+    lambda: replace(coded(), codes=coded().codes.astype(np.uint16)), lambda: replace(coded(), codes=coded().codes[:-1]),
+    lambda: replace(coded(), fractions=coded().codes), lambda: replace(coded(), numbers=coded().numbers[::-1]),
+    lambda: CodedLayout((CodedColumn("knots", 1),)), lambda: CodedLayout((CodedColumn("number", 2),)),
+    lambda: replace(LAYOUT, crosses=(((0, (0, 1, 5)),),)), lambda: replace(LAYOUT, crosses=(((0, (0, 1)),),)),
+])  # fmt: skip
+def test_codes_of_another_form_and_layouts_with_places_that_are_not_there_are_refused(forged):
+    with pytest.raises(InvalidTableError):
+        forged()
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e300, np.nan])

@@ -41,6 +41,7 @@ from dperm.privacy.guarantee import Adjacency
 from dperm.problem import Logistic
 from dperm.rows.arrays import TableSource
 from dperm.rows.csv_file import CsvPiece
+from dperm.rows.encoder import Encoder
 from dperm.rows.memory import bytes_of
 from dperm.rows.pieces import ParquetPiece
 from dperm.rows.streamed import FileSource
@@ -438,7 +439,7 @@ def test_where_passes_are_slow_auto_takes_the_fewest_of_all_that_are_as_good(n):
 
 def test_whether_passes_are_slow_is_decided_by_the_declared_n_and_the_memory():
     source = FileSource("nothing.parquet", memory="3 MB")
-    per_row = 4 * SCHEMA.n_features + 24
+    per_row = Encoder(SCHEMA).bytes_per_row
     assert not source.is_slow(10**6 // per_row, SCHEMA)
     assert source.is_slow(10**6 // per_row + 1, SCHEMA)
     assert bytes_of("2 GiB") == 2**31

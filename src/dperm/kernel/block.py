@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dperm.errors import InvalidParameterError, InvalidTableError
+from dperm.kernel.coded import CodedRows
 from dperm.kernel.row_norms import is_canonical, row_norms
 from dperm.kernel.sampling import Batches, Sample
 from dperm.kernel.units import Members, Numbers, UnitRows
@@ -25,7 +26,7 @@ class Block:
 
     Attributes
     ----------
-    table : array or CSR matrix
+    table : array, CSR matrix or CodedRows
         The values as handed in.
     target : array
         Encoded and clipped targets.
@@ -191,7 +192,9 @@ def csr_of(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n_co
 
 
 def as_table(X: Any) -> Any:
-    """Bring a table into a form that the kernels read, CSR or a numeric array, without a copy where it is one."""
+    """Bring a table into a form that the kernels read, CSR, codes or a numeric array; no copy where it is one."""
+    if isinstance(X, CodedRows):
+        return X
     if sparse.issparse(X):
         table = X if X.format == "csr" else X.tocsr()
         if table.dtype.kind not in "fiub":

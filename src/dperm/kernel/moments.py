@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dperm.kernel.block import Block
+from dperm.kernel.coded import plain
 from dperm.mechanisms.setting import summation_block
 
 Array = NDArray[np.float64]
@@ -45,7 +46,7 @@ def moment_sum(
         chosen = slice(first, first + rows_at_once)
         counted = block.weight[chosen] != 0.0
         if counted.any():
-            part = block.table[chosen][counted]  # ignored rows may hold what is not a number
+            part = plain(block.table[chosen])[counted]  # ignored rows may hold what is not a number
             scales, weights, targets = (v[chosen][counted] for v in (block.scale, block.weight, block.target))
             once = np.minimum(weights, 1.0) if block.units is None else weights / max(1.0, weight_bound)
             total += _products(part, scales, once, target_scale * targets, intercept, limit)

@@ -19,6 +19,15 @@ SCALAR_SLOPES: tuple[str, ...]
 VECTOR_SLOPES: tuple[str, ...]
 SHRINKS: tuple[str, ...]
 
+class Layout:
+    shapes: tuple[int, int, int]
+    width: int
+    def __init__(
+        self, shapes: tuple[int, int, int], width: int, places: NDArray[np.int32], blocks: NDArray[np.int32],
+        crosses: NDArray[np.int32], digits: NDArray[np.int32], levels: NDArray[np.int32], n_levels: int, ends: Array,
+        cross_entry: float,
+    ) -> None: ...  # fmt: skip
+
 class Rows:
     scale: Array
     weight: Array

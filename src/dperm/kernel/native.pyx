@@ -14,6 +14,24 @@ from libc.string cimport memset
 
 
 cdef extern from "cpp/kernels.hpp" namespace "dperm" nogil:
+    cdef cppclass CodedBlock:
+        int32_t slot, last
+    cdef cppclass CodedDigit:
+        int32_t column, levels
+    cdef cppclass CodedCross:
+        int32_t slot, first, last
+    cdef cppclass Coded:
+        int64_t n_codes, n_fractions, n_numbers, n_slots, n_crosses, n_levels, parts
+        double cross_entry
+        const void* codes
+        const uint8_t* fractions
+        const float* numbers
+        const int32_t* places
+        const CodedBlock* blocks
+        const CodedCross* crosses
+        const CodedDigit* digits
+        const int32_t* levels
+        const double* ends
     cdef cppclass Table:
         int storage, entry
         int64_t n, p
@@ -22,6 +40,7 @@ cdef extern from "cpp/kernels.hpp" namespace "dperm" nogil:
         const void* indices
         const void* starts
         bint wide
+        const Coded* coded
     cdef cppclass CRows "dperm::Rows":
         Table table
         const double* scale
@@ -120,12 +139,80 @@ cdef int check(bint holds) except -1:
     return 0
 
 
-cdef class Rows:
-    """Bounded rows: a dense or CSR table, their scales, weights and targets, and the value of the constant column.
+cdef class Layout:
+    """Where the entries of coded rows are; `cpp/coded.hpp` says how.
 
     Parameters
     ----------
-    table : array or CSR matrix
+    shapes : (int, int, int)
+        How many codes, fractions and numbers a row has.
+    width : int
+        Columns of a row.
+    places : array of int
+        The column of every slot, −1 for none.
+    blocks : array of shape (codes, 2)
+        First slot and largest code of each; those with fractions come last.
+    crosses, digits, levels : arrays of shapes (crosses, 3), (digits, 2) and (levels,)
+        First slot and digits; column and first level; levels times the size of their digit.
+    n_levels : int
+        Of a number.
+    ends : array of shape (parts + 1, 2)
+        The two entries of a number between knots.
+    cross_entry : float
+        The entry of a cross.
+    """
+
+    cdef Coded coded
+    cdef readonly tuple shapes
+    cdef readonly int64_t width
+    cdef object held
+
+    def __init__(
+        self, shapes, int64_t width, const int32_t[::1] places, const int32_t[:, ::1] blocks, const int32_t[:, ::1] crosses,
+        const int32_t[:, ::1] digits, const int32_t[::1] levels, int64_t n_levels, const double[:, ::1] ends, double cross_entry,
+    ):
+        cdef Coded* coded = &self.coded
+        cdef int64_t k, d, last, lowest, highest, n_slots = places.shape[0]
+        self.shapes, self.width = tuple(shapes), width
+        self.held = np.asarray(places), np.asarray(blocks), np.asarray(crosses), np.asarray(digits), np.asarray(levels), np.asarray(ends)
+        coded.n_codes, coded.n_fractions, coded.n_numbers = self.shapes
+        coded.n_slots, coded.n_crosses, coded.n_levels = n_slots, crosses.shape[0], n_levels
+        coded.parts, coded.cross_entry = ends.shape[0] - 1, cross_entry
+        check(0 <= coded.n_fractions <= coded.n_codes == blocks.shape[0] and 0 <= coded.n_numbers <= n_slots)
+        check(n_levels >= 1 and coded.parts >= 0 and ends.shape[1] == digits.shape[1] == blocks.shape[1] == 2 and crosses.shape[1] == 3)
+        for k in range(n_slots):
+            check(-1 <= places[k] < width)
+        for k in range(coded.n_codes):
+            last = 2 * blocks[k, 1] + 1 if k >= coded.n_codes - coded.n_fractions else blocks[k, 1]
+            check(blocks[k, 0] >= 0 and blocks[k, 1] >= 0 and blocks[k, 0] + last < n_slots)
+        for k in range(crosses.shape[0]):
+            check(0 <= crosses[k, 1] <= crosses[k, 2] <= digits.shape[0])
+            lowest = highest = crosses[k, 0]
+            for d in range(crosses[k, 1], crosses[k, 2]):
+                check(0 <= digits[d, 0] < coded.n_numbers + coded.n_codes and digits[d, 1] >= 0)
+                if digits[d, 0] < coded.n_numbers:
+                    last = n_levels - 1
+                else:
+                    last = blocks[digits[d, 0] - coded.n_numbers, 1]
+                    last += 1 if digits[d, 0] - coded.n_numbers >= coded.n_codes - coded.n_fractions else 0
+                check(digits[d, 1] + last < levels.shape[0])
+                own = self.held[4][digits[d, 1] : digits[d, 1] + last + 1]
+                lowest, highest = lowest + int(own.min()), highest + int(own.max())
+            check(0 <= lowest and highest < n_slots)
+        coded.places = &places[0] if n_slots else NULL
+        coded.blocks = <const CodedBlock*> &blocks[0, 0] if blocks.shape[0] else NULL
+        coded.crosses = <const CodedCross*> &crosses[0, 0] if crosses.shape[0] else NULL
+        coded.digits = <const CodedDigit*> &digits[0, 0] if digits.shape[0] else NULL
+        coded.levels = &levels[0] if levels.shape[0] else NULL
+        coded.ends = &ends[0, 0]
+
+
+cdef class Rows:
+    """Bounded rows: a dense, CSR or coded table, their scales, weights and targets, and the value of the constant column.
+
+    Parameters
+    ----------
+    table : array, CSR matrix or CodedRows
         As `as_table` gives it. Columns of a CSR matrix were checked by `is_canonical`.
     scale, weight, target : arrays, optional
         One number per row; without them only margins and norms can be computed.
@@ -137,6 +224,7 @@ cdef class Rows:
     cdef Py_buffer buffer
     cdef bint has_buffer
     cdef object held
+    cdef Coded coded
     cdef readonly object scale, weight, target
     cdef readonly bint is_complete
 
@@ -148,7 +236,11 @@ cdef class Rows:
         cdef Table* found = &self.rows.table
         cdef const int32_t[::1] narrow
         cdef const int64_t[::1] wide
-        array = table.data if hasattr(table, "indptr") else table
+        cdef Layout layout
+        cdef const uint8_t[:, ::1] fractions
+        cdef const float[:, ::1] coded_numbers
+        is_coded = hasattr(table, "codes")
+        array = table.codes if is_coded else table.data if hasattr(table, "indptr") else table
         kind = array.dtype
         check(kind.isnative and (kind.kind, kind.itemsize) in _ENTRIES)
         found.entry = _ENTRIES[kind.kind, kind.itemsize]
@@ -156,8 +248,19 @@ cdef class Rows:
         self.has_buffer = True
         found.data = <const char*> self.buffer.buf
         found.n, found.p = table.shape
-        found.storage = 1 if hasattr(table, "indptr") else 0
-        if found.storage == 0:
+        found.storage = 2 if is_coded else 1 if hasattr(table, "indptr") else 0
+        if is_coded:
+            layout, fractions, coded_numbers = table.layout.compiled, table.fractions, table.numbers
+            check(kind.kind == "u" and kind.itemsize <= 4 and array.flags.c_contiguous and found.p == layout.width)
+            check((array.shape[1], fractions.shape[1], coded_numbers.shape[1]) == layout.shapes)
+            check(array.shape[0] == fractions.shape[0] == coded_numbers.shape[0] == found.n)
+            self.held = (layout, table.fractions, table.numbers)
+            self.coded = layout.coded
+            self.coded.codes = <const void*> self.buffer.buf
+            self.coded.fractions = &fractions[0, 0] if fractions.size else NULL
+            self.coded.numbers = &coded_numbers[0, 0] if coded_numbers.size else NULL
+            found.coded = &self.coded
+        elif found.storage == 0:
             check(self.buffer.ndim == 2)
             found.row_stride, found.column_stride = self.buffer.strides[0], self.buffer.strides[1]
             self.held = None

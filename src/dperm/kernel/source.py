@@ -41,7 +41,7 @@ class EncodedRows:
 
     Attributes
     ----------
-    X : array or CSR matrix
+    X : array, CSR matrix or CodedRows
         Features.
     target : array
         Numeric targets.

@@ -10,6 +10,7 @@ import numpy as np
 
 from dperm.errors import InvalidParameterError
 from dperm.kernel.block import bounded_rows
+from dperm.kernel.coded import plain
 from dperm.mechanisms.range import TooFewRowsError
 from dperm.rows.columns import Columns, array_names, as_arrow
 from dperm.rows.encoding import encode_rows
@@ -133,7 +134,7 @@ def encoded(X: Any, schema: Schema, row_norm: float, entry_bound: float | None) 
     row_norm, entry_bound : float
         What rows are clipped to if the schema has a `row_norm`; otherwise they are as short as they must be.
     """
-    rows = encode_rows(X, schema, fitting=False)
+    rows = plain(encode_rows(X, schema, fitting=False))
     return rows if schema.row_norm is None or row_norm == math.inf else bounded_rows(rows, row_norm, entry_bound)
 
 

@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from dperm.kernel.coded import CodedRows
 from dperm.kernel.source import EncodedRows
 from dperm.kernel.threads import n_threads
 from dperm.problem import Problem
 from dperm.rows.columns import Columns, as_numbers, is_array
 from dperm.rows.encoding import (
-    WIDEST_DENSE,
     encode_rows,
     encode_target,
     label_numbers,
+    layout_of,
     target_numbers,
 )
 from dperm.rows.labels import weights_by_class
 from dperm.rows.row_facts import facts_of, outside
-from dperm.schema import Amount, Number, Schema
+from dperm.schema import Amount, Schema
 
 Array = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ class Encoder:
     Attributes
     ----------
     schema : Schema
-        Says how. Its values become float32 numbers.
+        Says how.
     class_weights : sequence of float or None
         A public weight for every declared class.
     """
@@ -60,12 +60,7 @@ class Encoder:
     @property
     def bytes_per_row(self) -> int:
         """About what an encoded row takes: public."""
-        width, schema = self.schema.n_features, self.schema
-        unit = 0 if schema.unit is None else 16
-        if width <= WIDEST_DENSE:
-            return 4 * width + 24 + unit
-        entries = sum(2 if isinstance(column, Number) else 1 for column in schema.columns.values())
-        return 8 * (entries + len(schema.crosses)) + 28 + unit
+        return layout_of(self.schema).bytes_per_row + 24 + (0 if self.schema.unit is None else 16)
 
     @property
     def columns(self) -> list[str]:
@@ -165,7 +160,7 @@ def _together(pieces: Sequence[_Encoded]) -> EncodedRows:
         X, target, weights = first.X, first.target, first.weights
     else:
         tables = [piece.X for piece in pieces]
-        X = sparse.vstack(tables, format="csr") if sparse.issparse(first.X) else np.concatenate(tables)
+        X = CodedRows.together(tables) if isinstance(first.X, CodedRows) else np.concatenate(tables)
         target = np.concatenate([piece.target for piece in pieces])
         given = [piece.weights for piece in pieces if piece.weights is not None]
         weights = np.concatenate(given) if given else None

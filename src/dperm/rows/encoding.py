@@ -2,31 +2,26 @@
 
 Every column of the schema becomes one block of the row, of norm at most 1: one entry of size at most 1, or two at the
 ends of a bin. So a row of k columns has norm at most √k, whatever the table holds. Every interaction adds one entry of
-a fixed size.
+a fixed size. Rows are made as codes (`kernel/coded.py`), one or two small integers for a column, and stay so.
 """
 
+import functools
 from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from dperm.errors import InvalidParameterError, InvalidTableError
+from dperm.kernel.coded import PARTS, CodedColumn, CodedLayout, CodedRows, shortened
 from dperm.rows.columns import Columns, as_arrow, as_numbers, as_words, is_array
 from dperm.schema import Amount, Bins, Category, Classes, Column, Number, Schema
 from dperm.schema.checks import as_text
-from dperm.schema.crosses import CROSS_ENTRY, LEVELS, Cross
+from dperm.schema.crosses import LEVELS
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
-
-# Wider rows are kept sparse: they hold one or two numbers a column of the schema.
-WIDEST_DENSE = 64
-
-# Takes what rounding may add, at most 4 · 2⁻⁵³, off the norm of two entries.
-_ROUNDED_DOWN = 1.0 - 2.0**-50
 
 
 def check_table(table: Any, y: Any, schema: Schema) -> None:
@@ -67,7 +62,7 @@ def _is_nested(value: Any) -> bool:
 
 
 def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:
-    """Encode the features: a dense array, or CSR where rows are wide.
+    """Encode the features: as codes, or an array of numbers where all columns are linear numbers.
 
     Parameters
     ----------
@@ -76,57 +71,61 @@ def encode_rows(table: Any, schema: Schema, *, fitting: bool) -> Any:
     schema : Schema
         All ranges must be known.
     fitting : bool
-        Whether the policy "row" turns a whole row into NaN, which is ignored. A row that is to be predicted is
-        encoded without the value instead.
+        Whether the policy "row" drops a whole row, which is then ignored. A row that is to be predicted is encoded
+        without the value instead.
     """
-    columns = Columns(table)
+    columns, layout = Columns(table), layout_of(schema)
     if is_array(table) and table.shape[1] != len(schema.columns):
         raise InvalidTableError(f"the array has {table.shape[1]} columns, and {len(schema.columns)} are declared.")
-    dropped, first = np.zeros(len(columns), dtype=bool), 0
-    all_places, all_values, blocks = [], [], {}
-    for name, column in schema.columns.items():
-        places, values, drop = _encode_column(columns.arrow(name), name, column, schema.missing)
-        blocks[name] = (places, values)
-        all_places.append(first + places)
-        all_values.append(values)
-        dropped |= drop
-        first += len(column.column_names(name))
-    for cross in schema.crosses:
-        all_places.append(first + _cell(cross, schema, blocks)[:, None])
-        all_values.append(np.full((len(columns), 1), CROSS_ENTRY))
-        first += cross.n_cells
-    places, values = np.concatenate(all_places, axis=1), np.concatenate(all_values, axis=1)
+    linear = layout.n_entries == layout.shapes[2]
+    kinds = layout.code_type, np.uint8, np.float64 if linear and not fitting else np.float32
+    room = [np.empty((len(columns), width), kind) for width, kind in zip(layout.shapes, kinds, strict=True)]
+    dropped = np.zeros(len(columns), dtype=bool)
+    for (name, rule), places in zip(schema.columns.items(), _places(schema), strict=True):
+        own = [room[kind][:, at] for kind, at in places]
+        dropped |= _encode_column(columns.arrow(name), name, rule, schema.missing, own)
+    codes, fractions, numbers = room
     if fitting:
-        values[dropped] = np.nan
-    return _matrix(places, _shortened(values) if fitting else values, first)
+        codes[dropped], numbers[dropped] = np.iinfo(codes.dtype).max, np.nan
+    return numbers if linear else CodedRows(layout, codes, fractions, numbers)
 
 
-def _shortened(values: Array) -> NDArray[np.float32]:
-    """Values in half the space, rounded towards 0 so that no norm grows: rows to fit on are kept for many passes."""
-    short = values.astype(np.float32)
-    longer = np.abs(short) > np.abs(values)
-    short[longer] = np.nextafter(short[longer], np.float32(0.0))
-    return short
+def _blocks(name: str, rule: Column) -> tuple[CodedColumn, ...]:
+    """What a column becomes: one block, or for a linear number that may be missing two."""
+    if not isinstance(rule, Number):
+        return (CodedColumn("place", len(rule.column_names(name))),)
+    if rule.binned:
+        return (CodedColumn("knots", len(rule.column_names(name))),)
+    return (CodedColumn("number"), CodedColumn("place")) if rule.missing == "column" else (CodedColumn("number"),)
 
 
-def _cell(cross: Cross, schema: Schema, blocks: Mapping[str, tuple[Places, Array]]) -> Places:
-    """Which cell of a cross every row is in: the levels of its columns as digits."""
-    total: Any = 0
-    for digit, name in enumerate(cross.columns):
-        column, (places, values) = schema.columns[name], blocks[name]
-        total = total + LEVELS**digit * _levels(cross, name, column, places, values)
-    return np.asarray(total, dtype=np.intp)
+@functools.lru_cache(16)
+def layout_of(schema: Schema) -> CodedLayout:
+    """Where every column of a schema is in an encoded row."""
+    columns: list[CodedColumn] = []
+    where = {}
+    for name, rule in schema.columns.items():
+        where[name] = len(columns)
+        columns += _blocks(name, rule)
+    crosses = []
+    for cross in schema.crosses:
+        digits = []
+        for name in cross.columns:
+            column, ordered = columns[where[name]], not isinstance(schema.columns[name], Category)
+            levels = () if column.kind == "number" else cross.levels(name, column.n_places, ordered=ordered)
+            digits.append((where[name], levels))
+        crosses.append(tuple(digits))
+    return CodedLayout(tuple(columns), tuple(crosses), LEVELS)
 
 
-def _levels(cross: Cross, name: str, column: Column, places: Places, values: Array) -> Places:
-    """The level of a column: of its nearest entry, or of a linear number itself; of nothing the first."""
-    width = len(column.column_names(name))
-    if isinstance(column, Number) and not column.binned:
-        number = np.floor((values[:, 0] + 1.0) / 2.0 * LEVELS).astype(np.intp)
-        return np.where(places[:, 0] > 0, 0, np.minimum(number, LEVELS - 1))
-    nearest = np.take_along_axis(places, values.argmax(axis=1)[:, None], axis=1)[:, 0]
-    levels = np.asarray(cross.levels(name, width, ordered=not isinstance(column, Category)))[nearest]
-    return np.where(values.any(axis=1), levels, 0)
+@functools.lru_cache(16)
+def _places(schema: Schema) -> tuple[list[tuple[int, int]], ...]:
+    """What is written for every column: a code (0), fraction (1) or number (2), and which of them."""
+    left = iter(layout_of(schema).where)
+    return tuple(
+        [(kind, at) for _ in _blocks(name, rule) for kind, at in enumerate(next(left)[2:]) if at >= 0]
+        for name, rule in schema.columns.items()
+    )
 
 
 def target_column(table: Any, y: Any, schema: Schema) -> Any:
@@ -163,52 +162,50 @@ def label_numbers(table: Any, y: Any, schema: Schema) -> Array:
 def _label_numbers(column: Any, target: Classes) -> Array:
     codes, words = as_words(column, target.column)
     positions = target.positions
-    places = _lookup([positions.get(word, -1) for word in words], codes, -1)
-    return np.where(places < 0, np.nan, places.astype(np.float64))
+    # The last one, for the code −1, where there is nothing.
+    return np.asarray([*(positions.get(word, np.nan) for word in words), np.nan])[codes]
 
 
-def _encode_column(column: Any, name: str, rule: Column, missing: tuple[str, ...]) -> tuple[Places, Array, Any]:
-    """Positions and values of a block's entries, a row each, and whether the row is ignored."""
+def _encode_column(column: Any, name: str, rule: Column, missing: tuple[str, ...], own: list[NDArray[Any]]) -> Any:
+    """Write a column's code, fraction and number, of those it has; whether the row is ignored."""
     match rule:
         case Number() if rule.binned:
-            return _encode_knots(as_numbers(column, name, missing), rule)
+            return _encode_knots(as_numbers(column, name, missing), rule, *own)
         case Number():
-            places, values, drop = _encode_number(as_numbers(column, name, missing), rule)
+            return _encode_number(as_numbers(column, name, missing), rule, *own)
         case Bins():
-            places, values, drop = _encode_bins(as_numbers(column, name, missing), rule)
+            return _encode_bins(as_numbers(column, name, missing), rule, *own)
         case Category():
-            places, values, drop = _encode_category(*as_words(column, name), rule, missing)
-    return places[:, None], values[:, None], drop
+            return _encode_category(*as_words(column, name), rule, missing, *own)
 
 
-def _encode_knots(numbers: Array, rule: Number) -> tuple[Places, Array, Any]:
-    """Two entries, at the ends of the bin that a number is in, of norm 1 together: (1 − t, t) scaled."""
-    numbers, knots = rule.in_range(numbers), rule.transformed(rule.knots)
-    absent = np.isnan(numbers)
-    inside = rule.transformed(np.clip(np.where(absent, _stand_in(rule), numbers), *rule.bounds))
+def _encode_knots(numbers: Array, rule: Number, codes: NDArray[Any], fractions: NDArray[np.uint8]) -> Any:
+    """Two entries, at the ends of the bin that a number is in: which bin, and how far from one end to the other."""
+    inside, absent = _inside(numbers, rule)
+    knots = rule.transformed(rule.knots)
     bin_of = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, knots.size - 2)
     t = np.clip((inside - knots[bin_of]) / (knots[bin_of + 1] - knots[bin_of]), 0.0, 1.0)
-    values = np.stack([1.0 - t, t], axis=1)
-    values *= _ROUNDED_DOWN / np.sqrt((values**2).sum(axis=1, keepdims=True))
-    places = np.stack([bin_of, bin_of + 1], axis=1)
+    codes[:], fractions[:] = bin_of, np.rint(PARTS * t)
     if rule.missing == "column":
-        places[absent], values[absent] = (knots.size - 1, knots.size), (0.0, 1.0)
-    return places, values, absent & (rule.missing == "row")
+        codes[absent], fractions[absent] = knots.size - 1, PARTS
+    return absent & (rule.missing == "row")
 
 
-def _encode_number(numbers: Array, rule: Number) -> tuple[Places, Array, Any]:
+def _encode_number(numbers: Array, rule: Number, *own: NDArray[Any]) -> Any:
+    inside, absent = _inside(numbers, rule)
+    values = _scaled(inside, *rule.span)
+    if rule.missing == "column":
+        values[absent], own[1][:] = 0.0, ~absent  # the only place, or none
+    own[0][:] = shortened(values) if own[0].dtype == np.float32 else values
+    return absent & (rule.missing == "row")
+
+
+def _inside(numbers: Array, rule: Number) -> tuple[Array, NDArray[np.bool_]]:
+    """Numbers clipped to the range, transformed, with what stands in for those that are absent; which those are."""
     numbers = rule.in_range(numbers)
     absent = np.isnan(numbers)
-    places = np.zeros(numbers.size, dtype=np.intp)
-    inside = np.clip(np.where(absent, _stand_in(rule), numbers), *rule.bounds)
-    values = _scaled(rule.transformed(inside), *rule.span)
-    if rule.missing == "column":
-        places[absent], values[absent] = 1, 1.0
-    return places, values, absent & (rule.missing == "row")
-
-
-def _stand_in(rule: Number) -> float:
-    return rule.middle if isinstance(rule.missing, str) else rule.missing
+    stand_in = rule.middle if isinstance(rule.missing, str) else rule.missing
+    return rule.transformed(np.clip(np.where(absent, stand_in, numbers), *rule.bounds)), absent
 
 
 def _scaled(numbers: Array, low: float, high: float, onto: tuple[float, float] = (-1.0, 1.0)) -> Array:
@@ -217,46 +214,24 @@ def _scaled(numbers: Array, low: float, high: float, onto: tuple[float, float] =
     return np.asarray(np.clip((inside - low) / (high - low) * (last - first) + first, first, last))
 
 
-def _encode_bins(numbers: Array, rule: Bins) -> tuple[Places, Array, Any]:
+def _encode_bins(numbers: Array, rule: Bins, codes: NDArray[Any]) -> Any:
     if not isinstance(rule.missing, str):
         numbers = np.where(np.isnan(numbers), rule.missing, numbers)
     absent = np.isnan(numbers)
-    places = np.searchsorted(np.asarray(rule.edges), np.where(absent, rule.edges[0], numbers), side="right")
-    values = np.ones(numbers.size)
-    if rule.missing == "column":
-        places[absent] = len(rule.edges) + 1
-    else:
-        values[absent] = 0.0
-    return places, values, absent & (rule.missing == "row")
+    codes[:] = np.searchsorted(np.asarray(rule.edges), numbers, side="right")
+    codes[absent] = len(rule.edges) + 1  # the place after all bins, or none
+    return absent & (rule.missing == "row")
 
 
 def _encode_category(
-    codes: Places, words: list[str], rule: Category, missing: tuple[str, ...]
-) -> tuple[Places, Array, Any]:
-    positions, nothing = rule.positions, {"", *map(as_text, missing)}
+    found: Places, words: list[str], rule: Category, missing: tuple[str, ...], codes: NDArray[Any]
+) -> Any:  # fmt: skip
+    positions, nothing, none = rule.positions, {"", *map(as_text, missing)}, len(rule.column_names(""))
     kinds = {kind: rule.place_of(kind) for kind in ("missing", "unseen")}
 
-    def place_of(word: str) -> int:
-        found: int | None = positions.get(word)
-        if found is None:
-            found = kinds["missing" if word in nothing else "unseen"]
-        return -2 if found is None else found
+    def place_of(word: str) -> int | None:
+        return positions.get(word, kinds["missing" if word in nothing else "unseen"])
 
-    absent = -2 if kinds["missing"] is None else kinds["missing"]
-    places = _lookup([place_of(word) for word in words], codes, absent)
-    return np.maximum(places, 0), (places >= 0).astype(np.float64), places == -1
-
-
-def _lookup(table: list[int], codes: Places, absent: int) -> Places:
-    """The entry of every code; the last one, for the code −1, where there is nothing."""
-    return np.asarray([*table, absent], dtype=np.intp)[codes]
-
-
-def _matrix(places: Places, values: NDArray[Any], n_columns: int) -> Any:
-    n_rows, n_entries = places.shape
-    if n_columns <= WIDEST_DENSE:
-        dense = np.zeros((n_rows, n_columns), dtype=values.dtype)
-        np.put_along_axis(dense, places, values, axis=1)
-        return dense
-    starts = np.arange(n_rows + 1) * n_entries
-    return sparse.csr_matrix((values.ravel(), places.ravel(), starts), shape=(n_rows, n_columns))
+    places = [*map(place_of, words), kinds["missing"]]  # the last one, for the code −1, where there is nothing
+    codes[:] = np.asarray([none if place is None or place < 0 else place for place in places], codes.dtype)[found]
+    return np.asarray([place == -1 for place in places])[found]

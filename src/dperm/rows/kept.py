@@ -21,6 +21,7 @@ from scipy import sparse
 
 from dperm.errors import CacheFullWarning, InvalidParameterError
 from dperm.kernel.block import Block, csr_of
+from dperm.kernel.coded import CodedLayout, CodedRows
 from dperm.kernel.units import Members
 from dperm.printable import one_line
 
@@ -30,12 +31,12 @@ _ALIGNED = 64
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Stored:
-    """Where a block is in the file: what each array is, and where it begins within the block."""
+    """Where a block is in the file: what each array is, and where it begins within the block; how wide, or coded."""
 
     start: int
     size: int
     arrays: tuple[tuple[np.dtype[Any], tuple[int, ...], int], ...]
-    n_columns: int
+    of: int | CodedLayout
     facts: Any
     n_units: int | None
 
@@ -124,7 +125,8 @@ class KeptBlocks:
         self._end += -(-offset // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
         self._file.truncate(self._end)
         n_units = None if block.units is None else block.n_units
-        return _Stored(start, offset, tuple(described), block.table.shape[1], block.facts, n_units)
+        of = block.table.layout if isinstance(block.table, CodedRows) else block.table.shape[1]
+        return _Stored(start, offset, tuple(described), of, block.facts, n_units)
 
     def _write(self, array: NDArray[Any], offset: int) -> None:
         self._file.seek(offset)
@@ -147,13 +149,19 @@ class KeptBlocks:
         if kept.n_units is not None:
             *rest, units, present, rows, starts = rest
             whose = (units, kept.n_units, Members(present, rows, starts, kept.n_units))
-        table = rest[0] if len(rest) == 1 else csr_of(rest[0], rest[1], rest[2], kept.n_columns)
+        if isinstance(kept.of, CodedLayout):
+            table: Any = CodedRows(kept.of, *rest)
+        else:
+            table = rest[0] if len(rest) == 1 else csr_of(rest[0], rest[1], rest[2], kept.of)
         return Block(table, target, scale, weight, kept.facts, *whose)
 
 
 def _arrays_of(block: Block) -> list[NDArray[Any]]:
     table = block.table
-    rows = [table.data, table.indices, table.indptr] if sparse.issparse(table) else [table]
+    if isinstance(table, CodedRows):
+        rows = list(table.arrays)
+    else:
+        rows = [table.data, table.indices, table.indptr] if sparse.issparse(table) else [table]
     whose: list[NDArray[Any]] = []
     if block.units is not None and block.members is not None:
         whose = [block.units, block.members.units, block.members.rows, block.members.starts]

@@ -10,9 +10,33 @@
 
 namespace dperm {
 
-// Rows of a table: a dense array of any strides, or a CSR matrix, whose indices are 32 or 64 bits wide.
+// Where the entries of a coded row are: `coded.hpp`. Blocks with one entry or none come first, then those with two.
+struct CodedBlock {
+    std::int32_t slot, last;  // its first slot, and its largest code
+};
+struct CodedDigit {
+    std::int32_t column, levels;  // a number, or a block after all numbers; where its levels begin
+};
+struct CodedCross {
+    std::int32_t slot, first, last;  // its first cell, and its digits
+};
+struct Coded {
+    std::int64_t n_codes, n_fractions, n_numbers, n_slots, n_crosses, n_levels, parts;
+    double cross_entry;
+    const void* codes;
+    const std::uint8_t* fractions;
+    const float* numbers;
+    const std::int32_t* places;  // the column of every slot, −1 for none
+    const CodedBlock* blocks;
+    const CodedCross* crosses;
+    const CodedDigit* digits;
+    const std::int32_t* levels;
+    const double* ends;  // two entries for every part of the way
+};
+
+// Rows of a table: a dense array of any strides, a CSR matrix, whose indices are 32 or 64 bits wide, or codes.
 struct Table {
-    enum Storage : int { DENSE, CSR };
+    enum Storage : int { DENSE, CSR, CODED };
     // Types of entries: float and double are read as they are, others are converted a few rows at a time.
     enum Entry : int { FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64 };
 
@@ -22,6 +46,7 @@ struct Table {
     std::ptrdiff_t row_stride, column_stride;  // in bytes
     const void *indices = nullptr, *starts = nullptr;
     bool wide;
+    const Coded* coded = nullptr;  // with codes of the type `entry`
 };
 
 struct Rows {

@@ -323,10 +323,17 @@ struct CsrRows {
     }
 };
 
+#include "coded.hpp"
+
 // ---- What every storage shares.
 
-// Calls `work` with the storage that reads a table.
-template <class Work>
+// Numbers in a block's sum.
+inline std::int64_t sum_size(const Table& table, std::int64_t outputs, std::int64_t width) {
+    return outputs * (table.storage == Table::CODED ? table.coded->n_slots + 1 : width);
+}
+
+// Calls `work` with the storage that reads a table; Checked if rows that do not count are read too.
+template <bool Checked = false, class Work>
 void with_storage(const Table& table, std::int64_t outputs, std::int64_t width, bool has_anchor, Work work) {
     if (table.storage == Table::CSR) {
         if (table.entry == Table::FLOAT32 && table.wide) {
@@ -342,6 +349,8 @@ void with_storage(const Table& table, std::int64_t outputs, std::int64_t width, 
             CsrRows<double, std::int32_t> rows(table, outputs, width, has_anchor);
             work(rows);
         }
+    } else if (table.storage == Table::CODED) {
+        with_codes<Checked>(table, outputs, has_anchor, work);
     } else if (DenseRows<float>::is_direct(table)) {
         DenseRows<float> rows(table);
         work(rows);
@@ -361,6 +370,8 @@ template <class T>
 inline std::int64_t constant_place(const DenseRows<T>&, std::int64_t k, std::int64_t, std::int64_t width) { return k * width + width - 1; }
 template <class T, class I>
 inline std::int64_t constant_place(const CsrRows<T, I>&, std::int64_t k, std::int64_t outputs, std::int64_t width) { return (width - 1) * outputs + k; }
+template <class Code, bool Checked>
+inline std::int64_t constant_place(const CodedRows<Code, Checked>& storage, std::int64_t k, std::int64_t outputs, std::int64_t) { return storage.coded.n_slots * outputs + k; }
 
 // Takes ℓ' of a few rows, which have `outputs` margins each.
 void take_slopes(const Slope& slope, const double* margins, const double* target, std::int64_t n, double* out) {
@@ -379,7 +390,7 @@ void part_sum(
     const std::int64_t outputs = slope.outputs, p = rows.table.p;
     const double intercept = rows.intercept;
     const std::int64_t width = intercept != 0.0 ? p + 1 : p;
-    Zeros sum(outputs * width), space(5 * TILE * outputs), targets(TILE), constants(2 * outputs);
+    Zeros sum(sum_size(rows.table, outputs, width)), space(5 * TILE * outputs), targets(TILE), constants(2 * outputs);
     double *margins = space, *there = margins + TILE * outputs, *slopes = there + TILE * outputs;
     double *slopes_there = slopes + TILE * outputs, *centre = slopes_there + TILE * outputs;
     if (intercept != 0.0)
@@ -452,7 +463,7 @@ void part_sum(
 }
 
 void margins_of(const Table& table, const double* w, std::int64_t outputs, std::int64_t width, Span span, double* out) {
-    with_storage(table, outputs, width, false, [&](auto& storage) {
+    with_storage<true>(table, outputs, width, false, [&](auto& storage) {
         const double* point = storage.point(w, outputs, width);
         std::int64_t numbers[TILE];
         for (std::int64_t next = span.start; next < span.stop;) {
@@ -468,7 +479,7 @@ void margins_of(const Table& table, const double* w, std::int64_t outputs, std::
 void add_rows(
     const Table& table, const double* factors, std::int64_t outputs, std::int64_t width, Span span, std::int64_t block, double* out
 ) {
-    Zeros sum(outputs * width), chosen(TILE * outputs);
+    Zeros sum(sum_size(table, outputs, width)), chosen(TILE * outputs);
     with_storage(table, outputs, width, false, [&](auto& storage) {
         std::int64_t numbers[TILE];
         for (std::int64_t first = span.start; first < span.stop; first += block) {
@@ -547,6 +558,16 @@ void norms_of(const Table& table, double bound, double* norms, double* entries) 
         else if (table.entry == Table::FLOAT32) csr_norms<float, std::int32_t>(table, bound, norms, entries);
         else if (table.wide) csr_norms<double, std::int64_t>(table, bound, norms, entries);
         else csr_norms<double, std::int32_t>(table, bound, norms, entries);
+    } else if (table.storage == Table::CODED) {
+        with_codes<true>(table, 0, false, [&](auto& rows) {
+            std::int64_t numbers[TILE];
+            for (std::int64_t first = 0; first < table.n; first += TILE) {
+                const std::int64_t n = table.n - first < TILE ? table.n - first : TILE;
+                for (std::int64_t i = 0; i < n; ++i) numbers[i] = first + i;
+                rows.read(numbers, n);
+                for (std::int64_t i = 0; i < n; ++i) rows.norm(i, norms + first + i, entries + first + i);
+            }
+        });
     } else if (DenseRows<float>::is_direct(table)) {
         DenseRows<float> rows(table);
         dense_norms(rows, bound, norms, entries);

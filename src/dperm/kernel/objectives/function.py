@@ -12,6 +12,7 @@ from scipy import sparse
 from dperm.errors import UnsupportedProblemError
 from dperm.kernel.adding import add_up
 from dperm.kernel.block import Block
+from dperm.kernel.coded import plain
 from dperm.kernel.objectives.base import Array, Indices, Objective
 from dperm.mechanisms.setting import Setting
 from dperm.problem import Problem
@@ -109,7 +110,7 @@ def _calls(block: Block, length: int) -> Iterator[tuple[int, Any, Array, Array]]
     """Number of rows, rows, targets and weights of every call; what is missing in the last has weight 0."""
     for first in range(0, len(block), length):
         rows = slice(first, first + length)
-        table, n_rows = block.table[rows], block.weight[rows].size
+        table, n_rows = plain(block.table[rows]), block.weight[rows].size
         x = np.zeros((length, table.shape[1]), _kind_of(block))
         target, weight = np.zeros(length), np.zeros(length)
         x[:n_rows] = table.toarray() if sparse.issparse(table) else table

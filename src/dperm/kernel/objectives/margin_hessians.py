@@ -13,6 +13,7 @@ from scipy import sparse
 
 from dperm.kernel import native
 from dperm.kernel.block import Block
+from dperm.kernel.coded import plain
 from dperm.kernel.objectives.margin_rows import Array, slope_of
 from dperm.kernel.objectives.written_slopes import WrittenSlope
 from dperm.mechanisms.setting import summation_block
@@ -53,7 +54,7 @@ def hessian_sum(
     rows_at_once = min(summation_block(target.size), ROWS_AT_ONCE) * stride
     for first in range(0, target.size, rows_at_once):
         chosen = slice(first, first + rows_at_once, stride)
-        part, counted = table[chosen], weight[chosen] != 0.0
+        part, counted = plain(table[chosen]), weight[chosen] != 0.0
         if not counted.any():
             continue
         if not counted.all():

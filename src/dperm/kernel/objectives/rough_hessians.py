@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm.kernel.block import Block
+from dperm.kernel.coded import plain
 from dperm.kernel.objectives.margin_hessians import ROWS_AT_ONCE, to_curvatures
 from dperm.kernel.objectives.margin_rows import Array, slope_of
 from dperm.problem.losses import Loss
@@ -53,7 +54,7 @@ def _parts(
     for first in range(0, len(block), ROWS_AT_ONCE * stride):
         chosen = slice(first, first + ROWS_AT_ONCE * stride, stride)
         counted = np.flatnonzero(block.weight[chosen] != 0.0)
-        part = block.table[chosen][counted]  # ignored rows may hold what is not a number
+        part = plain(block.table[chosen])[counted]  # ignored rows may hold what is not a number
         scales, weights, targets = (values[chosen][counted] for values in (block.scale, block.weight, block.target))
         constant = np.full((counted.size, int(intercept != 0.0)), intercept)
         if sparse.issparse(part):
