@@ -112,7 +112,7 @@ struct CodedRows {
     }
     void add(std::int64_t n, const double* factors, std::int64_t outputs, std::int64_t, double* sum) {
         if (outputs == 1) {
-            if (coded.n_numbers > 0) tile_add(number, n, factors, 1, coded.n_numbers, sum);
+            if (coded.n_numbers > 0) tile_add<1>(number, n, factors, 1, coded.n_numbers, coded.n_numbers, sum);
             for (std::int64_t i = 0; i < n; ++i) {
                 const double factor = factors[i];
                 for (std::int64_t q = 0; q < n_places; ++q) sum[slot(i, q)] += factor;
