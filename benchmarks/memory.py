@@ -1,15 +1,20 @@
-"""Peak memory of a fit relative to the table handed in, and of commands on files, each in a process of its own.
+"""Peak memory of a fit relative to the table handed in, and of fits on files relative to what `--memory` promises.
 
-    python benchmarks/memory.py [in-memory] [on-disk]
+    python benchmarks/memory.py [in-memory] [on-disk] [quick]
 
-The first part prints ratios, the second megabytes.
+Each fit has a process of its own. Of a fit on files the anonymous memory is sampled every 20 ms, of all its processes,
+and what a fit of a thousand rows takes is subtracted: Python, its libraries and planning. The quick part is a selection
+of the one on disk.
 """
 
+import contextlib
+import itertools
 import multiprocessing
-import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +25,9 @@ from dperm.problem import L2, Logistic
 from dperm.solvers import DPGD
 
 N, P = 581_012, 54
-N_ON_DISK, P_ON_DISK, ROW_GROUPS = 2_400_000, 40, 6
+# On disk: rows of files, and of a row group.
+ROWS, ROWS_OF_CSV, COLUMNS = 2_400_000, 400_000, 40
+PARQUET = {"few-groups": ROWS // 6, "one-group": ROWS, "many-groups": 10_000}
 
 
 def table_of(kind: str):
@@ -57,44 +64,85 @@ def kilobytes(field: str) -> int:
 
 
 def write_tables(folder: Path) -> None:
-    """Parquet files of random float64 columns, as they are and rounded to two digits (they pack well), and a schema."""
+    """Random float32 columns and ids in files of every kind, and the schemas that are fitted on them."""
     import pyarrow as pa
-    from pyarrow import parquet
+    from pyarrow import csv, parquet
 
     rng = np.random.default_rng(0)
-    columns = {f"x{j}": rng.uniform(-1, 1, N_ON_DISK) for j in range(P_ON_DISK)}
-    columns["y"] = (columns["x0"] + rng.normal(size=N_ON_DISK) > 0).astype(np.int8)
-    for name, digits in (("table", 17), ("rounded", 2)):
-        table = pa.table({column: np.round(values, digits) for column, values in columns.items()})
-        parquet.write_table(table, folder / f"{name}.parquet", row_group_size=N_ON_DISK // ROW_GROUPS)
-        size = (folder / f"{name}.parquet").stat().st_size / 1e6
-        print(f"{name}.parquet: {N_ON_DISK} rows of {P_ON_DISK} columns, {ROW_GROUPS} row groups, {size:.0f} MB")
-    lines = ["[table]", f"n = {N_ON_DISK}", "[target]", 'column = "y"', "classes = [0, 1]"]
-    lines += [f"[columns.x{j}]\nrange = [-1, 1]" for j in range(P_ON_DISK)]
-    (folder / "table.toml").write_text("\n".join(lines))
+    columns = {f"x{j}": rng.uniform(-1, 1, ROWS).astype(np.float32) for j in range(COLUMNS)}
+    columns["y"] = (columns["x0"] + rng.normal(size=ROWS) > 0).astype(np.int8)
+    columns["id"] = rng.integers(0, ROWS // 4, ROWS)
+    table = pa.table(columns)
+    for kind, rows in PARQUET.items():
+        (folder / kind).mkdir()
+        parquet.write_table(table, folder / kind / "table.parquet", row_group_size=rows, max_rows_per_page=ROWS)
+    for kind, rows in (("csv", ROWS_OF_CSV), ("small", 1000)):
+        (folder / kind).mkdir()
+        csv.write_csv(table.slice(0, rows), folder / kind / "table.csv")
+    for encoding in ("bins", "linear"):
+        for unit in ("", 'unit = "id"\nmax_rows = 5\n'):
+            lines = f'[table]\n{unit}[target]\ncolumn = "y"\nclasses = [0, 1]\n'
+            lines += "".join(f"[columns.x{j}]\nrange = [-1, 1]\nencode = '{encoding}'\n" for j in range(COLUMNS))
+            (folder / f"{encoding}{'-units' if unit else ''}.toml").write_text(lines)
 
 
-def peak_of(folder: Path, command: str) -> float:
-    """Megabytes that the process of a command took at most."""
-    running = subprocess.Popen([sys.executable, "-m", "dperm", *command.split()], cwd=folder, stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(running.pid, 0)
-    if status:
-        sys.exit(f"dperm {command} failed")
-    return used.ru_maxrss * 1024 / 1e6
+def anonymous(process: int) -> int:
+    """Bytes of memory that belong to a process alone: what is mapped from files can be dropped at any time."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{process}/status").read_text().splitlines():
+            if line.startswith("RssAnon"):
+                return 1024 * int(line.split()[1])
+    return 0
 
 
-def on_disk() -> None:
-    """Print one line per command on a Parquet file."""
-    fit = "fit table.parquet --schema table.toml --epsilon 1 --delta 1e-9 -o model.json --force"
+def descendants(process: int) -> list[int]:
+    """Processes that it started, and those that they started."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for children in Path(f"/proc/{process}/task").glob("*/children"):
+            for child in map(int, children.read_text().split()):
+                found += [child, *descendants(child)]
+    return found
+
+
+def peaks(folder: Path, kind: str, schema: str, memory: str, *options: str) -> tuple[int, int]:
+    """The most anonymous memory of the process of a fit, and of any process that it started."""
+    fit = f"fit {kind} --schema {schema}.toml --memory {memory} --epsilon 1 --delta 1e-9 --force".split()
+    command = [sys.executable, "-m", "dperm", *fit, "-o", "model.json", *options]
+    with (folder / "log").open("w+") as log:
+        running = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+        own = others = 0
+        while running.poll() is None:
+            own = max(own, anonymous(running.pid))
+            others = max([others, *map(anonymous, descendants(running.pid))])
+            time.sleep(0.02)
+        if running.returncode:
+            log.seek(0)
+            sys.exit(f"dperm {' '.join(fit)} failed: {log.read()}")
+    return own, others
+
+
+def on_disk(kinds: Sequence[str], memories: Sequence[str], encodings: Sequence[str]) -> None:
+    """Print how much of the promised memory a fit takes beyond what it takes for a thousand rows."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        # Elsewhere: Linux counts what this process takes among the memory of those that it starts.
+        # Elsewhere: its memory would count as that of the processes that this one starts.
         writing = multiprocessing.get_context("spawn").Process(target=write_tables, args=(folder,))
         writing.start()
         writing.join()
-        drafts = [f"schema draft {name}.parquet --target y" for name in ("table", "rounded")]
-        for command in [*(f"{fit} --memory {memory}" for memory in ("300MB", "1GB")), *drafts]:
-            print(f"{peak_of(folder, command):6.0f} MB  dperm {command}", flush=True)
+        print(f"| table | schema | memory, MB | beyond a fit of 1000 rows, MB | ratio | seconds |\n{'|---' * 6}|")
+        worst = 0.0
+        for kind, encoding in itertools.product(kinds, encodings):
+            options = ("--cluster", "local[2]") if kind == "cluster" else ()
+            little = peaks(folder, "small", encoding, "100MB", *options)
+            for memory in memories:
+                started = time.monotonic()
+                found = peaks(folder, "few-groups" if kind == "cluster" else kind, encoding, memory, *options)
+                more, promised = max(a - b for a, b in zip(found, little, strict=True)), int(memory.removesuffix("MB"))
+                worst = max(worst, more / 1e6 / promised)
+                print(f"| {kind} | {encoding} | {promised} | {more / 1e6:.0f} | {more / 1e6 / promised:.2f} "
+                      f"| {time.monotonic() - started:.1f} |", flush=True)  # fmt: skip
+        print(f"\nlargest ratio {worst:.2f}; promised ≤ 1: {'kept' if worst <= 1 else 'BROKEN'}")
 
 
 def in_memory() -> None:
@@ -114,5 +162,13 @@ def in_memory() -> None:
 
 
 if __name__ == "__main__":
+    everything = (*PARQUET, "csv", "cluster"), ("100MB", "300MB"), ("bins", "linear", "bins-units", "linear-units")
     for part in sys.argv[1:] or ("in-memory", "on-disk"):
-        {"in-memory": in_memory, "on-disk": on_disk}[part]()
+        if part == "in-memory":
+            in_memory()
+        elif part == "on-disk":
+            on_disk(*everything)
+        elif part == "quick":
+            on_disk(("few-groups", "csv"), ("100MB",), ("bins", "linear-units"))
+        else:  # the same axes, chosen by hand: few-groups/100MB,300MB/bins
+            on_disk(*(axis.split(",") for axis in part.split("/")))

@@ -399,7 +399,7 @@ def test_a_draft_reads_one_column_of_a_parquet_file_at_a_time(tmp_path, monkeypa
     parquet.write_table(table, tmp_path / "people.parquet", row_group_size=100)
     asked, tables = [], ParquetPiece.tables
     monkeypatch.setattr(
-        ParquetPiece, "tables", lambda piece, columns: asked.append(list(columns)) or tables(piece, columns)
+        ParquetPiece, "tables", lambda piece, columns, *how: asked.append(list(columns)) or tables(piece, columns)
     )
     monkeypatch.setattr("dperm.unsafe.check_schema", lambda *_, **__: ())  # it reads a few rows at a time instead
     assert run_with(["schema", "draft", str(tmp_path / "people.parquet"), "--target", "rich"]) == 0

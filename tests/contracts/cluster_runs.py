@@ -181,19 +181,18 @@ _WORK = {
     "counts of bins": ("dperm.kernel.counts", "CellsPart", "of"),
     "a sample of units": ("dperm.kernel.sampling", "Sample", "batches_by_unit"),
     "reading ids": ("dperm.rows.digests", "IdColumn", "read"),
-    "adding up": ("dperm.rows.cluster_tasks", None, "add"),
 }
 
 
 def _die_in(work):
     """Runs on a worker: its process is killed when it next does this work. Whoever comes in its place is not."""
     module, cls, method = _WORK[work]
-    owner = importlib.import_module(module)
+    owner = getattr(importlib.import_module(module), cls)
 
     def die(*_, **__):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    setattr(owner if cls is None else getattr(owner, cls), method, die)
+    setattr(owner, method, die)
     return os.getpid()
 
 

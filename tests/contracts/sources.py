@@ -24,6 +24,7 @@ from dperm.rows.arrays import ArraySource, TableSource
 from dperm.rows.canaries import WithCanaries
 from dperm.rows.cluster import ClusterSource
 from dperm.rows.dask_client import open_cluster
+from dperm.rows.memory import MemoryBudget
 from dperm.rows.streamed import FileSource
 
 N, P = 1200, 4
@@ -84,14 +85,14 @@ class FromFiles(FileSource):
     """A test's own: as small as its blocks get, and most of them on disk."""
 
     def __init__(self, X, y, ids=None, unit=None):
-        super().__init__(files(X, y, ids), schema_of(unit), memory="1 MB")
+        super().__init__(files(X, y, ids), schema_of(unit), memory=MemoryBudget(10**6))
 
 
 class OnCluster(ClusterSource):
     """A test's own: the same files, read by two workers."""
 
     def __init__(self, X, y, ids=None, unit=None):
-        super().__init__(files(X, y, ids), two_workers(), schema_of(unit), memory="1 MB")
+        super().__init__(files(X, y, ids), two_workers(), schema_of(unit), memory=MemoryBudget(10**6))
 
 
 class CutSource(LocalSource):

@@ -25,6 +25,7 @@ from dperm.audit import audit_table
 from dperm.kernel.source import Source
 from dperm.rows import Table
 from dperm.rows.cluster import ClusterSource
+from dperm.rows.memory import MemoryBudget
 from dperm.rows.streamed import FileSource
 
 N, COLUMNS = 900, ("x0", "x1", "x2")
@@ -67,7 +68,7 @@ KINDS = {
     "pattern": lambda table, folder: str(written(table, folder, "parquet") / "*.parquet"),
     "paths": lambda table, folder: sorted(written(table, folder, "parquet").iterdir()),
     "dataset": lambda table, folder: arrow_dataset.dataset(written(table, folder, "parquet")),
-    "table": lambda table, folder: Table(written(table, folder, "parquet"), memory="1 MB", cache=False),
+    "table": lambda table, folder: Table(written(table, folder, "parquet"), memory=MemoryBudget(10**6), cache=False),
     "table in memory": lambda table, folder: Table(table),
     "file source": lambda table, folder: FileSource(written(table, folder, "parquet")),
     "cluster source": lambda table, folder: ClusterSource(written(table, folder, "parquet"), two_workers()),

@@ -148,9 +148,9 @@ IMPORTS = {
     },
     # Files are read for `fit` and `predict`, of which nothing is printed, and for `diagnose`, which prints exact facts.
     "cli.diagnose": {"rows": {"Table"}},
-    "cli.fit": {"rows": {"Table"}, "rows.dask_client": {"open_cluster"}},
+    "cli.fit": {"rows": {"Table"}, "rows.dask_client": {"open_cluster"}, "rows.memory": {"return_freed_memory"}},
     "cli.options": {"rows.files": {"OtherSeparatorError"}},
-    "cli.plan": {"rows.memory": {"bytes_of", "is_on_disk"}},
+    "cli.plan": {"rows.memory": {"MemoryBudget", "is_on_disk"}},
     "cli.predict": {"rows": {"Table"}, "rows.columns": {"number_columns"}},
     "cli.schema": {"rows": {"Table"}, "rows.column_facts": {"Finding"}},
     # Studies on public data.

@@ -1,5 +1,6 @@
 """Rows on a cluster whose workers, scheduler or driver die, and what can be seen of them from outside."""
 
+import asyncio
 import contextlib
 import dataclasses
 import logging
@@ -13,6 +14,7 @@ import time
 import traceback
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -62,11 +64,12 @@ from dperm.kernel.sums import RowSums
 from dperm.plan import fit_plan
 from dperm.plan.options import FitOptions
 from dperm.problem import L2, Logistic
-from dperm.rows import cluster, cluster_tasks, dask_client
+from dperm.rows import cluster, cluster_tasks, dask_client, workers
 from dperm.rows.cluster import ClusterSource
 from dperm.rows.dask_client import open_cluster
 from dperm.rows.encoder import Encoder
 from dperm.rows.encoding import encode_rows
+from dperm.rows.memory import MemoryBudget
 from dperm.rows.pieces import ParquetPiece
 from dperm.rows.streamed import FileSource
 from dperm.solvers import DPGD, DPSGD, DPSVRG, DPNewton
@@ -138,7 +141,7 @@ def rows():
 def hasty(monkeypatch):
     """Whoever waits for a cluster gives up soon."""
     for name, seconds in (("_PATIENCE", 0.3), ("_ANSWER", 1.5), ("_NO_WORKER", 2.0)):
-        monkeypatch.setattr(cluster, name, seconds)
+        monkeypatch.setattr(workers, name, seconds)
     monkeypatch.setattr(dask_client, "_CONNECTING", 0.5)
 
 
@@ -185,7 +188,6 @@ def fitted(source, solver=STEPS, *, schema=None, unit=None, random_state=0, budg
     [
         ("encoding", STEPS, None),
         ("a gradient", STEPS, None),
-        ("adding up", STEPS, None),
         ("a sample", SAMPLED, None),
         ("a difference", ANCHORED, None),
         ("a Hessian", DPNewton(n_steps=2, n_hessians=1), None),
@@ -198,7 +200,7 @@ def test_a_worker_that_is_killed_changes_no_result_and_takes_no_question_more(
 ):
     encoded_by = SCHEMA if schema is None else schema
     undisturbed = fitted(FileSource(rows, encoded_by), solver, schema=schema)
-    doomed += arm(client, work, 2 if work == "adding up" else 1)  # that is one task, wherever it is
+    doomed += arm(client, work)
     disturbed = within(20, lambda: fitted(ClusterSource(rows, client, encoded_by), solver, schema=schema))
     assert any(map(is_dead, doomed))
     np.testing.assert_allclose(disturbed.w, undisturbed.w, rtol=1e-9, atol=1e-12)
@@ -576,8 +578,10 @@ def test_rows_are_not_in_the_files_that_dask_writes_when_memory_is_short(marked,
 def partition_of(n_rows, folder):
     path = folder / f"{n_rows}.parquet"
     frame(*numbers()).iloc[:n_rows].to_parquet(path)
-    keeping = cluster_tasks.Keeping("word", 10**7, False, cluster._SHOWN_SIZE)
-    return cluster_tasks.encode(ParquetPiece.open(str(path)), Encoder(SCHEMA), PROBLEM, keeping)
+    keeping = cluster_tasks.Keeping("word", MemoryBudget(10**7), False, cluster._SHOWN_SIZE)
+    partition = cluster_tasks.encode(ParquetPiece.open(str(path)), Encoder(SCHEMA), PROBLEM, None, keeping)
+    assert sum(map(len, partition.blocks())) == n_rows
+    return partition
 
 
 def test_the_size_of_a_partition_that_dask_is_told_does_not_depend_on_its_rows(tmp_path):
@@ -667,37 +671,79 @@ class Counted:
         return Counted(self.n_parts + other.n_parts, max(self.depth, other.depth) + 1)
 
 
-class Done:
-    """A future that is computed already."""
+class Blocks:
+    """A partition of so many blocks."""
 
-    def __init__(self, value):
-        self.value = value
+    def __init__(self, n_blocks):
+        self.n_blocks = n_blocks
 
-    def result(self, timeout):
-        return self.value
+    def blocks(self):
+        return range(self.n_blocks)
+
+
+class Ones:
+    """A part that adds one for a block."""
+
+    def of(self, block, place, objective, pool):
+        return Counted()
+
+
+class Future:
+    status = "finished"
+
+    def __init__(self, key):
+        self.key = key
 
     def release(self):
         pass
 
 
-class AtOnce:
-    """A client that computes here, and keeps the names of what it was asked."""
+class Here:
+    """Workers that hold partitions in turn, and answer at once; one of them is gone when it is first asked."""
 
-    def __init__(self):
-        self.keys = []
+    def __init__(self, n_workers, n_blocks):
+        self.n_workers, self.n_blocks, self.n_asked, self.pool = n_workers, n_blocks, 0, ThreadPoolExecutor(2)
+        self.data = {}
 
-    def submit(self, task, *futures, key, pure):
-        self.keys.append(key)
-        return Done(task(*(future.value for future in futures)))
+    def submit(self, task, key, *arguments):
+        self.data[key] = Blocks(self.n_blocks)
+        return Future(key)
+
+    def holders(self, futures):
+        return [str(k % self.n_workers) for k, _ in enumerate(futures)]
+
+    def call(self, worker, function, *arguments):
+        held = SimpleNamespace(data=self.data, executors={"default": self.pool})
+        return asyncio.run(function(*arguments, held))
+
+    def answer(self, called, worker):
+        self.n_asked += 1
+        return None if self.n_asked == 1 else called
 
 
-@pytest.mark.parametrize("n_parts", [1, 2, 8, 9, 64, 65, 100, 1000])
-def test_a_part_goes_through_no_more_additions_than_the_padding_counts(n_parts, rows):
-    client = AtOnce()
-    source = ClusterSource(rows, client)
-    total = source._collect([Done(None), *(Done(Counted()) for _ in range(n_parts))], "sum-1", 1)
-    assert total.n_parts == n_parts  # each once
-    n_levels = math.ceil(math.log(n_parts, 8) - 1e-9)
-    assert total.depth <= math.ceil(math.log2(n_parts)) + n_levels
-    assert len(set(client.keys)) == len(client.keys)
-    assert n_levels <= len(client.keys) <= n_parts // 4 + 2
+@pytest.mark.parametrize("n_blocks", [1, 5])
+@pytest.mark.parametrize("n_workers", [1, 3, 100])
+@pytest.mark.parametrize("n_parts", [1, 2, 9, 100])
+def test_a_part_counts_once_and_goes_through_no_more_additions_than_the_padding_counts(
+    n_parts, n_workers, n_blocks, rows, client
+):
+    source = ClusterSource(rows, client, SCHEMA)
+    source._opened, source._workers = [None] * n_parts, Here(n_workers, n_blocks)
+    total = source._total(PROBLEM, Ones(), SimpleNamespace(problem=PROBLEM), source._workers.pool)
+    assert total.n_parts == n_parts * n_blocks
+    assert source._workers.n_asked == min(n_parts, n_workers) + 1
+    most = [n_blocks, math.ceil(n_parts / n_workers), min(n_parts, n_workers)]
+    assert total.depth <= sum(math.ceil(math.log2(n)) + 1 for n in most)
+
+
+def test_a_partition_whose_workers_die_of_every_question_ends_the_fit_with_one_sentence(rows, client):
+    source = ClusterSource(rows, client, SCHEMA)
+    source._opened, source._workers = [None], Here(1, 1)
+    source._workers.answer = lambda called, worker: None
+    with pytest.raises(ClusterError, match="the workers of one partition died repeatedly"):
+        source._total(PROBLEM, Ones(), SimpleNamespace(problem=PROBLEM), source._workers.pool)
+
+
+def test_a_worker_that_passed_a_partition_on_says_so_and_adds_up_nothing():
+    held = SimpleNamespace(data={"one": Blocks(1)}, executors={})
+    assert asyncio.run(cluster_tasks.take({0: "one", 1: "other"}, Ones(), PROBLEM, held)) is None

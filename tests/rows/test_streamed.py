@@ -42,7 +42,7 @@ from dperm.problem import Logistic
 from dperm.rows.arrays import TableSource
 from dperm.rows.csv_file import CsvPiece
 from dperm.rows.encoder import Encoder
-from dperm.rows.memory import bytes_of
+from dperm.rows.memory import MemoryBudget, bytes_of
 from dperm.rows.pieces import ParquetPiece
 from dperm.rows.streamed import FileSource
 from dperm.solvers import DPGD
@@ -106,7 +106,7 @@ def source_of_kind(kind, folder):
         return dataset.dataset(files).filter(dataset.field("age") >= 0)
     return {
         "folder": files, "pattern": str(files / "part-*.parquet"), "dataset": dataset.dataset(files),
-        "source": FileSource(files, memory="1 MB"),
+        "source": FileSource(files, memory=MemoryBudget(10**6)),
     }[kind]  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def kept_by(source):
 def test_encoded_rows_beyond_the_memory_are_in_a_file_that_nobody_else_can_open(tmp_path):
     files, cache = in_files(tmp_path / "people", people(60_000)), tmp_path / "cache"
     cache.mkdir()
-    source = FileSource(files, SCHEMA, memory="1 MB", cache=cache)
+    source = FileSource(files, SCHEMA, memory=MemoryBudget(10**6), cache=cache)
     kept = kept_by(source)
     on_disk = [block for block in kept._blocks.values() if not isinstance(block, Block)]
     assert len(on_disk) > 3
@@ -180,8 +180,8 @@ def test_passes_over_memory_disk_and_files_again_are_the_same(tmp_path, monkeypa
     files = in_files(tmp_path / "people", people(20_000))
     (whole,) = sums(TableSource(people(20_000), None, SCHEMA), 1)
     for source in (
-        FileSource(files, SCHEMA), FileSource(files, SCHEMA, memory="1 MB"),
-        FileSource(files, SCHEMA, memory="1 MB", cache=False),
+        FileSource(files, SCHEMA), FileSource(files, SCHEMA, memory=MemoryBudget(10**6)),
+        FileSource(files, SCHEMA, memory=MemoryBudget(10**6), cache=False),
     ):  # fmt: skip
         for found in sums(source, 3):
             np.testing.assert_allclose(found, whole, rtol=1e-12, atol=1e-9)
@@ -200,14 +200,14 @@ def test_a_full_disk_costs_time_and_nothing_else(tmp_path, monkeypatch):
 
     monkeypatch.setattr("dperm.rows.kept.KeptBlocks._write", write_a_few)
     with pytest.warns(CacheFullWarning, match="has no room for all encoded rows"):
-        found = sums(FileSource(files, SCHEMA, memory="1 MB"), 3)
+        found = sums(FileSource(files, SCHEMA, memory=MemoryBudget(10**6)), 3)
     (whole,) = sums(TableSource(people(20_000), None, SCHEMA), 1)
     for one in found:
         np.testing.assert_allclose(one, whole, rtol=1e-12, atol=1e-9)
 
 
 def test_a_source_is_used_for_several_fits_and_keeps_nothing_of_them(tmp_path):
-    source = FileSource(in_files(tmp_path / "people", people()), memory="1 MB")
+    source = FileSource(in_files(tmp_path / "people", people()), memory=MemoryBudget(10**6))
     one, other = (model().fit(source).coef_ for _ in range(2))
     np.testing.assert_array_equal(one, other)
     assert source._kept is None
@@ -309,7 +309,7 @@ def test_a_file_that_changes_between_passes_ends_the_fit_and_counts_as_spent(cha
     n = 40_000  # more than fits into memory
     files = in_files(tmp_path / "people", people(n))
     budget = Budget.create("people", Guarantee(3.0, 1e-5))
-    source = FileSource(files, memory="1 MB", cache=False)
+    source = FileSource(files, memory=MemoryBudget(10**6), cache=False)
     source._raw._left = 0  # nothing of it stays in memory
     fit = PrivateLogisticRegression(1.0, 1e-6, schema=SCHEMA, budget=budget, solver=DPGD(n_steps=5), row_warnings=False)
     plan, n_passes = fit.plan(n), []
@@ -335,7 +335,7 @@ def test_a_file_that_changes_between_passes_ends_the_fit_and_counts_as_spent(cha
     ("make", "said"),
     [
         (lambda path: FileSource(path, memory="much"), "memory must be a number of bytes"),
-        (lambda path: FileSource(path, memory="3 KB"), "at least 1 MB"),
+        (lambda path: FileSource(path, memory="99 MB"), "at least 100 MB, got '99 MB'; pass memory='100 MB'"),
         (lambda path: FileSource(path, cache="/nowhere/at/all"), "cannot hold cached rows"),
         (lambda path: FileSource(path, cache=7), "cache must be a folder"),
         (lambda path: FileSource(path)._n_rows, "require a schema"),
@@ -438,10 +438,10 @@ def test_where_passes_are_slow_auto_takes_the_fewest_of_all_that_are_as_good(n):
 
 
 def test_whether_passes_are_slow_is_decided_by_the_declared_n_and_the_memory():
-    source = FileSource("nothing.parquet", memory="3 MB")
+    source = FileSource("nothing.parquet", memory="400 MB")
     per_row = Encoder(SCHEMA).bytes_per_row
-    assert not source.is_slow(10**6 // per_row, SCHEMA)
-    assert source.is_slow(10**6 // per_row + 1, SCHEMA)
+    assert not source.is_slow(10**8 // per_row, SCHEMA)
+    assert source.is_slow(10**8 // per_row + 1, SCHEMA)
     assert bytes_of("2 GiB") == 2**31
 
 

@@ -131,7 +131,7 @@ def test_an_empty_line_in_the_place_of_a_unit_does_not_end_a_fit(tmp_path):
 
 
 def test_ids_of_a_partition_that_come_in_another_order_are_noticed():
-    ids = IdColumn("who", (), bytes(32))
+    ids = IdColumn("who", (), bytes(32), 10**6)
     table = pa.table({"who": ["a", "b", "b", None, "c"]})
     rows = Membership.of(PrivacyUnit("who", 2), np.array([0, 1, 1, -1, 2])).drawn(np.zeros(8, np.uint32))
     units = PartitionUnits(rows, ids, sequence_of(ids.read([table])))

@@ -16,11 +16,11 @@ from dperm.kernel.exact.words import fresh_key
 from dperm.kernel.noise import Randomness
 from dperm.kernel.sums import RowSums
 from dperm.kernel.units import Membership
-from dperm.rows import digests
 from dperm.rows.arrays import TableSource
 from dperm.rows.digests import IdColumn, Numbering
 from dperm.rows.ids import codes_of_column
 from dperm.rows.kept import KeptBlocks, Room
+from dperm.rows.memory import MemoryBudget
 from dperm.rows.pieces import ParquetPiece
 from dperm.rows.streamed import FileSource
 
@@ -63,7 +63,7 @@ def gradient(source):
 def test_rows_weigh_the_same_in_every_format_as_in_memory(written, unit, tmp_path):
     table, key = frame(*numbers(), persons()), fresh_key()
     one = TableSource(table, None, schema_of(unit))
-    other = FileSource(written(table, tmp_path), schema_of(unit), memory="1 MB")
+    other = FileSource(written(table, tmp_path), schema_of(unit), memory=MemoryBudget(10**6))
     for source in (one, other):
         source.draw_units(key)
     (whole,), parts = one._blocks(PROBLEM), list(other._blocks(PROBLEM))
@@ -89,14 +89,14 @@ def test_private_counts_weigh_rows_by_unit_as_in_memory(tmp_path):
 def test_what_leaves_a_piece_holds_no_id_and_is_different_in_every_pass():
     texts = ["SENTINELvalue", "Robert'); DROP TABLE", "SENTINELvalue", None, "7.0", "7"]
     table = pa.table({"who": texts})
-    one, other = (next(IdColumn("who", (), key).read([table])) for key in (b"a" * 32, b"b" * 32))
+    one, other = (next(IdColumn("who", (), key, 10**6).read([table])) for key in (b"a" * 32, b"b" * 32))
     for found in (one, other):
         assert len(found.digests) in (48, 64)  # 7.0 and 7 are written differently, and are one id
         assert b"SENTINEL" not in found.digests
         assert found.codes.tolist()[:4] == [0, 1, 0, -1]
     pieces = [{rows.digests[k : k + 16] for k in range(0, len(rows.digests), 16)} for rows in (one, other)]
     assert not pieces[0] & pieces[1]
-    numbering = Numbering()
+    numbering = Numbering(10**6, None)
     numbering.add(one)
     membership = numbering.membership(MEAN)
     assert membership.numbers.tolist() == [0, 1, 0, 3, 2, 2]
@@ -104,14 +104,15 @@ def test_what_leaves_a_piece_holds_no_id_and_is_different_in_every_pass():
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 10**6])
-def test_units_are_numbered_by_their_first_row_however_many_are_looked_at_together(at_once, monkeypatch):
-    monkeypatch.setattr(digests, "_ROWS", at_once)
+def test_units_are_numbered_by_their_first_row_however_many_are_looked_at_together(at_once, tmp_path):
     ids = pa.array(np.random.default_rng(0).integers(0, 80, 500).astype(str))
-    numbering, column = Numbering(), IdColumn("who", ("5", "6"), b"k" * 32)
-    for rows in column.read(pa.table({"who": ids.slice(first, 13)}) for first in range(0, 500, 13)):
-        numbering.add(rows)
-    numbers = numbering.membership(PrivacyUnit("who", 2, missing="ignore")).numbers
-    assert numbers.tolist() == codes_of_column(ids, "who", ("5", "6")).tolist()
+    column = IdColumn("who", ("5", "6"), b"k" * 32, 200 * at_once)
+    for folder in (None, tmp_path):
+        rows = column.read(pa.table({"who": ids.slice(first, 13)}) for first in range(0, 500, 13))
+        numbering = Numbering.of(rows, 200 * at_once, folder)
+        numbers = numbering.membership(PrivacyUnit("who", 2, missing="ignore")).numbers
+        assert numbers.tolist() == codes_of_column(ids, "who", ("5", "6")).tolist()
+    assert not list(tmp_path.iterdir())
     first = [numbers.tolist().index(number) for number in range(numbers.max() + 1)]
     assert first == sorted(first)
 
@@ -143,12 +144,12 @@ def test_ids_are_read_alone_and_once_whatever_key_and_schema_follow(monkeypatch)
     asked = []
     tables = ParquetPiece._tables
 
-    def watched(piece, columns):
+    def watched(piece, columns, reading):
         asked.append(tuple(columns))
-        return tables(piece, columns)
+        return tables(piece, columns, reading)
 
     monkeypatch.setattr(ParquetPiece, "_tables", watched)
-    source = FileSource(files(*numbers(), persons()), schema_of(LIMITED), memory="1 MB")
+    source = FileSource(files(*numbers(), persons()), schema_of(LIMITED), memory=MemoryBudget(10**6))
     source._raw._left = 0  # as if the table were large
     assert source._n_units > 0
     assert set(asked) == {("who",)}

@@ -235,7 +235,7 @@ def test_files_folders_and_frames_are_checked_alike_piece_by_piece(tmp_path, mon
     whole = check_schema(table, declared)
     assert {one.kind for one in whole} == {"outside", "id"}
     monkeypatch.setattr("dperm.unsafe.ROWS_AT_ONCE", 300)
-    monkeypatch.setattr("dperm.rows.csv_file.ROWS_AT_ONCE", 300)
+    monkeypatch.setattr("dperm.rows.memory.ROWS_AT_ONCE", 300)
     table.to_csv(tmp_path / "t.csv", index=False)
     for part in range(2):
         (tmp_path / "folder").mkdir(exist_ok=True)

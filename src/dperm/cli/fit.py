@@ -88,6 +88,8 @@ def fit(
         from dperm.plan.transaction import check_budget
         from dperm.rows import Table
         from dperm.rows.dask_client import open_cluster
+        from dperm.rows.memory import return_freed_memory
+    return_freed_memory()
     outputs.check(output, force=force, inputs=[table, schema], ledger=ledger)
     budget = outputs.charged_budget(dataset, ledger)
     public = None if schema is None else load_schema(schema)
@@ -106,9 +108,9 @@ def fit(
     with ExitStack() as opened:
         rows: tuple[Any, Any]
         ids: dict[str, Any] = {}
+        keeping: dict[str, Any] = {"memory": memory, "cache": cache_folder or not no_cache}
         plan = columns = None
         if public is not None:
-            keeping: dict[str, Any] = {"memory": memory, "cache": cache_folder or not no_cache}
             source = Table(table, **keeping, n_rows=asked.declared_rows).source()
             if asked.declared_n is not None:  # before the table is opened
                 plan = asked.plan(is_slow=source.is_slow if cluster is None else lambda *_: True)
@@ -125,7 +127,8 @@ def fit(
             if not ids or n is not None:  # how many units there are is counted by the fit
                 plan = asked.plan(*rows[0].shape)  # of a table with a row and a column, at least
         if check or (told and cluster is None):  # with a cluster, files may be out of this machine's reach
-            checked(table, asked.schema or public, columns, target, whole=check, kind=model.kind)
+            read = table if public is None else Table(table, **keeping)
+            checked(read, asked.schema or public, columns, target, whole=check, kind=model.kind)
         # The file is made before anything is spent, and complete before the ledger is told.
         file = opened.enter_context(WholeFile(output, replace=force, room=ROOM))
         written = Writing(file, output)
@@ -143,7 +146,7 @@ def fit(
 
 
 def checked(
-    table: Path, schema: Schema | None, columns: list[str] | None, target: str | None, *, whole: bool, kind: str
+    table: Any, schema: Schema | None, columns: list[str] | None, target: str | None, *, whole: bool, kind: str
 ) -> None:  # fmt: skip
     """Tell the holder what is wrong with the columns: all of it, or what is serious in the first rows.
 

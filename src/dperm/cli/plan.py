@@ -49,7 +49,7 @@ def plan(
     """
     with ended_by_an_interrupt():
         from dperm.plan.large_delta import warn_of_large_delta
-        from dperm.rows.memory import bytes_of, is_on_disk
+        from dperm.rows.memory import MemoryBudget, is_on_disk
     if explain and options["noise"] != "certified":
         raise InvalidParameterError("--explain requires certified noise; remove --noise.")
     public = None if schema is None else load_schema(schema)
@@ -63,9 +63,9 @@ def plan(
         raise InvalidParameterError("--rows-per-unit requires --unit.")
     if rows_per_unit is not None:
         positive("--rows-per-unit", rows_per_unit)
-    bytes_of(memory)  # raises if it is none
+    budget = MemoryBudget.of(memory)
     planned = model.plan(
-        n, n_features, is_slow=lambda rows, schema: schema is not None and is_on_disk(rows, schema, memory)
+        n, n_features, is_slow=lambda rows, schema: schema is not None and is_on_disk(rows, schema, budget)
     )
     constants = planned.setting.constants
     warn_of_large_delta(planned.statement.delta, planned.statement.n, planned.statement.unit)

@@ -124,7 +124,7 @@ class Block:
     def take(self, chosen: NDArray[np.intp]) -> "Block":
         """The chosen rows, for one sum."""
         # Of an array, `take` is several times as fast as an index.
-        table = self.table[chosen] if sparse.issparse(self.table) else self.table.take(chosen, axis=0)
+        table = self.table.take(chosen, axis=0) if isinstance(self.table, np.ndarray) else self.table[chosen]
         return Block(table, self.target[chosen], self.scale[chosen], self.weight[chosen])
 
     def cut(self, most: int = MOST_ROWS) -> Iterator["Block"]:

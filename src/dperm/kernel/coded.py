@@ -118,7 +118,11 @@ class CodedLayout:
         counts = {"place": 0, "knots": 0, "number": 0}
         for column in self.columns:
             at = counts[column.kind]
-            own = {"place": (at, -1, -1), "knots": (self.shapes[0] - self.shapes[1] + at, at, -1), "number": (-1, -1, at)}
+            own = {
+                "place": (at, -1, -1),
+                "knots": (self.shapes[0] - self.shapes[1] + at, at, -1),
+                "number": (-1, -1, at),
+            }
             found.append(Where(column, first, *own[column.kind]))
             counts[column.kind] += 1
             first += column.n_places
@@ -158,7 +162,9 @@ class CodedLayout:
             blocks.append((place.code, len(slots), place.column.last_code))
             places = range(place.first, place.first + place.column.n_places)
             slots += [end for pair in pairwise(places) for end in pair] if place.fraction >= 0 else [*places, -1]
-        crosses, digits, levels = [], [], []
+        crosses: list[tuple[int, int, int]] = []
+        digits: list[tuple[int, int]] = []
+        levels: list[int] = []
         for cross, (first, end) in zip(self.crosses, pairwise(self.cells), strict=True):
             crosses.append((len(slots), len(digits), len(digits) + len(cross)))
             slots += range(first, end)

@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 # Numbers in all blocks of a Hessian: beyond, they take more memory than they are worth.
 _LARGEST = 1 << 23
+# Bytes for each of them: sums of blocks wait for each other, and two threads work on the next ones.
+_COPIES = 8 * 24
 # Products that BLAS does while a kernel adds one number of a row to a gradient, measured on dense rows.
 _PRODUCTS_AT_ONCE = 20.0
 # Rows that a Hessian is taken of: a share of all, but several for every coefficient, and no more than say enough.
@@ -57,7 +59,7 @@ class RoughHessian:
         """An inverse at w, or None: of the diagonal at first, of more when as many gradients were taken as it costs."""
         if n_gradients < self._next:
             return None
-        affordable = self._n_outputs * self._width**2 <= _LARGEST
+        affordable = self._n_outputs * self._width**2 <= min(_LARGEST, self._sums.source.room // _COPIES)
         price = self._price()
         if self._is_first and not (affordable and n_gradients >= price):
             self._is_first, self._next = False, price if affordable else math.inf

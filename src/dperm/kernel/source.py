@@ -217,6 +217,11 @@ class Source(ABC):
         """True if n rows are not in memory, from public numbers; "auto" then prefers fewer passes."""
         return False
 
+    @property
+    def room(self) -> int:
+        """Bytes that matrices may take while rows are added up: public."""
+        return 2**62
+
     def _watch(self, report: Report) -> None:
         """Tell how far a pass over the rows has come, where it takes long enough to be of interest."""
         self._report = report

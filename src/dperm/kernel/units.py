@@ -26,6 +26,8 @@ Numbers = NDArray[np.signedinteger[Any]]
 _ROUNDED_DOWN = 1.0 - 2.0**-50
 # Counts add up whole multiples of this, so that they are exact.
 _SHARE = 2**32
+# Rows that are counted at once.
+_AT_ONCE = 2**18
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,18 +183,24 @@ class Membership:
 
     @classmethod
     def of(cls, unit: PrivacyUnit, codes: Numbers) -> "Membership":
-        """Of codes that are the same for rows of the same unit, 0, 1, 2 …, and −1 for a row without a usable id."""
+        """Of codes that are the same for rows of the same unit, 0, 1, 2 …, and −1 for a row without a usable id.
+
+        The array is kept, and written where rows get units of their own.
+        """
         n, alone = int(codes.max(initial=-1)) + 1, np.empty(0, np.intp)
         if unit.missing == "separate":
             alone = np.flatnonzero(codes < 0)
-        numbers: Numbers = codes.astype(np.int32) if n + alone.size < 2**31 else codes.astype(np.int64)
+        numbers: Numbers = codes.astype(np.int32 if n + alone.size < 2**31 else np.int64, copy=False)
         numbers[alone] = np.arange(n, n + alone.size)
         return cls(unit, numbers, n + alone.size)
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """Rows of every unit."""
-        return np.bincount(self.numbers + 1, minlength=self.n + 1)[1:]
+        counts = np.zeros(self.n + 1, np.int64)
+        for first in range(0, self.numbers.size, _AT_ONCE):  # what is made on the way must not grow with the rows
+            np.add.at(counts, self.numbers[first : first + _AT_ONCE], 1)
+        return counts[:-1]  # −1 is the last
 
     def drawn(self, key: Stream) -> UnitRows:
         """What every row weighs, as `chosen` says."""

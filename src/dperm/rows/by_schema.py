@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from dperm.errors import InvalidParameterError
@@ -11,7 +12,8 @@ from dperm.rows.digests import DigestedRows, IdColumn, Numbering
 from dperm.rows.encoder import Encoder
 from dperm.rows.encoding import check_table
 from dperm.rows.files import check_columns, filled_pieces, open_pieces
-from dperm.rows.memory import bytes_of
+from dperm.rows.kept import cache_folder
+from dperm.rows.memory import MemoryBudget
 from dperm.rows.pieces import Piece
 from dperm.rows.row_facts import ReadSource
 from dperm.schema import Schema
@@ -34,10 +36,10 @@ class SchemaSource(ReadSource):
     _where: ClassVar[str]
 
     def __init__(
-        self, data: Any, schema: Schema | None = None, *, memory: int | str = "1 GB", cache: Any = True,
+        self, data: Any, schema: Schema | None = None, *, memory: int | str | MemoryBudget = "1 GB", cache: Any = True,
         class_weights: Sequence[float] | None = None, n_rows: int | None = None,
     ) -> None:  # fmt: skip
-        self._data, self._memory, self._cache = data, bytes_of(memory), cache
+        self._data, self._budget, self._cache = data, MemoryBudget.of(memory), cache
         self._class_weights, self._declared = class_weights, n_rows
         self._encoder: Encoder | None = None
         self._membership: Membership | None = None
@@ -97,7 +99,12 @@ class SchemaSource(ReadSource):
         return self._membership
 
     def _numbered(self, unit: PrivacyUnit, missing: Sequence[str]) -> Membership:
-        return Numbering.of(self._digested(IdColumn.of(unit, missing))).membership(unit)
+        rows = self._digested(IdColumn.of(unit, missing, self._budget.ids))
+        return Numbering.of(rows, self._budget.ids, self._disk()).membership(unit)
+
+    def _disk(self) -> Path | None:
+        """The folder for what is known of units."""
+        return cache_folder(self._cache)
 
     def with_schema(self, schema: Schema, class_weights: Sequence[float] | None = None) -> Self:
         """The same table, encoded by this schema; nothing that is kept of the rows is shared."""
@@ -114,6 +121,11 @@ class SchemaSource(ReadSource):
     def n_features(self) -> int:
         """Number of columns of an encoded row."""
         return self._encoding().schema.n_features
+
+    @property
+    def room(self) -> int:
+        """A share of the memory."""
+        return self._budget.sums
 
     def _encoding(self) -> Encoder:
         if self._encoder is None:

@@ -1,21 +1,23 @@
 """Rows on the workers of a Dask cluster. They are read, encoded, bounded and added up there.
 
-What comes back to this process, which holds the plan and adds the noise, is one sum a question: parts are added up by a
-tree of tasks in a fixed order, so that a part that is computed again after a worker was lost is the same and counts
-once. Task names hold a random word and numbers of steps; errors come back as sentences without a value.
+What comes back to this process, which holds the plan and adds the noise, is one sum a question and worker. Dask keeps
+the encoded partitions, and encodes those of a lost worker again elsewhere; questions go past its scheduling, one call
+to every worker. A partition that is asked again after a worker was lost gives the same part, and each counts once.
+Task names hold a random word and numbers of steps; errors come back as sentences without a value.
 """
 
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import ClusterError, InvalidParameterError
+from dperm.errors import InvalidParameterError
+from dperm.kernel.adding import add_up
 from dperm.kernel.counts import ColumnPart
 from dperm.kernel.objectives import Objective
 from dperm.kernel.parts import RowPart
@@ -23,28 +25,24 @@ from dperm.problem import Problem
 from dperm.rows import cluster_tasks as tasks
 from dperm.rows.by_schema import SchemaSource
 from dperm.rows.columns import Columns
-from dperm.rows.dask_client import current_client, dask_distributed, is_frame
+from dperm.rows.dask_client import current_client, is_frame
 from dperm.rows.digests import DigestedRows, IdColumn, PartitionUnits, sequence_of
 from dperm.rows.encoder import Encoder
 from dperm.rows.encoding import check_table
 from dperm.rows.files import is_files
+from dperm.rows.kept import cache_folder
 from dperm.rows.pieces import Piece
+from dperm.rows.workers import KILLED, Workers, failed
 from dperm.schema import Schema
 
 Array = NDArray[np.float64]
 
-# Parts that one task adds up.
-_FAN_IN = 8
 # Partitions for every thread of a cluster, so that none waits long for the slowest, and rows that are worth a task.
 _PER_THREAD, _FEWEST_ROWS = 4, 2**17
-_GONE = "its scheduler cannot be reached"
 # Bytes that Dask takes a partition for: public, whatever the partition is.
 _SHOWN_SIZE = 2**26
-# Dask would print the size of what goes with a task, and with it about how many rows a partition has.
-_NO_WARNING = "1 PB"
-# Seconds after which somebody looks whether the scheduler is still there, how long it may take to answer, and how long
-# a cluster may be without a worker.
-_PATIENCE, _ANSWER, _NO_WORKER = 5.0, 30.0, 60.0
+# Times that the workers with a partition may die of a question, as Dask's own allowed-failures.
+_TRIES = 4
 
 
 class ClusterSource(SchemaSource):
@@ -63,7 +61,12 @@ class ClusterSource(SchemaSource):
     def __init__(self, data: Any, client: Any = None, schema: Schema | None = None, **settings: Any) -> None:
         if not (is_frame(data) or is_files(data)):
             raise InvalidParameterError(f"a cluster reads Dask data frames and files, got {type(data).__name__}.")
-        self._client = current_client() if client is None else client
+        self._workers = Workers(
+            current_client() if client is None else client,
+            "a partition of the frame cannot be computed ({})"
+            if is_frame(data)
+            else "a worker cannot run its task ({}); it needs this version of dperm",
+        )
         self._counted: int | None = None
         self._seen: list[tuple[int, IdColumn, bytes]] = []
         super().__init__(data, schema, **settings)
@@ -80,7 +83,7 @@ class ClusterSource(SchemaSource):
     def _cut(self, pieces: list[Piece]) -> list[Piece]:
         """A few for every thread of the cluster."""
         self._counted = sum(piece.n_rows for piece in pieces)
-        rows = max(_FEWEST_ROWS, -(-self._counted // (_PER_THREAD * max(self._n_threads(), 1))))
+        rows = max(_FEWEST_ROWS, -(-self._counted // (_PER_THREAD * max(self._workers.n_threads(), 1))))
         return [part for piece in pieces for part in piece.split(rows)]
 
     def _digested(self, ids: IdColumn) -> Iterator[DigestedRows]:
@@ -90,7 +93,7 @@ class ClusterSource(SchemaSource):
         self._seen = []
         try:
             for future in found:
-                partition = _checked(self._result(future))
+                partition = _checked(self._workers.result(future))
                 n_rows = sum(rows.codes.size for rows in partition.rows)
                 self._seen.append((n_rows, ids, sequence_of(partition.rows)))
                 yield from partition.rows
@@ -98,6 +101,10 @@ class ClusterSource(SchemaSource):
         finally:
             _release(found)
         self._counted = sum(n_rows for n_rows, _, _ in self._seen)
+
+    def _disk(self) -> Path | None:
+        """The named folder is on the workers."""
+        return cache_folder(self._cache is not False)
 
     def _units(self) -> Iterator[PartitionUnits | None]:
         """Whose the rows of every partition are."""
@@ -111,6 +118,7 @@ class ClusterSource(SchemaSource):
 
     def _forget(self) -> None:
         self._encoded: tuple[Problem, list[Any]] | None = None
+        self._holders: list[str] | None = None
         self._n_questions = 0
         self._word = secrets.token_hex(8)
 
@@ -120,7 +128,7 @@ class ClusterSource(SchemaSource):
         self._encoding()
         if self._counted is None:
             counts = [self._submit(tasks.count_rows, "rows", k, part) for k, part in enumerate(self._opened)]
-            self._counted = int(self._collect(counts, "rows"))
+            self._counted = int(self._collect(counts))
         return self._counted
 
     def is_slow(self, n: int, schema: Schema | None) -> bool:
@@ -128,18 +136,34 @@ class ClusterSource(SchemaSource):
         return True
 
     def _total(self, problem: Problem, part: RowPart, objective: Objective, pool: Executor) -> Any:
-        """Parts of blocks are added up where they are, then partition by partition in a tree."""
-        partitions = self._read(problem)
-        self._n_questions += 1
-        name = f"sum-{self._n_questions}"
-        # A task of its own, so that workers fetch it from each other, and one that loses it gets it again.
-        asked = self._submit(tasks.hold, name, "all", (part, objective.problem))
-        parts = [self._submit(tasks.take, name, k, rows, k, asked) for k, rows in enumerate(partitions)]
+        """What every worker adds up of its partitions, added up in turn."""
+        partitions, sums, n_tries = self._read(problem), list[Any](), 0
+        left = set(range(len(partitions)))
         self._passes += 1
-        total = self._collect([asked, *parts], name, 1)
+        while left:
+            if self._holders is None or any(future.status != "finished" for future in partitions):
+                self._holders = self._workers.holders(partitions)
+            asked: dict[str, dict[int, str]] = {}
+            for k in sorted(left):
+                asked.setdefault(self._holders[k], {})[k] = partitions[k].key
+            called = {
+                worker: self._workers.call(worker, tasks.take, keys, part, objective.problem)
+                for worker, keys in asked.items()
+            }
+            for worker, keys in asked.items():
+                found = _checked(self._workers.answer(called[worker], worker))
+                if found is None:  # it is gone, or has passed a partition on
+                    self._holders = None
+                else:
+                    sums.append(found)
+                    left -= keys.keys()
+                    n_tries = 0
+            n_tries += 1
+            if n_tries > _TRIES:
+                raise failed(KILLED)
         if self._report is not None:
             self._report(self._passes, self._n_rows)
-        return total
+        return add_up(sums)
 
     def _count(self, part: ColumnPart) -> Array:
         """By the workers, of the columns as they are read."""
@@ -150,20 +174,20 @@ class ClusterSource(SchemaSource):
             self._submit(tasks.count, name, k, rows, encoder, part, units)
             for k, (rows, units) in enumerate(zip(self._opened, self._units(), strict=True))
         ]
-        return np.asarray(self._collect(counts, name))
+        return np.asarray(self._collect(counts))
 
     def close(self) -> None:
         """Let the workers drop what they keep."""
         if self._encoded is not None:
             _release(self._encoded[1])
-        self._encoded = None
+        self._encoded = self._holders = None
 
     def _read(self, problem: Problem) -> list[Any]:
         """Futures of encoded partitions: read when they are first needed, and again by who takes over a lost one."""
         if self._encoded is None or self._encoded[0] is not problem:
             self.close()
-            size = min(_SHOWN_SIZE, self._memory // len(self._opened))
-            keeping = tasks.Keeping(self._word, self._memory, self._cache, size)
+            size = min(_SHOWN_SIZE, self._budget.size // len(self._opened))
+            keeping = tasks.Keeping(self._word, self._budget, self._cache, size)
             self._encoded = (
                 problem,
                 [
@@ -173,87 +197,16 @@ class ClusterSource(SchemaSource):
             )
         return self._encoded[1]
 
-    def _n_threads(self) -> int:
-        with suppress(Exception):
-            return sum(self._client.sync(self._client.scheduler.ncores, callback_timeout=_ANSWER).values())
-        raise ClusterError(f"the cluster failed: {_GONE}.")
+    def _submit(self, task: Callable[..., Any], name: str, number: int, *arguments: Any) -> Any:
+        """A task of this fit."""
+        return self._workers.submit(task, f"dperm-{self._word}-{name}-{task.__name__}-{number}", *arguments)
 
-    def _key(self, name: str, what: object) -> str:
-        return f"dperm-{self._word}-{name}-{what}"
-
-    def _submit(self, task: Callable[..., Any], name: str, number: object, *arguments: Any) -> Any:
-        """A task of this fit. Dask says where it runs: one that is tied to a worker may wait for it forever."""
-        import dask
-        from dask.delayed import delayed
-
-        key = self._key(f"{name}-{task.__name__}", number)
-        is_gone = False
+    def _collect(self, futures: list[Any]) -> Any:
+        """The sum of what tasks return."""
         try:
-            with dask.config.set({"distributed.admin.large-graph-warning-threshold": _NO_WARNING}):
-                if arguments and hasattr(arguments[0], "dask"):  # a partition of a frame, which Dask computes first
-                    asked = delayed(task, pure=False)(*arguments, dask_key_name=key)
-                    return self._client.compute(asked, optimize_graph=False)
-                return self._client.submit(task, *arguments, key=key, pure=False)
-        except Exception as error:
-            is_gone = self._client.status != "running" or isinstance(error, OSError)
-        # Raised here and not above, so that no message of Dask is kept as its context.
-        raise ClusterError(f"the cluster failed: {_GONE if is_gone else 'a query cannot be sent to it'}.")
-
-    def _collect(self, futures: list[Any], name: str, n_inputs: int = 0) -> Any:
-        """Add parts up in a tree, of a shape that depends on their number alone, and fetch the one that is left.
-
-        The first `n_inputs` futures are no parts; they are dropped with the others.
-        """
-        kept, level, depth = list(futures), futures[n_inputs:], 0
-        while len(level) > 1:
-            depth += 1
-            level = [
-                self._submit(tasks.add, f"{name}-{depth}", first, *level[first : first + _FAN_IN])
-                for first in range(0, len(level), _FAN_IN)
-            ]
-            kept += level
-        try:
-            found = self._result(level[0])
+            return add_up(_checked(self._workers.result(future)) for future in futures)
         finally:
-            _release(kept)
-        return _checked(found)
-
-    def _result(self, future: Any) -> Any:
-        distributed, since = dask_distributed(), time.monotonic()
-        while True:
-            failure = None
-            try:
-                return future.result(timeout=_PATIENCE)
-            except distributed.scheduler.KilledWorker:
-                failure = "the workers of one partition died repeatedly: it may be too large"
-            except Exception as error:  # of Dask, or of the frame's own tasks: it may show a value
-                if future.status == "error":
-                    # Not `error`: that may be our own patience, which ended just before the task did.
-                    failure = self._task_failure(future.exception(timeout=_ANSWER))
-                elif not isinstance(error, TimeoutError):
-                    failure = _GONE
-            if failure is None:
-                failure, since = self._looked_at(since)
-            # Raised here and not above, so that no message of Dask is kept as its context.
-            if failure is not None:
-                raise ClusterError(f"the cluster failed: {failure}.")
-
-    def _task_failure(self, error: Exception) -> str:
-        """What to say of a task that Dask itself says has failed; dperm's own return their errors."""
-        if is_frame(self._data):
-            return f"a partition of the frame cannot be computed ({type(error).__name__})"
-        return f"a worker cannot run its task ({type(error).__name__}); it needs this version of dperm"
-
-    def _looked_at(self, since: float) -> tuple[str | None, float]:
-        """What is wrong with a cluster that has not answered for a while, and when it last had a worker."""
-        try:
-            identity = self._client.sync(self._client.scheduler.identity, callback_timeout=_ANSWER)
-        except Exception:
-            return _GONE, since
-        if identity["workers"]:
-            return None, time.monotonic()
-        is_lost = time.monotonic() - since > _NO_WORKER
-        return f"it has had no worker for {_NO_WORKER:.0f} s" if is_lost else None, since
+            _release(futures)
 
 
 def _checked(found: Any) -> Any:

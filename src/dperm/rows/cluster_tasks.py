@@ -1,5 +1,6 @@
 """What runs on the workers of a cluster: partitions are read, encoded, kept and added up there."""
 
+import asyncio
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,10 +22,10 @@ from dperm.kernel.units import UnitRows
 from dperm.problem import Problem
 from dperm.rows.dask_client import dask_distributed
 from dperm.rows.digests import DigestedRows, IdColumn, PartitionUnits
-from dperm.rows.encoder import ROWS_AT_ONCE, Encoder, rows_of
+from dperm.rows.encoder import Encoder, rows_of
 from dperm.rows.kept import KeptBlocks, Room, cache_folder
-from dperm.rows.memory import KEPT, rows_of_block
-from dperm.rows.pieces import Piece
+from dperm.rows.memory import MemoryBudget, return_freed_memory
+from dperm.rows.pieces import USUAL, Piece, Reading
 
 Array = NDArray[np.float64]
 
@@ -37,7 +38,7 @@ class Keeping:
     """How a worker keeps encoded rows."""
 
     word: str
-    memory: int
+    budget: MemoryBudget
     cache: Any
     shown_size: int
 
@@ -133,9 +134,10 @@ def _kept_partition(
 def _blocks(
     partition: Any, encoder: Encoder, problem: Problem, units: PartitionUnits | None, keeping: Keeping
 ) -> Iterator[Block]:  # fmt: skip
-    rows = rows_of_block(keeping.memory, encoder)
-    tables = _tables(partition, encoder.encoded_columns)
-    return bounded(encoder.blocks(tables, problem, rows, threads=1), problem, _checked_units(partition, units))
+    budget = keeping.budget
+    tables = _tables(partition, encoder.encoded_columns, budget.reading(keeping.cache, encoder))
+    blocks = encoder.blocks(tables, problem, budget.rows_of_block(encoder), budget.ahead, threads=1)
+    return bounded(blocks, problem, _checked_units(partition, units))
 
 
 def _checked_units(partition: Any, units: PartitionUnits | None) -> UnitRows | None:
@@ -164,11 +166,6 @@ def _quiet(task: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def hold(asked: Any) -> Any:
-    """What workers fetch from each other."""
-    return asked
-
-
 @_quiet
 def count_rows(partition: Any) -> int:
     """Of a frame's partition."""
@@ -192,18 +189,36 @@ def encode(
 @functools.lru_cache(4)
 def _room(keeping: Keeping) -> Room:
     """One for all partitions of a fit that this process reads."""
-    return Room(keeping.memory // KEPT)
+    return_freed_memory()
+    return Room(keeping.budget.kept)
+
+
+async def take(keys: dict[int, str], part: RowPart, problem: Problem, dask_worker: Any) -> Any:
+    """The sum of what a part takes of the partitions with these numbers, which the worker holds by their keys.
+
+    None if it does not hold one of them any more.
+    """
+    if not all(key in dask_worker.data for key in keys.values()):
+        return None
+    pool, loop = dask_worker.executors["default"], asyncio.get_running_loop()
+    found = await asyncio.gather(
+        *(loop.run_in_executor(pool, _taken, dask_worker.data[key], k, part, problem) for k, key in keys.items())
+    )
+    return _added(*found)
 
 
 @_quiet
-def take(partition: Partition, number: int, asked: tuple[RowPart, Problem]) -> Any:
-    """The sum of what a part takes of every block of the partition with this number."""
-    part, problem = asked
+def _taken(partition: Partition, number: int, part: RowPart, problem: Problem) -> Any:
+    """Of one partition, by one of the worker's threads: the others take other partitions."""
     objective = objective_of(problem)
-    # A worker's other threads take other partitions.
     return add_up(
         part.of(block, place_of(number, k), objective, ONE_THREAD) for k, block in enumerate(partition.blocks())
     )  # fmt: skip
+
+
+@_quiet
+def _added(*parts: Any) -> Any:
+    return add_up(parts)
 
 
 @_quiet
@@ -213,16 +228,10 @@ def count(partition: Any, encoder: Encoder, part: ColumnPart, units: PartitionUn
     return count_columns(numbers, part, encoder.schema, _checked_units(partition, units))
 
 
-@_quiet
-def add(*parts: Any) -> Any:
-    """The sum of a few parts."""
-    return add_up(parts)
-
-
-def _tables(partition: Any, columns: Sequence[str]) -> Iterator[Any]:
+def _tables(partition: Any, columns: Sequence[str], reading: Reading = USUAL) -> Iterator[Any]:
     """A partition in tables of a few rows; an empty one gives an empty table."""
     if isinstance(partition, Piece):
-        yield from partition.tables(columns)
+        yield from partition.tables(columns, reading)
         return
-    for first in range(0, max(len(partition), 1), ROWS_AT_ONCE):
-        yield rows_of(partition, slice(first, min(first + ROWS_AT_ONCE, len(partition))))
+    for first in range(0, max(len(partition), 1), reading.rows):
+        yield rows_of(partition, slice(first, min(first + reading.rows, len(partition))))

@@ -22,8 +22,7 @@ import numpy as np
 
 from dperm.errors import InvalidTableError
 from dperm.printable import one_line
-from dperm.rows.encoder import ROWS_AT_ONCE
-from dperm.rows.pieces import Piece, Stamp
+from dperm.rows.pieces import Piece, Reading, Stamp
 
 UNPACKERS: dict[str, Callable[[str], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
@@ -32,7 +31,7 @@ _LONGEST_LINE = 2**22
 # Bytes; a longer cell is missing.
 _LONGEST_CELL = 2**16
 # Bytes that are read at once.
-_BLOCK = 2**22
+_BLOCK = 2**20
 # Stands for a line that is too long to be kept: no record either.
 _NO_RECORD = b"\r"
 
@@ -113,7 +112,7 @@ class CsvPiece(Piece):
         """Every field is text."""
         return self._nothing(0, self.names)
 
-    def _tables(self, columns: Sequence[str]) -> Iterator[Any]:
+    def _tables(self, columns: Sequence[str], reading: Reading) -> Iterator[Any]:
         if Stamp.of(self.path) != self.stamp:
             raise self._changed()
         _, blocks = _header_and_blocks(self.path, self.has_header)
@@ -125,12 +124,11 @@ class CsvPiece(Piece):
             between, n_blank = self._nothing(min(n_blank, n_left), columns), max(n_empty - 1, 0)
             table, _ = self._parse(lines, columns)
             n_left -= between.num_rows + table.num_rows
-            for part in (between, table):
-                for first in range(0, part.num_rows, ROWS_AT_ONCE):
-                    yield part.slice(first, ROWS_AT_ONCE)
+            yield between
+            yield table
         n_left += self.n_filled
-        for first in range(0, n_left, ROWS_AT_ONCE):
-            yield self._nothing(min(ROWS_AT_ONCE, n_left - first), columns)
+        for first in range(0, n_left, reading.rows):
+            yield self._nothing(min(reading.rows, n_left - first), columns)
 
     @staticmethod
     def _lines(blocks: Iterator[bytes]) -> Iterator[tuple[bytes, int]]:

@@ -5,16 +5,22 @@ the pieces together numbers the digests in the order in which they come. Proof: 
 """
 
 import hashlib
+import io
+import mmap
 import secrets
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.errors import InvalidTableError
+from dperm.errors import InvalidParameterError, InvalidTableError
 from dperm.kernel.units import Membership, UnitRows
 from dperm.privacy.unit import PrivacyUnit
 from dperm.rows.columns import Columns
@@ -22,8 +28,10 @@ from dperm.rows.ids import kind_of_ids, places_of, texts_of_column
 
 # Bytes of a digest.
 _SIZE = 16
-# Rows whose ids are looked at together, or bytes of ids: the more, the fewer different ones there are in all.
-_ROWS, _BYTES = 2**22, 2**26
+# Bytes that finding the different ones among ids, or among their digests, takes for each.
+_AT_WORK = 200
+# Numbers that are made room for at once.
+_ZEROS = 2**18
 
 
 @dataclass(frozen=True)
@@ -38,16 +46,19 @@ class IdColumn:
         Texts that stand for no value.
     key : bytes
         Of the digests: fresh for every pass, so that two passes cannot be compared.
+    memory : int
+        Bytes for ids that are looked at together: the more, the fewer different ones there are in all.
     """
 
     name: str
     missing: tuple[str, ...]
     key: bytes
+    memory: int
 
     @classmethod
-    def of(cls, unit: PrivacyUnit, missing: Iterable[str]) -> "IdColumn":
+    def of(cls, unit: PrivacyUnit, missing: Iterable[str], memory: int) -> "IdColumn":
         """Of a unit, with a fresh key."""
-        return cls(unit.name, tuple(missing), secrets.token_bytes(32))
+        return cls(unit.name, tuple(missing), secrets.token_bytes(32), memory)
 
     def read(self, tables: Iterable[Any]) -> Iterator["DigestedRows"]:
         """The rows of tables that have the column, many at a time."""
@@ -57,7 +68,7 @@ class IdColumn:
         for table in tables:
             column = Columns(table).arrow(self.name)
             # One file may hold numbers of another kind than the one before it.
-            is_full = sum(map(len, waiting)) >= _ROWS or sum(part.nbytes for part in waiting) >= _BYTES
+            is_full = sum(4 * part.nbytes + _AT_WORK * len(part) for part in waiting) >= self.memory
             if waiting and (is_full or waiting[0].type != column.type):
                 yield self._digested(pa.chunked_array(waiting))
                 waiting = []
@@ -140,13 +151,22 @@ class PartitionUnits:
 
 
 class Numbering:
-    """Numbers of units by the order in which their digests come."""
+    """Numbers of units by the order in which their digests come.
 
-    def __init__(self) -> None:
-        self._known, self._n_known = b"", 0
-        self._waiting: list[DigestedRows] = []
-        self._n_waiting = 0
-        self._numbers: list[NDArray[np.int32]] = []
+    What is known of rows waits in files without a name, so that memory does not grow with them.
+
+    Parameters
+    ----------
+    memory : int
+        Bytes for digests that are compared with each other at once.
+    folder : Path or None
+        Where the files are made; None to keep all in memory.
+    """
+
+    def __init__(self, memory: int, folder: Path | None) -> None:
+        self._at_once, self._folder = max(memory // _AT_WORK, 1), folder
+        self._digests, self._codes = _Waiting(folder), _Waiting(folder)
+        self._lengths: list[tuple[int, int]] = []
         self._kinds: set[str] = set()
 
     def add(self, rows: DigestedRows) -> None:
@@ -161,40 +181,115 @@ class Numbering:
         if len(self._kinds) > 1:
             kinds = " and ".join(sorted(self._kinds))
             raise InvalidTableError(f"ids are {kinds} in different parts of the table; write them with one type.")
-        self._waiting.append(rows)
-        self._n_waiting += len(rows.digests) // _SIZE
-        # As many as are known, so that a digest is looked at about twice, however many pieces there are.
-        if self._n_waiting >= max(_ROWS, self._n_known):
-            self._number()
+        self._digests.add(rows.digests)
+        self._codes.add(rows.codes.tobytes())
+        self._lengths.append((len(rows.digests) // _SIZE, rows.codes.size))
 
     @classmethod
-    def of(cls, rows: Iterable[DigestedRows]) -> "Numbering":
+    def of(cls, rows: Iterable[DigestedRows], memory: int, folder: Path | None) -> "Numbering":
         """Of all rows of a table."""
-        numbering = cls()
+        numbering = cls(memory, folder)
         for part in rows:
             numbering.add(part)
         return numbering
 
     def membership(self, unit: PrivacyUnit) -> Membership:
         """The units of all rows that were added."""
-        self._number()
-        numbers = np.concatenate(self._numbers) if self._numbers else np.empty(0, np.int32)
-        self._numbers.clear()
-        return Membership.of(unit, numbers)
+        numbers, codes = self._numbered(), self._codes.array(np.int32)
+        first_digest = first_row = 0
+        for n_digests, n_rows in self._lengths:
+            rows, digests = (slice(first_row, first_row + n_rows), slice(first_digest, first_digest + n_digests))
+            codes[rows] = np.append(numbers[digests], np.int32(-1))[codes[rows]]
+            first_digest, first_row = digests.stop, rows.stop
+        return Membership.of(unit, codes)
 
-    def _number(self) -> None:
+    def _numbered(self) -> NDArray[np.int32]:
+        """The number of every digest that was added."""
+        words = self._digests.array(np.uint64).reshape(-1, 2)
+        if len(words) >= 2**31:
+            raise InvalidTableError("the table has more ids than can be numbered (2 147 483 647).")
+        earliest = self._first_of_each(words)
+        numbers, n_known = _empty(len(words), self._folder), 0
+        for first in range(0, len(words), self._at_once):
+            part = slice(first, min(first + self._at_once, len(words)))
+            is_new = earliest[part] == np.arange(part.start, part.stop, dtype=np.int32)
+            numbers[part] = np.cumsum(is_new, dtype=np.int32) + np.int32(n_known - 1)
+            n_known += int(is_new.sum())
+            numbers[part] = numbers[earliest[part]]  # those before, or of this part and new
+        return numbers
+
+    def _first_of_each(self, words: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """The index of the first digest that is the same, for every digest: a share of all is compared at once.
+
+        Digests are as good as random, so those that leave the same remainder are a share of about the same size.
+        """
         import pyarrow as pa
 
-        together = pa.py_buffer(b"".join([self._known, *(rows.digests for rows in self._waiting)]))
-        count = len(together) // _SIZE
-        if count >= 2**31:
-            raise InvalidTableError("the table has more units than can be numbered (2 147 483 647).")
-        digests = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_SIZE), count, [None, together]).dictionary_encode()
-        numbers, first = digests.indices.to_numpy(zero_copy_only=False), self._n_known
-        for rows in self._waiting:
-            last = first + len(rows.digests) // _SIZE
-            self._numbers.append(np.append(numbers[first:last], np.int32(-1))[rows.codes])
-            first = last
-        known = digests.dictionary
-        self._known, self._n_known = known.buffers()[1][: len(known) * _SIZE].to_pybytes(), len(known)
-        self._waiting, self._n_waiting = [], 0
+        earliest, n_shares = _empty(len(words), self._folder), -(-len(words) // self._at_once)
+        for share in range(n_shares):
+            chosen = np.concatenate([
+                first + np.flatnonzero(words[first : first + self._at_once, 0] % np.uint64(n_shares) == share)
+                for first in range(0, len(words), self._at_once)
+            ]).astype(np.int32)  # fmt: skip
+            digests = pa.FixedSizeBinaryArray.from_buffers(
+                pa.binary(_SIZE), chosen.size, [None, pa.py_buffer(words[chosen])]
+            ).dictionary_encode()
+            numbers = digests.indices.to_numpy(zero_copy_only=False)
+            found = np.empty(len(digests.dictionary), np.int32)
+            found[numbers[::-1]] = chosen[::-1]  # the first of each is written last
+            earliest[chosen] = found[numbers]
+        return earliest
+
+
+class _Waiting:
+    """Bytes that are added one after another and then looked at together."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._stream: Any = io.BytesIO() if folder is None else _file_in(folder)
+        weakref.finalize(self, self._stream.close)
+
+    def add(self, content: bytes) -> None:
+        with _room_on_disk():
+            left = memoryview(content)
+            while left:
+                left = left[self._stream.write(left) :]
+
+    def array(self, kind: Any) -> NDArray[Any]:
+        """All of them; it can be written."""
+        if isinstance(self._stream, io.BytesIO):
+            return np.frombuffer(bytearray(self._stream.getvalue()), kind)
+        return _mapped(self._stream, kind, self._stream.tell())
+
+
+def _empty(size: int, folder: Path | None) -> NDArray[np.int32]:
+    """As many numbers that are still to be written."""
+    if folder is None or size == 0:
+        return np.empty(size, np.int32)
+    # Written once: else a full disk would end the process where a number is written.
+    waiting = _Waiting(folder)
+    for first in range(0, size, _ZEROS):
+        waiting.add(bytes(4 * min(_ZEROS, size - first)))
+    return waiting.array(np.int32)
+
+
+def _file_in(folder: Path) -> Any:
+    with _room_on_disk():
+        return tempfile.TemporaryFile(dir=folder, prefix="dperm-", buffering=0)
+
+
+def _mapped(stream: Any, kind: Any, size: int) -> NDArray[Any]:
+    return np.frombuffer(mmap.mmap(stream.fileno(), size) if size else bytearray(), kind)
+
+
+@contextmanager
+def _room_on_disk() -> Iterator[None]:
+    why = None
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror
+    # Raised here and not above, so that no message with a path is kept as its context.
+    if why is not None:
+        raise InvalidParameterError(
+            f"the cache has no room for the units of all rows ({why}): pass another folder with cache=, or --cache."
+        )

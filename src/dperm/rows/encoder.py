@@ -1,10 +1,10 @@
 """From pieces of a table to encoded rows: what tables, files and clusters share."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,11 @@ class Encoder:
         return layout_of(self.schema).bytes_per_row + 24 + (0 if self.schema.unit is None else 16)
 
     @property
+    def bytes_at_work(self) -> int:
+        """About what a row takes while it is encoded, as it is read and on the way: public."""
+        return 16 * len(self.encoded_columns) + 2 * self.bytes_per_row
+
+    @property
     def columns(self) -> list[str]:
         """What a table must have."""
         unit = self.schema.unit
@@ -74,7 +79,7 @@ class Encoder:
         return [*self.schema.columns, self.schema.target.column]
 
     def blocks(
-        self, tables: Iterable[Any], problem: Problem, rows: int, threads: int | None = None
+        self, tables: Iterable[Any], problem: Problem, rows: int, memory: int, threads: int | None = None
     ) -> Iterator[EncodedRows]:  # fmt: skip
         """Encode tables in blocks of about this many rows, a few tables ahead of the consumer.
 
@@ -86,11 +91,13 @@ class Encoder:
             Declares the bounds.
         rows : int
             Of a block; no table is cut.
+        memory : int
+            For tables that are being encoded: as many at once as fit, and one at least.
         threads : int, optional
             That encode; by default as many as this machine has.
         """
         waiting: list[_Encoded] = []
-        for encoded in self._encoded(tables, problem, threads or n_threads()):
+        for encoded in self._encoded(tables, problem, memory, threads or n_threads()):
             waiting.append(encoded)
             if sum(part.target.size for part in waiting) >= rows:
                 yield _together(waiting)
@@ -129,15 +136,18 @@ class Encoder:
             return target_numbers(table, y, self.schema)
         return as_numbers(Columns(table).arrow(column), column, self.schema.missing)
 
-    def _encoded(self, tables: Iterable[Any], problem: Problem, threads: int) -> Iterator[_Encoded]:
+    def _encoded(self, tables: Iterable[Any], problem: Problem, memory: int, threads: int) -> Iterator[_Encoded]:
         """In order, by several threads."""
-        ahead, left = 2 * threads, iter(tables)
+        running, sizes, at_work = deque[Future[_Encoded]](), deque[int](), self.bytes_at_work
         with ThreadPoolExecutor(threads, thread_name_prefix="dperm-encode") as pool:
-            running = [pool.submit(self._piece, table, problem) for table in islice(left, ahead)]
+            for table in tables:
+                sizes.append(at_work * len(table))
+                while running and (len(running) >= 2 * threads or sum(sizes) > memory):
+                    yield running.popleft().result()
+                    sizes.popleft()
+                running.append(pool.submit(self._piece, table, problem))
             while running:
-                encoded = running.pop(0).result()
-                running += [pool.submit(self._piece, table, problem) for table in islice(left, 1)]
-                yield encoded
+                yield running.popleft().result()
 
     def _piece(
         self, table: Any, problem: Problem, y: Any = None, weights: Array | None = None, chosen: slice = slice(None)

@@ -4,19 +4,48 @@ No message holds a value, and no single row decides what happens. A piece is pla
 it is read.
 """
 
+import mmap
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from dperm.errors import ClusterError, InvalidTableError
 from dperm.printable import one_line
 from dperm.rows.encoder import ROWS_AT_ONCE
+from dperm.rows.kept import cache_folder
 
 # Bytes of a column that are read ahead of what is decoded: a row group may be larger than memory.
-_BUFFER = 2**20
+_BUFFER = 2**16
+# Bytes that decoding a column takes with pages of the usual size: one of them, packed and not, and a dictionary.
+_COLUMN = 3 * 2**20
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How much is read at once.
+
+    Attributes
+    ----------
+    rows : int
+        Of a table.
+    memory : int
+        Bytes for what is being decoded.
+    cache : path or bool
+        Where columns wait that are too many to be decoded side by side, as of `cache_folder`; False to decode them side
+        by side anyway.
+    """
+
+    rows: int = ROWS_AT_ONCE
+    memory: int = 2**28
+    cache: Any = False
+
+
+USUAL = Reading()
 
 
 @dataclass(frozen=True)
@@ -36,7 +65,7 @@ class Stamp:
 
 
 class Piece(ABC):
-    """Rows that are read one table of at most `ROWS_AT_ONCE` after another, always the same ones in the same order."""
+    """Rows that are read one table after another, always the same ones in the same order."""
 
     @property
     @abstractmethod
@@ -53,24 +82,33 @@ class Piece(ABC):
         """An Arrow table with the columns and types, and no rows."""
 
     @abstractmethod
-    def _tables(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Arrow tables of these columns."""
+    def _tables(self, columns: Sequence[str], reading: Reading) -> Iterator[Any]:
+        """Arrow tables of these columns, of any number of rows."""
 
     def split(self, rows: int) -> "list[Piece]":
         """Smaller pieces of about so many rows, where that is possible."""
         return [self]
 
-    def tables(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Arrow tables of these columns, at least one; raises if the rows are not those that were counted."""
-        n_rows = 0
-        for table in self._tables(columns):
-            if table.num_rows:
-                n_rows += table.num_rows
-                yield table
+    def tables(self, columns: Sequence[str], reading: Reading = USUAL) -> Iterator[Any]:
+        """Arrow tables of these columns, at least one; raises if the rows are not those that were counted.
+
+        All but the last have as many rows as are to be read at once, however they are stored.
+        """
+        import pyarrow as pa
+
+        n_rows, n_waiting, waiting = 0, 0, list[Any]()
+        for table in self._tables(columns, reading):
+            n_rows, n_waiting, waiting = n_rows + table.num_rows, n_waiting + table.num_rows, [*waiting, table]
+            if n_waiting >= reading.rows:
+                whole = pa.concat_tables(waiting)
+                n_waiting %= reading.rows
+                for first in range(0, whole.num_rows - n_waiting, reading.rows):
+                    yield whole.slice(first, reading.rows)
+                waiting = [whole.slice(whole.num_rows - n_waiting)]
         if n_rows != self.n_rows:
             raise self._changed()
-        if n_rows == 0:
-            yield self.empty().select(list(columns))
+        if n_waiting or n_rows == 0:
+            yield pa.concat_tables(waiting) if n_waiting else self.empty().select(list(columns))
 
     def _changed(self) -> InvalidTableError:
         return InvalidTableError(
@@ -147,7 +185,7 @@ class ParquetPiece(Piece):
         groups, rows = (tuple(values[k] for k in places) for values in (self.row_groups, self.rows))
         return replace(self, row_groups=groups, rows=rows)
 
-    def _tables(self, columns: Sequence[str]) -> Iterator[Any]:
+    def _tables(self, columns: Sequence[str], reading: Reading) -> Iterator[Any]:
         import pyarrow as pa
 
         if self.stamp is not None and Stamp.of(self.path) != self.stamp:
@@ -156,22 +194,32 @@ class ParquetPiece(Piece):
         with _parquet(self.path, self.filesystem) as file:
             if file.schema_arrow != self.columns or file.metadata.num_row_groups < len(self.row_groups):
                 raise self._changed()
-            # More rows at once are decoded faster than few; they are cut for whoever encodes them.
-            batches = file.iter_batches(4 * ROWS_AT_ONCE, list(self.row_groups), columns=stored)
+            tables = self._decoded(file, stored, reading)
             while True:
-                batch = None
+                table = None
                 try:
-                    batch = next(batches, None)
+                    table = next(tables, None)
                 except (pa.ArrowException, OSError):
                     file = None
                 # Raised here and not above, so that no message of the reader is kept as its context.
                 if file is None:
                     raise InvalidTableError(f"{one_line(self.path)} cannot be read as Parquet.")
-                if batch is None:
+                if table is None:
                     return
-                table = self._with_constants(pa.Table.from_batches([batch]))
-                for first in range(0, table.num_rows, ROWS_AT_ONCE):
-                    yield table.slice(first, ROWS_AT_ONCE)
+                yield self._with_constants(table)
+
+    def _decoded(self, file: Any, columns: list[str], reading: Reading) -> Iterator[Any]:
+        """Row groups whose columns can be decoded side by side together, the others one by one."""
+        together: list[int] = []
+        for group in self.row_groups:
+            parts = _parts(file.metadata.row_group(group), columns, reading.memory // 2)
+            if len(parts) <= 1 or reading.cache is False:
+                together.append(group)
+                continue
+            yield from _side_by_side(file, together, columns, reading)
+            together = []
+            yield _one_after_another(file, group, parts, reading).select(columns)
+        yield from _side_by_side(file, together, columns, reading)
 
     def _with_constants(self, table: Any) -> Any:
         import pyarrow as pa
@@ -180,6 +228,54 @@ class ParquetPiece(Piece):
             if name not in table.column_names:
                 table = table.append_column(name, pa.array([value] * table.num_rows, pa.string()))
         return table
+
+
+def _parts(group: Any, columns: Sequence[str], memory: int) -> list[list[str]]:
+    """Columns of a row group, in parts that can be decoded side by side."""
+    sizes = dict.fromkeys(columns, 0)
+    for place in range(group.num_columns):
+        chunk = group.column(place)
+        name = chunk.path_in_schema.partition(".")[0]
+        if name in sizes:
+            sizes[name] += min(2 * chunk.total_uncompressed_size, _COLUMN)
+    parts: list[list[str]] = [[]]
+    for name in columns:
+        if parts[-1] and sum(sizes[one] for one in parts[-1]) + sizes[name] > memory:
+            parts.append([])
+        parts[-1].append(name)
+    return parts
+
+
+def _side_by_side(file: Any, groups: list[int], columns: list[str], reading: Reading) -> Iterator[Any]:
+    import pyarrow as pa
+
+    if not groups:
+        return
+    found = [file.metadata.row_group(group) for group in groups]
+    bytes_per_row = sum(group.total_byte_size for group in found) // max(sum(group.num_rows for group in found), 1)
+    # More rows at once are decoded faster than few.
+    rows = reading.memory // 4 // max(bytes_per_row, 8 * len(columns), 1)
+    for batch in file.iter_batches(min(max(rows, reading.rows), 4 * reading.rows), groups, columns=columns):
+        yield pa.Table.from_batches([batch])
+
+
+def _one_after_another(file: Any, group: int, parts: list[list[str]], reading: Reading) -> Any:
+    """A row group some of whose columns are decoded after others: it waits in files without a name, mapped."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    for part in parts:
+        with tempfile.TemporaryFile(dir=cache_folder(reading.cache), prefix="dperm-") as stream:
+            batches = file.iter_batches(reading.rows, [group], columns=part)
+            first = next(batches)
+            with pa.ipc.new_stream(pa.PythonFile(stream, "w"), first.schema) as writer:
+                for batch in chain([first], batches):
+                    writer.write_batch(batch)
+            stream.flush()
+            mapped = pa.py_buffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+        table = pa.ipc.open_stream(mapped).read_all()
+        columns |= dict(zip(table.column_names, table.columns, strict=True))
+    return pa.table(columns)
 
 
 def _parquet(path: str, filesystem: Any) -> Any:
@@ -233,13 +329,13 @@ class DatasetPiece(Piece):
         """Of the dataset's own schema."""
         return self.dataset.schema.empty_table()
 
-    def _tables(self, columns: Sequence[str]) -> Iterator[Any]:
+    def _tables(self, columns: Sequence[str], reading: Reading) -> Iterator[Any]:
         import pyarrow as pa
 
         failed, batches = False, None
         with suppress(pa.ArrowException, OSError):
             batches = self.dataset.to_batches(
-                columns=list(columns), batch_size=ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1
+                columns=list(columns), batch_size=reading.rows, batch_readahead=2, fragment_readahead=1
             )
         while batches is not None:
             batch = None
@@ -307,14 +403,14 @@ class FramePiece(Piece):
 
         return pa.Table.from_pandas(self.columns, preserve_index=False)
 
-    def _tables(self, columns: Sequence[str]) -> Iterator[Any]:
+    def _tables(self, columns: Sequence[str], reading: Reading) -> Iterator[Any]:
         import pyarrow as pa
 
         frame = _computed(self.partition)[list(columns)]
-        for first in range(0, len(frame), ROWS_AT_ONCE):
+        for first in range(0, len(frame), reading.rows):
             table = None
             with suppress(pa.ArrowException):
-                table = pa.Table.from_pandas(frame.iloc[first : first + ROWS_AT_ONCE], preserve_index=False)
+                table = pa.Table.from_pandas(frame.iloc[first : first + reading.rows], preserve_index=False)
             # Raised here and not above, so that no message with a value is kept as its context.
             if table is None:
                 raise InvalidTableError("a column of the frame has values of several types; write it with one type.")

@@ -12,8 +12,8 @@ from dperm.problem import Problem
 from dperm.rows.by_schema import SchemaSource
 from dperm.rows.digests import DigestedRows, IdColumn
 from dperm.rows.kept import KeptBlocks, Room, cache_folder
-from dperm.rows.memory import KEPT, RAW, is_on_disk, rows_of_block
-from dperm.rows.pieces import Piece
+from dperm.rows.memory import is_on_disk
+from dperm.rows.pieces import Piece, Reading
 from dperm.schema import Schema
 
 Array = NDArray[np.float64]
@@ -32,17 +32,16 @@ class FileSource(SchemaSource, LocalSource):
         if cache is not True:
             cache_folder(cache)  # raises before anything is read
         super().__init__(data, schema, cache=cache, **settings)
-        self._raw = _RawTables(self._memory // RAW)
+        self._raw = _RawTables(self._budget.raw)
 
     def _forget(self) -> None:
         self._kept = None
 
     def _digested(self, ids: IdColumn) -> Iterator[DigestedRows]:
-        columns, pieces = self._encoding().columns, enumerate(self._opened)
-        return ids.read(table for k, piece in pieces for table in self._raw.of(k, piece, columns, (ids.name,)))
+        return ids.read(self._tables((ids.name,)))
 
     def _fill(self, n_missing: int) -> bool:
-        self._raw = _RawTables(self._memory // RAW)
+        self._raw = _RawTables(self._budget.raw)
         return super()._fill(n_missing)
 
     @property
@@ -53,27 +52,33 @@ class FileSource(SchemaSource, LocalSource):
 
     def is_slow(self, n: int, schema: Schema | None) -> bool:
         """Whether n encoded rows are more than is kept in memory."""
-        return is_on_disk(n, self._encoding().schema if schema is None else schema, self._memory)
+        return is_on_disk(n, self._encoding().schema if schema is None else schema, self._budget)
 
     def _store(self) -> KeptBlocks:
         """In memory, and on disk beyond that."""
-        return KeptBlocks(Room(self._memory // KEPT), cache_folder(self._cache))
+        return KeptBlocks(Room(self._budget.kept), cache_folder(self._cache))
 
     def _pieces(self) -> list[TablePiece]:
         """The files."""
         return [TablePiece(piece.n_rows, partial(self._read, k, piece)) for k, piece in enumerate(self._opened)]
 
     def _read(self, number: int, piece: Piece, problem: Problem) -> Iterator[EncodedRows]:
-        encoder = self._encoding()
-        tables = self._raw.of(number, piece, encoder.columns, encoder.encoded_columns)
-        return encoder.blocks(tables, problem, rows_of_block(self._memory, encoder))
+        encoder, budget = self._encoding(), self._budget
+        tables = self._raw.of(number, piece, encoder.columns, encoder.encoded_columns, self._reading())
+        return encoder.blocks(tables, problem, budget.rows_of_block(encoder), budget.ahead)
 
     def _columns(self, names: Sequence[str]) -> tuple[Schema, Iterator[Mapping[str, Array]]]:
         """One pass over these columns."""
         encoder = self._encoding()
-        pieces = enumerate(self._opened)
-        tables = (table for k, piece in pieces for table in self._raw.of(k, piece, encoder.columns, names))
-        return encoder.schema, encoder.columns_of(tables, names)
+        return encoder.schema, encoder.columns_of(self._tables(names), names)
+
+    def _tables(self, names: Sequence[str]) -> Iterator[Any]:
+        columns, reading = self._encoding().columns, self._reading()
+        for number, piece in enumerate(self._opened):
+            yield from self._raw.of(number, piece, columns, names, reading)
+
+    def _reading(self) -> Reading:
+        return self._budget.reading(self._cache, self._encoding())
 
 
 class _RawTables:
@@ -83,7 +88,7 @@ class _RawTables:
         self._left, self._kept = memory, dict[int, list[Any]]()
 
     def of(
-        self, number: int, piece: Piece, columns: Sequence[str], wanted: Sequence[str]
+        self, number: int, piece: Piece, columns: Sequence[str], wanted: Sequence[str], reading: Reading
     ) -> Iterator[Any]:  # fmt: skip
         """The tables of a piece, with the wanted columns at least; all that are needed are read if that is kept."""
         if number in self._kept:
@@ -93,10 +98,10 @@ class _RawTables:
         if 4 * piece.n_rows * len(columns) >= self._left:
             self._left = 0
             self._kept.clear()
-            yield from piece.tables(wanted)
+            yield from piece.tables(wanted, reading)
             return
         tables: list[Any] = []
-        for table in piece.tables(columns):
+        for table in piece.tables(columns, reading):
             self._left -= table.nbytes
             if self._left > 0:
                 tables.append(table)

@@ -21,7 +21,9 @@ from dperm.rows.digests import IdColumn, Numbering
 from dperm.rows.encoder import ROWS_AT_ONCE, Encoder
 from dperm.rows.files import check_columns, is_files, open_pieces, shown
 from dperm.rows.ids import codes_of_column
-from dperm.rows.pieces import ParquetPiece, Piece
+from dperm.rows.kept import cache_folder
+from dperm.rows.memory import MemoryBudget
+from dperm.rows.pieces import ParquetPiece, Piece, Reading
 from dperm.rows.streamed import FileSource
 from dperm.schema import Schema
 from dperm.schema.checks import as_text
@@ -68,7 +70,7 @@ class Table:
     """
 
     data: Any
-    memory: int | str = field(default="1 GB", kw_only=True)
+    memory: int | str | MemoryBudget = field(default="1 GB", kw_only=True)
     cache: Any = field(default=True, kw_only=True)
     client: Any = field(default=None, kw_only=True)
     n_rows: int | None = field(default=None, kw_only=True)
@@ -139,7 +141,7 @@ class Table:
         if isinstance(data, Source):
             raise InvalidParameterError("a source of rows can only be fitted: pass the table itself.")
         pieces = open_pieces(data, header, separator, n_rows=n_rows, shorter_header=shorter_header)
-        return StoredTable(pieces, shown(data))
+        return StoredTable(pieces, shown(data), MemoryBudget.of(self.memory).reading(self.cache))
 
 
 def in_memory(X: Any, schemas: Sequence[Schema]) -> Any:
@@ -168,10 +170,12 @@ class StoredTable:
         What it is made of.
     name : str
         How messages call it.
+    reading : Reading
+        How much of it is read at once.
     """
 
-    def __init__(self, pieces: Sequence[Piece], name: str) -> None:
-        self._pieces, self._name = pieces, name
+    def __init__(self, pieces: Sequence[Piece], name: str, reading: Reading) -> None:
+        self._pieces, self._name, self._reading = pieces, name, reading
 
     @cached_property
     def names(self) -> list[str]:
@@ -193,7 +197,7 @@ class StoredTable:
     def parts(self, names: Sequence[str]) -> Iterator[Any]:
         """Arrow tables of a few rows, as its pieces have them."""
         self.require(names)
-        return (table for piece in self._pieces for table in piece.tables(names))
+        return (table for piece in self._pieces for table in piece.tables(names, self._reading))
 
     def tables(self, names: Sequence[str], rows: int = ROWS_AT_ONCE) -> Iterator[Any]:
         """Arrow tables of so many rows: how long a text is must not move others to another place."""
@@ -263,7 +267,9 @@ class StoredTable:
         """Whose every row is; None where every row is protected by itself. It reads the column of ids alone."""
         if unit is None:
             return None
-        return Numbering.of(IdColumn.of(unit, missing).read(self.parts([unit.name]))).membership(unit)
+        memory, folder = self._reading.memory, cache_folder(self._reading.cache)
+        rows = IdColumn.of(unit, missing, memory).read(self.parts([unit.name]))
+        return Numbering.of(rows, memory, folder).membership(unit)
 
 
 def _together(tables: list[Any]) -> Any:
