@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dperm import FitOptions, Guarantee, InvalidParameterError, LargeDeltaWarning, minimize
+from dperm.accounting import calibration
 from dperm.accounting.calibration import calibrate, find_noise_multiplier
 from dperm.accounting.composition import epsilon_of
 from dperm.accounting.curve import gaussian_epsilon
@@ -160,3 +161,15 @@ def test_a_plan_with_less_noise_than_it_promises_is_refused_before_a_row_is_read
     less = replace(plan, parts=(plan.calibrated.plan.with_noise(0.999 * noise),))
     with pytest.raises(NoiseTooLargeError, match="does not keep its guarantee"):
         Transaction(less, None, None, found=1000).__enter__()
+
+
+@pytest.mark.parametrize("height", [1e-9, 0.5, 40.0])
+def test_noise_is_found_where_delta_falls_off_a_cliff(height):
+    """As it does where the privacy loss is bounded: the slope there says nothing."""
+    for cliff in (-2.0, 0.0, 0.3, 5.5):
+
+        def gap(point, cliff=cliff):
+            return height * (1.0 + cliff - point) if point < cliff else -1.956011502714073
+
+        found = calibration._falling_root(gap, 0.0)
+        assert cliff <= found <= cliff + 1e-10

@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from dperm import Bins, Category, Classes, Number, Problem, Schema
-from dperm.kernel import native
+from dperm.kernel import native, products
 from dperm.kernel.block import Block
 from dperm.kernel.coded import plain
 from dperm.kernel.objectives import objective_of
@@ -78,6 +79,26 @@ def test_sums_over_codes_are_those_over_the_rows_that_they_stand_for(schema, pro
         if problem.loss.n_outputs == 1 and w.size < 1000:
             found, expected = (objective.hessian_sum(block, w, 1, 1.0) for block in (coded, written))
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+def test_products_of_codes_and_of_sparse_rows_are_those_of_an_array(schema):
+    coded, rng = rows_of(schema), np.random.default_rng(2)
+    coded = coded[np.isfinite(row_norms(coded)[0])]
+    thin, factors = sparse.csr_matrix(plain(coded)), rng.random((len(coded.codes), 2))
+    factors[rng.random(factors.shape) < 0.2] = 0.0
+    dense, fitting = thin.toarray().astype(float), schema.n_features < 1000
+    for rows in (coded, thin, dense):
+        if fitting:
+            wanted = (dense.T * factors[:, 0]) @ dense
+            np.testing.assert_allclose(
+                products.product_sum(rows, factors[:, 0].copy(), 100), wanted, rtol=1e-12, atol=1e-12
+            )
+        wanted = factors.T @ (dense * dense)
+        np.testing.assert_allclose(products.square_sums(rows, factors), wanted, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            products.weighted_sums(rows, factors, 100), dense.T @ factors, rtol=1e-12, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)

@@ -165,7 +165,7 @@ def test_a_row_of_codes_that_its_layout_does_not_have_is_ignored(lie):
         w = np.random.default_rng(1).normal(size=problem.dimension(LAYOUT.width))
         with ThreadPoolExecutor(1) as pool:
             one, other = (
-                RowSums(table, problem, pool, Randomness.from_random_state(3).sampling, N) for table in (told, kept)
+                RowSums(table, problem, pool, Randomness.from_random_state(3).sampling) for table in (told, kept)
             )
             np.testing.assert_allclose(one.gradient(w, 1.0), other.gradient(w, 1.0), rtol=1e-12, atol=1e-12)
             np.testing.assert_allclose(one.hessian(w, 1, 1.0), other.hessian(w, 1, 1.0), rtol=1e-12, atol=1e-12)

@@ -57,7 +57,7 @@ class SameBatches(RecordingOracle):
     """Draws the same batches whatever the table; a row that comes to the others is in every second one."""
 
     def _sums_over(self, source):
-        return SameSums(source, self._problem, self._pool, self._randomness.sampling, self._setting.n)
+        return SameSums(source, self._problem, self._pool, self._randomness.sampling)
 
 
 def starts_for(problem):

@@ -236,7 +236,7 @@ def _falling_root(gap: Callable[[float], float], guess: float) -> float | None:
             return None
         before, point = (point, value), following
         value = gap(point)
-        slope = (value - before[1]) / (point - before[0])
+        slope = (value - before[1]) / (point - before[0]) if point != before[0] else -1.0
         slope = slope if slope < 0.0 else -1.0
     return point if value <= 0.0 else high
 

@@ -1,5 +1,8 @@
 """Sums of many parts with few additions on the way of each, and what a row adds to them at most."""
 
+import functools
+import itertools
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -15,15 +18,20 @@ Array = NDArray[np.float64]
 
 Sum = TypeVar("Sum")
 
+# Parts that are added up one after another.
+_TOGETHER = 16
+
 
 def add_up(parts: Iterable[Sum]) -> Sum:
-    """A sum by pairs: no part goes through more than log₂(number of parts) + 1 additions.
+    """A sum of a few parts after one another, and of such sums by pairs: few parts wait, and few are large.
 
-    So the padding of sensitivities for rounding (`summation_slack`) covers any number of blocks.
+    No part goes through more than 16 + log₂(number of parts) additions, so the padding of sensitivities for rounding
+    (`summation_slack`) covers any number of blocks.
     """
     waiting: list[tuple[int, Any]] = []
-    for part in parts:
-        level, total = 0, part
+    rest = iter(parts)
+    for first in rest:
+        level, total = 0, functools.reduce(operator.add, itertools.islice(rest, _TOGETHER - 1), first)
         while waiting and waiting[-1][0] == level:
             total, level = waiting.pop()[1] + total, level + 1
         waiting.append((level, total))

@@ -310,3 +310,8 @@ class CodedRows:
 def plain(table: Any) -> Any:
     """A table as an array or CSR: coded rows are written out."""
     return table.expanded() if isinstance(table, CodedRows) else table
+
+
+def as_narrow_array(table: Any) -> Any:
+    """A table as it is multiplied by itself: coded rows are written out where that makes an array."""
+    return plain(table) if table.shape[1] <= _WIDEST_ARRAY else table

@@ -62,6 +62,7 @@ cdef extern from "cpp/kernels.hpp" namespace "dperm" nogil:
         void part_sum(const CRows&, const CSlope&, int, const double*, const double*, Span, int64_t, double*) noexcept
         void margins(const Table&, const double*, int64_t, int64_t, Span, double*) noexcept
         void add_rows(const Table&, const double*, int64_t, int64_t, Span, int64_t, double*) noexcept
+        void add_products(const Table&, const double*, int64_t, int64_t, bint, double*) noexcept
         void norms(const Table&, double, double*, double*) noexcept
         void slope_sums(const CRows&, const CSlope&, double, const double*, int64_t, int64_t, double*) noexcept
         void curvatures(const CSlope&, const double*, const double*, double, double, int64_t, double*) noexcept
@@ -436,6 +437,20 @@ def add_rows(
             chosen_kernels().add_rows(
                 rows.rows.table, &factors[0, 0], factors.shape[1], out.shape[1], span, block, &out[0, 0]
             )
+
+
+def add_products(Rows rows not None, const double[::1] factors, int64_t block, double[:, ::1] out):
+    """out + outᵀ − diag(out) += Σ factors[i] x_i x_iᵀ of sparse or coded rows; or out its diagonal where it has one row.
+
+    Rows whose factor is 0 are not read.
+    """
+    cdef int64_t width = rows.rows.table.p
+    cdef bint diagonal = out.shape[0] == 1
+    check(rows.rows.table.storage != 0 and block > 0 and factors.shape[0] == rows.rows.table.n and out.shape[1] == width)
+    check(width > 0 and (diagonal or out.shape[0] == width))
+    if factors.shape[0]:
+        with nogil:
+            chosen_kernels().add_products(rows.rows.table, &factors[0], width, block, diagonal, &out[0, 0])
 
 
 def norms(Rows rows not None, double largest):

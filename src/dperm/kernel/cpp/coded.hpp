@@ -18,6 +18,9 @@ inline std::int32_t level_of(float value, std::int64_t n_levels) {
     return level < n_levels ? level : static_cast<std::int32_t>(n_levels - 1);
 }
 
+// How many a row has, if all its columns have one.
+inline std::int64_t n_entries(const Coded& coded) { return coded.n_numbers + coded.n_codes + coded.n_fractions + coded.n_crosses; }
+
 template <class Code, bool Checked>
 struct CodedRows {
     const Coded coded;
@@ -139,6 +142,18 @@ struct CodedRows {
             work(pair(i, q) + 1, ends(i, q)[1]);
         }
         for (std::int64_t x = 0; x < coded.n_crosses; ++x) work(cells[i * coded.n_crosses + x], coded.cross_entry);
+    }
+    // Columns and values of the rows that were read, entry by entry; of none both are 0.
+    void write_entries(std::int64_t n, double* values, std::int32_t* columns) {
+        for (std::int64_t i = 0; i < n; ++i) {
+            std::int64_t at = i;
+            each_entry(i, [&](std::int64_t s, double value) {
+                const std::int32_t column = coded.places[s];
+                columns[at] = column < 0 ? 0 : column;
+                values[at] = column < 0 ? 0.0 : value;
+                at += TILE;
+            });
+        }
     }
     void move(double* sum, std::int64_t outputs, std::int64_t width, double* out) {
         for (std::int64_t s = 0; s <= coded.n_slots; ++s) {

@@ -85,6 +85,9 @@ struct Kernels {
     void (*margins)(const Table&, const double* w, std::int64_t outputs, std::int64_t width, Span, double* out);
     // out[outputs][width] += Σ factor[i][k] x_i, `block` rows at a time; rows whose factors are all 0 are not read.
     void (*add_rows)(const Table&, const double* factors, std::int64_t outputs, std::int64_t width, Span, std::int64_t block, double* out);
+    // out + outᵀ − diagonal(out) = Σ factor_i x_i x_iᵀ, or out[width] its diagonal, of sparse or coded rows, `block` at a
+    // time; rows whose factor is 0 are not read.
+    void (*add_products)(const Table&, const double* factors, std::int64_t width, std::int64_t block, bool diagonal, double* out);
     // l2 norm and largest entry of every row; NaN where an entry is not finite or too large.
     void (*norms)(const Table&, double largest, double* norms, double* entries);
     // Σ weight_i s_i and Σ weight_i |s_i|, s_i the clipped slope at a margin.

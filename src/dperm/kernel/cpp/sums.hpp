@@ -504,6 +504,82 @@ void add_rows(
     });
 }
 
+// What some rows add to a sum of x xᵀ, each pair of entries to one of its two places, or to the diagonal.
+template <class T, class I>
+void add_products_of(
+    CsrRows<T, I>& rows, const std::int64_t* numbers, const double* factors, std::int64_t n, std::int64_t width, bool diagonal, double*,
+    double* sum
+) {
+    for (std::int64_t i = 0; i < n; ++i) {
+        const I first = rows.starts[numbers[i]], last = rows.starts[numbers[i] + 1];
+        for (I a = first; a < last; ++a) {
+            const double left = factors[i] * rows.data[a];
+            const std::int64_t column = rows.indices[a];
+            if (diagonal) sum[column] += left * rows.data[a];
+            else
+                for (I b = a; b < last; ++b) sum[column * width + rows.indices[b]] += left * rows.data[b];
+        }
+    }
+}
+// Entry by entry for many rows: the sums of two columns then stay in the cache.
+template <class Code, bool Checked>
+void add_products_of(
+    CodedRows<Code, Checked>& rows, const std::int64_t* numbers, const double* factors, std::int64_t n, std::int64_t width, bool diagonal,
+    double* room, double* sum
+) {
+    const std::int64_t entries = n_entries(rows.coded);
+    double *values = room, left[TILE];
+    std::int32_t* columns = reinterpret_cast<std::int32_t*>(room + TILE * entries);
+    rows.read(numbers, n);
+    rows.write_entries(n, values, columns);
+    std::int64_t place[TILE];
+    for (std::int64_t a = 0; a < entries; ++a) {
+        const std::int32_t* column = columns + a * TILE;
+        const double* value = values + a * TILE;
+        for (std::int64_t i = 0; i < n; ++i) {
+            left[i] = factors[i] * value[i];
+            place[i] = diagonal ? column[i] : column[i] * width;
+        }
+        if (diagonal)
+            for (std::int64_t i = 0; i < n; ++i) sum[place[i]] += left[i] * value[i];
+        else
+            for (std::int64_t b = a; b < entries; ++b) {
+                const std::int32_t* other = columns + b * TILE;
+                const double* right = values + b * TILE;
+                for (std::int64_t i = 0; i < n; ++i) sum[place[i] + other[i]] += left[i] * right[i];
+            }
+    }
+}
+template <class T>
+void add_products_of(DenseRows<T>&, const std::int64_t*, const double*, std::int64_t, std::int64_t, bool, double*, double*) {}  // left to BLAS
+
+void add_products(
+    const Table& table, const double* factors, std::int64_t width, std::int64_t block, bool diagonal, double* out
+) {
+    const std::int64_t size = diagonal ? width : width * width;
+    Zeros sum(size), room(table.storage == Table::CODED ? 2 * TILE * n_entries(*table.coded) : 0);
+    with_storage(table, 1, width, false, [&](auto& storage) {
+        std::int64_t numbers[TILE];
+        double own[TILE];
+        for (std::int64_t first = 0; first < table.n; first += block) {
+            const std::int64_t end = first + block < table.n ? first + block : table.n;
+            for (std::int64_t next = first; next < end;) {
+                std::int64_t n = 0;
+                for (; next < end && n < TILE; ++next)
+                    if (factors[next] != 0.0) {
+                        own[n] = factors[next];
+                        numbers[n++] = next;
+                    }
+                add_products_of(storage, numbers, own, n, width, diagonal, room, sum);
+            }
+            for (std::int64_t j = 0; j < size; ++j) {
+                out[j] += sum[j];
+                sum[j] = 0.0;
+            }
+        }
+    });
+}
+
 // ---- Measurements of rows, slopes and curvatures.
 
 // Written so that a NaN makes the result infinite, and that it stays so.
@@ -695,6 +771,6 @@ void refill(std::uint32_t* stream) {
 }
 
 const Kernels& kernels() {
-    static const Kernels all = {part_sum, margins_of, add_rows, norms_of, slope_sums, curvatures, refill, scalar_slope, vector_slope};
+    static const Kernels all = {part_sum, margins_of, add_rows, add_products, norms_of, slope_sums, curvatures, refill, scalar_slope, vector_slope};
     return all;
 }

@@ -7,9 +7,9 @@ import numpy as np
 
 from dperm.kernel import native
 from dperm.kernel.block import Block
-from dperm.kernel.objectives.margin_hessians import margins_of
 from dperm.kernel.objectives.margin_rows import Array, rows_of, slope_of
 from dperm.kernel.objectives.written_slopes import WrittenSlope
+from dperm.kernel.products import margins_of
 from dperm.mechanisms.setting import summation_block
 from dperm.problem.losses import Loss
 
@@ -31,7 +31,7 @@ def slope_sums(loss: Loss, slope_bound: float, block: Block, w: Array, intercept
         Value of the constant column, 0 for none.
     """
     constant = intercept * w[-1] if intercept != 0.0 else 0.0
-    slope, margins = slope_of(loss, slope_bound), margins_of(block.table, w)
+    slope, margins = slope_of(loss, slope_bound), margins_of(block.table, w[None, :])
     if not isinstance(slope, WrittenSlope):
         return native.slope_sums(
             rows_of(block, intercept), slope, constant, margins.ravel(), summation_block(len(block))
