@@ -438,7 +438,7 @@ def test_where_passes_are_slow_auto_takes_the_fewest_of_all_that_are_as_good(n):
 
 
 def test_whether_passes_are_slow_is_decided_by_the_declared_n_and_the_memory():
-    source = FileSource("nothing.parquet", memory="400 MB")
+    source = FileSource("nothing.parquet", memory="500 MB")
     per_row = Encoder(SCHEMA).bytes_per_row
     assert not source.is_slow(10**8 // per_row, SCHEMA)
     assert source.is_slow(10**8 // per_row + 1, SCHEMA)

@@ -1,8 +1,5 @@
 """Sums of many parts with few additions on the way of each, and what a row adds to them at most."""
 
-import functools
-import itertools
-import operator
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -29,16 +26,22 @@ def add_up(parts: Iterable[Sum]) -> Sum:
     (`summation_slack`) covers any number of blocks.
     """
     waiting: list[tuple[int, Any]] = []
-    rest = iter(parts)
-    for first in rest:
-        level, total = 0, functools.reduce(operator.add, itertools.islice(rest, _TOGETHER - 1), first)
-        while waiting and waiting[-1][0] == level:
-            total, level = waiting.pop()[1] + total, level + 1
-        waiting.append((level, total))
-    _, total = waiting.pop()
+    total: Any = None
+    n_together = 0
+    for part in parts:
+        total, n_together = part if n_together == 0 else total + part, n_together + 1
+        if n_together == _TOGETHER:
+            level, n_together = 0, 0
+            while waiting and waiting[-1][0] == level:
+                total, level = waiting.pop()[1] + total, level + 1
+            waiting.append((level, total))
+            total = None
+    if n_together == 0:
+        _, total = waiting.pop()
     while waiting:
         total = waiting.pop()[1] + total
-    return total
+    found: Sum = total
+    return found
 
 
 def in_blocks(

@@ -31,6 +31,9 @@ from dperm.schema import Schema
 
 Array = NDArray[np.float64]
 
+# Of a sum over rows: those that are added up, what they are added to, and what waits for others.
+_COPIES = 10
+
 # Called with the number of the pass over the rows, and how many of them it has read.
 Report = Callable[[int, int], None]
 
@@ -295,11 +298,14 @@ class LocalSource(Source):
             return add_up(part.of(block, place, objective, pool) for place, block in self._placed(problem))
 
         def parts() -> Iterator[Any]:
-            running = deque[Future[Any]]()
+            running, most = deque[Future[Any]](), 1
             for place, block in self._placed(problem):
+                while len(running) >= most:
+                    found = running.popleft().result()
+                    # As many at once as there is room for: parts of one kind are of one size.
+                    most = 1 + min(n_threads(), self.room // (_COPIES * max(getattr(found, "nbytes", 0), 1)))
+                    yield found
                 running.append(pool.submit(part.of, block, place, objective, ONE_THREAD))
-                if len(running) > n_threads():
-                    yield running.popleft().result()
             while running:
                 yield running.popleft().result()
 

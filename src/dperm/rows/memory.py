@@ -62,12 +62,12 @@ class MemoryBudget:
     @property
     def kept(self) -> int:
         """For encoded rows that are kept between passes, and for the numbers of units; more are kept on disk."""
-        return self.size // 4
+        return self.size // 5
 
     @property
     def raw(self) -> int:
         """For tables as they were read, where there are few."""
-        return self.size // 10
+        return self.size // 12
 
     @property
     def ahead(self) -> int:

@@ -21,6 +21,8 @@ from dperm.solvers.refusals import needs_convexity
 # What a run without noise aims at, and how long it may take.
 _NOISELESS_GAP = 1e-5
 _NOISELESS_MAX_STEPS = 5_000
+# Steps of all curvatures that a system has at most: it takes 130 bytes for each.
+_STEPS_AT_ONCE = 2**17
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,8 @@ class DPAGD(Solver):
         variance = 0.0 if guarantee is None else constants.dimension * _release_variance(setting, guarantee)
 
         def bound(n_steps: int) -> float:
-            path = accelerated_path(n_steps, step_size, constants.strong_convexity)
-            return far * path.bias + (variance * float((path.noise / path.shares).sum()) if variance else 0.0)
+            bias, noise = _path_bound(n_steps, step_size, constants.strong_convexity)
+            return far * bias + (variance * noise if variance else 0.0)
 
         def is_enough(place: int) -> bool:
             if guarantee is None:
@@ -182,7 +184,15 @@ class Path:
     shares: Array
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=1024)
+def _path_bound(n_steps: int, step_size: float, strong_convexity: float) -> tuple[float, float]:
+    """What the bound of a path makes of distance, and of one release's noise that is divided by its shares."""
+    path = accelerated_path(n_steps, step_size, strong_convexity)
+    return path.bias, float((path.noise / path.shares).sum())
+
+
+# A path has arrays of so many steps.
+@functools.lru_cache(maxsize=2)
 def accelerated_path(n_steps: int, step_size: float, strong_convexity: float) -> Path:
     """Lay out T steps.
 
@@ -233,6 +243,12 @@ def risk_on_quadratics(
     The noise is that of one release of unit variance, divided by the path's shares. Both are exact, by the steps'
     recursion taken from the end.
     """
+    if curvatures.size > 1 and curvatures.size * n_steps > _STEPS_AT_ONCE:
+        halves = [
+            risk_on_quadratics(n_steps, step_size, strong_convexity, half)
+            for half in np.split(curvatures, [curvatures.size // 2])
+        ]
+        return np.concatenate([bias for bias, _ in halves]), np.concatenate([noise for _, noise in halves])
     path = accelerated_path(n_steps, step_size, strong_convexity)
     total = curvatures + strong_convexity
     # From the end, with s_t and x_t for how far the answer follows z and x around step t:
