@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def gradient(folder: Path) -> dict[str, list[float]]:
     import pandas as pd
     from scipy import sparse
 
-    from dperm import Classes, Number, Problem, Schema
+    from dperm import Problem
     from dperm.kernel.block import Block
     from dperm.kernel.objectives import objective_of
     from dperm.kernel.threads import n_threads
@@ -98,19 +99,26 @@ def gradient(folder: Path) -> dict[str, list[float]]:
             ]
         columns = {f"x{j}": rng.uniform(-1, 1, n) for j in range(COLUMNS)}
         frame = pd.DataFrame(columns | {"y": (y > 0).astype(int)})
-        schema = Schema({name: Number((-1, 1), encode="bins") for name in columns}, Classes("y", [0, 1]))
+        schema = schema_of()
         problem = Problem(Logistic(), row_norm=schema.bound)
         (coded,) = TableSource(frame, None, schema)._blocks(problem)
         stored = coded.table
-        if sparse.issparse(stored):
-            return found | {"bytes a row": [stored.data.nbytes / n + stored.indices.nbytes / n]}
+        point = rng.normal(size=coded.table.shape[1])
+        found["gradient over rows of a schema, ms"] = [1e3 * burst(of(coded, point, problem)) for _ in range(7)]
+        if not hasattr(stored, "arrays"):
+            return found | {
+                "bytes a row of a schema": [
+                    (stored.nbytes if isinstance(stored, np.ndarray) else stored.data.nbytes + stored.indices.nbytes)
+                    / n
+                ]
+            }
         written = sparse.csr_matrix(stored.expanded())
-        block, point = Block.from_table(written, coded.target, problem), rng.normal(size=stored.shape[1])
+        block = Block.from_table(written, coded.target, problem)
         found["gradient over rows of a schema / over the same as CSR"] = [
             burst(of(coded, point, problem)) / burst(of(block, point, problem)) for _ in range(7)
         ]
         size = sum(array.nbytes for array in stored.arrays)
-        found["bytes a row"] = [size / n]
+        found["bytes a row of a schema"] = [size / n]
         found["bytes of rows of a schema / of the same as CSR"] = [
             size / (written.data.nbytes + written.indices.nbytes + written.indptr.nbytes)
         ]
@@ -135,10 +143,8 @@ def fit(folder: Path) -> dict[str, list[float]]:
         for k in range(8):
             model = PrivateLogisticRegression(1.0 + 1e-3 * k, 1e-7, penalty=L2(1e-4), classes=[-1, 1])
             plain = LogisticRegression(C=1 / (1e-4 * len(y)), max_iter=1000)
-            ratios.append(
-                seconds(lambda m=model: m.fit(X, y), time.process_time)
-                / seconds(lambda m=plain: m.fit(X, y), time.process_time)
-            )
+            ours, theirs = (seconds(partial(one.fit, X, y), time.process_time) for one in (model, plain))
+            ratios.append(ours / theirs)
         found[f"fit / lbfgs, 10000 x {p}"] = ratios[1:]
     return found
 
@@ -155,11 +161,12 @@ def softmax(folder: Path) -> dict[str, list[float]]:
     return {"softmax, CPU seconds": [seconds(lambda: model.fit(X, y), time.process_time)]}
 
 
-def schema_of(n_columns: int = COLUMNS, encode: str = "bins") -> Any:
+def schema_of(encode: str = "bins") -> Any:
     """Of the rows that are made here."""
     from dperm import Classes, Number, Schema
 
-    return Schema({f"x{j}": Number((-1, 1), encode=encode) for j in range(n_columns)}, Classes("y", [0, 1]))
+    bins = {"bins": "even", "n_bins": 10} if encode == "bins" else {}
+    return Schema({f"x{j}": Number((-1, 1), encode=encode, **bins) for j in range(COLUMNS)}, Classes("y", [0, 1]))
 
 
 def first(folder: Path) -> dict[str, list[float]]:
@@ -249,17 +256,18 @@ def write_rows(folder: Path, parts: list[str]) -> None:
                 parquet.write_table(table, folder / place / f"{k:02}.parquet", row_group_size=250_000)
 
 
-def environment(source: Path, cache: Path) -> dict[str, str]:
+def environment(source: Path, cache: Path, part: str) -> dict[str, str]:
     """Of a process that imports one of the two trees and compiles into a folder of its own."""
-    return os.environ | {
-        "PYTHONPATH": str(source), "DPERM_CACHE": str(cache), "PYTHONWARNINGS": "ignore", "OPENBLAS_NUM_THREADS": "1",
+    one_thread = {"OPENBLAS_NUM_THREADS": "1"} if part == "fit" else {}
+    return os.environ | one_thread | {
+        "PYTHONPATH": str(source), "DPERM_CACHE": str(cache), "PYTHONWARNINGS": "ignore"
     }  # fmt: skip
 
 
 def started(tree: Mapping[str, Path], folder: Path) -> dict[str, list[float]]:
     """A small fit in a new process, where nothing was compiled yet, and in the next."""
     with tempfile.TemporaryDirectory(dir=folder) as cache:
-        own = environment(tree["source"], Path(cache))
+        own = environment(tree["source"], Path(cache), "start")
         command = [sys.executable, "-c", SMALL_FIT]
         taken = [seconds(lambda: subprocess.run(command, check=True, env=own, cwd=folder)) for _ in range(2)]
     return {"first fit, s": taken[:1], "second fit, s": taken[1:], "first fit / second fit": [taken[0] / taken[1]]}
@@ -298,14 +306,13 @@ def main() -> None:
         print(f"| what | before ({asked.before}) | now | before / now | target |\n{'|---' * 5}|")
         for part in asked.parts:
             found: dict[str, dict[str, list[float]]] = {"before": {}, "now": {}}
-            # The first turn of what compiles is left out.
-            for turn in range(1 if part == "softmax" else asked.turns):
+            for _ in range(1 if part == "softmax" else asked.turns):
                 for name, tree in trees.items():
                     if part == "start":
                         measured = started(tree, folder)
                     else:
                         command = [sys.executable, __file__, "--probe", part, str(folder)]
-                        own = environment(tree["source"], tree["cache"])
+                        own = environment(tree["source"], tree["cache"], part)
                         ended = subprocess.run(command, env=own, check=True, stdout=subprocess.PIPE, text=True)
                         measured = json.loads(ended.stdout.splitlines()[-1])
                     for what, values in measured.items():

@@ -5,6 +5,8 @@
 #include "kernels.hpp"
 
 #if defined(__x86_64__)
+#include <immintrin.h>
+#define DPERM_AVX2
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
 #else

@@ -15,9 +15,13 @@ inline Four load(const double* p) {
     return v;
 }
 inline Four load(const float* p) {
+#ifdef DPERM_AVX2
+    return _mm256_cvtps_pd(_mm_loadu_ps(p));  // GCC makes five instructions of a conversion that it is left
+#else
     FourFloats v;
     __builtin_memcpy(&v, p, sizeof v);
     return __builtin_convertvector(v, Four);
+#endif
 }
 inline void store(double* p, Four v) { __builtin_memcpy(p, &v, sizeof v); }
 inline double sum_of(Four v) { return (v[0] + v[1]) + (v[2] + v[3]); }
@@ -390,9 +394,10 @@ void part_sum(
     const std::int64_t outputs = slope.outputs, p = rows.table.p;
     const double intercept = rows.intercept;
     const std::int64_t width = intercept != 0.0 ? p + 1 : p;
-    Zeros sum(sum_size(rows.table, outputs, width)), space(5 * TILE * outputs), targets(TILE), constants(2 * outputs);
+    Zeros sum(sum_size(rows.table, outputs, width)), space(5 * TILE * outputs), facts(3 * TILE), constants(2 * outputs);
     double *margins = space, *there = margins + TILE * outputs, *slopes = there + TILE * outputs;
     double *slopes_there = slopes + TILE * outputs, *centre = slopes_there + TILE * outputs;
+    double *targets = facts, *scales = targets + TILE, *weights = scales + TILE;
     if (intercept != 0.0)
         for (std::int64_t k = 0; k < outputs; ++k) {
             constants[k] = intercept * w[k * width + p];
@@ -411,18 +416,29 @@ void part_sum(
                     const std::int64_t row = span.row(next);
                     if (rows.weight[row] != 0.0) {
                         targets[n] = rows.target[row];
+                        scales[n] = rows.scale[row];
+                        weights[n] = rows.weight[row];
                         numbers[n++] = row;
                     }
                 }
                 storage.read(numbers, n);
                 storage.margins(n, point, outputs, width, margins);
+                if (outputs == 1 && part == GRADIENT) {
+                    for (std::int64_t i = 0; i < n; ++i) margins[i] = margins[i] * scales[i] + constants[0];
+                    take_slopes(slope, margins, targets, n, slopes);
+                    for (std::int64_t i = 0; i < n; ++i) slopes[i] = clip(slopes[i], slope.bound) * weights[i];
+                    if (intercept != 0.0)
+                        for (std::int64_t i = 0; i < n; ++i) sum[constant_place(storage, 0, outputs, width)] += intercept * slopes[i];
+                    for (std::int64_t i = 0; i < n; ++i) slopes[i] *= scales[i];
+                    storage.add(n, slopes, outputs, width, sum);
+                    continue;
+                }
                 if (part != GRADIENT) storage.margins(n, point_there, outputs, width, there);
                 for (std::int64_t i = 0; i < n; ++i)
                     for (std::int64_t k = 0; k < outputs; ++k) {
                         const std::int64_t at = i * outputs + k;
-                        const double scale = rows.scale[numbers[i]];
-                        margins[at] = margins[at] * scale + constants[k];
-                        if (part != GRADIENT) there[at] = there[at] * scale + constants[outputs + k];
+                        margins[at] = margins[at] * scales[i] + constants[k];
+                        if (part != GRADIENT) there[at] = there[at] * scales[i] + constants[outputs + k];
                         if (part == CONVEX_DIFFERENCE) {
                             centre[at] = 0.5 * slope.curvature * margins[at];
                             margins[at] += there[at];
@@ -444,15 +460,11 @@ void part_sum(
                         shorten(own, outputs, __builtin_sqrt(total));
                         for (std::int64_t k = 0; k < outputs; ++k) own[k] += middle[k];
                     }
-                    if (outputs == 1 && part == GRADIENT)
-                        own[0] = clip(own[0], slope.bound);
-                    else
-                        shorten(own, outputs, slope.bound);
-                    const double weight = rows.weight[numbers[i]], scale = rows.scale[numbers[i]];
+                    shorten(own, outputs, slope.bound);
                     for (std::int64_t k = 0; k < outputs; ++k) {
-                        own[k] *= weight;
+                        own[k] *= weights[i];
                         if (intercept != 0.0) sum[constant_place(storage, k, outputs, width)] += intercept * own[k];
-                        own[k] *= scale;
+                        own[k] *= scales[i];
                     }
                 }
                 storage.add(n, slopes, outputs, width, sum);
