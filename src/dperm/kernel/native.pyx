@@ -9,7 +9,8 @@ import numpy as np
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.math cimport rint
 from libc.string cimport memset
 
 
@@ -499,6 +500,29 @@ def slopes(Slope slope not None, const double[:, ::1] margins, const double[::1]
         for i in range(margins.shape[0]):
             slope.slope.vector(&margins[i, 0], target[i], slope.slope.parameters, outputs, &out[i, 0])
     return found
+
+
+ctypedef fused Code:
+    uint8_t
+    uint16_t
+    uint32_t
+
+
+def take_codes(const double[::1] numbers, const double[::1] knots, Code[:] codes, uint8_t[:] fractions, int parts):
+    """Between which two knots every number lies, the nearest ones where it is beyond all, and how many parts of the way."""
+    cdef int64_t i, low, half, left, n = numbers.shape[0]
+    cdef double number, t
+    check(codes.shape[0] == n and fractions.shape[0] == n and knots.shape[0] >= 2 and 0 < parts < 256)
+    with nogil:
+        for i in range(n):
+            number, low, left = numbers[i], 0, knots.shape[0] - 1
+            while left > 1:
+                half = left // 2
+                low += half if knots[low + half] <= number else 0
+                left -= half
+            t = (number - knots[low]) / (knots[low + 1] - knots[low])
+            t = t if t > 0.0 else 0.0
+            codes[i], fractions[i] = <Code> low, <uint8_t> rint(parts * (t if t < 1.0 else 1.0))
 
 
 def clip_vector(double[::1] values, double bound):

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameterError, InvalidTableError
+from dperm.kernel import native
 from dperm.kernel.coded import PARTS, CodedColumn, CodedLayout, CodedRows, shortened
 from dperm.rows.columns import Columns, as_arrow, as_numbers, as_words, is_array
 from dperm.schema import Amount, Bins, Category, Classes, Column, Number, Schema
@@ -183,9 +184,7 @@ def _encode_knots(numbers: Array, rule: Number, codes: NDArray[Any], fractions: 
     """Two entries, at the ends of the bin that a number is in: which bin, and how far from one end to the other."""
     inside, absent = _inside(numbers, rule)
     knots = rule.transformed(rule.knots)
-    bin_of = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, knots.size - 2)
-    t = np.clip((inside - knots[bin_of]) / (knots[bin_of + 1] - knots[bin_of]), 0.0, 1.0)
-    codes[:], fractions[:] = bin_of, np.rint(PARTS * t)
+    native.take_codes(np.ascontiguousarray(inside), knots, codes, fractions, PARTS)
     if rule.missing == "column":
         codes[absent], fractions[absent] = knots.size - 1, PARTS
     return absent & (rule.missing == "row")
