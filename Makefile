@@ -12,7 +12,7 @@ MUTANTS ?= 100
 FAST := $(foreach name,\
   every_domain every_event every_loss every_mechanism every_mirror_map every_model every_prox_on_every_domain \
   every_regularizer every_solver every_source \
-  auto dp_accmd dp_agd events exponential disk kernels numbers_encoding plan_verdict progress rules schema second_order \
+  auto dp_accmd dp_agd events disk kernels numbers_encoding plan_verdict progress rules schema second_order \
   solver_settings verdicts \
   accounting audit calibration composition encoding histogram ledger metadata noise rigorous sensitivity trusted_boundary \
   cli_budget cli_unexpected diagnose evaluation plan_once transformers private_pipeline releases report schema_check \
@@ -21,7 +21,7 @@ PEERS := .venv-peers
 PEERS_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib opacus jax-privacy)
 ACCURACY_READY := $(patsubst %,$(PEERS)/%/.ready,diffprivlib interpret)
 
-.PHONY: help native setup lock demo reproduce docs notebooks pictures check test test-fast test-for test-slow test-versions test-mutants release-check weight bench bench-scale bench-auto peers bench-peers bench-accuracy clean
+.PHONY: help native setup lock demo reproduce docs notebooks pictures check test test-fast test-for test-slow test-versions test-mutants release-check weight bench bench-speed bench-scale bench-auto peers bench-peers bench-accuracy clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -100,7 +100,6 @@ weight: $(NATIVE) ## Lines, classes, plans, and what one fit and one verificatio
 	$(BIN)/python tests/weight.py $(if $(REV),--rev $(REV))
 
 bench: $(NATIVE) ## Speed, memory and risk, as ratios measured side by side
-	$(BIN)/python benchmarks/gradient.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/calibration.py
 	$(BIN)/python benchmarks/dp_gd.py
@@ -116,9 +115,12 @@ bench: $(NATIVE) ## Speed, memory and risk, as ratios measured side by side
 	$(BIN)/python benchmarks/regression.py
 	$(BIN)/python benchmarks/units.py
 	$(BIN)/python benchmarks/auto.py cells
-	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/adult.py
 	$(BIN)/python benchmarks/audit.py
+
+bench-speed: $(NATIVE) ## Speed beside the last revision that compiled when it ran, and memory that is promised, in ten minutes
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/memory.py quick
 
 bench-scale: $(NATIVE) ## Tables larger than memory and clusters: ratios, and docs/scale.png (20 minutes, 20 GB of disk)
 	$(BIN)/python benchmarks/scale.py

@@ -30,7 +30,8 @@ from dperm.problem import L2, Logistic
 from dperm.rows.arrays import TableSource
 from dperm.rows.cluster import ClusterSource, open_cluster
 from dperm.rows.encoder import Encoder
-from dperm.rows.streamed import FileSource, rows_of_block
+from dperm.rows.memory import MemoryBudget
+from dperm.rows.streamed import FileSource
 from dperm.solvers import DPGD
 
 P, FILE_ROWS = 20, 2_500_000
@@ -153,8 +154,8 @@ def measure_first(folder: Path, rounds: int = 5) -> dict:
 
     n = 10_000_000
     data = write_rows(folder, n)
-    encoder, rows = Encoder(SCHEMA), rows_of_block(10**9, Encoder(SCHEMA))
-    piece_rows = 2**14
+    encoder, budget = Encoder(SCHEMA), MemoryBudget.of("1 GB")
+    rows, piece_rows = budget.rows_of_block(encoder), budget.reading(folder, encoder).rows
 
     def scan() -> None:
         for _ in dataset.dataset(data).to_batches():
@@ -164,7 +165,7 @@ def measure_first(folder: Path, rounds: int = 5) -> dict:
     tables = [whole.slice(first, piece_rows) for first in range(0, n, piece_rows)]
 
     def encode() -> None:
-        for _ in encoder.blocks(tables, PROBLEM, rows):
+        for _ in encoder.blocks(tables, PROBLEM, rows, budget.ahead):
             pass
 
     def first_pass() -> None:

@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import math
 import shutil
 import tempfile
 from pathlib import Path
@@ -144,3 +145,18 @@ MAKE_BY_UNIT = {
     ClusterSource: OnCluster,
 }
 BY_ROW_ONLY = {_MadeUpSource, WithCanaries}
+
+
+class Counted:
+    """How many additions a part went through."""
+
+    def __init__(self, n_parts=1, depth=0):
+        self.n_parts, self.depth = n_parts, depth
+
+    def __add__(self, other):
+        return Counted(self.n_parts + other.n_parts, max(self.depth, other.depth) + 1)
+
+
+def most_additions(n):
+    """That one of n parts goes through, by docs/proofs/gradient.md."""
+    return 0 if n == 1 else 16 + math.ceil(math.log2(math.ceil(n / 16)))

@@ -40,7 +40,7 @@ from contracts.cluster_runs import (
     tasks,
     within,
 )
-from contracts.sources import PROBLEM, SCHEMA, files, frame, numbers, persons, schema_of
+from contracts.sources import PROBLEM, SCHEMA, Counted, files, frame, most_additions, numbers, persons, schema_of
 from dperm import (
     Budget,
     BudgetExceededError,
@@ -661,16 +661,6 @@ def test_where_nobody_answers_there_is_no_cluster(address):
 # Sums.
 
 
-class Counted:
-    """How many additions a part went through."""
-
-    def __init__(self, n_parts=1, depth=0):
-        self.n_parts, self.depth = n_parts, depth
-
-    def __add__(self, other):
-        return Counted(self.n_parts + other.n_parts, max(self.depth, other.depth) + 1)
-
-
 class Blocks:
     """A partition of so many blocks."""
 
@@ -733,7 +723,7 @@ def test_a_part_counts_once_and_goes_through_no_more_additions_than_the_padding_
     assert total.n_parts == n_parts * n_blocks
     assert source._workers.n_asked == min(n_parts, n_workers) + 1
     most = [n_blocks, math.ceil(n_parts / n_workers), min(n_parts, n_workers)]
-    assert total.depth <= sum(math.ceil(math.log2(n)) + 1 for n in most)
+    assert total.depth <= sum(map(most_additions, most))
 
 
 def test_a_partition_whose_workers_die_of_every_question_ends_the_fit_with_one_sentence(rows, client):

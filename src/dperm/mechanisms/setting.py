@@ -61,8 +61,8 @@ def summation_slack(table: TableFacts, further: int = 0) -> float:
     """
     rows = math.ceil(ROWS_ALLOWED_PER_DECLARED * table.n) + 1
     # Of a block of a source: so many rows at once, then as many such sums, then 8 pieces. The rest is for the products
-    # of one row, and for the blocks, which are added up by pairs (kernel/parts.py): 21 additions for a million, and as
-    # many once more for those of all workers.
+    # of one row, and for the blocks (kernel/adding.py): 32 additions for a million, and as many for the partitions of
+    # a worker, and for the workers.
     longest = min(rows, MOST_ROWS) if table.unit is None else MOST_ROWS
     at_once = summation_block(longest)
     chain = at_once + math.ceil(longest / at_once) + 128 + further
