@@ -67,12 +67,12 @@ class MemoryBudget:
     @property
     def raw(self) -> int:
         """For tables as they were read, where there are few."""
-        return self.size // 12
+        return self.size // 16
 
     @property
     def ahead(self) -> int:
         """For tables that were read and are being encoded."""
-        return self.size // 6
+        return self.size // 8
 
     @property
     def ids(self) -> int:

@@ -116,14 +116,22 @@ struct CodedRows {
     void add(std::int64_t n, const double* factors, std::int64_t outputs, std::int64_t, double* sum) {
         if (outputs == 1) {
             if (coded.n_numbers > 0) tile_add<1>(number, n, factors, 1, coded.n_numbers, coded.n_numbers, sum);
+            // Copies: the compiler must take whatever lies in memory for changed when a sum is stored.
+            const CodedBlock *const single = coded.blocks, *const pairs = knots;
+            const double* const both = coded.ends;
+            const double cross_entry = coded.cross_entry;
+            const std::int64_t singles = n_places, fractions = coded.n_fractions, crosses = coded.n_crosses;
             for (std::int64_t i = 0; i < n; ++i) {
                 const double factor = factors[i];
-                for (std::int64_t q = 0; q < n_places; ++q) sum[slot(i, q)] += factor;
-                for (std::int64_t q = 0; q < coded.n_fractions; ++q) {
-                    double* own = sum + pair(i, q);
-                    store_two(own, load_two(own) + factor * load_two(ends(i, q)));
+                const Code* const own = code[i];
+                const std::uint8_t* const way = part[i];
+                const std::int32_t* const cell = cells + i * crosses;
+                for (std::int64_t q = 0; q < singles; ++q) sum[single[q].slot + own[q]] += factor;
+                for (std::int64_t q = 0; q < fractions; ++q) {
+                    double* at = sum + pairs[q].slot + 2 * static_cast<std::int64_t>(own[singles + q]);
+                    store_two(at, load_two(at) + factor * load_two(both + 2 * way[q]));
                 }
-                for (std::int64_t x = 0; x < coded.n_crosses; ++x) sum[cells[i * coded.n_crosses + x]] += coded.cross_entry * factor;
+                for (std::int64_t x = 0; x < crosses; ++x) sum[cell[x]] += cross_entry * factor;
             }
             return;
         }
