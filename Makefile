@@ -100,7 +100,7 @@ weight: $(NATIVE) ## Lines, classes, plans, and what one fit and one verificatio
 	$(BIN)/python tests/weight.py $(if $(REV),--rev $(REV))
 
 bench: $(NATIVE) ## Speed, memory and risk, as ratios measured side by side
-	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/memory.py in-memory
 	$(BIN)/python benchmarks/calibration.py
 	$(BIN)/python benchmarks/dp_gd.py
 	$(BIN)/python benchmarks/svrg.py
@@ -122,8 +122,9 @@ bench-speed: $(NATIVE) ## Speed beside the last revision that compiled when it r
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/memory.py quick
 
-bench-scale: $(NATIVE) ## Tables larger than memory and clusters: ratios, and docs/scale.png (20 minutes, 20 GB of disk)
+bench-scale: $(NATIVE) ## Tables larger than memory and clusters: ratios, and docs/scale.png (half an hour, 20 GB of disk)
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/memory.py on-disk
 
 bench-auto: $(NATIVE) ## auto against every other solver in 144 cells (hours); DPERM_DATA names a folder with a9a.npz
 	$(BIN)/python benchmarks/auto.py grid --seeds 3

@@ -28,7 +28,8 @@ from dperm.kernel.parts import GradientPart
 from dperm.kernel.threads import n_threads
 from dperm.problem import L2, Logistic
 from dperm.rows.arrays import TableSource
-from dperm.rows.cluster import ClusterSource, open_cluster
+from dperm.rows.cluster import ClusterSource
+from dperm.rows.dask_client import open_cluster
 from dperm.rows.encoder import Encoder
 from dperm.rows.memory import MemoryBudget
 from dperm.rows.streamed import FileSource

@@ -28,18 +28,13 @@ PARTS = 240
 _WIDEST_ARRAY = 64
 
 
-def shortened(values: NDArray[Any]) -> NDArray[np.float32]:
-    """Values in half the space, rounded towards 0 so that no norm grows: rows to fit on are kept for many passes."""
-    short = values.astype(np.float32)
-    longer = np.abs(short) > np.abs(values)
-    short[longer] = np.nextafter(short[longer], np.float32(0.0))
-    return short
-
-
 def _ends() -> NDArray[np.float32]:
     """The entries at both ends of a bin, (1 − t, t) of norm 1: for every part of the way."""
     t = np.arange(PARTS + 1) / PARTS
-    return shortened(np.stack([1.0 - t, t], axis=1) / np.hypot(1.0 - t, t)[:, None])
+    ends = np.stack([1.0 - t, t], axis=1) / np.hypot(1.0 - t, t)[:, None]
+    found = np.empty(ends.shape, np.float32)
+    native.shorten(ends.ravel(), found.ravel())
+    return found
 
 
 ENDS = _ends()

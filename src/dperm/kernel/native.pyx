@@ -10,7 +10,7 @@ import numpy as np
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
-from libc.math cimport rint
+from libc.math cimport fabs, nextafterf, rint
 from libc.string cimport memset
 
 
@@ -523,6 +523,17 @@ def take_codes(const double[::1] numbers, const double[::1] knots, Code[:] codes
             t = (number - knots[low]) / (knots[low + 1] - knots[low])
             t = t if t > 0.0 else 0.0
             codes[i], fractions[i] = <Code> low, <uint8_t> rint(parts * (t if t < 1.0 else 1.0))
+
+
+def shorten(const double[::1] values, float[:] out):
+    """Values in half the space, rounded towards 0 so that no norm grows."""
+    cdef int64_t i
+    cdef float value
+    check(values.shape[0] == out.shape[0])
+    with nogil:
+        for i in range(values.shape[0]):
+            value = <float> values[i]
+            out[i] = nextafterf(value, 0.0) if fabs(value) > fabs(values[i]) else value
 
 
 def clip_vector(double[::1] values, double bound):

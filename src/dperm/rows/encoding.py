@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dperm.errors import InvalidParameterError, InvalidTableError
 from dperm.kernel import native
-from dperm.kernel.coded import PARTS, CodedColumn, CodedLayout, CodedRows, shortened
+from dperm.kernel.coded import PARTS, CodedColumn, CodedLayout, CodedRows
 from dperm.rows.columns import Columns, as_arrow, as_numbers, as_words, is_array
 from dperm.schema import Amount, Bins, Category, Classes, Column, Number, Schema
 from dperm.schema.checks import as_text
@@ -195,22 +195,32 @@ def _encode_number(numbers: Array, rule: Number, *own: NDArray[Any]) -> Any:
     values = _scaled(inside, *rule.span)
     if rule.missing == "column":
         values[absent], own[1][:] = 0.0, ~absent  # the only place, or none
-    own[0][:] = shortened(values) if own[0].dtype == np.float32 else values
+    if own[0].dtype == np.float32:
+        native.shorten(values, own[0])
+    else:
+        own[0][:] = values
     return absent & (rule.missing == "row")
 
 
 def _inside(numbers: Array, rule: Number) -> tuple[Array, NDArray[np.bool_]]:
     """Numbers clipped to the range, transformed, with what stands in for those that are absent; which those are."""
-    numbers = rule.in_range(numbers)
     absent = np.isnan(numbers)
-    stand_in = rule.middle if isinstance(rule.missing, str) else rule.missing
-    return rule.transformed(np.clip(np.where(absent, stand_in, numbers), *rule.bounds)), absent
+    if rule.outside == "missing":
+        absent |= np.isnan(rule.in_range(numbers))
+    inside = np.clip(numbers, *rule.bounds)
+    inside[absent] = np.clip(rule.middle if isinstance(rule.missing, str) else rule.missing, *rule.bounds)
+    return rule.transformed(inside), absent
 
 
 def _scaled(numbers: Array, low: float, high: float, onto: tuple[float, float] = (-1.0, 1.0)) -> Array:
     """[low, high] to `onto`, clipped; the ends are met exactly and infinities are clipped as well."""
-    inside, (first, last) = np.clip(numbers, low, high), onto
-    return np.asarray(np.clip((inside - low) / (high - low) * (last - first) + first, first, last))
+    first, last = onto
+    values = np.clip(numbers, low, high)
+    values -= low  # in place: memory for every step would cost more than the steps
+    values /= high - low
+    values *= last - first
+    values += first
+    return np.clip(values, first, last, out=values)
 
 
 def _encode_bins(numbers: Array, rule: Bins, codes: NDArray[Any]) -> Any:
