@@ -8,6 +8,7 @@ constexpr std::int64_t TILE = 64, TILE_ENTRIES = 32768;
 
 typedef double Four __attribute__((vector_size(32)));
 typedef float FourFloats __attribute__((vector_size(16)));
+typedef long long Mask __attribute__((vector_size(32)));
 
 inline Four load(const double* p) {
     Four v;
@@ -594,32 +595,28 @@ void add_products(
 
 // ---- Measurements of rows, slopes and curvatures.
 
-// Written so that a NaN makes the result infinite, and that it stays so.
-inline double largest_of(double largest, double value, double bound) {
-    const double size = value < 0.0 ? -value : value;
-    if (!(size <= bound)) return __builtin_inf();
-    return size > largest ? size : largest;
-}
-
 template <class T>
 void norm_of(const T* x, std::int64_t p, double bound, double* norm, double* entry) {
     // Four at a time and in this order, however the table is stored: a norm depends on its row alone, bit for bit.
-    double sums[4] = {0, 0, 0, 0}, tops[4] = {0, 0, 0, 0};
-    const std::int64_t whole = p - p % 4;
-    for (std::int64_t j = 0; j < whole; j += 4)
-        for (int k = 0; k < 4; ++k) {
-            const double value = x[j + k];
-            sums[k] += value * value;
-            tops[k] = largest_of(tops[k], value, bound);
-        }
-    for (std::int64_t j = whole; j < p; ++j) {
-        const double value = x[j];
-        sums[0] += value * value;
-        tops[0] = largest_of(tops[0], value, bound);
+    Four sums = {0, 0, 0, 0}, tops = {0, 0, 0, 0};
+    Mask wrong = {0, 0, 0, 0};
+    std::int64_t j = 0;
+    for (; j + 4 <= p; j += 4) {
+        const Four value = load(x + j), size = value < 0.0 ? -value : value;
+        sums += value * value;
+        tops = size > tops ? size : tops;
+        wrong |= ~(size <= bound);  // written so that a NaN is wrong
     }
-    const double top = larger(larger(tops[0], tops[1]), larger(tops[2], tops[3]));
-    *norm = top <= bound ? __builtin_sqrt((sums[0] + sums[1]) + (sums[2] + sums[3])) : __builtin_nan("");
-    *entry = top <= bound ? top : __builtin_nan("");
+    double first = sums[0], top = larger(larger(tops[0], tops[1]), larger(tops[2], tops[3]));
+    bool good = (wrong[0] | wrong[1] | wrong[2] | wrong[3]) == 0;
+    for (; j < p; ++j) {
+        const double value = x[j], size = value < 0.0 ? -value : value;
+        first += value * value;
+        top = larger(top, size);
+        good &= size <= bound;
+    }
+    *norm = good ? __builtin_sqrt((first + sums[1]) + (sums[2] + sums[3])) : __builtin_nan("");
+    *entry = good ? top : __builtin_nan("");
 }
 
 template <class T>
