@@ -115,8 +115,7 @@ memory_option = click.option(
     "--memory",
     default="1 GB",
     show_default=True,
-    help="Approximate memory limit for rows (with a schema), e.g. 512 MB or 8 GB. The whole process uses more: with "
-    "2.4 million rows of 40 columns 0.9 GB at 300 MB, 1.2 GB at 1 GB.",
+    help="Memory limit with a schema, e.g. 512 MB, at least 100 MB; Python and its libraries take 0.15 GB more.",
 )
 
 

@@ -89,7 +89,9 @@ class ClusterSource(SchemaSource):
     def _digested(self, ids: IdColumn) -> Iterator[DigestedRows]:
         self._n_questions += 1
         name = f"ids-{self._n_questions}"
-        found = [self._submit(tasks.read_ids, name, k, part, ids) for k, part in enumerate(self._opened)]
+        found = [
+            self._submit(tasks.read_ids, name, k, part, ids, self._keeping()) for k, part in enumerate(self._opened)
+        ]
         self._seen = []
         try:
             for future in found:
@@ -171,7 +173,7 @@ class ClusterSource(SchemaSource):
         self._n_questions += 1
         name = f"count-{self._n_questions}"
         counts = [
-            self._submit(tasks.count, name, k, rows, encoder, part, units)
+            self._submit(tasks.count, name, k, rows, encoder, part, units, self._keeping())
             for k, (rows, units) in enumerate(zip(self._opened, self._units(), strict=True))
         ]
         return np.asarray(self._collect(counts))
@@ -186,8 +188,7 @@ class ClusterSource(SchemaSource):
         """Futures of encoded partitions: read when they are first needed, and again by who takes over a lost one."""
         if self._encoded is None or self._encoded[0] is not problem:
             self.close()
-            size = min(_SHOWN_SIZE, self._budget.size // len(self._opened))
-            keeping = tasks.Keeping(self._word, self._budget, self._cache, size)
+            keeping = self._keeping()
             self._encoded = (
                 problem,
                 [
@@ -196,6 +197,10 @@ class ClusterSource(SchemaSource):
                 ],
             )
         return self._encoded[1]
+
+    def _keeping(self) -> tasks.Keeping:
+        size = min(_SHOWN_SIZE, self._budget.size // len(self._opened))
+        return tasks.Keeping(self._word, self._budget, self._cache, size)
 
     def _submit(self, task: Callable[..., Any], name: str, number: int, *arguments: Any) -> Any:
         """A task of this fit."""

@@ -25,7 +25,7 @@ from dperm.rows.digests import DigestedRows, IdColumn, PartitionUnits
 from dperm.rows.encoder import Encoder, rows_of
 from dperm.rows.kept import KeptBlocks, Room, cache_folder
 from dperm.rows.memory import MemoryBudget, return_freed_memory
-from dperm.rows.pieces import USUAL, Piece, Reading
+from dperm.rows.pieces import Piece
 
 Array = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ _SHOWN_SIZE = 2**20
 
 @dataclass(frozen=True)
 class Keeping:
-    """How a worker keeps encoded rows."""
+    """How a worker reads rows and keeps them encoded."""
 
     word: str
     budget: MemoryBudget
@@ -134,17 +134,16 @@ def _kept_partition(
 def _blocks(
     partition: Any, encoder: Encoder, problem: Problem, units: PartitionUnits | None, keeping: Keeping
 ) -> Iterator[Block]:  # fmt: skip
-    budget = keeping.budget
-    tables = _tables(partition, encoder.encoded_columns, budget.reading(keeping.cache, encoder))
+    tables, budget = _tables(partition, encoder.encoded_columns, keeping, encoder), keeping.budget
     blocks = encoder.blocks(tables, problem, budget.rows_of_block(encoder), budget.ahead, threads=1)
-    return bounded(blocks, problem, _checked_units(partition, units))
+    return bounded(blocks, problem, _checked_units(partition, units, keeping))
 
 
-def _checked_units(partition: Any, units: PartitionUnits | None) -> UnitRows | None:
+def _checked_units(partition: Any, units: PartitionUnits | None, keeping: Keeping) -> UnitRows | None:
     """Whose the rows are, if they still are those whose ids were read."""
     if units is None:
         return None
-    units.check(_tables(partition, [units.ids.name]))
+    units.check(_tables(partition, [units.ids.name], keeping))
     return units.rows
 
 
@@ -173,9 +172,9 @@ def count_rows(partition: Any) -> int:
 
 
 @_quiet
-def read_ids(partition: Any, ids: IdColumn) -> Any:
+def read_ids(partition: Any, ids: IdColumn, keeping: Keeping) -> Any:
     """Digests of a partition's different ids, and which of them every row has."""
-    return DigestedPartition(tuple(ids.read(_tables(partition, [ids.name]))))
+    return DigestedPartition(tuple(ids.read(_tables(partition, [ids.name], keeping))))
 
 
 @_quiet
@@ -189,7 +188,6 @@ def encode(
 @functools.lru_cache(4)
 def _room(keeping: Keeping) -> Room:
     """One for all partitions of a fit that this process reads."""
-    return_freed_memory()
     return Room(keeping.budget.kept)
 
 
@@ -222,14 +220,18 @@ def _added(*parts: Any) -> Any:
 
 
 @_quiet
-def count(partition: Any, encoder: Encoder, part: ColumnPart, units: PartitionUnits | None) -> Array:
+def count(
+    partition: Any, encoder: Encoder, part: ColumnPart, units: PartitionUnits | None, keeping: Keeping
+) -> Array:  # fmt: skip
     """The sum of what a part counts in raw columns."""
-    numbers = encoder.columns_of(_tables(partition, part.columns), part.columns)
-    return count_columns(numbers, part, encoder.schema, _checked_units(partition, units))
+    numbers = encoder.columns_of(_tables(partition, part.columns, keeping, encoder), part.columns)
+    return count_columns(numbers, part, encoder.schema, _checked_units(partition, units, keeping))
 
 
-def _tables(partition: Any, columns: Sequence[str], reading: Reading = USUAL) -> Iterator[Any]:
+def _tables(partition: Any, columns: Sequence[str], keeping: Keeping, encoder: Encoder | None = None) -> Iterator[Any]:
     """A partition in tables of a few rows; an empty one gives an empty table."""
+    return_freed_memory()
+    reading = keeping.budget.reading(keeping.cache, encoder)
     if isinstance(partition, Piece):
         yield from partition.tables(columns, reading)
         return

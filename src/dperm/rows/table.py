@@ -43,8 +43,8 @@ class Table:
         A path names a Parquet or CSV file, a folder of them, or a pattern with `*`. Files and Dask frames are stored:
         they are read a few rows at a time.
     memory : int or str
-        Approximate memory limit for the rows of a stored table, in bytes or as "4 GB", however many there are. It is
-        not that of the whole process (docs/scale.md).
+        What a fit takes at most for a stored table, in bytes or as "4 GB", however many rows there are; 100 MB or more.
+        Python and its libraries come on top (docs/scale.md).
     cache : path or bool
         The folder for encoded rows that do not fit into memory: by default the one that the environment variable
         DPERM_CACHE names, dperm's own among the user's caches, or a temporary one, the first that can be written. With
