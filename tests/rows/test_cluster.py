@@ -734,6 +734,21 @@ def test_a_partition_whose_workers_die_of_every_question_ends_the_fit_with_one_s
         source._total(PROBLEM, Ones(), SimpleNamespace(problem=PROBLEM), source._workers.pool)
 
 
+class Unreadable(dict):
+    """What a worker holds, in files that cannot be read again."""
+
+    def __getitem__(self, key):
+        raise ValueError(SENTINEL_TEXT)
+
+
+def test_what_a_worker_cannot_read_again_ends_a_question_without_a_value_and_without_a_line_in_a_log(caplog):
+    with ThreadPoolExecutor(1) as pool:
+        held = SimpleNamespace(data=Unreadable(one=None), executors={"default": pool})
+        found = asyncio.run(cluster_tasks.take({0: "one"}, Ones(), PROBLEM, held))
+    assert str(found.error()) == "a worker could not compute its part (ValueError)."
+    assert_clean(caplog.text)
+
+
 def test_a_worker_that_passed_a_partition_on_says_so_and_adds_up_nothing():
     held = SimpleNamespace(data={"one": Blocks(1)}, executors={})
     assert asyncio.run(cluster_tasks.take({0: "one", 1: "other"}, Ones(), PROBLEM, held)) is None

@@ -198,11 +198,18 @@ async def take(keys: dict[int, str], part: RowPart, problem: Problem, dask_worke
     """
     if not all(key in dask_worker.data for key in keys.values()):
         return None
+    held = [_held(dask_worker, key) for key in keys.values()]
     pool, loop = dask_worker.executors["default"], asyncio.get_running_loop()
     found = await asyncio.gather(
-        *(loop.run_in_executor(pool, _taken, dask_worker.data[key], k, part, problem) for k, key in keys.items())
+        *(loop.run_in_executor(pool, _taken, one, k, part, problem) for k, one in zip(keys, held, strict=True))
     )
     return _added(*found)
+
+
+@_quiet
+def _held(dask_worker: Any, key: str) -> Any:
+    """A partition that the worker holds: read again, if Dask wrote it to a file because memory was short."""
+    return dask_worker.data[key]
 
 
 @_quiet
