@@ -16,7 +16,7 @@ ROWS_AT_ONCE = 16_384
 
 def counted_rows(table: Any, chosen: slice, weight: Array) -> tuple[Any, NDArray[np.intp]]:
     """Some rows that count, as they are multiplied, and their numbers; those of weight 0 may hold what is no number."""
-    numbers = np.arange(len(weight))[chosen]
+    numbers = np.arange(*chosen.indices(len(weight)))
     counted = weight[numbers] != 0.0
     part = as_narrow_array(table[chosen])
     if not counted.all():
@@ -48,9 +48,9 @@ def square_sums(rows: Any, factors: Array) -> Array:
     """Σ factor_i x_ij² for every column j and every factor of a row: of shape (factors, columns)."""
     if isinstance(rows, np.ndarray):
         return np.asarray(factors.T @ np.square(rows, dtype=np.float64))
-    totals = np.zeros((factors.shape[1], rows.shape[1]))
+    totals, table = np.zeros((factors.shape[1], rows.shape[1])), native.Rows(rows)
     for k, total in enumerate(totals):
-        native.add_products(native.Rows(rows), np.ascontiguousarray(factors[:, k]), len(factors) or 1, total[None])
+        native.add_products(table, np.ascontiguousarray(factors[:, k]), len(factors) or 1, total[None])
     return totals
 
 

@@ -93,6 +93,16 @@ void dots(const T* const* x, const double* w, std::int64_t width, std::int64_t p
         }
 }
 
+// The margins of n rows for C outputs, R rows at once.
+template <int R, int C, class T>
+void margins_of_some(
+    const T* const* x, std::int64_t n, const double* w, std::int64_t width, std::int64_t p, std::int64_t outputs, double* out
+) {
+    std::int64_t i = 0;
+    for (; i + R <= n; i += R) dots<R, C>(x + i, w, width, p, outputs, out + i * outputs);
+    for (; i < n; ++i) dots<1, C>(x + i, w, width, p, outputs, out + i * outputs);
+}
+
 template <class T>
 void tile_margins(
     const T* const* x, std::int64_t n, const double* w, std::int64_t outputs, std::int64_t width, std::int64_t p, double* out
@@ -103,28 +113,12 @@ void tile_margins(
     }
     for (std::int64_t k = 0; k < outputs; k += 5) {
         const double* some = w + k * width;
-        double* found = out + k;
-        std::int64_t i = 0;
         switch (outputs - k) {
-            case 1:
-                for (; i + 4 <= n; i += 4) dots<4, 1>(x + i, some, width, p, outputs, found + i * outputs);
-                for (; i < n; ++i) dots<1, 1>(x + i, some, width, p, outputs, found + i * outputs);
-                break;
-            case 2:
-                for (; i + 4 <= n; i += 4) dots<4, 2>(x + i, some, width, p, outputs, found + i * outputs);
-                for (; i < n; ++i) dots<1, 2>(x + i, some, width, p, outputs, found + i * outputs);
-                break;
-            case 3:
-                for (; i + 2 <= n; i += 2) dots<2, 3>(x + i, some, width, p, outputs, found + i * outputs);
-                for (; i < n; ++i) dots<1, 3>(x + i, some, width, p, outputs, found + i * outputs);
-                break;
-            case 4:
-                for (; i + 2 <= n; i += 2) dots<2, 4>(x + i, some, width, p, outputs, found + i * outputs);
-                for (; i < n; ++i) dots<1, 4>(x + i, some, width, p, outputs, found + i * outputs);
-                break;
-            default:
-                for (; i + 2 <= n; i += 2) dots<2, 5>(x + i, some, width, p, outputs, found + i * outputs);
-                for (; i < n; ++i) dots<1, 5>(x + i, some, width, p, outputs, found + i * outputs);
+            case 1: margins_of_some<4, 1>(x, n, some, width, p, outputs, out + k); break;
+            case 2: margins_of_some<4, 2>(x, n, some, width, p, outputs, out + k); break;
+            case 3: margins_of_some<2, 3>(x, n, some, width, p, outputs, out + k); break;
+            case 4: margins_of_some<2, 4>(x, n, some, width, p, outputs, out + k); break;
+            default: margins_of_some<2, 5>(x, n, some, width, p, outputs, out + k);
         }
     }
 }
